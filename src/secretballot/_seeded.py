@@ -22,7 +22,7 @@ import numpy as np
 import sklearn
 
 from secretballot._validation import shown
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = ["ALONE", "own_global_states", "public_seed", "seed_of", "with_own_seeds"]
 
@@ -69,7 +69,8 @@ def public_seed(random_state: Any, step: str) -> int:
     ):
         return seed_of(int(random_state), name)
     raise ParameterError(
-        f"random_state is {shown(random_state)}; it must be None or an integer of at least 0."
+        Parameter("random_state"),
+        f" is {shown(random_state)}; it must be None or an integer of at least 0.",
     )
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence, Sized
 from typing import Any
 
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Argument, Parameter, ParameterError
 
 __all__ = [
     "ABSTENTIONS",
@@ -25,6 +25,7 @@ __all__ = [
     "check_positive",
     "check_probability",
     "check_relation",
+    "name_part",
     "plain_line",
     "shown",
     "shown_classes",
@@ -152,6 +153,12 @@ def _with_article(kind: str) -> str:
     return f"{'an' if kind[:1].lower() in 'aeio' else 'a'} {kind}"
 
 
+def name_part(name: str) -> Parameter | str:
+    """Return a name as the part of a message: of a parameter, unless it is words such as "A row"
+    that name none."""
+    return Parameter(name) if name.isidentifier() else name
+
+
 def check_instance(
     name: str, value: object, kind: type | tuple[type, ...], *, hint: str = ""
 ) -> None:
@@ -166,7 +173,7 @@ def check_instance(
         kinds = kind if isinstance(kind, tuple) else (kind,)
         wanted = " or ".join(one.__name__ for one in kinds)
         raise ParameterError(
-            f"{name} is {shown(value)}; {hint or f'give an instance of {wanted}'}."
+            name_part(name), f" is {shown(value)}; {hint or f'give an instance of {wanted}'}."
         )
 
 
@@ -181,7 +188,8 @@ def check_path(name: str, value: object) -> None:
     text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text:
         raise ParameterError(
-            f"{name} is {shown(value)}; give the path of a file or folder, as a string or Path."
+            name_part(name),
+            f" is {shown(value)}; give the path of a file or folder, as a string or Path.",
         )
 
 
@@ -194,27 +202,29 @@ def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None
         If it is not such a name.
     """
     if not isinstance(value, str):
-        raise ParameterError(f"{name} is {shown(value)}; it must be a string.")
+        raise ParameterError(name_part(name), f" is {shown(value)}; it must be a string.")
     if not value.strip():
-        raise ParameterError(f"{name} is empty; give at least one character.")
+        raise ParameterError(name_part(name), " is empty; give at least one character.")
     if len(value) > longest:
-        raise ParameterError(f"{name} has {len(value)} characters; give at most {longest}.")
+        raise ParameterError(
+            name_part(name), f" has {len(value)} characters; give at most {longest}."
+        )
     # control characters and newlines would break lists; half a surrogate cannot be written
     if not value.isprintable():
         raise ParameterError(
-            f"{name} has newlines, control characters or lone surrogates in it; give one plain"
-            " line."
+            name_part(name),
+            " has newlines, control characters or lone surrogates in it; give one plain line.",
         )
 
 
 def _as_float(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ParameterError(f"{name} is {shown(value)}; it must be a number.")
+        raise ParameterError(name_part(name), f" is {shown(value)}; it must be a number.")
     try:
         return float(value)
     except OverflowError:
         raise ParameterError(
-            f"{name} is {shown(value)}; it must be a number below 1e308."
+            name_part(name), f" is {shown(value)}; it must be a number below 1e308."
         ) from None
 
 
@@ -228,7 +238,9 @@ def check_positive(name: str, value: object) -> float:
     """
     number = _as_float(name, value)
     if not (number > 0 and math.isfinite(number)):
-        raise ParameterError(f"{name} is {shown(value)}; it must be a positive, finite number.")
+        raise ParameterError(
+            name_part(name), f" is {shown(value)}; it must be a positive, finite number."
+        )
     return number
 
 
@@ -242,7 +254,7 @@ def check_finite(name: str, value: object) -> float:
     """
     number = _as_float(name, value)
     if not math.isfinite(number):
-        raise ParameterError(f"{name} is {shown(value)}; it must be a finite number.")
+        raise ParameterError(name_part(name), f" is {shown(value)}; it must be a finite number.")
     return number
 
 
@@ -256,7 +268,9 @@ def check_probability(name: str, value: object) -> float:
     """
     number = _as_float(name, value)
     if not 0 < number < 1:
-        raise ParameterError(f"{name} is {shown(value)}; it must lie strictly between 0 and 1.")
+        raise ParameterError(
+            name_part(name), f" is {shown(value)}; it must lie strictly between 0 and 1."
+        )
     return number
 
 
@@ -270,7 +284,9 @@ def check_delta(name: str, value: object) -> float:
     """
     number = _as_float(name, value)
     if not 0 <= number < 1:
-        raise ParameterError(f"{name} is {shown(value)}; it must be at least 0 and less than 1.")
+        raise ParameterError(
+            name_part(name), f" is {shown(value)}; it must be at least 0 and less than 1."
+        )
     return number
 
 
@@ -288,11 +304,11 @@ def check_count(name: str, value: object, *, minimum: int = 1) -> int:
         number = operator.index(value)  # type: ignore[arg-type]  # any object may be offered; index refuses
     except TypeError:
         raise ParameterError(
-            f"{name} is {shown(value)}; it must be an integer of at least {minimum}."
+            name_part(name), f" is {shown(value)}; it must be an integer of at least {minimum}."
         ) from None
     if not number >= minimum:
         raise ParameterError(
-            f"{name} is {shown(value)}; it must be an integer of at least {minimum}."
+            name_part(name), f" is {shown(value)}; it must be an integer of at least {minimum}."
         )
     return number
 
@@ -306,7 +322,9 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
         If it is another word, or no word.
     """
     if not isinstance(value, str) or value not in allowed:
-        raise ParameterError(f"{name} is {shown(value)}; it must be one of {', '.join(allowed)}.")
+        raise ParameterError(
+            name_part(name), f" is {shown(value)}; it must be one of {', '.join(allowed)}."
+        )
     return value
 
 
@@ -320,6 +338,8 @@ def check_relation(unit: str, neighbours: str) -> None:
     """
     if unit == "label" and neighbours != "replace-one":
         raise ParameterError(
-            f"unit 'label' does not go with neighbours {neighbours!r}: the features are public, so"
-            " labels change but do not come and go; use neighbours='replace-one'."
+            f"unit 'label' does not go with neighbours {neighbours!r}: the features are public,"
+            " so labels change but do not come and go; use ",
+            Argument("neighbours", "replace-one"),
+            ".",
         )

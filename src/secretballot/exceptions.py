@@ -11,13 +11,22 @@
 
 Messages name what was given, what is allowed and what to do. They never carry a value of the
 private data.
+
+A message is built of parts, so that a front end with other names for the same settings, such as the
+command line, can put its own in their place without looking into the sentence:
+
+    ParameterError(Parameter("tau"), f" is {tau}; use one above 0, or ", Argument("kind", "any"))
 """
 
+from dataclasses import dataclass
+
 __all__ = [
+    "Argument",
     "BudgetError",
     "CertificateError",
     "DataError",
     "LedgerError",
+    "Parameter",
     "ParameterError",
     "ResourceError",
     "SamplerError",
@@ -25,8 +34,55 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True)
+class Parameter:
+    """The name of a parameter, as a part of a message.
+
+    Examples
+    --------
+    >>> from secretballot.exceptions import Parameter
+    >>> print(Parameter("n_teachers"))
+    n_teachers
+    """
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A parameter with its value, as a part of a message.
+
+    Examples
+    --------
+    >>> from secretballot.exceptions import Argument
+    >>> print(Argument("release", "labels"))
+    release='labels'
+    """
+
+    name: str
+    value: str | int | float
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value!r}"
+
+
 class SecretBallotError(Exception):
     """Base class of every error that the package raises on purpose.
+
+    Parameters
+    ----------
+    *parts : str, Parameter or Argument
+        The message, in parts that are joined as they are. Only a `Parameter` or `Argument` names a
+        parameter; text never does, whatever was quoted in it.
+
+    Attributes
+    ----------
+    parts : tuple of str, Parameter and Argument
+    parameter : str or None
+        Name of the parameter that is at fault.
 
     Examples
     --------
@@ -37,16 +93,31 @@ class SecretBallotError(Exception):
     epsilon is 0.0; it must be a positive, finite number.
     """
 
+    def __init__(self, *parts: str | Parameter | Argument) -> None:
+        super().__init__("".join(map(str, parts)))
+        self.parts = parts
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # the default would rebuild the error, as it comes from a worker, of its sentence alone
+        return type(self), self.parts, self.__dict__
+
+    @property
+    def parameter(self) -> str | None:
+        """Name of the parameter that is at fault: the first that the message names, if any."""
+        return next((part.name for part in self.parts if isinstance(part, Parameter)), None)
+
 
 class ParameterError(SecretBallotError, ValueError):
-    """A parameter is out of its range.
+    """A parameter is out of its range; `parameter` is its name, where the fault is one parameter's.
 
     Examples
     --------
     >>> try:
     ...     sb.PrivacyBudget(1.0, delta=2.0)
     ... except sb.ParameterError as error:
+    ...     print(error.parameter)
     ...     print(error)
+    delta
     delta is 2.0; it must be at least 0 and less than 1.
     """
 

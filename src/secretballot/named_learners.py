@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from secretballot._validation import shown
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = ["TEACHER_NAMES", "teacher_by_name"]
 
@@ -37,8 +37,9 @@ def teacher_by_name(name: str, n_classes: int = 2) -> Any:
     if isinstance(name, str) and ":" in name:
         return _imported_learner(name)
     raise ParameterError(
-        f"teacher is {shown(name)}; it must be one of {', '.join(TEACHER_NAMES)}, or"
-        " package.module:Class."
+        Parameter("teacher"),
+        f" is {shown(name)}; it must be one of {', '.join(TEACHER_NAMES)}, or"
+        " package.module:Class.",
     )
 
 
@@ -51,13 +52,14 @@ def _imported_learner(path: str) -> Any:
         learner = getattr(importlib.import_module(module), attribute)()
     except Exception as error:
         raise ParameterError(
-            f"teacher {path!r} cannot be imported and made without arguments"
-            f" ({type(error).__name__}); name an installed class as package.module:Class."
+            Parameter("teacher"),
+            f" {path!r} cannot be imported and made without arguments"
+            f" ({type(error).__name__}); name an installed class as package.module:Class.",
         ) from None
     if not all(hasattr(learner, method) for method in ("fit", "predict", "get_params")):
         raise ParameterError(
-            f"teacher {path!r} must have fit, predict and get_params, as scikit-learn's classifiers"
-            " have."
+            Parameter("teacher"),
+            f" {path!r} must have fit, predict and get_params, as scikit-learn's classifiers have.",
         )
     return learner
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secretballot._typing import BoolArray, IntArray
-from secretballot._validation import check_count, check_positive, shown
-from secretballot.exceptions import DataError, ParameterError
+from secretballot._validation import check_count, check_positive, name_part, shown
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = ["ReleasedLabels"]
 
@@ -22,7 +22,7 @@ def _read_only_integers(name: str, values: object) -> IntArray:
     """Return a read-only int64 copy of `values`, or raise `DataError` if they are no integers."""
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
-        raise DataError(f"{name} has dtype {array.dtype}; it must hold integers.")
+        raise DataError(name_part(name), f" has dtype {array.dtype}; it must hold integers.")
     copy = array.astype(np.int64)
     copy.setflags(write=False)
     return copy
@@ -43,7 +43,8 @@ def _checked_classes(classes: object) -> tuple[str | int | float | bool, ...]:
     values = tuple(_json_class_value(value) for value in np.asarray(classes, dtype=object).ravel())
     if len(values) < 2:
         raise DataError(
-            f"classes has {len(values)} values; give the two or more classes the teachers voted on."
+            Parameter("classes"),
+            f" has {len(values)} values; give the two or more classes the teachers voted on.",
         )
     if len(set(values)) < len(values):
         raise DataError("classes repeats a value; give each class once.")
@@ -54,7 +55,8 @@ def _checked_certificate(certificate: object) -> dict[str, Any]:
     """Return a private copy of the certificate as JSON would give it back."""
     if not isinstance(certificate, Mapping):
         raise DataError(
-            f"certificate is a {type(certificate).__name__}; it must be a dict of JSON values."
+            Parameter("certificate"),
+            f" is a {type(certificate).__name__}; it must be a dict of JSON values.",
         )
     try:
         copy: dict[str, Any] = json.loads(json.dumps(dict(certificate), allow_nan=False))
@@ -132,7 +134,8 @@ class ReleasedLabels:
             )
         if self.noisy_counts is not None and not self.n_teachers:
             raise ParameterError(
-                "n_teachers is 0 and noisy_counts are given; without teachers there are no votes."
+                Parameter("n_teachers"),
+                " is 0 and noisy_counts are given; without teachers there are no votes.",
             )
         if self.noisy_counts is not None:
             set_field(self, "sigma", check_positive("sigma", self.sigma))
@@ -142,15 +145,19 @@ class ReleasedLabels:
     def _check_rows(self) -> None:
         if self.queries.ndim != 1 or self.labels.shape != self.queries.shape:
             raise DataError(
-                f"queries has shape {self.queries.shape} and labels {self.labels.shape}; "
-                "both must be one-dimensional and of the same length."
+                Parameter("queries"),
+                f" has shape {self.queries.shape} and labels {self.labels.shape}; both must be"
+                " one-dimensional and of the same length.",
             )
         if self.queries.size and self.queries.min() < 0:
             raise DataError("queries holds a negative row; rows of the public pool count from 0.")
         if self.labels.size and not (
             self.labels.min() >= -1 and self.labels.max() < len(self.classes)
         ):
-            raise DataError(f"labels must lie between -1 (abstained) and {len(self.classes) - 1}.")
+            raise DataError(
+                Parameter("labels"),
+                f" must lie between -1 (abstained) and {len(self.classes) - 1}.",
+            )
 
     def _check_counts(self) -> None:
         assert self.noisy_counts is not None
@@ -158,8 +165,9 @@ class ReleasedLabels:
         allowed = [(l, n_classes)] + ([(l,)] if n_classes == 2 else [])
         if self.noisy_counts.shape not in allowed:
             raise DataError(
-                f"noisy_counts has shape {self.noisy_counts.shape}; "
-                f"for these queries and classes it must be {' or '.join(map(str, allowed))}."
+                Parameter("noisy_counts"),
+                f" has shape {self.noisy_counts.shape}; for these queries and classes it must be"
+                f" {' or '.join(map(str, allowed))}.",
             )
 
     @property

@@ -42,46 +42,6 @@ def test_every_error_of_ours_has_its_code_and_its_words(
     assert "mend it" in failure.error
 
 
-@pytest.mark.parametrize(
-    ("sentence", "spelled"),
-    [
-        (
-            "round_size is 0; it must be an integer.",
-            "--round-size is 0; it must be an integer.",
-        ),
-        ("plan n_queries, or use release='labels'.", "plan --queries, or use --release labels."),
-        (
-            "calibrate it with n_classes=3, n_queries=7.",
-            "calibrate it with n_classes=3, --queries 7.",
-        ),
-        (
-            "epsilon is nan; epsilon must be positive.",
-            "--epsilon is nan; epsilon must be positive.",
-        ),
-        (
-            "units are given with neighbours='replace-one', which",
-            "units are given with --neighbours replace-one, which",
-        ),
-        (
-            "use a smaller max_unstable (now 2), a larger epsilon",
-            "use a smaller --max-unstable (now 2), a larger epsilon",
-        ),
-        (
-            "The file has no column 'n_queries'; name it.",
-            "The file has no column 'n_queries'; name it.",
-        ),
-        (
-            "The file /tmp/max_unstable/a.csv is empty.",
-            "The file /tmp/max_unstable/a.csv is empty.",
-        ),
-        ("The teacher's n_queries stay 'n_queries'.", "The teacher's --queries stay 'n_queries'."),
-        ("release of labels, classes and teachers.", "release of labels, classes and teachers."),
-    ],
-)
-def test_parameters_are_told_as_options(sentence: str, spelled: str) -> None:
-    assert failure_of(ParameterError(sentence)).error == spelled
-
-
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 def test_a_full_disk_is_said_plainly(number: int) -> None:
     failure = failure_of(OSError(number, "No space left on device", "/out/x"))
@@ -126,6 +86,7 @@ def test_the_sentence_goes_to_standard_error_and_the_object_to_standard_output(
         "error": "This does not fit; mend it.",
         "kind": "data",
         "exit_code": 2,
+        "parameter": None,
     }
     assert err.count("\n") == 1
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
 from secretballot.cli.plan import curve_of, number_or_names
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Argument, ParameterError
 from secretballot.planning.plan.model import (
     Candidate,
     Estimate,
@@ -264,7 +264,13 @@ def test_bad_input_is_one_sentence(
 
 def test_what_the_planner_refuses_is_said_in_options(monkeypatch: pytest.MonkeyPatch) -> None:
     def impossible(*_: Any, **__: Any) -> Plan:
-        raise ParameterError("no setting answers anything; n_records=5000 or epsilon=2.5 would do.")
+        raise ParameterError(
+            "no setting answers anything; ",
+            Argument("n_records", 5000),
+            " or ",
+            Argument("epsilon", 2.5),
+            " would do.",
+        )
 
     monkeypatch.setattr(plan_run, "make_plan", impossible)
     result = plan("--classes", "2")

@@ -132,7 +132,7 @@ def test_counts_of_floats_are_taken_as_whole_numbers():
     [
         (
             [[1, 3], [3, 2]],
-            r"^counts: 1 rows with a sum that is not n_teachers \(rows 1, counted from 0\)\.$",
+            r"^counts: 1 rows with a sum that is not the number of teachers \(rows 1, counted from 0\)\.$",
         ),
         ([[1, 3], [5, -1]], r"a negative count \(rows 1"),
         ([[1, 3], [3.5, 0.5]], r"a fractional count \(rows 1"),
@@ -155,7 +155,7 @@ def test_inconsistent_counts_are_refused_by_name(counts, match):
 
 
 def test_counts_must_agree_with_what_was_stated():
-    with pytest.raises(DataError, match="3 rows with a sum that is not n_teachers"):
+    with pytest.raises(DataError, match="3 rows with a sum that is not the number of teachers"):
         VoteCounts.from_counts(COUNTS, n_teachers=5)
     with pytest.raises(DataError, match="2 columns; there must be 3"):
         VoteCounts.from_counts(COUNTS, classes=[0, 1, 2])

@@ -2,6 +2,7 @@
 early."""
 
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from secretballot.exceptions import DataError, ResourceError
+from secretballot.exceptions import Argument, DataError, Parameter, ParameterError, ResourceError
 from secretballot.publishing import process as room
 from secretballot.publishing.job import NamedStudent, ReleaseJob
 from secretballot.publishing.process import PublishingProcess, start_publishing
@@ -209,3 +210,11 @@ def _is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_what_the_other_process_refuses_names_its_parameter() -> None:
+    parts = (Parameter("student"), " is 3; use ", Argument("student", "auto"), ".")
+    told = pickle.loads(pickle.dumps(("refused", "ParameterError", parts), protocol=5))
+    with pytest.raises(ParameterError, match="student is 3; use student='auto'") as caught:
+        room._made_or_raised(told)
+    assert caught.value.parts == parts

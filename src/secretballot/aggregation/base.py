@@ -10,7 +10,7 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, epsilon_upper
 from secretballot.privacy.noise import NoiseSource
 
@@ -256,8 +256,9 @@ def check_votes(counts: IntArray, aggregator: Aggregator, n_teachers: int) -> In
     votes, k = np.asarray(counts), check_count("n_teachers", n_teachers)
     if votes.dtype.kind not in "iu" or votes.ndim != 2 or votes.shape[1] != aggregator.n_classes:
         raise DataError(
-            f"counts have dtype {votes.dtype} and shape {votes.shape}; "
-            f"give integers of shape (n_queries, {aggregator.n_classes})."
+            Parameter("counts"),
+            f" have dtype {votes.dtype} and shape {votes.shape}; give integers of shape"
+            f" (n_queries, {aggregator.n_classes}).",
         )
     if not len(votes) <= aggregator.n_queries:
         raise DataError(
@@ -266,5 +267,7 @@ def check_votes(counts: IntArray, aggregator: Aggregator, n_teachers: int) -> In
         )
     votes = votes.astype(np.int64, copy=False)
     if not ((votes >= 0) & (votes <= k)).all() or not (votes.sum(axis=1) == k).all():
-        raise DataError(f"counts must hold one vote from each of {k} teachers per query.")
+        raise DataError(
+            Parameter("counts"), f" must hold one vote from each of {k} teachers per query."
+        )
     return votes

@@ -20,7 +20,7 @@ from secretballot.aggregation.base import (
     check_fields,
     check_votes,
 )
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
     Event,
     GaussianEvent,
@@ -68,7 +68,9 @@ def paper_sigma(budget: PrivacyBudget, shifts: int) -> float:
     (sqrt(2 l (epsilon + log(1 / delta))) + sqrt(2 l log(1 / delta))) / (2 epsilon), in votes.
     """
     if not budget.delta > 0:
-        raise ParameterError("delta is 0; Gaussian noise needs a delta above 0, such as 1e-6.")
+        raise ParameterError(
+            Parameter("delta"), " is 0; Gaussian noise needs a delta above 0, such as 1e-6."
+        )
     log = -math.log(budget.delta)
     return (
         math.sqrt(shifts / 2) * (math.sqrt(budget.epsilon + log) + math.sqrt(log)) / budget.epsilon
@@ -244,8 +246,8 @@ class GaussianAggregator(Aggregator):
         k = check_count("n_teachers", n_teachers)
         if self.n_teachers is not None and k != self.n_teachers:
             raise ParameterError(
-                f"n_teachers is {k}; this aggregator is priced for {self.n_teachers}. Calibrate it"
-                " again."
+                Parameter("n_teachers"),
+                f" is {k}; this aggregator is priced for {self.n_teachers}. Calibrate it again.",
             )
         return k
 
@@ -262,8 +264,9 @@ class GaussianAggregator(Aggregator):
         asked = check_count("n_asked", n_asked, minimum=0)
         if not asked <= self.n_queries:
             raise ParameterError(
-                f"n_asked is {asked}, more than the {self.n_queries} queries that are priced; count"
-                " again."
+                Parameter("n_asked"),
+                f" is {asked}, more than the {self.n_queries} queries that are priced; count"
+                " again.",
             )
         return (
             tuple(

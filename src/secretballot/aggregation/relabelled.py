@@ -8,7 +8,7 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_choice, check_count
 from secretballot.aggregation.base import Aggregator, Answers, budget_or_price, check_fields
 from secretballot.aggregation.sparse_vector import SparseVectorAggregator, SparseVectorVoting
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
     Event,
     PrivacyBudget,
@@ -89,7 +89,7 @@ class RelabelledAggregator(Aggregator):
     ) -> None:
         if not isinstance(event, RelabelledSampleEvent):
             raise ParameterError(
-                f"event is a {type(event).__name__}; give a RelabelledSampleEvent."
+                Parameter("event"), f" is a {type(event).__name__}; give a RelabelledSampleEvent."
             )
         self.event = event
         self.n_queries = check_count("n_queries", n_queries)
@@ -152,7 +152,9 @@ class RelabelledAggregator(Aggregator):
         """
         given = check_fields(description, cls.name, _FIELDS)
         if given.pop("n_classes") != cls.n_classes:
-            raise ParameterError("n_classes is not 2; a relabelled sample has two classes.")
+            raise ParameterError(
+                Parameter("n_classes"), " is not 2; a relabelled sample has two classes."
+            )
         stream = SparseVectorEvent(**{field: given.pop(field) for field in _NOISE})
         return cls(
             RelabelledSampleEvent(stream, **{field: given.pop(field) for field in _SAMPLE}), **given

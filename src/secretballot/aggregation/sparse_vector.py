@@ -17,7 +17,7 @@ from secretballot.aggregation.base import (
     check_fields,
     check_votes,
 )
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
     Event,
     PrivacyBudget,
@@ -43,7 +43,9 @@ _HARDLY_EVER = 0.01  # a unanimous vote answered less often than this makes a re
 
 def _needs_delta(budget: PrivacyBudget) -> None:
     if not budget.delta > 0:
-        raise ParameterError("delta is 0; the sparse vector needs a delta above 0, such as 1e-6.")
+        raise ParameterError(
+            Parameter("delta"), " is 0; the sparse vector needs a delta above 0, such as 1e-6."
+        )
 
 
 def liu_noise(budget: PrivacyBudget, n_queries: int, max_unstable: int) -> SparseVectorEvent:
@@ -229,7 +231,9 @@ class SparseVectorAggregator(Aggregator):
             if not delta_upper([event], budget.epsilon) <= budget.delta:
                 raise ParameterError(
                     f"calibration {calibration!r} does not keep epsilon {budget.epsilon}, delta"
-                    f" {budget.delta} at max_unstable {unstable}; use 'tight'."
+                    f" {budget.delta} at ",
+                    Parameter("max_unstable"),
+                    f" {unstable}; use 'tight'.",
                 )
         return cls(
             event.threshold_scale,
@@ -313,13 +317,15 @@ class SparseVectorAggregator(Aggregator):
             return
         # at distance w + 1 the noises decide evenly, so half of the unanimous votes pass
         enough = 2 * (self.mechanism.threshold + 2)
-        fewer = (
-            f"a smaller max_unstable (now {self.max_unstable}), " if self.max_unstable > 1 else ""
-        )
+        fewer: tuple[str | Parameter, ...] = ()
+        if self.max_unstable > 1:
+            fewer = ("a smaller ", Parameter("max_unstable"), f" (now {self.max_unstable}), ")
         raise ParameterError(
             f"threshold {self.mechanism.threshold} cannot be passed: {k} teachers reach a distance"
             f" of {largest}, so even a unanimous vote is answered with probability below"
-            f" {_HARDLY_EVER:.0%}; use {fewer}a larger epsilon, or at least {enough} teachers."
+            f" {_HARDLY_EVER:.0%}; use ",
+            *fewer,
+            f"a larger epsilon, or at least {enough} teachers.",
         )
 
     def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:

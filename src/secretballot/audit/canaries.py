@@ -29,7 +29,7 @@ from secretballot._validation import (
 from secretballot.audit.bounds import CANNOT_FAIL, epsilon_from_guesses
 from secretballot.audit.observation import Fields
 from secretballot.audit.runs import Experiment, Progress, WorkFolder, run_trials
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = ["CanaryAudit", "CanaryTask", "audit_canaries", "canary_bound"]
 
@@ -266,7 +266,8 @@ def canary_bound(
     """
     if not 0 < share <= 1:
         raise ParameterError(
-            f"share is {share!r}; give a share of the canaries to guess, above 0 and at most 1."
+            Parameter("share"),
+            f" is {share!r}; give a share of the canaries to guess, above 0 and at most 1.",
         )
     guesses = max(1, round(share * len(scores)))
     surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]

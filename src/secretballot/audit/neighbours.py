@@ -8,7 +8,7 @@ import pandas as pd
 
 from secretballot._validation import check_choice, check_count
 from secretballot.datasets.tables import read_table
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = ["CHANGES", "write_worlds"]
 
@@ -50,7 +50,8 @@ def write_worlds(
     before = read_table(table, role="private file")
     if not number < len(before):
         raise ParameterError(
-            f"row is {number}; the private file has no such record: give a number below its rows."
+            Parameter("row"),
+            f" is {number}; the private file has no such record: give a number below its rows.",
         )
     record = before.iloc[[number]]
     if change == "drop":

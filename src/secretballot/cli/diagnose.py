@@ -11,7 +11,7 @@ import typer
 from secretballot._validation import shown
 from secretballot.cli.options import AsJson, Jobs, Seed, words_of
 from secretballot.cli.outcome import print_json
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 
 if TYPE_CHECKING:
     from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
@@ -136,7 +136,8 @@ def _integers_of(text: str) -> tuple[int, ...]:
     words = words_of(text)
     if not words or not all(word.isdecimal() and len(word) <= _LONGEST_NUMBER for word in words):
         raise ParameterError(
-            f"max_unstable is {shown(text)}; give integers by commas, such as 1,10,100."
+            Parameter("max_unstable"),
+            f" is {shown(text)}; give integers by commas, such as 1,10,100.",
         )
     return tuple(int(word) for word in words)
 

@@ -56,7 +56,7 @@ EXIT_CODES = (
 _UsageError = typer.BadParameter.__mro__[1]
 _ClickError = typer.BadParameter.__mro__[2]
 
-_KINDS: tuple[tuple[type[Exception], str, int], ...] = (
+_KINDS: tuple[tuple[type[SecretBallotError], str, int], ...] = (
     (BudgetError, "budget", BUDGET_REFUSED),
     (CertificateError, "certificate", NOT_VERIFIED),
     (LedgerError, "ledger", BAD_INPUT),
@@ -79,11 +79,14 @@ class Failure:
     kind : str
         One word for machines.
     exit_code : int
+    parameter : str or None
+        Name in Python of the parameter that is at fault, where it is one parameter's.
     """
 
     error: str
     kind: str
     exit_code: int
+    parameter: str | None = None
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -100,7 +103,7 @@ def _failure_of(error: BaseException) -> Failure:
     # Only messages that this package wrote are shown as they are.
     for kind, word, code in _KINDS:
         if isinstance(error, kind):
-            return Failure(as_options(plain_line(str(error))), word, code)
+            return Failure(as_options(error), word, code, error.parameter)
     if isinstance(error, _ClickError):
         # lists choices on lines of their own
         words = str(getattr(error, "format_message", lambda: error)())

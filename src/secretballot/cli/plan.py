@@ -8,7 +8,7 @@ import typer
 from secretballot.cli.learn import LEARNER_NAMES
 from secretballot.cli.options import Delta, Epsilon, classes_of, words_of
 from secretballot.cli.outcome import print_json
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = ["curve_of", "number_or_names", "plan"]
 
@@ -138,14 +138,16 @@ def _stand_in(like: Path | None, target: str | None, schema: Path | None, drop: 
     if like is not None:
         if target is None:
             raise ParameterError(
-                "target is missing; name the column of --like that holds the class."
+                Parameter("target"), " is missing; name the column of --like that holds the class."
             )
         return StandInTable(like, target, schema, words_of(drop))
-    for name, given in (("--target", target), ("--schema", schema), ("--drop", drop)):
+    for name, given in (("target", target), ("schema", schema), ("drop", drop)):
         if given is not None:
             raise ParameterError(
-                f"{name} is about the table of --like, and none is given; name one, or leave it"
-                " out."
+                Parameter(name),
+                " is about the table of ",
+                Parameter("like"),
+                ", and none is given; name one, or leave it out.",
             )
     return None
 
@@ -176,15 +178,18 @@ def curve_of(text: str | None) -> dict[int, float] | None:
             number, share = int(size), float(accuracy)
         except ValueError:
             raise ParameterError(
-                f"curve has {word.strip()!r}; write size:accuracy pairs, as in 50:0.72,200:0.8."
+                Parameter("curve"),
+                f" has {word.strip()!r}; write size:accuracy pairs, as in 50:0.72,200:0.8.",
             ) from None
         if not (number >= 1 and number > max(curve, default=0)):
             raise ParameterError(
-                f"curve has the size {number} in the wrong place; sizes are at least 1 and rise."
+                Parameter("curve"),
+                f" has the size {number} in the wrong place; sizes are at least 1 and rise.",
             )
         if not 0 < share < 1:
             raise ParameterError(
-                f"curve has the accuracy {accuracy.strip()}; each lies strictly between 0 and 1."
+                Parameter("curve"),
+                f" has the accuracy {accuracy.strip()}; each lies strictly between 0 and 1.",
             )
         curve[number] = share
     return curve

@@ -1,86 +1,75 @@
-"""From the names of Python to those of the command line, in the sentences of the rooms below."""
+"""From the names of Python to those of the command line, in the messages of the rooms below."""
 
-import re
+from secretballot.exceptions import Argument, Parameter, SecretBallotError
 
-__all__ = ["as_options"]
+__all__ = ["OPTIONS", "as_options"]
 
-# Parameters by the name that messages give them, and the option that sets them.
-_OPTIONS = {
+#: Parameters whose option has another name.
+_RENAMED = {
     "n_teachers": "--teachers",
     "n_queries": "--queries",
     "n_records": "--records",
     "n_cover": "--points",
     "n_jobs": "--jobs",
     "random_state": "--seed",
-    "max_unstable": "--max-unstable",
-    "round_size": "--round-size",
-    "estimate_epsilon": "--estimate-epsilon",
     "unit": "--unit-kind",
-    "neighbours": "--neighbours",
-    **{
-        name: f"--{name}"
-        for name in (
-            *(
-                "epsilon",
-                "delta",
-                "dataset",
-                "composition",
-                "teachers",
-                "queries",
-                "records",
-                "points",
-                "jobs",
-                "seed",
-            ),
-            *(
-                "aggregator",
-                "release",
-                "strategy",
-                "teacher",
-                "student",
-                "classes",
-                "abstentions",
-                "hypotheses",
-            ),
-            *("public", "like", "curve", "target", "header", "kind"),
-            *(
-                "runs",
-                "draws",
-                "confidence",
-                "canaries",
-                "share",
-                "promise",
-                "row",
-                "steps",
-                "timeout",
-            ),
-        )
-    },
 }
-_NAMES = "|".join(sorted(_OPTIONS, key=len, reverse=True))
-_NO_ENGLISH = "|".join(sorted((name for name in _OPTIONS if "_" in name), key=len, reverse=True))
-_PLACES = re.compile(
-    rf"(?P<set>\b(?P<name>{_NAMES})=(?:'(?P<word>[^'\s]*)'|(?P<number>[\w.+-]*\w)))"
-    r"|(?P<quoted>(?<!\w)'[^']*'|\"[^\"]*\"|\S*/\S*)"
-    rf"|(?P<first>^(?:{_NAMES})(?= (?:is|are|has)\b))"
-    rf"|(?P<bare>(?<![\w-])(?:{_NO_ENGLISH})(?![\w-]))"
+_OF_THE_SAME_NAME = (
+    "abstentions",
+    "aggregator",
+    "canaries",
+    "classes",
+    "composition",
+    "confidence",
+    "curve",
+    "dataset",
+    "delta",
+    "draws",
+    "drop",
+    "epsilon",
+    "estimate_epsilon",
+    "header",
+    "hypotheses",
+    "jobs",
+    "kind",
+    "like",
+    "max_unstable",
+    "neighbours",
+    "points",
+    "promise",
+    "public",
+    "queries",
+    "records",
+    "release",
+    "round_size",
+    "row",
+    "runs",
+    "schema",
+    "seed",
+    "share",
+    "steps",
+    "strategy",
+    "student",
+    "target",
+    "teacher",
+    "teachers",
+    "timeout",
 )
+#: The option that sets each parameter, of those that have one.
+OPTIONS = _RENAMED | {name: f"--{name.replace('_', '-')}" for name in _OF_THE_SAME_NAME}
 
 
-def as_options(sentence: str) -> str:
-    """Return a sentence about parameters as one about options: ``release='labels'`` becomes
-    ``--release labels``.
+def as_options(error: SecretBallotError) -> str:
+    """Return the message of an error with options where it names parameters:
+    ``release='labels'`` becomes ``--release labels``.
 
-    What stands in quotes, such as the name of a column, and paths stay as they are, and so do words
-    that are English unless they begin the sentence as what it is about.
+    Text stays as it is, whatever names are quoted in it.
     """
-    return _PLACES.sub(_in_options, sentence)
+    return "".join(_as_option(part) for part in error.parts)
 
 
-def _in_options(found: re.Match[str]) -> str:
-    if found["quoted"] is not None:
-        return found["quoted"]
-    if found["set"] is not None:
-        value = found["number"] if found["word"] is None else found["word"]
-        return f"{_OPTIONS[found['name']]} {value}"
-    return _OPTIONS[found[0]]
+def _as_option(part: str | Parameter | Argument) -> str:
+    if isinstance(part, str) or part.name not in OPTIONS:
+        return str(part)
+    option = OPTIONS[part.name]
+    return option if isinstance(part, Parameter) else f"{option} {part.value}"

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_finite, check_positive, shown
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = ["TwoClassSample", "synthetic_massart", "synthetic_two_class"]
 
@@ -70,7 +70,8 @@ def synthetic_two_class(
     check_count("seed", seed, minimum=0)
     if not check_positive("bayes_error", bayes_error) < 0.5:
         raise ParameterError(
-            f"bayes_error is {shown(bayes_error)}; it must lie strictly between 0 and 0.5."
+            Parameter("bayes_error"),
+            f" is {shown(bayes_error)}; it must lie strictly between 0 and 0.5.",
         )
     m = -NormalDist().inv_cdf(bayes_error)
     direction = np.full(n_features, 1 / math.sqrt(n_features))
@@ -115,11 +116,14 @@ def synthetic_massart(
     """
     check_count("seed", seed, minimum=0)
     if not 0 <= check_finite("noise", noise) < 0.5:
-        raise ParameterError(f"noise is {shown(noise)}; it must be at least 0 and less than 0.5.")
+        raise ParameterError(
+            Parameter("noise"), f" is {shown(noise)}; it must be at least 0 and less than 0.5."
+        )
     points = np.asarray(X, dtype=np.float64)
     if points.ndim != 2:
         raise DataError(
-            f"X has {points.ndim} dimensions; it must have two: one row for each point."
+            Parameter("X"),
+            f" has {points.ndim} dimensions; it must have two: one row for each point.",
         )
     best = np.asarray(concept(points))
     if best.shape != (len(points),) or not np.isin(best, (0, 1)).all():

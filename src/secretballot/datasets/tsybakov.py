@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_finite, check_positive, shown
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = ["TsybakovSample", "TsybakovThresholds", "synthetic_tsybakov"]
 
@@ -64,18 +64,23 @@ class TsybakovThresholds:
     def __post_init__(self) -> None:
         check_positive("scale", self.scale)
         if not check_positive("tau", self.tau) <= 1:
-            raise ParameterError(f"tau is {shown(self.tau)}; it must be above 0 and at most 1.")
+            raise ParameterError(
+                Parameter("tau"), f" is {shown(self.tau)}; it must be above 0 and at most 1."
+            )
         if not 0 < check_finite("threshold", self.threshold) < 1:
             raise ParameterError(
-                f"threshold is {shown(self.threshold)}; it must lie strictly between 0 and 1."
+                Parameter("threshold"),
+                f" is {shown(self.threshold)}; it must lie strictly between 0 and 1.",
             )
         if not 0 <= check_finite("noise", self.noise) < 0.5:
             raise ParameterError(
-                f"noise is {shown(self.noise)}; it must be at least 0 and less than 0.5."
+                Parameter("noise"),
+                f" is {shown(self.noise)}; it must be at least 0 and less than 0.5.",
             )
         if not check_positive("left_margin", self.left_margin) <= 1:
             raise ParameterError(
-                f"left_margin is {shown(self.left_margin)}; it must be above 0 and at most 1."
+                Parameter("left_margin"),
+                f" is {shown(self.left_margin)}; it must be above 0 and at most 1.",
             )
 
     def probability(self, x: npt.ArrayLike) -> FloatArray:
@@ -116,7 +121,7 @@ class TsybakovThresholds:
     def _clipped_threshold(self, threshold: npt.ArrayLike) -> FloatArray:
         values = np.asarray(threshold, dtype=np.float64)
         if np.isnan(values).any():
-            raise DataError("threshold is nan; give a number or an infinity.")
+            raise DataError(Parameter("threshold"), " is nan; give a number or an infinity.")
         return np.clip(values, 0, 1)
 
     @property

@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot._signals import signals_held_back
 from secretballot._typing import IntArray
+from secretballot._validation import name_part
 from secretballot.aggregation import Aggregator, Answers
 from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import DataError, LedgerError, ParameterError
+from secretballot.exceptions import Argument, DataError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, Price
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import NoiseSource
@@ -185,7 +186,9 @@ def _checked_rows(
         raise ParameterError(
             f"{len(rows)} rows are asked, but the aggregator is calibrated for"
             f" {aggregator.n_queries}; choose {aggregator.n_queries} rows with queries=, or"
-            f" calibrate it with n_queries={len(rows)}."
+            " calibrate it with ",
+            Argument("n_queries", len(rows)),
+            ".",
         )
     return rows
 
@@ -193,14 +196,16 @@ def _checked_rows(
 def _distinct_rows(name: str, rows: NDArray[Any]) -> IntArray:
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
         raise DataError(
-            f"{name} has shape {rows.shape} and dtype {rows.dtype}; give one or more row numbers,"
-            " as integers."
+            name_part(name),
+            f" has shape {rows.shape} and dtype {rows.dtype}; give one or more row numbers, as"
+            " integers.",
         )
     if not rows.min() >= 0:
-        raise DataError(f"{name} has the row {rows.min()}; rows count from 0.")
+        raise DataError(name_part(name), f" has the row {rows.min()}; rows count from 0.")
     if len(np.unique(rows)) < len(rows):
         raise DataError(
-            f"{name} names a row twice; ask each row once and use the stored answer for repeats."
+            name_part(name),
+            " names a row twice; ask each row once and use the stored answer for repeats.",
         )
     return rows.astype(np.int64)
 

@@ -15,7 +15,7 @@ from secretballot.door import purchase
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import LedgerError, ParameterError
+from secretballot.exceptions import LedgerError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, calibrate_pure
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
@@ -458,7 +458,8 @@ def _distinct_names(names: Sequence[str], n_candidates: int) -> list[str]:
         or not all(isinstance(name, str) for name in given)
     ):
         raise ParameterError(
-            f"names is {shown(given)}; give one string for each of the {n_candidates} candidates,"
-            " distinct."
+            Parameter("names"),
+            f" is {shown(given)}; give one string for each of the {n_candidates} candidates,"
+            " distinct.",
         )
     return given

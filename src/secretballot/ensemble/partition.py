@@ -15,7 +15,7 @@ import numpy.typing as npt
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.ensemble.unit_ids import canonical_id
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = ["KeyedHashPartition", "PositionPartition"]
 
@@ -57,7 +57,8 @@ class KeyedHashPartition:
         self.n_teachers = check_count("n_teachers", n_teachers)
         if not isinstance(key, bytes) or not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
             raise ParameterError(
-                f"key must be {_SHORTEST_KEY} to {_LONGEST_KEY} bytes; draw it once per dataset."
+                Parameter("key"),
+                f" must be {_SHORTEST_KEY} to {_LONGEST_KEY} bytes; draw it once per dataset.",
             )
         self._hash = blake2b(key=key, digest_size=16, person=b"secretballot")
 
@@ -154,8 +155,10 @@ class PositionPartition:
         self.n_records = check_count("n_records", n_records)
         if self.n_teachers > self.n_records:
             raise ParameterError(
-                f"n_teachers is {self.n_teachers} with n_records {self.n_records}; "
-                "every teacher needs a record, so ask for fewer teachers."
+                Parameter("n_teachers"),
+                f" is {self.n_teachers} with ",
+                Parameter("n_records"),
+                f" {self.n_records}; every teacher needs a record, so ask for fewer teachers.",
             )
 
     def assign(self) -> IntArray:

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice
 from secretballot.ensemble.sealed import Sealed
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, Parameter
 
 __all__ = ["PrivateRangeScores"]
 
@@ -59,8 +59,8 @@ class PrivateRangeScores(Sealed):
         shapes = self.__starts.shape, self.__ends.shape
         if shapes[0] != shapes[1] or len(shapes[0]) != 1 or not shapes[0][0]:
             raise DataError(
-                f"starts have shape {shapes[0]} and ends {shapes[1]}; give one of each for every"
-                " place."
+                Parameter("starts"),
+                f" have shape {shapes[0]} and ends {shapes[1]}; give one of each for every place.",
             )
         self.unit = check_choice("unit", unit, ("record", "user"))
         self.neighbours = check_choice("neighbours", neighbours, NEIGHBOURS)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from secretballot._typing import Matrix
+from secretballot._validation import name_part
 from secretballot.exceptions import DataError
 
 __all__ = ["as_table", "block_bounds", "is_sparse", "n_rows", "row_block", "take_rows"]
@@ -34,11 +35,12 @@ def as_table(X: Any, name: str = "X") -> Any:
     if is_sparse(X):
         return X.tocsr()
     if isinstance(X, np.ma.MaskedArray):
-        raise DataError(f"{name} is a masked array; fill or drop what is masked.")
+        raise DataError(name_part(name), " is a masked array; fill or drop what is masked.")
     table = _table_of_list(X, name) if isinstance(X, list | tuple) else np.asarray(X)
     if table.ndim == 0:
         raise DataError(
-            f"{name} has the type {type(X).__name__}; give a table with one row per record."
+            name_part(name),
+            f" has the type {type(X).__name__}; give a table with one row per record.",
         )
     # The width of a text array is the longest text of all rows, which no single shard may know.
     return table.astype(object) if table.dtype.kind in "US" else table
@@ -62,8 +64,9 @@ def _table_of_list(rows: Any, name: str) -> npt.NDArray[Any]:
         table = np.array([[_number_of(cell) for cell in row] for row in rows], dtype=np.float64)
     if table is None or table.ndim != 2:
         raise DataError(
-            f"{name} is a list of neither strings nor rows of numbers; give an array, a frame or a"
-            " sparse matrix."
+            name_part(name),
+            " is a list of neither strings nor rows of numbers; give an array, a frame or a"
+            " sparse matrix.",
         )
     return table
 

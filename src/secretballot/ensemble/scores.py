@@ -11,7 +11,7 @@ from secretballot._validation import NEIGHBOURS, check_choice
 from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.ensemble.sealed import Sealed
 from secretballot.ensemble.unit_ids import canonical_id
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, Parameter
 
 __all__ = ["PrivateScores", "unit_numbers"]
 
@@ -40,7 +40,8 @@ def unit_numbers(units: Any, n_records: int) -> IntArray:
     found = len(KeyedHashPartition(1, bytes(16)).assign(units))  # refuses what is no id
     if found != n_records:
         raise DataError(
-            f"units has {found} ids for {n_records} records; give one id for each record."
+            Parameter("units"),
+            f" has {found} ids for {n_records} records; give one id for each record.",
         )
     column = units.to_numpy() if hasattr(units, "to_numpy") else units
     known: dict[bytes | None, int] = {}
@@ -109,14 +110,16 @@ class PrivateScores(Sealed):
         table = np.asarray(right)
         if table.ndim != 2 or table.dtype.kind != "b" or not table.shape[1]:
             raise DataError(
-                f"right has shape {table.shape} and dtype {table.dtype}; give true or false,"
-                " (n_records, n_candidates)."
+                Parameter("right"),
+                f" has shape {table.shape} and dtype {table.dtype}; give true or false,"
+                " (n_records, n_candidates).",
             )
         if units is None:
             return cls(table.sum(axis=0), "record", neighbours)
         if neighbours != "add-remove":
             raise DataError(
-                "units are given under replace-one, which is about single records; use add-remove."
+                Parameter("units"),
+                " are given under replace-one, which is about single records; use add-remove.",
             )
         owner = unit_numbers(units, len(table))
         records = np.bincount(owner)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from secretballot._typing import BoolArray, CountArray, FloatArray
 from secretballot._validation import shown, shown_classes
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = ["blocks_of", "check_classes", "check_counts", "count_votes"]
 
@@ -35,14 +35,17 @@ def check_classes(classes: object) -> list[Any]:
         If `classes` is not such a list.
     """
     if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
-        raise ParameterError(f"classes is {shown(classes)}; it must be a list of the class values.")
+        raise ParameterError(
+            Parameter("classes"), f" is {shown(classes)}; it must be a list of the class values."
+        )
     values = [value.item() if isinstance(value, np.generic) else value for value in classes]
     is_text = [isinstance(value, str) for value in values]
     is_number = [isinstance(value, (int, float)) and value == value for value in values]
     if len(values) < 2 or not (all(is_text) or all(is_number)) or len(set(values)) < len(values):
         raise ParameterError(
-            f"classes is {shown_classes(values)}; it must hold two or more distinct values, all"
-            " numbers or all text."
+            Parameter("classes"),
+            f" is {shown_classes(values)}; it must hold two or more distinct values, all numbers"
+            " or all text.",
         )
     return values
 
@@ -238,7 +241,9 @@ def check_counts(
         if block.dtype.kind == "O":
             block = _as_numbers(block)
         if block.dtype.kind not in "iuf":
-            raise DataError(f"counts have the type {block.dtype}; they must be integers.")
+            raise DataError(
+                Parameter("counts"), f" have the type {block.dtype}; they must be integers."
+            )
         broken = _note_broken_cells(block, faults, first_row)
         # broken cells are reported, and must not overflow or count before that
         counts = np.where(broken[:, None], 0, block).astype(np.int32)
@@ -248,7 +253,9 @@ def check_counts(
             n_teachers = int(sums[0])
         faults.note("a sum above 2**31 - 1", (sums > _MOST_TEACHERS) & ~broken, first_row)
         rule = (
-            "a sum that is not n_teachers" if n_teachers is not None else "no sum to compare with"
+            "no sum to compare with"
+            if n_teachers is None
+            else "a sum that is not the number of teachers"
         )
         faults.note(rule, (sums != n_teachers) & ~broken, first_row)
         parts.append(counts)
@@ -295,8 +302,9 @@ def _refuse_kind(block: npt.NDArray[Any], classes: Sequence[Any]) -> None:
     if (kind in "UT") != is_text or kind not in "biufUT":
         what = "text" if is_text else "numbers"
         raise DataError(
-            f"votes have the type {block.dtype} while classes are {what}; declare classes of the"
-            " votes' type."
+            Parameter("votes"),
+            f" have the type {block.dtype} while classes are {what}; declare classes of the"
+            " votes' type.",
         )
 
 

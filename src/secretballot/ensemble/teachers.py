@@ -14,7 +14,7 @@ import numpy as np
 import sklearn
 
 from secretballot._typing import Classifier, CountArray, IntArray
-from secretballot._validation import check_count
+from secretballot._validation import check_count, name_part
 from secretballot.ensemble.ballots import count_ballots, count_in_worker
 from secretballot.ensemble.isolation import isolated, one_thread, result_of, results_of, seed_of
 from secretballot.ensemble.linear import LinearStack
@@ -29,7 +29,7 @@ from secretballot.ensemble.training import (
     trained,
 )
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = ["Progress", "TeacherEnsemble"]
 
@@ -207,7 +207,9 @@ class TeacherEnsemble:
         check_workers(n_jobs)
         table = as_table(X_public, "X_public")
         if n_rows(table) == 0:
-            raise DataError("X_public has no rows; give at least one public point to vote on.")
+            raise DataError(
+                Parameter("X_public"), " has no rows; give at least one public point to vote on."
+            )
         cells = self.n_teachers * self.n_classes
         # blocks bound the memory, whatever the number of teachers and classes
         rows = (
@@ -363,22 +365,25 @@ def _checked_indices(values: Any, name: str, length: int, bound: int) -> IntArra
     indices = np.asarray(values)
     if indices.shape != (length,):
         raise DataError(
-            f"{name} has the shape {indices.shape} with {length} records in X; give one number per"
-            " record."
+            name_part(name),
+            f" has the shape {indices.shape} with {length} records in X; give one number per"
+            " record.",
         )
     if length == 0:
         return np.zeros(0, dtype=np.int64)
     if indices.dtype.kind not in "iu":
         raise DataError(
-            f"{name} has the type {indices.dtype}; it must hold integers from 0 to {bound - 1}."
+            name_part(name),
+            f" has the type {indices.dtype}; it must hold integers from 0 to {bound - 1}.",
         )
     # written so that nothing but a number in range passes; rows are named, values are private
     bad = np.flatnonzero(~((indices >= 0) & (indices < bound)))
     if bad.size:
         named = ", ".join(str(row) for row in bad[:_ROWS_NAMED])
         raise DataError(
-            f"{name} is out of the range 0 to {bound - 1} in {bad.size} rows (rows {named}, counted"
-            " from 0)."
+            name_part(name),
+            f" is out of the range 0 to {bound - 1} in {bad.size} rows (rows {named}, counted"
+            " from 0).",
         )
     return indices.astype(np.int64)
 
@@ -390,8 +395,8 @@ def _open_store(
         return None
     if not fingerprint:
         raise ParameterError(
-            "fingerprint is missing; teachers kept in a vault must name the data they were"
-            " trained on."
+            Parameter("fingerprint"),
+            " is missing; teachers kept in a vault must name the data they were trained on.",
         )
     try:
         learner = joblib.hash(recipe.teacher)

@@ -17,7 +17,7 @@ from secretballot._validation import shown
 from secretballot.ensemble.isolation import isolated, one_thread, result_of, results_of, seed_of
 from secretballot.ensemble.rows import take_rows
 from secretballot.ensemble.workers import end_with, interrupts_ignored
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = [
     "Recipe",
@@ -65,9 +65,9 @@ class Recipe:
         ):
             kind = teacher if isinstance(teacher, type) else type(teacher)
             raise ParameterError(
-                f"teacher is {kind.__name__!r};"
-                " it must be an instance with fit, predict and get_params, as scikit-learn's"
-                " classifiers have."
+                Parameter("teacher"),
+                f" is {kind.__name__!r}; it must be an instance with fit, predict and get_params,"
+                " as scikit-learn's classifiers have.",
             )
         # every source of randomness in the learner gets a seed of its teacher's own, nested ones
         # too
@@ -200,7 +200,7 @@ def check_workers(n_jobs: int | None) -> None:
         isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0
     ):
         raise ParameterError(
-            f"n_jobs is {shown(n_jobs)}; it must be None or an integer other than 0."
+            Parameter("n_jobs"), f" is {shown(n_jobs)}; it must be None or an integer other than 0."
         )
 
 

@@ -17,7 +17,13 @@ from secretballot._csv_lines import lines_of
 from secretballot._typing import CountArray
 from secretballot._validation import check_choice, check_count
 from secretballot.ensemble.tally import blocks_of, check_classes, check_counts, count_votes
-from secretballot.exceptions import DataError, ParameterError, SecretBallotError
+from secretballot.exceptions import (
+    Argument,
+    DataError,
+    Parameter,
+    ParameterError,
+    SecretBallotError,
+)
 
 __all__ = ["read_counts"]
 
@@ -77,7 +83,8 @@ def read_counts(
     if kind == "votes":
         if values is None:
             raise ParameterError(
-                "classes are missing; votes can only be counted for declared classes."
+                Parameter("classes"),
+                " are missing; votes can only be counted for declared classes.",
             )
         counts, found = count_votes(table.blocks, values, n_teachers)
         return counts, values, found
@@ -85,7 +92,7 @@ def read_counts(
     counts, found = check_counts(_by_class(table, values), width, n_teachers)
     # a table of votes could pass for one of counts; a wrong guess would misstate the sensitivity
     if guessed and n_teachers is None and (len(counts) == 1 or found <= table.n_columns):
-        raise DataError(_AMBIGUOUS)
+        raise DataError(*_AMBIGUOUS)
     return counts, check_classes(range(table.n_columns)) if values is None else values, found
 
 
@@ -115,7 +122,13 @@ def _by_class(table: _Table, classes: list[Any] | None) -> Iterator[npt.NDArray[
     )
 
 
-_AMBIGUOUS = "the file could hold votes or counts; say which by kind='votes' or kind='counts'."
+_AMBIGUOUS = (
+    "the file could hold votes or counts; say which by ",
+    Argument("kind", "votes"),
+    " or ",
+    Argument("kind", "counts"),
+    ".",
+)
 
 
 def _kind_by_shape(n_columns: int, classes: list[Any] | None, n_teachers: int | None) -> str:
@@ -126,7 +139,7 @@ def _kind_by_shape(n_columns: int, classes: list[Any] | None, n_teachers: int | 
     if classes is not None and n_columns != len(classes):
         return "votes"
     if n_teachers is not None and n_columns == n_teachers:
-        raise DataError(_AMBIGUOUS)
+        raise DataError(*_AMBIGUOUS)
     return "counts"
 
 
@@ -288,14 +301,21 @@ def _has_header(first: list[str], kind: str, reading: _Reading) -> bool:
     if len(first) == 1:
         raise DataError(
             "the file has one column, so that a single cell decides whether its first line is a"
-            " header; say so by header='yes' or header='no'."
+            " header; say so by ",
+            Argument("header", "yes"),
+            " or ",
+            Argument("header", "no"),
+            ".",
         )
     # one changed cell must not decide whether a row counts: mixed evidence is refused
     if odd and len(odd) < len(first):
         raise DataError(
             f"the first line of the file is neither header nor data: {_named_columns(odd)} cannot"
-            f" be {kind} and others can; correct it, or say which it is by header='yes' or"
-            " header='no'."
+            f" be {kind} and others can; correct it, or say which it is by ",
+            Argument("header", "yes"),
+            " or ",
+            Argument("header", "no"),
+            ".",
         )
     return bool(odd)
 

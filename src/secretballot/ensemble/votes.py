@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._typing import IntArray
-from secretballot._validation import NEIGHBOURS, UNITS, check_choice
+from secretballot._validation import NEIGHBOURS, UNITS, check_choice, name_part
 from secretballot.ensemble.sealed import Sealed
 from secretballot.ensemble.tally import blocks_of, check_classes, check_counts, count_votes
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.vault import write_secret
 
 __all__ = ["VoteCounts"]
@@ -211,10 +211,13 @@ class VoteCounts(Sealed):
         """
         chosen = np.asarray(rows)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or chosen.size == 0:
-            raise ParameterError("rows must be a list of one or more whole row numbers.")
+            raise ParameterError(
+                Parameter("rows"), " must be a list of one or more whole row numbers."
+            )
         if not (chosen.min() >= 0 and chosen.max() < self.n_queries):
             raise ParameterError(
-                f"rows must lie from 0 to {self.n_queries - 1}, the queries that were voted on."
+                Parameter("rows"),
+                f" must lie from 0 to {self.n_queries - 1}, the queries that were voted on.",
             )
         taken = VoteCounts(self.__counts[chosen], self.__classes, self.__n_teachers)
         taken.__declared = self.__declared
@@ -251,7 +254,7 @@ class VoteCounts(Sealed):
         """
         target = Path(path)
         if target.suffix != ".npy":
-            raise ParameterError(f"path is {str(target)!r}; it must end in .npy.")
+            raise ParameterError(Parameter("path"), f" is {str(target)!r}; it must end in .npy.")
         _refuse_open_folder(target.parent)
         content = io.BytesIO()
         np.save(content, self.__counts, allow_pickle=False)
@@ -266,16 +269,19 @@ class VoteCounts(Sealed):
 
 def _vote_table(values: Any, name: str) -> npt.NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray):
-        raise DataError(f"{name} are a masked array; fill or drop what is masked.")
+        raise DataError(name_part(name), " are a masked array; fill or drop what is masked.")
     table = values if isinstance(values, np.ndarray) else None
     # numpy's own sentence may quote a cell, hence no raise inside an except
     with contextlib.suppress(ValueError):
         table = np.asarray(values)
     if table is None:
-        raise DataError(f"{name} are ragged; every row must have the same number of columns.")
+        raise DataError(
+            name_part(name), " are ragged; every row must have the same number of columns."
+        )
     if table.ndim != 2:
         raise DataError(
-            f"{name} have {table.ndim} dimensions; give one row per query and two dimensions."
+            name_part(name),
+            f" have {table.ndim} dimensions; give one row per query and two dimensions.",
         )
     return table
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot._validation import check_finite, check_instance
-from secretballot.exceptions import DataError, ParameterError
+from secretballot._validation import check_finite, check_instance, name_part
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.hypotheses.base import Hypothesis, HypothesisClass
 from secretballot.hypotheses.finite import FiniteClass
 from secretballot.hypotheses.points import check_points
@@ -82,7 +82,9 @@ class DisagreementCoefficient:
 def _checked_share(name: str, value: float) -> float:
     number = check_finite(name, value)
     if not 0 <= number <= 1:
-        raise ParameterError(f"{name} is {value!r}; it is a share of the points, from 0 to 1.")
+        raise ParameterError(
+            name_part(name), f" is {value!r}; it is a share of the points, from 0 to 1."
+        )
     return number
 
 
@@ -129,8 +131,8 @@ def disagreement_coefficient(
     # a function that is no member has no ball of members about it
     if not np.array_equal(hypotheses.erm(distinct, labels).predict(distinct), labels):
         raise DataError(
-            "best is no member of the class on these points; give one, such as"
-            " hypotheses.erm(X, y)."
+            Parameter("best"),
+            " is no member of the class on these points; give one, such as hypotheses.erm(X, y).",
         )
     flips = (
         _differences_of_members(hypotheses, distinct, labels)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_choice, check_count
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.hypotheses.points import check_points
 
 __all__ = ["Cut", "Segments", "SortedColumn", "number_or_word", "place_between", "places_between"]
@@ -45,10 +45,13 @@ class Cut:
         check_choice("direction", self.direction, ("up", "down"))
         check_count("n_features", self.n_features)
         if math.isnan(self.threshold):
-            raise ParameterError("threshold is nan; it must be a number or an infinity.")
+            raise ParameterError(
+                Parameter("threshold"), " is nan; it must be a number or an infinity."
+            )
         if not check_count("feature", self.feature, minimum=0) < self.n_features:
             raise ParameterError(
-                f"feature is {self.feature}; there are {self.n_features}, counted from 0."
+                Parameter("feature"),
+                f" is {self.feature}; there are {self.n_features}, counted from 0.",
             )
 
     def predict(self, X: ArrayLike) -> IntArray:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass, VersionSpace
 from secretballot.hypotheses.points import (
     check_index,
@@ -137,7 +137,9 @@ class FiniteClass(HypothesisClass):
             Member(place, estimator, positive) for place, estimator in enumerate(estimators)
         )
         if not self.members:
-            raise ParameterError("estimators is empty; give at least one fitted estimator.")
+            raise ParameterError(
+                Parameter("estimators"), " is empty; give at least one fitted estimator."
+            )
         for member in self.members:
             if not callable(getattr(member.estimator, "predict", None)):
                 raise ParameterError(

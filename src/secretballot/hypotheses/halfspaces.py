@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass, VersionSpace
 from secretballot.hypotheses.planar import Fan, Plane, fans
 from secretballot.hypotheses.planar_lines import CONSTANTS, Halfspace, behind_line
@@ -48,9 +48,10 @@ class HalfspaceDichotomies(Dichotomies):
         points, self._point = np.unique(X, axis=0, return_inverse=True)
         if len(points) > _MOST_POINTS:
             raise DataError(
-                f"X has {len(points)} distinct points; halfspaces label them in up to"
+                Parameter("X"),
+                f" has {len(points)} distinct points; halfspaces label them in up to"
                 f" {_most_labellings(len(points)):,} ways, too many to list: give at most"
-                f" {_MOST_POINTS:,}."
+                f" {_MOST_POINTS:,}.",
             )
         self._plane = Plane(points)
 
@@ -136,9 +137,10 @@ class Halfspaces(HypothesisClass):
         self.n_features = check_count("n_features", n_features)
         if self.n_features > 2:
             raise ParameterError(
-                f"n_features is {n_features}; halfspaces are searched exactly with one or two,"
-                f" since n points with {n_features} features have about 2 n^{n_features} /"
-                f" {n_features}! labellings: give a FiniteClass of fitted models."
+                Parameter("n_features"),
+                f" is {n_features}; halfspaces are searched exactly with one or two, since n"
+                f" points with {n_features} features have about 2 n^{n_features} / {n_features}!"
+                " labellings: give a FiniteClass of fitted models.",
             )
         self._on_line = Thresholds(direction="either") if self.n_features == 1 else None
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.hypotheses.base import VersionSpace
 from secretballot.hypotheses.cuts import (
     Segments,
@@ -56,8 +56,9 @@ class Interval:
     def __post_init__(self) -> None:
         if not (self.lower <= self.upper or (self.lower, self.upper) == (math.inf, -math.inf)):
             raise ParameterError(
-                f"lower is {self.lower!r} and upper {self.upper!r}; give lower <= upper, or inf and"
-                " -inf for no point."
+                Parameter("lower"),
+                f" is {self.lower!r} and upper {self.upper!r}; give lower <= upper, or inf and"
+                " -inf for no point.",
             )
 
     def predict(self, X: ArrayLike) -> IntArray:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass
 from secretballot.hypotheses.cuts import SortedColumn
 from secretballot.hypotheses.interval_spaces import (
@@ -148,8 +148,9 @@ class IntervalDichotomies(Dichotomies):
         """
         if not 0 <= first <= last < self._m:
             raise ParameterError(
-                f"first is {first!r} and last {last!r}; they must be places of the {self._m}"
-                " distinct points, in order."
+                Parameter("first"),
+                f" is {first!r} and last {last!r}; they must be places of the {self._m} distinct"
+                " points, in order.",
             )
         return int(1 + first * self._m - first * (first - 1) // 2 + last - first)
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import shown
-from secretballot.exceptions import DataError, ParameterError
+from secretballot._validation import name_part, shown
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = [
     "check_index",
@@ -30,14 +30,14 @@ _EXACT_BELOW = 2.0**33
 
 def _as_floats(name: str, values: Any) -> FloatArray:
     if hasattr(values, "toarray"):
-        raise DataError(f"{name} is a sparse matrix; give it as a dense array.")
+        raise DataError(name_part(name), " is a sparse matrix; give it as a dense array.")
     # numpy's own sentence may quote a cell, hence no raise inside an except
     with contextlib.suppress(TypeError, ValueError, OverflowError):
         array = np.asarray(values)
         if array.dtype.kind in "buifO":
             return array.astype(np.float64)
     raise DataError(
-        f"{name} does not hold real numbers only; encode it as an array of numbers first."
+        name_part(name), " does not hold real numbers only; encode it as an array of numbers first."
     )
 
 
@@ -61,14 +61,16 @@ def check_points(X: ArrayLike, n_features: int | None) -> FloatArray:
         points = points[:, None]
     if points.ndim != 2:
         raise DataError(
-            f"X has {points.ndim} dimensions; it must have two: one row for each point."
+            Parameter("X"),
+            f" has {points.ndim} dimensions; it must have two: one row for each point.",
         )
     if n_features is not None and points.shape[1] != n_features:
         raise DataError(
-            f"X has {points.shape[1]} columns; this class of hypotheses needs {n_features}."
+            Parameter("X"),
+            f" has {points.shape[1]} columns; this class of hypotheses needs {n_features}.",
         )
     if not points.size:
-        raise DataError(f"X has shape {points.shape}; give at least one point.")
+        raise DataError(Parameter("X"), f" has shape {points.shape}; give at least one point.")
     points += 0.0  # minus zero becomes zero, so that equal parameters look equal
     bad = ~np.isfinite(points)
     if bad.any():
@@ -91,7 +93,8 @@ def check_labels(y: ArrayLike, n: int) -> IntArray:
     labels = _as_floats("y", y)
     if labels.shape != (n,):
         raise DataError(
-            f"y has shape {labels.shape}; it must hold one label for each of the {n} points."
+            Parameter("y"),
+            f" has shape {labels.shape}; it must hold one label for each of the {n} points.",
         )
     if not np.all((labels == 0) | (labels == 1)):
         raise DataError("y holds labels other than 0 and 1; map the two classes to 0 and 1 first.")
@@ -112,8 +115,8 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray:
     weights = _as_floats("sample_weight", sample_weight)
     if weights.shape != (n,):
         raise DataError(
-            f"sample_weight has shape {weights.shape}; it must hold one weight for each of the {n}"
-            " points."
+            Parameter("sample_weight"),
+            f" has shape {weights.shape}; it must hold one weight for each of the {n} points.",
         )
     if not np.all(weights >= 0):
         raise DataError(
@@ -122,7 +125,7 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray:
     with np.errstate(over="ignore"):
         total = weights.sum()
     if not np.isfinite(total):
-        raise DataError("sample_weight has no finite sum; give smaller weights.")
+        raise DataError(Parameter("sample_weight"), " has no finite sum; give smaller weights.")
     return weights
 
 
@@ -144,7 +147,7 @@ def check_slack(slack: object) -> float:
         number = math.inf if slack > 0 else -math.inf  # type: ignore[operator]  # real
     if not number >= 0:
         raise ParameterError(
-            f"slack is {shown(slack)}; it must be a number of mistakes, at least 0."
+            Parameter("slack"), f" is {shown(slack)}; it must be a number of mistakes, at least 0."
         )
     return number
 
@@ -163,7 +166,8 @@ def check_index(index: object, n_labellings: int) -> int:
         or not 0 <= index < n_labellings
     ):
         raise ParameterError(
-            f"index is {shown(index)}; it must be an integer from 0 to {n_labellings - 1}."
+            Parameter("index"),
+            f" is {shown(index)}; it must be an integer from 0 to {n_labellings - 1}.",
         )
     return int(index)
 

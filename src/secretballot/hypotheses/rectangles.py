@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, Parameter
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass
 from secretballot.hypotheses.planar_boxes import (
     NOWHERE,
@@ -51,14 +51,17 @@ class RectangleDichotomies(Dichotomies):
         if len(points) > _MOST_POINTS:
             most = (len(points) * (len(points) + 1) // 2) ** 2 + 1
             raise DataError(
-                f"X has {len(points)} distinct points; rectangles label them in up to {most:,}"
-                " ways, too many to list: give a sample of some 200 points."
+                Parameter("X"),
+                f" has {len(points)} distinct points; rectangles label them in up to {most:,}"
+                " ways, too many to list: give a sample of some 200 points.",
             )
         self._grid = Grid(points)
         if len(self) > _MOST_LABELLINGS:
             raise DataError(
-                f"X has {len(points)} distinct points, which rectangles label in {len(self):,}"
-                f" ways; at most {_MOST_LABELLINGS:,} are listed: give a sample of some 200 points."
+                Parameter("X"),
+                f" has {len(points)} distinct points, which rectangles label in {len(self):,}"
+                f" ways; at most {_MOST_LABELLINGS:,} are listed: give a sample of some 200"
+                " points.",
             )
 
     def _strip_and_tops(self, left: int, right: int) -> tuple[Strip, IntArray]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_instance, shown
 from secretballot.ensemble.rows import n_rows
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan, Task
 from secretballot.planning.search.best_setting import make_plan
@@ -95,7 +95,8 @@ def plan(
     check_count("n_public", n_public)
     if n_classes is not None and check_count("n_classes", n_classes, minimum=2) > MOST_CLASSES:
         raise ParameterError(
-            f"n_classes is {shown(n_classes)}; plans are made for at most {MOST_CLASSES:,} classes."
+            Parameter("n_classes"),
+            f" is {shown(n_classes)}; plans are made for at most {MOST_CLASSES:,} classes.",
         )
     # names are looked up before anything is simulated: a typing error should cost no minutes
     model: VoteModel
@@ -129,18 +130,20 @@ def _n_classes_of(n_classes: int | None, curve: object) -> int:
 def _checked_stand_in(like: object) -> tuple[Any, Any]:
     if not isinstance(like, tuple | list) or len(like) != 2:
         raise ParameterError(
-            f"like is {shown(like)}; give a pair (X, y) of labelled rows that are not private."
+            Parameter("like"),
+            f" is {shown(like)}; give a pair (X, y) of labelled rows that are not private.",
         )
     X, y = like
     labels = np.asarray(y)
     if labels.ndim != 1 or n_rows(X) != len(labels):
         raise DataError(
-            f"like has {n_rows(X)} rows and y the shape {labels.shape}; give one class for each"
-            " row."
+            Parameter("like"),
+            f" has {n_rows(X)} rows and y the shape {labels.shape}; give one class for each row.",
         )
     if not len(labels) >= LEAST_ROWS:
         raise DataError(
-            f"like has {len(labels)} rows; give at least {LEAST_ROWS}, or a learning curve instead."
+            Parameter("like"),
+            f" has {len(labels)} rows; give at least {LEAST_ROWS}, or a learning curve instead.",
         )
     return X, labels
 
@@ -165,11 +168,13 @@ def _as_class_indices(labels: NDArray[Any], n_classes: int | None) -> tuple[IntA
         return places.astype(np.int64), len(values)
     if len(values) > given:
         raise ParameterError(
-            f"like has {len(values)} classes and n_classes is {given}; give the same number."
+            Parameter("like"),
+            f" has {len(values)} classes and n_classes is {given}; give the same number.",
         )
     if labels.dtype.kind not in "iu" or values.min() < 0 or values.max() >= given:
         raise ParameterError(
-            f"like has {len(values)} of {given} classes; then give y as indices from 0 to"
-            f" {given - 1}, so that it is clear which."
+            Parameter("like"),
+            f" has {len(values)} of {given} classes; then give y as indices from 0 to"
+            f" {given - 1}, so that it is clear which.",
         )
     return labels.astype(np.int64), given

@@ -26,9 +26,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_count, check_positive, shown
+from secretballot._validation import check_count, check_positive, name_part, shown
 from secretballot._versions import draws_wrong_noise
-from secretballot.exceptions import DataError, ParameterError, SamplerError
+from secretballot.exceptions import DataError, Parameter, ParameterError, SamplerError
 from secretballot.privacy.exponential_bounds import locate, range_bounds, running_bounds
 from secretballot.privacy.sampler_check import first_failure
 from secretballot.privacy.sampler_memory import has_passed, identity_of, remember
@@ -371,7 +371,8 @@ class ExactNoise:
         firsts, lasts = _check_candidates(starts, None)[0], _check_candidates(ends, None)[0]
         if firsts.shape != lasts.shape:
             raise DataError(
-                f"ends have shape {lasts.shape}; give one for each of the {len(firsts)} starts."
+                Parameter("ends"),
+                f" have shape {lasts.shape}; give one for each of the {len(firsts)} starts.",
             )
         return _choose_range(firsts, lasts, Fraction(check_scale("scale", scale)), secrets.randbits)
 
@@ -398,8 +399,9 @@ def check_scale(name: str, value: object) -> float:
     scale = check_positive(name, value)
     if not scale <= MAX_SCALE:
         raise ParameterError(
-            f"{name} is {shown(scale)}; it must be at most 2^40, as larger noise does not fit"
-            " 64-bit sums."
+            name_part(name),
+            f" is {shown(scale)}; it must be at most 2^40, as larger noise does not fit 64-bit"
+            " sums.",
         )
     return scale
 
@@ -416,8 +418,9 @@ def least_scale(sensitivity: int, epsilon: float) -> float:
     moved, loss = check_count("sensitivity", sensitivity), check_positive("epsilon", epsilon)
     if not 2.0**-40 * moved <= loss <= 1e6 * moved:
         raise ParameterError(
-            f"epsilon is {shown(epsilon)}; it must lie between 2^-40 and 1e6 times {moved}, how far"
-            " the data may move."
+            Parameter("epsilon"),
+            f" is {shown(epsilon)}; it must lie between 2^-40 and 1e6 times {moved}, how far the"
+            " data may move.",
         )
     scale = moved / loss
     while Fraction(scale) * Fraction(loss) < moved:
@@ -431,8 +434,9 @@ def _check_candidates(
     values = np.asarray(scores)
     if values.dtype.kind not in "iu" or values.ndim != 1 or not len(values):
         raise DataError(
-            f"scores have dtype {values.dtype} and shape {values.shape}; give integers, one"
-            " for each candidate."
+            Parameter("scores"),
+            f" have dtype {values.dtype} and shape {values.shape}; give integers, one for each"
+            " candidate.",
         )
     # gaps between scores must not wrap around in 64 bits, where a bad candidate would become the
     # best
@@ -447,8 +451,9 @@ def _check_candidates(
     )
     if counts.dtype.kind not in "iu" or counts.shape != values.shape:
         raise DataError(
-            f"multiplicities have dtype {counts.dtype} and shape {counts.shape}; "
-            f"give integers of shape {values.shape}."
+            Parameter("multiplicities"),
+            f" have dtype {counts.dtype} and shape {counts.shape}; give integers of shape"
+            f" {values.shape}.",
         )
     if not ((counts >= 1).all() and counts.sum(dtype=np.float64) <= _MAX_MULTIPLICITY):
         raise DataError(

@@ -221,7 +221,7 @@ def _made_or_raised(outcome: tuple[Any, ...]) -> tuple[Any, bytes | None]:
         return first, second
     if kind == "refused":
         known = getattr(exceptions, first, DataError)
-        raise known(second)
+        raise known(*second)
     if kind == "unportable":
         raise NotPortableError(f"The student cannot be made in another process ({first}).")
     if kind == "disk":

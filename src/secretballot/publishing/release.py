@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._validation import check_choice, shown
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.publishing.job import GivenStudent, NamedStudent, ReleaseJob, StudentSource
 from secretballot.publishing.place import check_place, drafted, move_into_place, settle_place
 from secretballot.publishing.process import NotPortableError, publishing_process
@@ -212,7 +212,8 @@ def write_release(
     """
     if not isinstance(released, ReleasedLabels):
         raise ParameterError(
-            f"released is a {type(released).__name__}; a release is made from ReleasedLabels only."
+            Parameter("released"),
+            f" is a {type(released).__name__}; a release is made from ReleasedLabels only.",
         )
     if story is not None:
         check_story(story, released)
@@ -247,7 +248,8 @@ def _student_source(student: Any, X_public: Any) -> StudentSource:
         source: StudentSource = NamedStudent(student)
     elif isinstance(student, type) or not hasattr(student, "predict"):
         raise ParameterError(
-            f"student is {shown(student)}; give a name, or a classifier, fitted or not."
+            Parameter("student"),
+            f" is {shown(student)}; give a name, or a classifier, fitted or not.",
         )
     elif _is_fitted(student):
         return GivenStudent(student, fitted=True)

@@ -78,12 +78,12 @@ def _do_one_job(channel: IO[bytes]) -> None:
         made = _make_in_folder(channel, job, folder)
         _send_message(channel, ("made", made.written, _pickled_or_none(made.student)))
     except SecretBallotError as error:
-        _send_message(channel, ("refused", type(error).__name__, str(error)))
+        _send_message(channel, ("refused", type(error).__name__, error.parts))
     except OSError as error:
         _send_message(channel, ("disk", error.errno, error.strerror or str(error)))
     # private data may fill the memory, so nothing is left out of a release for want of it
     except MemoryError:
-        _send_message(channel, ("refused", "ResourceError", _NO_MEMORY))
+        _send_message(channel, ("refused", "ResourceError", (_NO_MEMORY,)))
     except Exception:  # a defect: everything here is public, so all of it may be told
         _send_message(channel, ("defect", traceback.format_exc()))
 

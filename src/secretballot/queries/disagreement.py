@@ -5,7 +5,7 @@ from typing import Any
 from sklearn.linear_model import LogisticRegression
 
 from secretballot._validation import check_count, check_finite, check_positive, check_probability
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.hypotheses.base import HypothesisClass
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
 from secretballot.queries.fitting import PoolLearner, describe_learner
@@ -125,16 +125,22 @@ class DisagreementSampling(QueryStrategy):
             raise ParameterError("hypotheses and learner are both given; give one of them.")
         if hypotheses is not None and not isinstance(hypotheses, HypothesisClass):
             raise ParameterError(
-                f"hypotheses is a {type(hypotheses).__name__}; give a HypothesisClass, or a"
-                " classifier as learner."
+                Parameter("hypotheses"),
+                f" is a {type(hypotheses).__name__}; give a HypothesisClass, or a classifier as"
+                " learner.",
             )
         if not self.slack_constant >= 0:
-            raise ParameterError(f"slack_constant is {slack_constant!r}; it must be at least 0.")
+            raise ParameterError(
+                Parameter("slack_constant"), f" is {slack_constant!r}; it must be at least 0."
+            )
         if not 0 <= self.noise_rate <= 0.5:
-            raise ParameterError(f"noise_rate is {noise_rate!r}; it must lie between 0 and 0.5.")
+            raise ParameterError(
+                Parameter("noise_rate"), f" is {noise_rate!r}; it must lie between 0 and 0.5."
+            )
         if not self.disagreement_coefficient >= 1:
             raise ParameterError(
-                f"disagreement_coefficient is {disagreement_coefficient!r}; it must be at least 1."
+                Parameter("disagreement_coefficient"),
+                f" is {disagreement_coefficient!r}; it must be at least 1.",
             )
 
     def start(self, pool: PublicPool) -> QuerySelector:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 from secretballot._rows import take_rows
 from secretballot._seeded import with_own_seeds
 from secretballot._typing import FloatArray, IntArray
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.queries.base import PublicPool
 from secretballot.queries.points import scaled_points
 
@@ -55,7 +55,8 @@ class PoolLearner:
             self.X = scaled_points(pool.X)
         elif not (hasattr(learner, "fit") and hasattr(learner, "predict")):
             raise ParameterError(
-                f"learner is a {type(learner).__name__}; give a scikit-learn classifier."
+                Parameter("learner"),
+                f" is a {type(learner).__name__}; give a scikit-learn classifier.",
             )
         else:
             self.X = pool.X

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from secretballot._seeded import own_global_states, seed_of
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
 from secretballot.released import ReleasedLabels
 
@@ -109,8 +109,8 @@ class CheckedSelector(QuerySelector):
     def __init__(self, strategy: QueryStrategy, pool: PublicPool) -> None:
         if not isinstance(strategy, QueryStrategy):
             raise ParameterError(
-                f"strategy is a {type(strategy).__name__}; give a QueryStrategy, such as"
-                " MarginSampling()."
+                Parameter("strategy"),
+                f" is a {type(strategy).__name__}; give a QueryStrategy, such as MarginSampling().",
             )
         self._pool = pool
         self._asked: set[int] = set()

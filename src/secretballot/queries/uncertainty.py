@@ -9,7 +9,7 @@ import numpy as np
 from secretballot._rows import take_rows
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
 from secretballot.queries.coverage import ClusterSampling, spread_over
 from secretballot.queries.fitting import PoolLearner, describe_learner
@@ -64,8 +64,9 @@ class UncertaintySampling(QueryStrategy):
         self.spread = check_count("spread", spread)
         if not isinstance(self.cold_start, QueryStrategy):
             raise ParameterError(
-                f"cold_start is a {type(self.cold_start).__name__}; give a strategy, such as"
-                " PassiveSampling()."
+                Parameter("cold_start"),
+                f" is a {type(self.cold_start).__name__}; give a strategy, such as"
+                " PassiveSampling().",
             )
 
     def start(self, pool: PublicPool) -> "QuerySelector":

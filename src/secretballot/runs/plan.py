@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from secretballot._validation import check_count, check_instance
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.named_learners import teacher_by_name
@@ -102,7 +102,8 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
         like, n_classes = (table.X, table.index), len(names)
     elif n_classes is None:
         raise ParameterError(
-            "classes is missing; say how many there are, or list them, with --classes."
+            Parameter("classes"),
+            " is missing; say how many there are, or list them, with --classes.",
         )
     # refuses public numbers that cannot be, before any teacher is trained
     task = Task(
@@ -139,7 +140,8 @@ def _refuse_unfit_settings(run: PlanRun) -> None:
         check_classes(run.classes)
     elif run.classes is not None and check_count("classes", run.classes, minimum=2) > MOST_CLASSES:
         raise ParameterError(
-            f"classes is {run.classes}; plans are made for at most {MOST_CLASSES:,} classes."
+            Parameter("classes"),
+            f" is {run.classes}; plans are made for at most {MOST_CLASSES:,} classes.",
         )
     if run.like is not None and run.curve is not None:
         raise ParameterError("like and curve both say how teachers learn; give one of the two.")

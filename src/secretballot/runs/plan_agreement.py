@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from secretballot._validation import shown
-from secretballot.exceptions import DataError, ParameterError
+from secretballot._validation import name_part, shown
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.planning.plan.model import Plan
 from secretballot.runs.progress import Watch
 
@@ -50,13 +50,15 @@ def check_settings(plan: Plan, settings: Mapping[str, Any]) -> None:
         if settings[name] != planned:
             says = "has none" if planned is None else f"says {shown(planned)}"
             raise ParameterError(
-                f"{name} is {shown(settings[name])} and the plan {says}; give what the plan says,"
-                " or leave one of the two out."
+                name_part(name),
+                f" is {shown(settings[name])} and the plan {says}; give what the plan says, or"
+                " leave one of the two out.",
             )
     if settings["estimate_epsilon"] is not None:
         raise ParameterError(
-            "estimate_epsilon pays for an estimate that sets the number of queries, which the plan"
-            " has set; leave one of the two out."
+            Parameter("estimate_epsilon"),
+            " pays for an estimate that sets the number of queries, which the plan has set; leave"
+            " one of the two out.",
         )
 
 
@@ -78,8 +80,9 @@ def check_imports(plan: Plan, given: Mapping[str, Any]) -> None:
         planned = getattr(plan.task, name)
         if ":" in planned and name not in given:
             raise ParameterError(
-                f"{name} is {shown(planned)} by the plan, and a plan alone must not have code"
-                f" imported; give the same {name} beside the plan if you trust it."
+                name_part(name),
+                f" is {shown(planned)} by the plan, and a plan alone must not have code imported;"
+                f" give the same {name} beside the plan if you trust it.",
             )
 
 

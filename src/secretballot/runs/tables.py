@@ -26,7 +26,7 @@ from secretballot.datasets.tables import (
     read_table,
     unit_ids,
 )
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import object_array
 from secretballot.runs.folder import file_digest
 from secretballot.runs.progress import Watch
@@ -138,8 +138,8 @@ def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
     texts = [whole(str(value)) for value in classes]
     if len(texts) < 2 or len(set(texts)) < len(texts) or "" in texts:
         raise ParameterError(
-            f"classes are {', '.join(map(repr, classes)) or 'none'}; declare two or more different"
-            " ones."
+            Parameter("classes"),
+            f" are {', '.join(map(repr, classes)) or 'none'}; declare two or more different ones.",
         )
     return tuple(classes)
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._public_state import PublicState
 from secretballot._typing import FloatArray
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.hypotheses import DecisionStumps, Hypothesis, HypothesisClass
 from secretballot.released import ReleasedLabels
 
@@ -104,8 +104,9 @@ class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: i
         """
         if self.hypotheses is not None and not isinstance(self.hypotheses, HypothesisClass):
             raise ParameterError(
-                f"hypotheses is a {type(self.hypotheses).__name__}; give a HypothesisClass, such as"
-                " Thresholds()."
+                Parameter("hypotheses"),
+                f" is a {type(self.hypotheses).__name__}; give a HypothesisClass, such as"
+                " Thresholds().",
             )
         # Weights are refused before the search: with none positive every hypothesis is as good.
         points, labels = validate_data(self, X, y, dtype=np.float64)
@@ -118,7 +119,8 @@ class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: i
             )
         if sample_weight is not None and not np.asarray(sample_weight).any():
             raise DataError(
-                "sample_weight is zero for every point; give some of them a positive weight."
+                Parameter("sample_weight"),
+                " is zero for every point; give some of them a positive weight.",
             )
         hypotheses = DecisionStumps(points.shape[1]) if self.hypotheses is None else self.hypotheses
         self.hypothesis_ = hypotheses.erm(points, index, sample_weight)

@@ -5,7 +5,7 @@ from typing import Any
 from sklearn.linear_model import LogisticRegression
 
 from secretballot._validation import shown
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.named_learners import TEACHER_NAMES, teacher_by_name
 from secretballot.students.voting import VotingStudent
 
@@ -28,13 +28,13 @@ def student_by_name(name: str) -> Any:
         return VotingStudent(random_state=0)
     if not isinstance(name, str) or (name not in TEACHER_NAMES and ":" not in name):
         raise ParameterError(
-            f"student is {shown(name)}; it must be one of auto, boosted,"
-            f" {', '.join(TEACHER_NAMES)}, or package.module:Class."
+            Parameter("student"),
+            f" is {shown(name)}; it must be one of auto, boosted, {', '.join(TEACHER_NAMES)}, or"
+            " package.module:Class.",
         )
-    problem = ""
     try:
         return teacher_by_name(name)
     except ParameterError as error:
-        # students and teachers share their names
-        problem = str(error).replace("teacher", "student", 1)
-    raise ParameterError(problem)
+        # students and teachers share their names, and the message begins with which of them it is
+        reason = error.parts[1:]
+    raise ParameterError(Parameter("student"), *reason)

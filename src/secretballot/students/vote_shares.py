@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from secretballot._public_state import PublicState
 from secretballot._typing import FloatArray
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, Parameter
 
 __all__ = ["VoteShareClassifier", "class_array", "nearest_probabilities", "shares_of"]
 
@@ -35,8 +35,9 @@ class VoteShareClassifier(PublicState, ClassifierMixin, BaseEstimator):  # type:
         public: Any = check_array(pool, accept_sparse="csr", dtype=np.float64)
         if public.shape[1] != points.shape[1]:
             raise DataError(
-                f"pool has {public.shape[1]} columns and X has {points.shape[1]}; give the same"
-                " columns."
+                Parameter("pool"),
+                f" has {public.shape[1]} columns and X has {points.shape[1]}; give the same"
+                " columns.",
             )
         return points, public
 
@@ -95,8 +96,9 @@ def shares_of(
         or (counts.ndim == 2 and counts.shape[1] < 2)
     ):
         raise DataError(
-            f"noisy_counts has shape {counts.shape} for {n_rows} points; "
-            "give one count for each point, or one for each point and class."
+            Parameter("noisy_counts"),
+            f" has shape {counts.shape} for {n_rows} points; give one count for each point, or"
+            " one for each point and class.",
         )
     if not np.isfinite(counts).all():
         raise DataError(
@@ -123,7 +125,8 @@ def class_array(classes: Sequence[Any] | None, n_classes: int) -> NDArray[Any]:
     values = np.arange(n_classes) if classes is None else np.asarray(classes)
     if values.shape != (n_classes,):
         raise DataError(
-            f"classes has shape {values.shape}; these counts tell of {n_classes} classes."
+            Parameter("classes"),
+            f" has shape {values.shape}; these counts tell of {n_classes} classes.",
         )
     return values
 

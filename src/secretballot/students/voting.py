@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 from secretballot._public_state import PublicState
 from secretballot._typing import BoolArray, FloatArray
 from secretballot._validation import check_count
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = ["VotingStudent"]
 
@@ -118,9 +118,10 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
             and has_fit_parameter(base, "sample_weight")
         ):
             raise ParameterError(
-                f"base is {type(base).__name__}, whose fit takes no sample_weight, which boosting"
+                Parameter("base"),
+                f" is {type(base).__name__}, whose fit takes no sample_weight, which boosting"
                 " needs; use a classifier that takes it, and put preprocessing before the"
-                " VotingStudent."
+                " VotingStudent.",
             )
         return base
 
@@ -206,16 +207,18 @@ def _kept_weights(sample_weight: ArrayLike | None, points: Any) -> tuple[BoolArr
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n_points,):
         raise DataError(
-            f"sample_weight has shape {weights.shape} for {n_points} points; give one weight for"
-            " each."
+            Parameter("sample_weight"),
+            f" has shape {weights.shape} for {n_points} points; give one weight for each.",
         )
     if not (np.isfinite(weights) & (weights >= 0)).all():
         raise DataError(
-            "sample_weight has a value that is negative or not finite; give weights of at least 0."
+            Parameter("sample_weight"),
+            " has a value that is negative or not finite; give weights of at least 0.",
         )
     kept = weights > 0
     if not kept.any():
         raise DataError(
-            "sample_weight is zero for every point; give some of them a positive weight."
+            Parameter("sample_weight"),
+            " is zero for every point; give some of them a positive weight.",
         )
     return kept, weights[kept]

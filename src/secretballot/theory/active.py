@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from secretballot._validation import check_positive, check_probability
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.theory.passive import gaussian_teachers, printed_sigma
 from secretballot.theory.ranges import (
@@ -32,7 +32,9 @@ def _log_at_least_one(value: float) -> float:
 def _checked_theta(coefficient: Coefficient, level: float) -> float:
     value = coefficient(level) if callable(coefficient) else coefficient
     if not check_positive("theta", value) >= 1:
-        raise ParameterError(f"theta is {value:g}; the disagreement coefficient is at least 1.")
+        raise ParameterError(
+            Parameter("theta"), f" is {value:g}; the disagreement coefficient is at least 1."
+        )
     return float(value)
 
 
@@ -184,7 +186,8 @@ def active_sizes(
     c1 = check_positive("risk_constant", risk_constant)
     if not (n >= d and check_positive("eta", eta) >= 1):
         raise ParameterError(
-            f"n_records is {n} and eta {eta:g}; Theorem 15 has n of at least d, eta of at least 1."
+            Parameter("n_records"),
+            f" is {n} and eta {eta:g}; Theorem 15 has n of at least d, eta of at least 1.",
         )
     public = (d * math.log((m + n) / d) + math.log(2 / chance)) / m
 
@@ -206,8 +209,9 @@ def active_sizes(
     asked = labels(min(alpha, _TOP))
     if not asked <= m:
         raise ParameterError(
-            f"n_public is {m}, fewer than the {asked} labels that Theorem 15 asks for; use at least"
-            " so many public points, or passive queries."
+            Parameter("n_public"),
+            f" is {m}, fewer than the {asked} labels that Theorem 15 asks for; use at least so"
+            " many public points, or passive queries.",
         )
     return ActiveSizes(
         asked, gaussian_teachers(n, asked, budget), printed_sigma(asked, budget), excess

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from secretballot._validation import check_choice, check_positive, check_probability
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.theory.ranges import check_count, check_share, check_tau
 from secretballot.theory.results import RiskBound
 from secretballot.theory.search import smallest_integer
@@ -203,12 +203,14 @@ def tsybakov_excess(
     """
     n, d = check_count("n_records", n_records), check_count("vc_dimension", vc_dimension)
     if not n >= d:
-        raise ParameterError(f"n_records is {n}; Lemma D.6 holds from vc_dimension, {d}, on.")
+        raise ParameterError(
+            Parameter("n_records"), f" is {n}; Lemma D.6 holds from vc_dimension, {d}, on."
+        )
     exponent = 1 / (2 - check_tau(tau))
     factor, scale = check_positive("eta", eta), check_positive("constant", constant)
     if not factor >= 1:
         raise ParameterError(
-            f"eta is {eta!r}; the Tsybakov noise condition has an eta of at least 1."
+            Parameter("eta"), f" is {eta!r}; the Tsybakov noise condition has an eta of at least 1."
         )
     return RiskBound(
         scale * (factor * (d * math.log(n / d) + math.log(1 / _checked_beta(beta))) / n) ** exponent

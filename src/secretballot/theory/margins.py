@@ -14,7 +14,7 @@ from secretballot._validation import (
     check_probability,
     shown,
 )
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.theory.learning import uniform_deviation
 from secretballot.theory.passive import printed_scale, student_excess
@@ -62,11 +62,12 @@ def high_margin_share(expected_margins: ArrayLike, margin: float) -> float:
         values = np.asarray(expected_margins, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise DataError(
-            "expected_margins must be numbers from 0 to 0.5, one for each point."
+            Parameter("expected_margins"), " must be numbers from 0 to 0.5, one for each point."
         ) from None
     if values.ndim != 1 or values.size == 0 or not ((values >= 0) & (values <= 0.5)).all():
         raise DataError(
-            "expected_margins must be one number from 0 to 0.5 for each of at least one point."
+            Parameter("expected_margins"),
+            " must be one number from 0 to 0.5 for each of at least one point.",
         )
     return float(np.mean(values <= level))
 
@@ -75,7 +76,8 @@ def _checked_margin(margin: float, least: float = 1e-12) -> float:
     level = check_finite("margin", margin)
     if not least <= level < 0.5:
         raise ParameterError(
-            f"margin is {shown(margin)}; an expected margin lies above 0 and below 0.5."
+            Parameter("margin"),
+            f" is {shown(margin)}; an expected margin lies above 0 and below 0.5.",
         )
     return level
 

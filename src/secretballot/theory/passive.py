@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from secretballot._validation import check_positive, check_probability
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.theory.learning import capacity
 from secretballot.theory.ranges import (
@@ -104,7 +104,7 @@ def teacher_disagreement(
     exponent, chance = check_tau(tau), check_probability("beta", beta)
     if not check_positive("eta", eta) >= 1:
         raise ParameterError(
-            f"eta is {eta!r}; the Tsybakov noise condition has an eta of at least 1."
+            Parameter("eta"), f" is {eta!r}; the Tsybakov noise condition has an eta of at least 1."
         )
     size = (d * k * math.log(n / d) + math.log(2 * k / chance)) / n
     value = math.pow(eta, 2 / (2 - exponent)) * math.pow(size, exponent / (2 - exponent))

@@ -3,8 +3,14 @@
 import math
 
 from secretballot._validation import check_count as check_any_count
-from secretballot._validation import check_finite, check_instance, check_positive, check_probability
-from secretballot.exceptions import ParameterError
+from secretballot._validation import (
+    check_finite,
+    check_instance,
+    check_positive,
+    check_probability,
+    name_part,
+)
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 
 __all__ = [
@@ -32,7 +38,8 @@ def check_count(name: str, value: int, *, minimum: int = 1) -> int:
     number = check_any_count(name, value, minimum=minimum)
     if not number <= _LARGEST:
         raise ParameterError(
-            f"{name} is larger than 1e18, for which nothing here is meant; give a smaller number."
+            name_part(name),
+            " is larger than 1e18, for which nothing here is meant; give a smaller number.",
         )
     return number
 
@@ -58,7 +65,7 @@ def check_share(name: str, value: float) -> float:
     """
     number = check_finite(name, value)
     if not 0 <= number <= 1:
-        raise ParameterError(f"{name} is {value!r}; it must lie between 0 and 1.")
+        raise ParameterError(name_part(name), f" is {value!r}; it must lie between 0 and 1.")
     return number
 
 
@@ -72,7 +79,9 @@ def check_error(name: str, value: float) -> float:
     """
     number = check_finite(name, value)
     if not 0 <= number < 0.5:
-        raise ParameterError(f"{name} is {value!r}; it must be at least 0 and less than 0.5.")
+        raise ParameterError(
+            name_part(name), f" is {value!r}; it must be at least 0 and less than 0.5."
+        )
     return number
 
 
@@ -87,7 +96,8 @@ def check_epsilon_below(epsilon: float, limit: float, theorem: str) -> float:
     number = check_positive("epsilon", epsilon)
     if not number <= limit:
         raise ParameterError(
-            f"epsilon is {epsilon!r}; {theorem} holds for epsilon from 0 to {limit:g}."
+            Parameter("epsilon"),
+            f" is {epsilon!r}; {theorem} holds for epsilon from 0 to {limit:g}.",
         )
     return number
 
@@ -102,7 +112,9 @@ def check_at_least(name: str, value: int, least: float, because: str) -> int:
     """
     number = check_count(name, value)
     if not number >= least:
-        raise ParameterError(f"{name} is {number}; {because} asks for at least {math.ceil(least)}.")
+        raise ParameterError(
+            name_part(name), f" is {number}; {because} asks for at least {math.ceil(least)}."
+        )
     return number
 
 

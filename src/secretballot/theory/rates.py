@@ -11,7 +11,7 @@ from secretballot._validation import (
     check_probability,
     shown,
 )
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.theory.ranges import check_count, check_error, check_tau
 from secretballot.theory.results import RiskBound
 from secretballot.theory.tables import markdown_table
@@ -134,7 +134,8 @@ def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
     check_choice("algorithm", algorithm, ALGORITHMS)
     if (check_choice("setting", setting, SETTINGS) == "tsybakov") != (tau is not None):
         raise ParameterError(
-            f"tau is {shown(tau)}; give one in [0, 1] for the setting 'tsybakov', and for no other."
+            Parameter("tau"),
+            f" is {shown(tau)}; give one in [0, 1] for the setting 'tsybakov', and for no other.",
         )
     if setting.startswith("agnostic"):
         return _agnostic_rate(algorithm, setting)

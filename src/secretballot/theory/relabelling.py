@@ -12,7 +12,7 @@ from secretballot._validation import (
     check_positive,
     check_probability,
 )
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.accounting.relabelled import relabelling_loss
 from secretballot.privacy.accounting.sample_calibration import stream_budget
@@ -92,7 +92,9 @@ def amplified(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
     """
     q = check_positive("rate", rate)
     if not q <= 1:
-        raise ParameterError(f"rate is {rate!r}; a sampling rate lies above 0 and up to 1.")
+        raise ParameterError(
+            Parameter("rate"), f" is {rate!r}; a sampling rate lies above 0 and up to 1."
+        )
     return math.log1p(q * math.expm1(check_positive("epsilon", epsilon))), q * check_delta(
         "delta", delta
     )
@@ -123,7 +125,8 @@ def sampling_rate(epsilon: float, inner_epsilon: float, *, calibration: str = "t
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
         if not inside <= 1:
             raise ParameterError(
-                f"inner_epsilon is {inside:g}; Algorithm 3 prints epsilon / 56 for up to 1."
+                Parameter("inner_epsilon"),
+                f" is {inside:g}; Algorithm 3 prints epsilon / 56 for up to 1.",
             )
         return check_epsilon_below(epsilon, 1.0, "Theorem 3.3") / PRINTED_DIVISOR
     loss = inside + relabelling_loss("replace-one", 1.0)
@@ -328,8 +331,8 @@ def labeler_sizes(
     wrong = largest_error(lambda a: unstable(a) <= error / 4 * m)
     if not wrong > 0:
         raise ParameterError(
-            f"n_queries is {m}, so that one abstention breaks alpha / 4; use more, or a larger"
-            " alpha."
+            Parameter("n_queries"),
+            f" is {m}, so that one abstention breaks alpha / 4; use more, or a larger alpha.",
         )
     # from the outside in: the whole budget fixes that of the stream, the stream the number of
     # teachers, these the size of a shard, and all of them the sample and the records behind it

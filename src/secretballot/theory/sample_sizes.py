@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from secretballot._validation import check_choice, check_instance, check_positive, check_probability
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.theory.learning import agnostic_records, capacity, consistent_records
 from secretballot.theory.ranges import check_budget, check_count, check_error
@@ -86,8 +86,8 @@ def learner_sizes(
         a, b = error / 15, chance / 3
         if not b <= a:
             raise ParameterError(
-                f"beta is {chance:g}; Theorem 4.2 holds for beta up to alpha / 5, here"
-                f" {error / 5:g}."
+                Parameter("beta"),
+                f" is {chance:g}; Theorem 4.2 holds for beta up to alpha / 5, here {error / 5:g}.",
             )
         m = agnostic_records(a, b, vc_dimension)
         return m, stream_sizes(m, a, 2 * b, budget, vc_dimension, calibration="paper")
@@ -124,8 +124,8 @@ def agnostic_learner_sizes(
         a, b = error / 15, chance / 3
         if not b <= a:
             raise ParameterError(
-                f"beta is {chance:g}; Theorem 4.3 holds for beta up to alpha / 5, here"
-                f" {error / 5:g}."
+                Parameter("beta"),
+                f" is {chance:g}; Theorem 4.3 holds for beta up to alpha / 5, here {error / 5:g}.",
             )
         m = agnostic_records(a, b, vc_dimension)
         return m, stream_sizes(
@@ -180,7 +180,8 @@ def sample_sizes(
     scale = check_positive("constant", constant)
     if not task.gamma > 0:
         raise ParameterError(
-            "best_error is 0; the agnostic rows need a gamma above 0, the others have it at 0."
+            Parameter("best_error"),
+            " is 0; the agnostic rows need a gamma above 0, the others have it at 0.",
         )
     # without privacy first: what privacy costs is read off by comparing with these rows
     rows = _Rows()

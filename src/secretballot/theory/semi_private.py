@@ -14,7 +14,7 @@ from secretballot._validation import (
     check_positive,
     check_probability,
 )
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.theory.learning import log_growth, pair_cover_failure, pair_cover_records
 from secretballot.theory.ranges import check_budget, check_count, check_epsilon_below, check_share
@@ -127,7 +127,8 @@ def _checked_log_candidates(value: float) -> float:
     number = check_finite("log_candidates", value)
     if not number >= 0:
         raise ParameterError(
-            f"log_candidates is {number:g}; the logarithm of a number of candidates is at least 0."
+            Parameter("log_candidates"),
+            f" is {number:g}; the logarithm of a number of candidates is at least 0.",
         )
     return number
 
@@ -228,8 +229,9 @@ def _cover_accuracy(n_public: int, alpha: float, beta: float, vc_dimension: int)
             low = middle
     if not high < alpha:
         raise ParameterError(
-            f"n_public is {n_public}; an alpha of {alpha:g} asks for more than "
-            f"{pair_cover_records(alpha, beta / 4, vc_dimension)} public points."
+            Parameter("n_public"),
+            f" is {n_public}; an alpha of {alpha:g} asks for more than"
+            f" {pair_cover_records(alpha, beta / 4, vc_dimension)} public points.",
         )
     return high
 

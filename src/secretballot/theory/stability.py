@@ -14,7 +14,7 @@ from secretballot._validation import (
     check_positive,
     check_probability,
 )
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     SparseVectorEvent,
@@ -82,7 +82,7 @@ def most_contested(mistakes: int, share: float = 1 / 3) -> int:
     most, part = check_count("mistakes", mistakes, minimum=0), check_finite("share", share)
     if not 0 < part <= 0.5:
         raise ParameterError(
-            f"share is {share!r}; Lemma 3.3 holds for shares above 0 and up to 0.5."
+            Parameter("share"), f" is {share!r}; Lemma 3.3 holds for shares above 0 and up to 0.5."
         )
     return max(0, math.ceil(most / part * (1 - 1e-12)) - 1)
 
@@ -122,7 +122,9 @@ def most_mistakes(
     )
     p = check_finite("error", error)
     if not 0 <= p < 1:
-        raise ParameterError(f"error is {error!r}; it must be at least 0 and less than 1.")
+        raise ParameterError(
+            Parameter("error"), f" is {error!r}; it must be at least 0 and less than 1."
+        )
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
         return m * p + math.sqrt(m * p * math.log(m / chance) / 2)
     return float(binom.isf(chance / k, m, p))
@@ -314,8 +316,9 @@ def rate_sizes(
     error = largest_error(fits)
     if not error > 0:
         raise ParameterError(
-            f"n_queries is {m}; on so few the deviation of a teacher's mistakes alone breaks a rate"
-            f" of {alpha:g}; use more queries or a larger alpha."
+            Parameter("n_queries"),
+            f" is {m}; on so few the deviation of a teacher's mistakes alone breaks a rate of"
+            f" {alpha:g}; use more queries or a larger alpha.",
         )
     return stream_sizes(
         m, error, beta, budget, vc_dimension, best_error=gamma, calibration=calibration
@@ -375,7 +378,8 @@ def voted_label_error(
         return RiskBound(3 * (gamma + a), trivial=0.5)
     if not chance <= a:
         raise ParameterError(
-            f"beta is {chance:g}; Claim 4.1 holds for beta up to the teachers' error {a:g}."
+            Parameter("beta"),
+            f" is {chance:g}; Claim 4.1 holds for beta up to the teachers' error {a:g}.",
         )
     check_at_least("n_queries", m, 4 * math.log(1 / (a * chance)) / a, "Claim 4.1")
     return RiskBound(3 * gamma + 7 * a, trivial=0.5)
@@ -441,7 +445,9 @@ def misclassification_rate(
 def _checked_delta(budget: PrivacyBudget) -> float:
     _, delta = check_budget(budget, needs_delta=False)
     if not delta > 0:
-        raise ParameterError("delta is 0; the sparse vector needs a delta above 0, such as 1e-6.")
+        raise ParameterError(
+            Parameter("delta"), " is 0; the sparse vector needs a delta above 0, such as 1e-6."
+        )
     return delta
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import binom
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_finite, check_instance, check_positive, shown
-from secretballot.exceptions import ParameterError
+from secretballot._validation import check_finite, check_instance, check_positive, name_part, shown
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import SparseVectorEvent
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
 from secretballot.privacy.accounting.sparse_vector import laplace_above
@@ -81,8 +81,9 @@ def _checked_listable_count(name: str, value: int) -> int:
     number = check_count(name, value)
     if not number <= _LONGEST_SUM:
         raise ParameterError(
-            f"{name} is {number}; give at most {_LONGEST_SUM:,}, since probabilities are summed"
-            " term by term."
+            name_part(name),
+            f" is {number}; give at most {_LONGEST_SUM:,}, since probabilities are summed term by"
+            " term.",
         )
     return number
 
@@ -147,7 +148,9 @@ def stream_forecast(
         np.array([check_share("shares", s) for s in shares]),
     )
     if len(distances) != len(weights) or not abs(weights.sum() - 1) <= 1e-9:
-        raise ParameterError("shares must be one chance for each distance, and add up to 1.")
+        raise ParameterError(
+            Parameter("shares"), " must be one chance for each distance, and add up to 1."
+        )
     # one threshold noise is shared by all queries of an epoch, so they are independent only given
     # its value: all values are computed at once and averaged at the end
     chances, refusals = _noise_and_refusals(
@@ -310,5 +313,7 @@ def voting_wins_bound(n_teachers: int, margin: float) -> float:
 def _checked_margin(margin: float) -> float:
     level = check_finite("margin", margin)
     if not 0 < level < 0.5:
-        raise ParameterError(f"margin is {shown(margin)}; it must lie above 0 and below 0.5.")
+        raise ParameterError(
+            Parameter("margin"), f" is {shown(margin)}; it must lie above 0 and below 0.5."
+        )
     return level

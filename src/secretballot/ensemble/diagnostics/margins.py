@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_probability
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = [
     "agreement",
@@ -128,8 +128,8 @@ def expected_margins(counts: npt.ArrayLike) -> tuple[FloatArray, FloatArray, Flo
     tables = np.asarray(counts)
     if tables.ndim != 3 or not len(tables):
         raise DataError(
-            "counts must hold the votes of one or more ensembles, in shape (ensembles, points,"
-            " classes)."
+            Parameter("counts"),
+            " must hold the votes of one or more ensembles, in shape (ensembles, points, classes).",
         )
     stacked = np.stack([_count_table(table) for table in tables])
     sizes = np.unique(stacked.sum(axis=2))
@@ -186,9 +186,12 @@ def high_margin_shares(
     """
     values, at = np.asarray(margins, dtype=np.float64), np.asarray(levels, dtype=np.float64)
     if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 0.5)).all():
-        raise DataError("margins must be one number from 0 to 0.5 for each of at least one point.")
+        raise DataError(
+            Parameter("margins"),
+            " must be one number from 0 to 0.5 for each of at least one point.",
+        )
     if at.ndim != 1 or not np.isfinite(at).all():
-        raise ParameterError("levels must be a list of finite numbers.")
+        raise ParameterError(Parameter("levels"), " must be a list of finite numbers.")
     shares = np.searchsorted(np.sort(values), at, side="right") / values.size
     width = math.sqrt(
         math.log(2 / (1 - check_probability("confidence", confidence))) / (2 * values.size)
@@ -253,10 +256,11 @@ def unstable_shares(distances: npt.ArrayLike, needed: npt.ArrayLike) -> FloatArr
     )
     if values.ndim != 1 or not values.size or not (values >= 0).all():
         raise DataError(
-            "distances must be one number of at least 0 for each of at least one query."
+            Parameter("distances"),
+            " must be one number of at least 0 for each of at least one query.",
         )
     if at.ndim != 1 or np.isnan(at).any():
-        raise ParameterError("needed must be a list of numbers.")
+        raise ParameterError(Parameter("needed"), " must be a list of numbers.")
     return np.asarray(np.searchsorted(values, at, side="left") / values.size, dtype=np.float64)
 
 
@@ -265,11 +269,13 @@ def _count_table(counts: npt.ArrayLike) -> IntArray:
     table = np.asarray(counts)
     if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] < 2 or table.dtype.kind not in "iu":
         raise DataError(
-            "counts must be integers, one row for each query and one column for each of the"
-            " classes."
+            Parameter("counts"),
+            " must be integers, one row for each query and one column for each of the classes.",
         )
     if (table < 0).any() or not (table.sum(axis=1) > 0).all():
-        raise DataError("counts must be at least 0, with at least one vote in every row.")
+        raise DataError(
+            Parameter("counts"), " must be at least 0, with at least one vote in every row."
+        )
     return table.astype(np.int64)
 
 
@@ -277,9 +283,9 @@ def _label_column(labels: npt.ArrayLike, n_queries: int, n_classes: int) -> IntA
     index = np.asarray(labels)
     if index.shape != (n_queries,) or index.dtype.kind not in "iu":
         raise DataError(
-            f"labels have shape {index.shape}; give one class index for each of the {n_queries}"
-            " queries."
+            Parameter("labels"),
+            f" have shape {index.shape}; give one class index for each of the {n_queries} queries.",
         )
     if not ((index >= 0) & (index < n_classes)).all():
-        raise DataError(f"labels must be class indices from 0 to {n_classes - 1}.")
+        raise DataError(Parameter("labels"), f" must be class indices from 0 to {n_classes - 1}.")
     return index.astype(np.int64)

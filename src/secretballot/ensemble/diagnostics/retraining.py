@@ -12,7 +12,7 @@ from secretballot.ensemble.isolation import seed_of
 from secretballot.ensemble.rows import as_table, n_rows, take_rows
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = ["RESAMPLINGS", "retrained_votes"]
 
@@ -117,7 +117,8 @@ def _unit_numbers(n_records: int, units: Any) -> IntArray:
     ids = np.asarray(units)
     if ids.shape != (n_records,):
         raise DataError(
-            f"units has shape {ids.shape}; give one id for each of the {n_records} records."
+            Parameter("units"),
+            f" has shape {ids.shape}; give one id for each of the {n_records} records.",
         )
     return np.asarray(np.unique(ids.astype(str), return_inverse=True)[1], dtype=np.int64)
 

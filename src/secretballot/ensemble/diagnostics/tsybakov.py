@@ -14,7 +14,7 @@ import numpy.typing as npt
 from secretballot._typing import FloatArray
 from secretballot._validation import check_count, check_finite, check_probability
 from secretballot.ensemble.isolation import seed_of
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = ["TsybakovFit", "estimated_regression", "tsybakov_constant", "tsybakov_fit"]
 
@@ -141,7 +141,7 @@ def tsybakov_constant(regression: npt.ArrayLike, tau: float) -> float:
     """
     exponent = check_finite("tau", tau)
     if not 0 <= exponent <= 1:
-        raise ParameterError(f"tau is {tau!r}; it must lie between 0 and 1.")
+        raise ParameterError(Parameter("tau"), f" is {tau!r}; it must lie between 0 and 1.")
     return _least_constant(_checked_margins(regression), exponent, 1)
 
 
@@ -149,7 +149,8 @@ def _checked_margins(regression: npt.ArrayLike) -> FloatArray:
     values = np.asarray(regression, dtype=np.float64)
     if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 1)).all():
         raise DataError(
-            "regression must be one probability, from 0 to 1, for each of at least one point."
+            Parameter("regression"),
+            " must be one probability, from 0 to 1, for each of at least one point.",
         )
     margins = np.abs(values - 0.5)
     return np.where(margins < _ROUNDING, 0.0, margins)
@@ -230,7 +231,8 @@ def estimated_regression(
     n_folds, labels = check_count("folds", folds, minimum=2), np.asarray(y_index)
     if labels.ndim != 1 or labels.dtype.kind not in "iub" or not np.isin(labels, (0, 1)).all():
         raise DataError(
-            "y_index must hold the labels 0 and 1; the Tsybakov condition is about two classes."
+            Parameter("y_index"),
+            " must hold the labels 0 and 1; the Tsybakov condition is about two classes.",
         )
     if np.bincount(labels.astype(np.int64), minlength=2).min() < 2 * n_folds:
         raise DataError(

@@ -19,7 +19,7 @@ from secretballot.ensemble.diagnostics.margins import (
 )
 from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, Parameter
 
 __all__ = [
     "diagnose_agreement",
@@ -84,7 +84,9 @@ def diagnose_expected_margins(
     Sensitivity : one unit may move all of it.
     """
     if not ensembles:
-        raise DataError("ensembles is empty; give the votes of one or more ensembles.")
+        raise DataError(
+            Parameter("ensembles"), " is empty; give the votes of one or more ensembles."
+        )
     opened = [_opened_counts(counts) for counts in ensembles]
     if (
         len(

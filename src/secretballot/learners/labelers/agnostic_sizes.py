@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from secretballot._validation import check_choice, check_count, check_probability
 from secretballot.aggregation import RelabelledAggregator
 from secretballot.aggregation.sparse_vector import bassily_noise
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.labelers.stream_sizes import (
     printed_teachers,
     stream_for,
@@ -123,9 +123,15 @@ def agnostic_terms(
     teachers = needed if teachers is None else teachers
     if n_records is not None and teachers > event.sampled:
         raise ParameterError(
-            f"n_records is {n_records}, of which {event.sampled} may be sampled, fewer than"
-            f" {teachers} teachers need; give more records, a larger epsilon, or a smaller"
-            " n_queries, max_unstable or n_teachers."
+            Parameter("n_records"),
+            f" is {n_records}, of which {event.sampled} may be sampled, fewer than {teachers}"
+            " teachers need; give more records, a larger epsilon, or a smaller ",
+            Parameter("n_queries"),
+            ", ",
+            Parameter("max_unstable"),
+            " or ",
+            Parameter("n_teachers"),
+            ".",
         )
     aggregator.check_useful(teachers)
     return aggregator, teachers
@@ -143,19 +149,23 @@ def _printed_event(
     # certified is refused rather than believed.
     if not budget.epsilon <= _PRINTED_DIVISOR:
         raise ParameterError(
-            f"epsilon is {budget.epsilon:g}; calibration 'paper' samples epsilon / 56 of the"
-            " records, so it must be at most 56. Use 'tight'."
+            Parameter("epsilon"),
+            f" is {budget.epsilon:g}; calibration 'paper' samples epsilon / 56 of the records, so"
+            " it must be at most 56. Use 'tight'.",
         )
     if not printed.n_sampled:
         raise ParameterError(
-            f"n_records is {n_records}, too few to sample epsilon / 56 ="
-            f" {budget.epsilon / _PRINTED_DIVISOR:.3g} of them; give more records or use 'tight'."
+            Parameter("n_records"),
+            f" is {n_records}, too few to sample epsilon / 56 ="
+            f" {budget.epsilon / _PRINTED_DIVISOR:.3g} of them; give more records or use 'tight'.",
         )
     stream = bassily_noise(printed.inner, n_queries, unstable)
     event = RelabelledSampleEvent(stream, printed.n_sampled, n_records, "replace-one")
     if not delta_upper([event], budget.epsilon) <= budget.delta:
         raise ParameterError(
             f"calibration 'paper' is not certified for epsilon {budget.epsilon:g}, delta"
-            f" {budget.delta:g} with max_unstable {unstable}; use 'tight'."
+            f" {budget.delta:g} with ",
+            Parameter("max_unstable"),
+            f" {unstable}; use 'tight'.",
         )
     return event

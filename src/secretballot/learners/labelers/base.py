@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from secretballot._validation import check_name
 from secretballot.door.purchase import check_keeping
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.labelers.session import LabelingSession, SessionAnswer, SessionAnswers
 from secretballot.learners.training.account import (
     account_of_fit,
@@ -64,7 +64,9 @@ class Labeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no typ
             If the ledger is not where it was, or does not fit the vault.
         """
         if self.vault is None:
-            raise ParameterError("vault is None; give the vault that the first fit was given.")
+            raise ParameterError(
+                Parameter("vault"), " is None; give the vault that the first fit was given."
+            )
         self.session_ = LabelingSession.reopen(self._reservation_folder(), request=self.request)
         return self
 

@@ -13,7 +13,7 @@ from secretballot._old_names import takes_old_names
 from secretballot._typing import IntArray
 from secretballot._validation import check_positive
 from secretballot.door.purchase import exact_noise
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.hypotheses import Halfspaces, HypothesisClass, Rectangles
 from secretballot.hypotheses.intervals import IntervalDichotomies
 from secretballot.privacy.mechanisms import ExponentialMechanism
@@ -128,10 +128,10 @@ def _check_class(hypotheses: Any) -> None:
         return
     if isinstance(hypotheses, type):
         raise ParameterError(
-            f"hypotheses is the type {hypotheses.__name__}; give an instance of it, such as"
-            " Thresholds()."
+            Parameter("hypotheses"),
+            f" is the type {hypotheses.__name__}; give an instance of it, such as Thresholds().",
         )
     raise ParameterError(
-        f"hypotheses is a {type(hypotheses).__name__}; give a HypothesisClass, such as"
-        " Thresholds()."
+        Parameter("hypotheses"),
+        f" is a {type(hypotheses).__name__}; give a HypothesisClass, such as Thresholds().",
     )

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from secretballot._old_names import takes_old_names
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability
 from secretballot.aggregation import SparseVectorAggregator
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.labelers.base import Labeler
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.labelers.stream_sizes import (
@@ -156,9 +156,13 @@ class StabilityLabeler(Labeler):
         aggregator, n_teachers = self._calibrated_terms(len(declared_classes(classes)))
         if self.neighbours == "replace-one" and n_teachers > n_rows(X):
             raise ParameterError(
-                f"n_records is {n_rows(X)}, and the budget needs {n_teachers} teachers with one"
-                " record each; give more records, a smaller alpha or max_unstable, or n_teachers."
-                " Nothing was spent."
+                Parameter("n_records"),
+                f" is {n_rows(X)}, and the budget needs {n_teachers} teachers with one record"
+                " each; give more records, a smaller alpha or ",
+                Parameter("max_unstable"),
+                ", or ",
+                Parameter("n_teachers"),
+                ". Nothing was spent.",
             )
         ledger = self._open_account("record" if units is None else "user", self.neighbours)
         teachers = train_teachers(

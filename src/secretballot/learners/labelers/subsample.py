@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.noise import entropy_bytes
 
 __all__ = ["sample_in_random_order", "sample_independently"]
@@ -32,7 +32,8 @@ def sample_in_random_order(n_records: int, n_sampled: int) -> IntArray:
     """
     if not check_count("n_sampled", n_sampled) <= check_count("n_records", n_records):
         raise ParameterError(
-            f"n_sampled is {n_sampled} of {n_records} records; it must be at most all of them."
+            Parameter("n_sampled"),
+            f" is {n_sampled} of {n_records} records; it must be at most all of them.",
         )
     while True:
         keys = _random_words(n_records)
@@ -54,7 +55,7 @@ def sample_independently(n_records: int, sampled: int, out_of: int) -> IntArray:
     """
     if not check_count("sampled", sampled) <= check_count("out_of", out_of):
         raise ParameterError(
-            f"sampled is {sampled} out of {out_of}; it must be at most all of them."
+            Parameter("sampled"), f" is {sampled} out of {out_of}; it must be at most all of them."
         )
     if sampled == out_of:
         return np.arange(n_records, dtype=np.int64)

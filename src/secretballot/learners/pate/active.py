@@ -13,7 +13,7 @@ from secretballot.aggregation import Aggregator
 from secretballot.door import ReleaseStream
 from secretballot.door.purchase import check_types
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import (
     choose_aggregator,
@@ -379,8 +379,9 @@ def label_actively(
     X_public = as_matrix("X_public", X_public)
     if n_rows(X_public) != counts.n_queries:
         raise DataError(
-            f"X_public has {n_rows(X_public)} rows and there are votes on {counts.n_queries}; give"
-            " the points that the teachers voted on."
+            Parameter("X_public"),
+            f" has {n_rows(X_public)} rows and there are votes on {counts.n_queries}; give the"
+            " points that the teachers voted on.",
         )
     askable = AskableRows.of(X_public, by_value=False)
     pool = askable.pool(X_public, counts.classes, aggregator.n_queries, random_state or 0)

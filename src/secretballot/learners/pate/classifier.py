@@ -26,7 +26,7 @@ from secretballot.aggregation import Aggregator
 from secretballot.door import release
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.teachers import TeacherEnsemble
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.defaults import choose_aggregator, choose_release
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.training.account import account_of_fit, required_budget
@@ -309,8 +309,9 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         check_instance("aggregator", self.aggregator, (str, Aggregator))
         if self.student is not None and not _is_learner(self.student):
             raise ParameterError(
-                f"student is {shown(self.student)}; give an instance with fit, predict and"
-                " get_params, as scikit-learn's classifiers have."
+                Parameter("student"),
+                f" is {shown(self.student)}; give an instance with fit, predict and get_params,"
+                " as scikit-learn's classifiers have.",
             )
         check_count("n_teachers", self.n_teachers)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 
 from secretballot._validation import AGGREGATORS, RELEASES, check_choice, check_count
 from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_sparse_vector, needed_distance
 from secretballot.students import learns_from_counts
 
@@ -44,7 +44,9 @@ def choose_release(asked: str, student: Any, aggregator: str | Aggregator) -> st
     if kind == "labels" and student is not None and learns_from_counts(student):
         raise ParameterError(
             f"{type(student).__name__} learns from noisy counts, but labels alone would be"
-            " released; use release='counts' with the Gaussian aggregator, or another student."
+            " released; use ",
+            Argument("release", "counts"),
+            " with the Gaussian aggregator, or another student.",
         )
     return kind
 
@@ -53,14 +55,15 @@ def _release_kind(asked: str, student: Any, aggregator: str | Aggregator) -> str
     if isinstance(aggregator, Aggregator):
         if asked not in ("auto", aggregator.release):
             raise ParameterError(
-                f"release is {asked!r}, but the given aggregator releases {aggregator.release}."
+                Parameter("release"),
+                f" is {asked!r}, but the given aggregator releases {aggregator.release}.",
             )
         return aggregator.release
     if aggregator == "sparse-vector":
         if asked == "counts":
             raise ParameterError(
-                "release='counts' needs the Gaussian aggregator; the sparse vector gives labels"
-                " only."
+                Argument("release", "counts"),
+                " needs the Gaussian aggregator; the sparse vector gives labels only.",
             )
         return "labels"
     if asked != "auto":

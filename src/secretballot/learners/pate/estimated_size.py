@@ -16,7 +16,7 @@ from secretballot.aggregation import (
 )
 from secretballot.door.outcomes import PaidOutcome, estimate_stability
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import BudgetError, ParameterError
+from secretballot.exceptions import Argument, BudgetError, Parameter, ParameterError
 from secretballot.learners.pate.defaults import (
     MAX_UNSTABLE,
     choose_label_queries,
@@ -107,25 +107,36 @@ class EstimatedSize:
         """
         # Refusals of settings come first, then what the estimate could show, then the ledger, which
         # must pay for both: an estimate without answers is money thrown away.
-        given = [name for name in ("n_queries", "max_unstable") if getattr(model, name) is not None]
+        given: list[str | Parameter] = [
+            Parameter(name)
+            for name in ("n_queries", "max_unstable")
+            if getattr(model, name) is not None
+        ]
         given += ["an aggregator"] if isinstance(model.aggregator, Aggregator) else []
         if given:
             raise ParameterError(
-                "estimate_epsilon pays for an estimate that sets how much is asked, and"
-                f" {' and '.join(given)} is given; leave out the one or the other."
+                Parameter("estimate_epsilon"),
+                " pays for an estimate that sets how much is asked, and ",
+                given[0],
+                *(part for one in given[1:] for part in (" and ", one)),
+                " is given; leave out the one or the other.",
             )
         name = check_choice("aggregator", model.aggregator, AGGREGATORS)
         release = choose_release(model.release, model.student, name)
         if release == "counts" and not limits_counts:
             raise ParameterError(
-                "estimate_epsilon pays for an estimate that sets the number of labels, and noisy"
-                " counts of all public points are released; leave it out, or use release='labels'."
+                Parameter("estimate_epsilon"),
+                " pays for an estimate that sets the number of labels, and noisy counts of all"
+                " public points are released; leave it out, or use ",
+                Argument("release", "labels"),
+                ".",
             )
         price, budget = check_positive("estimate_epsilon", model.estimate_epsilon), model.budget
         if not price < budget.epsilon:
             raise ParameterError(
-                f"estimate_epsilon is {price:g} of a budget of epsilon {budget.epsilon:g}; leave"
-                " something for answers."
+                Parameter("estimate_epsilon"),
+                f" is {price:g} of a budget of epsilon {budget.epsilon:g}; leave something for"
+                " answers.",
             )
         estimated = cls(price, budget, name, release, model.n_teachers, n_classes, n_points)
         estimated.smallest().check_useful(model.n_teachers)

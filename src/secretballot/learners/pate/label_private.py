@@ -9,7 +9,7 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_finite, shown
 from secretballot.aggregation import Aggregator
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.training.inputs import as_matrix, n_rows, take_rows
 from secretballot.privacy.accounting import PrivacyBudget
@@ -166,7 +166,8 @@ class LabelPrivateClassifier(PATEClassifier):
         share = check_finite("dropped", self.dropped)
         if not 0 <= share < 1:
             raise ParameterError(
-                f"dropped is {shown(self.dropped)}; it must be at least 0 and less than 1."
+                Parameter("dropped"),
+                f" is {shown(self.dropped)}; it must be at least 0 and less than 1.",
             )
         # positions and the public seed alone: no label, and no feature either, has a say in where a
         # label goes
@@ -176,14 +177,16 @@ class LabelPrivateClassifier(PATEClassifier):
         asked = np.sort(order[:n_dropped] if share > 0 else order)
         if not len(asked):
             raise ParameterError(
-                f"dropped is {share:g} of {n_records} sample(s), which leaves no point to ask; drop"
-                " more, or none."
+                Parameter("dropped"),
+                f" is {share:g} of {n_records} sample(s), which leaves no point to ask; drop"
+                " more, or none.",
             )
         if check_count("n_teachers", self.n_teachers) > len(taught):
             raise ParameterError(
-                f"n_teachers is {self.n_teachers}, and {len(taught)} of {n_records} sample(s) keep"
-                " their labels; every teacher needs one, so ask for fewer teachers or drop fewer"
-                " labels."
+                Parameter("n_teachers"),
+                f" is {self.n_teachers}, and {len(taught)} of {n_records} sample(s) keep their"
+                " labels; every teacher needs one, so ask for fewer teachers or drop fewer"
+                " labels.",
             )
         return taught, asked
 

@@ -11,7 +11,7 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_count, shown
 from secretballot.door import ReleaseStream, StreamAnswers
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.inputs import n_rows, take_rows
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.queries import CheckedSelector, PublicPool, QueryStrategy
@@ -135,8 +135,9 @@ def begin_query_run(
     # Asked for its first proposal now: later, an empty one would end a run that was paid for.
     if pool.n_queries > pool.n_points:
         raise ParameterError(
-            f"n_queries is {pool.n_queries}, more than the {pool.n_points} distinct public points;"
-            " ask for fewer, or give more public points."
+            Parameter("n_queries"),
+            f" is {pool.n_queries}, more than the {pool.n_points} distinct public points; ask for"
+            " fewer, or give more public points.",
         )
     _check_description(strategy)
     size = (
@@ -158,8 +159,9 @@ def _check_description(strategy: QueryStrategy) -> None:
     """Refuse a strategy that could not be named on the certificate."""
     if not isinstance(strategy, QueryStrategy):
         raise ParameterError(
-            f"strategy is {shown(strategy)}; give an instance of a QueryStrategy, such as"
-            " MarginSampling()."
+            Parameter("strategy"),
+            f" is {shown(strategy)}; give an instance of a QueryStrategy, such as"
+            " MarginSampling().",
         )
     description = strategy.describe()
     try:

@@ -18,7 +18,7 @@ from secretballot.door.purchase import check_ledger
 from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, result_of
 from secretballot.ensemble.rows import take_rows
 from secretballot.ensemble.scores import PrivateScores, unit_numbers
-from secretballot.exceptions import CertificateError, ParameterError
+from secretballot.exceptions import Argument, CertificateError, Parameter, ParameterError
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
@@ -182,7 +182,10 @@ def choose_candidate(
     check_positive("epsilon", epsilon)
     if check_choice("neighbours", neighbours, NEIGHBOURS) == "replace-one" and units is not None:
         raise ParameterError(
-            "units are given with neighbours='replace-one', which is about single records."
+            Parameter("units"),
+            " are given with ",
+            Argument("neighbours", "replace-one"),
+            ", which is about single records.",
         )
     unit = "record" if units is None else "user"
     check_scores_account(ledger, unit, neighbours)
@@ -336,7 +339,8 @@ def _names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
     names = [name or f"{type(model).__name__} {place}" for place, (name, model) in enumerate(pairs)]
     if len(pairs) < 2:
         raise ParameterError(
-            f"candidates has {len(pairs)} classifiers; give two or more to choose from."
+            Parameter("candidates"),
+            f" has {len(pairs)} classifiers; give two or more to choose from.",
         )
     if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
         raise ParameterError(

@@ -7,7 +7,7 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability, shown
 from secretballot.ensemble.partition import KeyedHashPartition
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.privacy.noise import entropy_bytes
 
 __all__ = ["hold_out"]
@@ -71,12 +71,15 @@ def hold_out(
     parts = round(check_probability("share", share) * PARTS)
     if not 0 < parts < PARTS:
         raise ParameterError(
-            f"share is {shown(share)}; it must be at least a millionth from 0 and from 1."
+            Parameter("share"),
+            f" is {shown(share)}; it must be at least a millionth from 0 and from 1.",
         )
     if check_choice("neighbours", neighbours, NEIGHBOURS) == "replace-one":
         if units is not None or key is not None:
             raise ParameterError(
-                "units or key are given with neighbours='replace-one', which splits by position."
+                "units or key are given with ",
+                Argument("neighbours", "replace-one"),
+                ", which splits by position.",
             )
         place = np.arange(n, dtype=np.int64)
         held = (place + 1) * parts // PARTS > place * parts // PARTS
@@ -96,7 +99,8 @@ def _hashed_parts(n_records: int, units: Any, key: bytes | None) -> IntArray:
     if units is None:
         if key is not None:
             raise ParameterError(
-                "key is given without units; records without ids are drawn anew, so leave it out."
+                Parameter("key"),
+                " is given without units; records without ids are drawn anew, so leave it out.",
             )
         units = np.frombuffer(entropy_bytes(8 * n_records), dtype=np.uint64) >> np.uint64(1)
     parts = KeyedHashPartition(PARTS, entropy_bytes(KEY_BYTES) if key is None else key).assign(
@@ -104,6 +108,7 @@ def _hashed_parts(n_records: int, units: Any, key: bytes | None) -> IntArray:
     )
     if len(parts) != n_records:
         raise DataError(
-            f"units has {len(parts)} ids for {n_records} records; give one id for each record."
+            Parameter("units"),
+            f" has {len(parts)} ids for {n_records} records; give one id for each record.",
         )
     return parts

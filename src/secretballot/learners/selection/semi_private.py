@@ -20,7 +20,7 @@ from secretballot.ensemble.isolation import isolated
 from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores, unit_numbers
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.hypotheses import DecisionStumps, Dichotomies, FiniteClass, HypothesisClass
 from secretballot.hypotheses.intervals import IntervalDichotomies
 from secretballot.learners.selection.candidates import choose_candidate
@@ -220,15 +220,19 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             self.hypotheses, HypothesisClass | None
         ):
             raise ParameterError(
-                f"hypotheses is a {type(self.hypotheses).__name__}; give a class such as"
-                " Thresholds(), or give fitted estimators as candidates."
+                Parameter("hypotheses"),
+                f" is a {type(self.hypotheses).__name__}; give a class such as Thresholds(), or"
+                " give fitted estimators as candidates.",
             )
         if (
             check_choice("neighbours", self.neighbours, NEIGHBOURS) == "replace-one"
             and units is not None
         ):
             raise ParameterError(
-                "units are given with neighbours='replace-one', which is about single records."
+                Parameter("units"),
+                " are given with ",
+                Argument("neighbours", "replace-one"),
+                ", which is about single records.",
             )
         if self.n_cover is not None:
             check_count("n_cover", self.n_cover)
@@ -248,13 +252,14 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         # number that is drawn names the same function to everybody who has these points.
         if X_public is None:
             raise DataError(
-                "X_public is missing; give public points, which make the class of hypotheses"
-                " finite."
+                Parameter("X_public"),
+                " is missing; give public points, which make the class of hypotheses finite.",
             )
         if sparse.issparse(X):
             raise DataError(
-                "X is a sparse matrix, and sparse input is not supported here; give it as a dense"
-                " array."
+                Parameter("X"),
+                " is a sparse matrix, and sparse input is not supported here; give it as a dense"
+                " array.",
             )
         index = class_indices(y, names, n_rows(X))
         if len(names) != 2:

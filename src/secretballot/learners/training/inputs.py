@@ -14,9 +14,9 @@ from sklearn.utils import check_array, column_or_1d
 from secretballot._arrow import as_arrow, dictionary_of, frame_of_arrow
 from secretballot._naming import name_columns
 from secretballot._typing import IntArray, ObjectArray
-from secretballot._validation import shown, shown_classes, shown_kind
+from secretballot._validation import name_part, shown, shown_classes, shown_kind
 from secretballot.ensemble.rows import n_rows, take_rows
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.typed_cells import (
     are_numbers,
     array_as,
@@ -69,7 +69,9 @@ def as_matrix(name: str, X: Any) -> Any:
     # scikit-learn's check comes last: what it would refuse in sentences that may quote cells, or
     # would convert as a whole, is found out before.
     if X is None:
-        raise DataError(f"{name} is missing; give an array or a frame of shape (rows, features).")
+        raise DataError(
+            name_part(name), " is missing; give an array or a frame of shape (rows, features)."
+        )
     if not hasattr(X, "iloc") and (hasattr(X, "__dataframe__") or hasattr(X, "to_arrow")):
         X = _pandas_frame(name, X)
     if hasattr(X, "iloc"):
@@ -78,24 +80,27 @@ def as_matrix(name: str, X: Any) -> Any:
         X = _array_of_lists(name, X)
     elif not (isinstance(X, np.ndarray) or sparse.issparse(X) or hasattr(X, "__array__")):
         raise DataError(
-            f"{name} is {shown_kind(X)}; expected a 2D array or frame. Reshape your data."
+            name_part(name),
+            f" is {shown_kind(X)}; expected a 2D array or frame. Reshape your data.",
         )
     if isinstance(X, np.ma.MaskedArray):
-        raise DataError(f"{name} is a masked array; fill or drop what is masked.")
+        raise DataError(name_part(name), " is a masked array; fill or drop what is masked.")
     kind = getattr(getattr(X, "dtype", None), "kind", "")
     if kind == "c":
         raise DataError(
-            f"{name} has complex values. Complex data not supported: give real numbers."
+            name_part(name), " has complex values. Complex data not supported: give real numbers."
         )
     if kind in ("M", "m", "V"):
         raise DataError(
-            f"{name} is an array of {X.dtype.name[:40]}; give numbers or strings, or a frame."
+            name_part(name),
+            f" is an array of {X.dtype.name[:40]}; give numbers or strings, or a frame.",
         )
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) == 2 and 0 in shape:
         what = "feature" if shape[1] == 0 else "sample"
         raise DataError(
-            f"{name} has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; give some."
+            name_part(name),
+            f" has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; give some.",
         )
     matrix = None
     # scikit-learn's own sentence may quote values, hence no raise inside an except. Early SciPy
@@ -110,7 +115,9 @@ def as_matrix(name: str, X: Any) -> Any:
         )
     if matrix is None:
         found = f"has shape {shape}" if shape is not None else f"is {shown_kind(X)}"
-        raise DataError(f"{name} {found}; expected a 2D array or frame. Reshape your data.")
+        raise DataError(
+            name_part(name), f" {found}; expected a 2D array or frame. Reshape your data."
+        )
     return matrix
 
 
@@ -131,22 +138,26 @@ def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
         frame = table.to_pandas()
     if not isinstance(frame, pd.DataFrame):
         raise DataError(
-            f"{name} is {shown_kind(table)} that cannot be read; install secretballot[parquet], or"
-            " give a pandas frame."
+            name_part(name),
+            f" is {shown_kind(table)} that cannot be read; install secretballot[parquet], or give"
+            " a pandas frame.",
         )
     return frame
 
 
 def _checked_frame(name: str, frame: Any) -> Any:
     if frame.ndim != 2 or not frame.shape[0] or not frame.shape[1]:
-        raise DataError(f"{name} has shape {frame.shape}; give a frame with rows and columns.")
+        raise DataError(
+            name_part(name), f" has shape {frame.shape}; give a frame with rows and columns."
+        )
     if not frame.columns.is_unique:
         places = ", ".join(
             str(place) for place in np.flatnonzero(frame.columns.duplicated())[:ROWS_NAMED]
         )
         raise DataError(
-            f"{name} has a column name twice (column number {places}, counted from 0); name each by"
-            " itself."
+            name_part(name),
+            f" has a column name twice (column number {places}, counted from 0); name each by"
+            " itself.",
         )
     return _with_categories(frame)
 
@@ -171,8 +182,9 @@ def _array_of_lists(name: str, rows: Sequence[Any]) -> NDArray[Any]:
     table = table_of_rows(rows)
     if table is None:
         raise DataError(
-            f"{name} is a list that is no table; expected a 2D array, or rows of the same number of"
-            " numbers or strings. Reshape your data."
+            name_part(name),
+            " is a list that is no table; expected a 2D array, or rows of the same number of"
+            " numbers or strings. Reshape your data.",
         )
     if are_numbers(table):
         # an integer beyond the floats stays an object, and is refused where the cells get their
@@ -295,7 +307,8 @@ def dummy_rows(X: Any, n: int) -> Any:
     """
     if hasattr(X, "iloc") or (not sparse.issparse(X) and X.dtype.kind not in "iuf"):
         raise DataError(
-            "X_public is missing; give a few public rows, which fix the types of the columns."
+            Parameter("X_public"),
+            " is missing; give a few public rows, which fix the types of the columns.",
         )
     rows = np.random.default_rng(0).standard_normal((n, n_columns(X)))
     return sparse.csr_matrix(rows) if sparse.issparse(X) else rows
@@ -331,7 +344,9 @@ def single_point(x: Any) -> Any:
     """
     point = x if hasattr(x, "shape") and len(x.shape) == 2 else np.asarray(x).reshape(1, -1)
     if point.shape[0] != 1:
-        raise DataError(f"x has {point.shape[0]} rows; ask one point, or use ask_many.")
+        raise DataError(
+            Parameter("x"), f" has {point.shape[0]} rows; ask one point, or use ask_many."
+        )
     return point
 
 
@@ -432,9 +447,10 @@ def refuse_unfit(name: str, X: Any, *, takes_missing: bool) -> None:
         rows = rows[np.isinf(part).any(axis=1)]
     if len(rows):
         raise DataError(
-            f"{name} has {len(rows)} rows with missing or infinite values (the first:"
+            name_part(name),
+            f" has {len(rows)} rows with missing or infinite values (the first:"
             f" {_first_rows(rows)}), which the teachers do not take; fill them, or put an imputer"
-            " before the teacher."
+            " before the teacher.",
         )
 
 
@@ -470,22 +486,26 @@ def declared_classes(classes: Sequence[Any] | None) -> list[Any]:
     # A text is refused although it can be iterated: its characters are hardly the classes meant.
     if classes is None:
         raise ParameterError(
-            "classes is missing; name all classes beforehand, such as classes=[0, 1]: they are"
-            " public and are never inferred from private labels."
+            Parameter("classes"),
+            " is missing; name all classes beforehand, such as classes=[0, 1]: they are public"
+            " and are never inferred from private labels.",
         )
     if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
         raise ParameterError(
-            f"classes is {shown(classes)}; give a list of the class values, such as [0, 1]."
+            Parameter("classes"),
+            f" is {shown(classes)}; give a list of the class values, such as [0, 1].",
         )
     names = [value.item() if isinstance(value, np.generic) else value for value in classes]
     if not all(isinstance(name, Hashable) for name in names):
         raise ParameterError(
-            f"classes is {shown(classes)}; give a list of plain values, such as [0, 1]."
+            Parameter("classes"),
+            f" is {shown(classes)}; give a list of plain values, such as [0, 1].",
         )
     if len(names) < 2 or len(set(names)) < len(names):
         raise ParameterError(
-            f"classes is {shown_classes(names)}; name two or more distinct classes, not one class"
-            " or a class twice."
+            Parameter("classes"),
+            f" is {shown_classes(names)}; name two or more distinct classes, not one class or a"
+            " class twice.",
         )
     return names
 
@@ -500,7 +520,8 @@ def refuse_more_classes(classes: Sequence[Any]) -> None:
     """
     if len(classes) > 2:
         raise ParameterError(
-            f"classes has {len(classes)} values; hypotheses distinguish two classes, so name two."
+            Parameter("classes"),
+            f" has {len(classes)} values; hypotheses distinguish two classes, so name two.",
         )
 
 
@@ -540,7 +561,8 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
     labels = _label_cells(y)
     if len(labels) != rows:
         raise DataError(
-            f"y has {len(labels)} labels; it must have one label for each of the {rows} rows of X."
+            Parameter("y"),
+            f" has {len(labels)} labels; it must have one label for each of the {rows} rows of X.",
         )
     if all(isinstance(label, float) for label in labels) and _are_continuous(labels):
         raise DataError(

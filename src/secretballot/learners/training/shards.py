@@ -8,7 +8,7 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot.ensemble.partition import KeyedHashPartition, PositionPartition
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import read_secret, write_secret
 
@@ -49,8 +49,10 @@ def assign_shards(
     if neighbours == "replace-one":
         if units is not None:
             raise ParameterError(
-                "units are given with neighbours='replace-one', which splits by position; use"
-                " 'add-remove' for units."
+                Parameter("units"),
+                " are given with ",
+                Argument("neighbours", "replace-one"),
+                ", which splits by position; use 'add-remove' for units.",
             )
         return PositionPartition(n_teachers, n_records).assign()
     key = _kept_entropy(vault, "partition.key", KEY_BYTES)
@@ -62,7 +64,8 @@ def assign_shards(
     shards = KeyedHashPartition(n_teachers, key).assign(ids)
     if len(shards) != n_records:
         raise DataError(
-            f"units has {len(shards)} ids for {n_records} records; give one id for each record."
+            Parameter("units"),
+            f" has {len(shards)} ids for {n_records} records; give one id for each record.",
         )
     return shards
 

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from secretballot._seeded import own_global_states, with_own_seeds
 from secretballot._typing import IntArray
 from secretballot._validation import shown
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.inputs import n_columns, n_rows, take_rows
 
 __all__ = ["columns_with_missing_taken", "try_teacher"]
@@ -43,7 +43,8 @@ def try_teacher(teacher: Any, X_public: Any, n_classes: int) -> None:
     """
     if not (hasattr(teacher, "fit") and hasattr(teacher, "predict")):
         raise ParameterError(
-            f"teacher is {shown(teacher)}; it must be a classifier with fit and predict."
+            Parameter("teacher"),
+            f" is {shown(teacher)}; it must be a classifier with fit and predict.",
         )
     problem = _problem_of_fit(teacher, _trial_points(X_public, n_classes), n_classes)
     if problem is not None:

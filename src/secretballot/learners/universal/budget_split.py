@@ -9,7 +9,7 @@ from typing import Any
 
 from secretballot._validation import check_count, check_probability, shown
 from secretballot.aggregation import RelabelledAggregator
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 
 __all__ = ["BudgetSplit", "best_share", "error_constants", "split_budget"]
@@ -61,8 +61,9 @@ class BudgetSplit:
             first = math.nextafter(first, 0.0)
         if not (first > 0 and endless > 0):
             raise ParameterError(
-                f"epsilon_share is {shown(epsilon_share)}, which leaves one part no epsilon; give"
-                " one nearer to 0.5."
+                Parameter("epsilon_share"),
+                f" is {shown(epsilon_share)}, which leaves one part no epsilon; give one nearer"
+                " to 0.5.",
             )
         return cls(total, PrivacyBudget(first, total.delta), endless, n_first, why)
 

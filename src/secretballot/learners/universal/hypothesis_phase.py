@@ -9,7 +9,7 @@ import numpy as np
 from secretballot._typing import FloatArray, IntArray
 from secretballot.door.outcomes import PaidOutcome
 from secretballot.door.reserved_outcome import ReservedOutcome
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.hypotheses import Hypothesis, HypothesisClass
 from secretballot.hypotheses.finite import check_row_by_row
 from secretballot.learners.selection.release import chosen_release
@@ -149,6 +149,7 @@ def check_class_size(
         private_scores(dichotomies, dummies, np.arange(_DUMMY_ROWS) % 2, "record", neighbours)
     except ParameterError as error:
         raise ParameterError(
-            f"{hypotheses.name} have too many labellings of {n_cover} public points ({error}) Set"
-            " n_cover to less. Nothing was spent."
+            f"{hypotheses.name} have too many labellings of {n_cover} public points ({error}) Set ",
+            Parameter("n_cover"),
+            " to less. Nothing was spent.",
         ) from None

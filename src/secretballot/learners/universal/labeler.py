@@ -19,7 +19,7 @@ from secretballot._typing import FloatArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_name
 from secretballot.aggregation import RelabelledAggregator
 from secretballot.door.purchase import check_keeping
-from secretballot.exceptions import BudgetError, DataError, ParameterError
+from secretballot.exceptions import BudgetError, DataError, Parameter, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.finite import check_answers
 from secretballot.hypotheses.points import check_points
@@ -274,7 +274,9 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
             If the ledger is not where it was, or does not fit the vault.
         """
         if self.vault is None:
-            raise ParameterError("vault is None; give the vault that the first fit was given.")
+            raise ParameterError(
+                Parameter("vault"), " is None; give the vault that the first fit was given."
+            )
         hypotheses, folder = self._checked_hypotheses(), self._reservation_folder()
         content = read_secret(folder / _ABOUT, largest=LARGEST_JSON)
         if content is None:
@@ -432,8 +434,9 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
     def _checked_hypotheses(self) -> HypothesisClass:
         if not isinstance(self.hypotheses, HypothesisClass):
             raise ParameterError(
-                f"hypotheses is a {type(self.hypotheses).__name__}; give a HypothesisClass, such as"
-                " Thresholds()."
+                Parameter("hypotheses"),
+                f" is a {type(self.hypotheses).__name__}; give a HypothesisClass, such as"
+                " Thresholds().",
             )
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         for name in ("n_first", "n_cover", "n_queries"):

@@ -13,9 +13,10 @@ from secretballot._validation import (
     check_count,
     check_finite,
     check_positive,
+    name_part,
     shown,
 )
-from secretballot.exceptions import DataError, ParameterError, SecretBallotError
+from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import STRATEGIES
 
@@ -81,7 +82,8 @@ class Task:
         for name in ("teacher", "student"):
             if not isinstance(getattr(self, name), str):
                 raise ParameterError(
-                    f"{name} is {shown(getattr(self, name))}; give the name of a learner."
+                    name_part(name),
+                    f" is {shown(getattr(self, name))}; give the name of a learner.",
                 )
         PrivacyBudget(epsilon=self.epsilon, delta=self.delta)
 
@@ -137,14 +139,16 @@ class Setting:
         check_choice("strategy", self.strategy, STRATEGIES)
         if (self.max_unstable is None) != (self.aggregator == "gaussian"):
             raise ParameterError(
-                f"max_unstable is {shown(self.max_unstable)} for {self.aggregator} voting; a sparse"
-                " vector needs one and Gaussian voting takes none."
+                Parameter("max_unstable"),
+                f" is {shown(self.max_unstable)} for {self.aggregator} voting; a sparse vector"
+                " needs one and Gaussian voting takes none.",
             )
         if self.max_unstable is not None:
             check_count("max_unstable", self.max_unstable)
         if self.aggregator == "sparse-vector" and self.release == "counts":
             raise ParameterError(
-                "release is 'counts', and a sparse vector releases labels only; use 'labels'."
+                Parameter("release"),
+                " is 'counts', and a sparse vector releases labels only; use 'labels'.",
             )
 
 
@@ -227,7 +231,9 @@ def _check_within(name: str, estimate: Estimate, most: float) -> None:
         rule = (
             "it must not be negative" if most == math.inf else f"it must lie between 0 and {most:g}"
         )
-        raise ParameterError(f"{name} has the range {estimate.low} to {estimate.high}; {rule}.")
+        raise ParameterError(
+            name_part(name), f" has the range {estimate.low} to {estimate.high}; {rule}."
+        )
 
 
 @dataclass(frozen=True)
@@ -263,7 +269,7 @@ class Candidate:
 
     def __post_init__(self) -> None:
         if not check_finite("noise", self.noise) >= 0:
-            raise ParameterError(f"noise is {self.noise}; it must not be negative.")
+            raise ParameterError(Parameter("noise"), f" is {self.noise}; it must not be negative.")
 
 
 @dataclass(frozen=True)
@@ -389,14 +395,16 @@ class Plan:
             )
         if not 0 <= check_finite("constant_accuracy", self.constant_accuracy) <= 1:
             raise ParameterError(
-                f"constant_accuracy is {self.constant_accuracy}; it must lie between 0 and 1."
+                Parameter("constant_accuracy"),
+                f" is {self.constant_accuracy}; it must lie between 0 and 1.",
             )
         for name, most in (("n_teachers", self.task.n_records), ("n_queries", self.task.n_public)):
             asked = getattr(self.recommended.setting, name)
             if asked > most:
                 what = "private records" if name == "n_teachers" else "public points"
                 raise ParameterError(
-                    f"{name} is {shown(asked)}, more than the {shown(most)} {what} of the task."
+                    name_part(name),
+                    f" is {shown(asked)}, more than the {shown(most)} {what} of the task.",
                 )
 
     @property

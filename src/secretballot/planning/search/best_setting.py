@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from secretballot._validation import check_count, check_instance
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import (
     Candidate,
     FrontierPoint,
@@ -117,7 +117,8 @@ def _refuse_unfit_task(task: Task, model: VoteModel, n_teachers: int | None) -> 
         )
     if not task.delta > 0:
         raise ParameterError(
-            "delta is 0, and no voting that is evaluated here keeps that; give one, such as 1e-6."
+            Parameter("delta"),
+            " is 0, and no voting that is evaluated here keeps that; give one, such as 1e-6.",
         )
     if n_teachers is None:
         return
@@ -129,8 +130,9 @@ def _refuse_unfit_task(task: Task, model: VoteModel, n_teachers: int | None) -> 
     least, most = model.teacher_range(task.n_records)
     if not least <= n_teachers <= most:
         raise ParameterError(
-            f"n_teachers is {n_teachers}, which cannot be forecast for {task.n_records} records"
-            f" from what is known; give {least} to {most}."
+            Parameter("n_teachers"),
+            f" is {n_teachers}, which cannot be forecast for {task.n_records} records from what"
+            f" is known; give {least} to {most}.",
         )
 
 

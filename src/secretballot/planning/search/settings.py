@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import Setting, Task
 from secretballot.privacy.accounting import (
     PrivacyBudget,
@@ -112,7 +112,9 @@ class Noise:
         event = _calibrated_event(self.budget, setting.max_unstable)
         if event is None:
             raise ParameterError(
-                f"No sparse vector with max_unstable {setting.max_unstable} keeps the budget."
+                "No sparse vector with ",
+                Parameter("max_unstable"),
+                f" {setting.max_unstable} keeps the budget.",
             )
         return SparseVectorAggregator(
             event.threshold_scale,

@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtr
 from secretballot._typing import FloatArray
 from secretballot._validation import check_count, check_finite, check_probability, shown
 from secretballot.aggregation import Aggregator
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import Setting
 from secretballot.planning.simulation.forecast import forecast
 from secretballot.planning.simulation.votes import RunOutcome, VoteModel, VoteSample
@@ -79,10 +79,13 @@ class LearningCurve:
         check_count("n_classes", self.n_classes, minimum=2)
         if not 1 / self.n_classes < check_finite("limit", self.limit) <= 1:
             raise ParameterError(
-                f"limit is {self.limit}; give an accuracy above 1/{self.n_classes} and at most 1."
+                Parameter("limit"),
+                f" is {self.limit}; give an accuracy above 1/{self.n_classes} and at most 1.",
             )
         if not 0 < check_finite("slope", self.slope) <= 5:
-            raise ParameterError(f"slope is {self.slope}; it must be above 0 and at most 5.")
+            raise ParameterError(
+                Parameter("slope"), f" is {self.slope}; it must be above 0 and at most 5."
+            )
 
     def accuracy(self, n_records: float) -> float:
         """Return the accuracy after so many records, at least one of them."""
@@ -142,14 +145,15 @@ def _checked_arrays(
 ) -> tuple[FloatArray, FloatArray]:
     if not isinstance(accuracies, Mapping) or not accuracies:
         raise ParameterError(
-            f"curve is {shown(accuracies)}; give an accuracy for at least one number of records."
+            Parameter("curve"),
+            f" is {shown(accuracies)}; give an accuracy for at least one number of records.",
         )
     # percentages are the likeliest mistake, so the message names the rule for shares
     for size, value in accuracies.items():
         if check_count("a number of records of the curve", size) > MOST_RECORDS:
             raise ParameterError(
-                f"curve has the size {shown(size)}; give sizes of at most {MOST_RECORDS:.0e}"
-                " records."
+                Parameter("curve"),
+                f" has the size {shown(size)}; give sizes of at most {MOST_RECORDS:.0e} records.",
             )
         if not 1 / n_classes < check_finite("an accuracy of the curve", value) <= 1:
             raise ParameterError(

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import RELEASES, check_choice, check_count, check_positive, shown
 from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.simulation.stream_forecast import expected_stream
 from secretballot.planning.simulation.votes import VoteSample
 from secretballot.privacy.accounting import SparseVectorEvent
@@ -83,7 +83,8 @@ def forecast(sample: VoteSample, aggregator: Aggregator) -> Forecast:
     if isinstance(aggregator, SparseVectorAggregator):
         return forecast_stream(sample, aggregator.mechanism.event(), aggregator.n_queries)
     raise ParameterError(
-        f"aggregator is {shown(aggregator)}; forecasts are for Gaussian voting and sparse vectors."
+        Parameter("aggregator"),
+        f" is {shown(aggregator)}; forecasts are for Gaussian voting and sparse vectors.",
     )
 
 

@@ -10,7 +10,7 @@ from secretballot._typing import IntArray
 from secretballot.aggregation import Aggregator, GaussianAggregator
 from secretballot.ensemble.isolation import isolated, one_thread
 from secretballot.ensemble.rows import take_rows
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import Setting
 from secretballot.planning.simulation.forecast import forecast
 from secretballot.planning.simulation.seeded_noise import SeededNoise
@@ -136,9 +136,9 @@ class SimulatedRun:
         places = distinct_rows(take_rows(self.points, public))
         if setting.n_queries > len(places):
             raise ParameterError(
-                f"n_queries is {setting.n_queries} and the stand-in has {len(places)} distinct"
-                " public points for a strategy to choose from; ask fewer, or give more stand-in"
-                " rows."
+                Parameter("n_queries"),
+                f" is {setting.n_queries} and the stand-in has {len(places)} distinct public"
+                " points for a strategy to choose from; ask fewer, or give more stand-in rows.",
             )
         # rounds as in a real run: what a strategy asks next depends on what was answered so far
         strategy = strategy_by_name(setting.strategy)

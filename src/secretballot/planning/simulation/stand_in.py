@@ -17,7 +17,7 @@ from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator
 from secretballot.ensemble.rows import as_table, n_rows, take_rows
 from secretballot.ensemble.training import Recipe
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.planning.plan.model import Setting
 from secretballot.planning.simulation.more_teachers import drawn_votes
 from secretballot.planning.simulation.shard_votes import ShardVotes, Stock, out_of_shard_votes
@@ -218,12 +218,14 @@ class StandInModel(VoteModel):
         least, most = self.teacher_range(n_records)
         if not least <= K <= most:
             raise ParameterError(
-                f"n_teachers is {K}; with {n_records} records a stand-in of {len(self._y)} rows"
-                f" speaks of {least} to {most} teachers."
+                Parameter("n_teachers"),
+                f" is {K}; with {n_records} records a stand-in of {len(self._y)} rows speaks of"
+                f" {least} to {most} teachers.",
             )
         if not check_count("fold", fold, minimum=0) < self.n_folds:
             raise ParameterError(
-                f"fold is {fold}; the folds of this model are 0 to {self.n_folds - 1}."
+                Parameter("fold"),
+                f" is {fold}; the folds of this model are 0 to {self.n_folds - 1}.",
             )
         return K
 
@@ -267,8 +269,9 @@ def _class_indices(y: Any, n: int, n_classes: int) -> IntArray:
     labels = np.asarray(y)
     if labels.shape != (n,) or labels.dtype.kind not in "iu":
         raise DataError(
-            f"y has dtype {labels.dtype} and shape {labels.shape}; give the index of a class for"
-            f" each of {n} rows."
+            Parameter("y"),
+            f" has dtype {labels.dtype} and shape {labels.shape}; give the index of a class for"
+            f" each of {n} rows.",
         )
     if not n >= LEAST_ROWS:
         raise DataError(f"the stand-in has {n} rows; give at least {LEAST_ROWS}.")

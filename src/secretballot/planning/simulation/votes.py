@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from secretballot._typing import IntArray
 from secretballot.aggregation import Aggregator
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import Setting
 
 __all__ = ["RunOutcome", "VoteModel", "VoteSample"]
@@ -32,8 +32,9 @@ class VoteSample:
     def __post_init__(self) -> None:
         if self.counts.ndim != 2 or self.truth.shape != self.counts.shape[:1]:
             raise ParameterError(
-                f"counts has shape {self.counts.shape} and truth {self.truth.shape}; each point"
-                " needs one of both."
+                Parameter("counts"),
+                f" has shape {self.counts.shape} and truth {self.truth.shape}; each point needs"
+                " one of both.",
             )
         if not (self.counts.min() >= 0 and (self.counts.sum(axis=1) == self.n_teachers).all()):
             raise ParameterError(f"every row of counts must sum to the {self.n_teachers} teachers.")

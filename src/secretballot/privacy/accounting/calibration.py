@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from secretballot._validation import check_count
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting.budget import PrivacyBudget
 from secretballot.privacy.accounting.events import (
     MAX_SCALE,
@@ -45,8 +45,9 @@ PURE_FAILURE = 1 - 1e-6  # the same where the pure bound alone keeps epsilon
 def _needs_delta(budget: PrivacyBudget, what: str) -> None:
     if not budget.delta > 0:
         raise ParameterError(
-            f"delta is {budget.delta}; {what} needs a delta above 0. Give one, such as 1e-6, or use"
-            " Laplace noise."
+            Parameter("delta"),
+            f" is {budget.delta}; {what} needs a delta above 0. Give one, such as 1e-6, or use"
+            " Laplace noise.",
         )
 
 
@@ -252,8 +253,10 @@ def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseV
     ]
     if not candidates:
         raise ParameterError(
-            f"No sparse vector with max_unstable {t} keeps epsilon {budget.epsilon}, delta"
-            f" {budget.delta}; use fewer abstentions, a larger epsilon or a larger delta."
+            "No sparse vector with ",
+            Parameter("max_unstable"),
+            f" {t} keeps epsilon {budget.epsilon}, delta {budget.delta}; use fewer abstentions, a"
+            " larger epsilon or a larger delta.",
         )
     return min(candidates, key=needed_distance)
 

@@ -12,8 +12,15 @@ from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
 from typing import Any, ClassVar
 
-from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_positive, shown
-from secretballot.exceptions import ParameterError
+from secretballot._validation import (
+    NEIGHBOURS,
+    check_choice,
+    check_count,
+    check_positive,
+    name_part,
+    shown,
+)
+from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = [
     "Event",
@@ -39,7 +46,9 @@ MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0
 def _checked_count(name: str, value: object) -> int:
     number = check_count(name, value)
     if not number <= MAX_COUNT:
-        raise ParameterError(f"{name} is {shown(number)}; it must be at most {MAX_COUNT}.")
+        raise ParameterError(
+            name_part(name), f" is {shown(number)}; it must be at most {MAX_COUNT}."
+        )
     return number
 
 
@@ -47,7 +56,8 @@ def _checked_threshold(value: object) -> int:
     number = check_count("threshold", value, minimum=0)
     if not number <= MAX_THRESHOLD:
         raise ParameterError(
-            f"threshold is {shown(number)}; it must be at most {MAX_THRESHOLD} votes."
+            Parameter("threshold"),
+            f" is {shown(number)}; it must be at most {MAX_THRESHOLD} votes.",
         )
     return number
 
@@ -56,7 +66,7 @@ def _checked_scale(name: str, value: object) -> float:
     number = check_positive(name, value)
     if not MIN_SCALE <= number <= MAX_SCALE:
         raise ParameterError(
-            f"{name} is {number}; it must lie between {MIN_SCALE} and {MAX_SCALE} votes."
+            name_part(name), f" is {number}; it must lie between {MIN_SCALE} and {MAX_SCALE} votes."
         )
     return number
 
@@ -181,8 +191,9 @@ class VectorSumEvent(Event):
         squared = check_count("squared_sensitivity", self.squared_sensitivity)
         if not squared <= MAX_SQUARED:
             raise ParameterError(
-                f"squared_sensitivity is {shown(squared)}; it must be at most {MAX_SQUARED}, the"
-                " square of a norm that 64-bit integers hold. Take a coarser grid."
+                Parameter("squared_sensitivity"),
+                f" is {shown(squared)}; it must be at most {MAX_SQUARED}, the square of a norm"
+                " that 64-bit integers hold. Take a coarser grid.",
             )
         object.__setattr__(self, "squared_sensitivity", squared)
         object.__setattr__(self, "coordinates", _checked_count("coordinates", self.coordinates))
@@ -215,7 +226,9 @@ class PureEvent(Event):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
         if not self.epsilon <= MAX_LOSS:
-            raise ParameterError(f"epsilon is {self.epsilon}; it must be at most {MAX_LOSS:g}.")
+            raise ParameterError(
+                Parameter("epsilon"), f" is {self.epsilon}; it must be at most {MAX_LOSS:g}."
+            )
         object.__setattr__(self, "count", _checked_count("count", self.count))
 
 
@@ -293,7 +306,9 @@ class SparseVectorEvent(Event):
         object.__setattr__(self, "threshold", _checked_threshold(self.threshold))
         object.__setattr__(self, "max_unstable", _checked_count("max_unstable", self.max_unstable))
         if not isinstance(self.refresh, bool):
-            raise ParameterError(f"refresh is {shown(self.refresh)}; it must be true or false.")
+            raise ParameterError(
+                Parameter("refresh"), f" is {shown(self.refresh)}; it must be true or false."
+            )
 
 
 @dataclass(frozen=True)
@@ -337,13 +352,15 @@ class RelabelledSampleEvent(Event):
     def __post_init__(self) -> None:
         if not isinstance(self.stream, SparseVectorEvent):
             raise ParameterError(
-                f"stream is a {type(self.stream).__name__}; it must be a SparseVectorEvent."
+                Parameter("stream"),
+                f" is a {type(self.stream).__name__}; it must be a SparseVectorEvent.",
             )
         object.__setattr__(self, "sampled", _checked_count("sampled", self.sampled))
         object.__setattr__(self, "out_of", _checked_count("out_of", self.out_of))
         if not self.sampled <= self.out_of:
             raise ParameterError(
-                f"sampled is {self.sampled} out of {self.out_of}; it must be at most all of them."
+                Parameter("sampled"),
+                f" is {self.sampled} out of {self.out_of}; it must be at most all of them.",
             )
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         object.__setattr__(
@@ -352,8 +369,8 @@ class RelabelledSampleEvent(Event):
         # outside, a relabelling is a random one or the best one itself
         if not MIN_RELABEL <= self.relabel_epsilon <= MAX_RELABEL:
             raise ParameterError(
-                f"relabel_epsilon is {self.relabel_epsilon}; it must lie between 2^-20 and"
-                f" {MAX_RELABEL:g}."
+                Parameter("relabel_epsilon"),
+                f" is {self.relabel_epsilon}; it must lie between 2^-20 and {MAX_RELABEL:g}.",
             )
 
     @property

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from secretballot._validation import check_choice, check_positive
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting.budget import PrivacyBudget
 from secretballot.privacy.accounting.events import Event
 from secretballot.privacy.accounting.pricing import failure_probability, renyi_divergence
@@ -225,10 +225,13 @@ class RenyiFilter(Filter):
     def __init__(self, budget: PrivacyBudget, order: float) -> None:
         super().__init__(budget)
         if not check_positive("order", order) > 1:
-            raise ParameterError(f"order is {order}; a Renyi filter needs an order above 1.")
+            raise ParameterError(
+                Parameter("order"), f" is {order}; a Renyi filter needs an order above 1."
+            )
         if not budget.delta > 0:
             raise ParameterError(
-                "delta is 0; a Renyi filter needs a delta above 0. Choose the basic composition."
+                Parameter("delta"),
+                " is 0; a Renyi filter needs a delta above 0. Choose the basic composition.",
             )
         self.order = order
         self.failure_limit = FAILURE_SHARE * budget.delta
@@ -312,7 +315,8 @@ def _gaussian_order(budget: PrivacyBudget) -> float:
     """
     if not budget.delta > 0:
         raise ParameterError(
-            "delta is 0; a Renyi filter needs a delta above 0. Choose the basic composition."
+            Parameter("delta"),
+            " is 0; a Renyi filter needs a delta above 0. Choose the basic composition.",
         )
     target = (1 - FAILURE_SHARE) * budget.delta
     return max(

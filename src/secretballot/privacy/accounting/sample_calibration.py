@@ -7,7 +7,7 @@ import functools
 import math
 
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_positive
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting.budget import PrivacyBudget
 from secretballot.privacy.accounting.calibration import calibrate_sparse_vector
 from secretballot.privacy.accounting.events import RelabelledSampleEvent, SparseVectorEvent
@@ -37,7 +37,8 @@ def sample_grid(neighbours: str, n_records: int | None) -> int:
         return check_count("n_records", n_records)
     if n_records is not None:
         raise ParameterError(
-            "n_records is given with 'add-remove', where it is private; leave it out."
+            Parameter("n_records"),
+            " is given with 'add-remove', where it is private; leave it out.",
         )
     return _RATE_GRID
 
@@ -66,7 +67,9 @@ def stream_budget(budget: PrivacyBudget, neighbours: str, relabel_epsilon: float
     if this comes later.
     """
     if not budget.delta > 0:
-        raise ParameterError("delta is 0; the sparse vector needs a delta above 0, such as 1e-6.")
+        raise ParameterError(
+            Parameter("delta"), " is 0; the sparse vector needs a delta above 0, such as 1e-6."
+        )
     loss = relabelling_loss(neighbours, check_positive("relabel_epsilon", relabel_epsilon))
     best = bisect_down(lambda e: math.exp(loss + e) * (1 - e) <= 1, 0.0, 1.0, tolerance=1e-9)
     inside = max(best, budget.epsilon - loss)

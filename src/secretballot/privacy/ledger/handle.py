@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from secretballot._validation import check_count, check_name
-from secretballot.exceptions import BudgetError, LedgerError, ParameterError
+from secretballot.exceptions import BudgetError, LedgerError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, Grant, PrivacyBudget
 from secretballot.privacy.ledger.answering import AnswerPage, check_used, refuse_unknown_or_closed
 from secretballot.privacy.ledger.book import Book
@@ -151,7 +151,8 @@ class Ledger:
         terms = GivenTerms(dataset, budget, composition, unit, neighbours)
         if budget is None:
             raise ParameterError(
-                "budget is None; a ledger in memory is always new and needs a PrivacyBudget."
+                Parameter("budget"),
+                " is None; a ledger in memory is always new and needs a PrivacyBudget.",
             )
         ledger = cls.__new__(cls)
         ledger._hold_path(None, dataset, None)
@@ -447,7 +448,9 @@ class Ledger:
             another composition, or the ledger cannot be written; the bytes must then not leave.
         """
         if not isinstance(released, bytes):
-            raise ParameterError(f"released is a {type(released).__name__}; it must be bytes.")
+            raise ParameterError(
+                Parameter("released"), f" is a {type(released).__name__}; it must be bytes."
+            )
         self._close_reservation(reservation, released=released, parts=parts, used=used)
 
     def forfeit(self, reservation: int, reason: str) -> None:

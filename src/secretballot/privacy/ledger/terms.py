@@ -14,9 +14,10 @@ from secretballot._validation import (
     check_choice,
     check_count,
     check_relation,
+    name_part,
     shown,
 )
-from secretballot.exceptions import BudgetError, LedgerError, ParameterError
+from secretballot.exceptions import BudgetError, LedgerError, Parameter, ParameterError
 from secretballot.privacy.accounting import (
     COMPOSITIONS,
     Event,
@@ -171,7 +172,9 @@ class GivenTerms:
     def __post_init__(self) -> None:
         check_text("dataset", self.dataset)
         if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
-            raise ParameterError(f"budget is {shown(self.budget)}; it must be a PrivacyBudget.")
+            raise ParameterError(
+                Parameter("budget"), f" is {shown(self.budget)}; it must be a PrivacyBudget."
+            )
         for name, allowed in (
             ("composition", COMPOSITIONS),
             ("unit", UNITS),
@@ -296,11 +299,11 @@ def certified_grant(
         If `delta_upper` does not certify the events at `price`.
     """
     if not isinstance(price, PrivacyBudget):
-        raise ParameterError(f"price is {shown(price)}; it must be a PrivacyBudget.")
+        raise ParameterError(Parameter("price"), f" is {shown(price)}; it must be a PrivacyBudget.")
     given = tuple(events)
     if not given or not all(isinstance(event, Event) for event in given):
         raise ParameterError(
-            "events must be a sequence of one or more events of privacy.accounting."
+            Parameter("events"), " must be a sequence of one or more events of privacy.accounting."
         )
     text = encode_events(given, None if queries is None else check_count("queries", queries))
     # what is priced is what is stored, whatever class the caller's events have
@@ -323,12 +326,14 @@ def check_text(name: str, value: object, *, empty: bool = False) -> None:
         If it is not such text.
     """
     if not isinstance(value, str):
-        raise ParameterError(f"{name} is a {type(value).__name__}; it must be text.")
+        raise ParameterError(name_part(name), f" is a {type(value).__name__}; it must be text.")
     if not empty and not value.strip():
-        raise ParameterError(f"{name} is empty; give at least one character.")
+        raise ParameterError(name_part(name), " is empty; give at least one character.")
     # NUL ends a string in other SQLite programs; half a surrogate pair cannot be written at all
     if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in value):
-        raise ParameterError(f"{name} has NUL or lone surrogates in it; give Unicode text without.")
+        raise ParameterError(
+            name_part(name), " has NUL or lone surrogates in it; give Unicode text without."
+        )
 
 
 def absolute_path(path: object) -> Path:
@@ -342,5 +347,7 @@ def absolute_path(path: object) -> Path:
     """
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text:
-        raise ParameterError(f"path is {shown(path)}; it must be the path of a file.")
+        raise ParameterError(
+            Parameter("path"), f" is {shown(path)}; it must be the path of a file."
+        )
     return Path(os.path.abspath(text))

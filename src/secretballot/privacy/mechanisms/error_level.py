@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from scipy.stats import binom
 
 from secretballot._validation import check_count, check_finite, check_probability, shown
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import SparseVectorEvent
 from secretballot.privacy.accounting.sparse_vector import false_answer, laplace_above
 from secretballot.privacy.mechanisms.pool_estimates import MinoritySum, StabilityQuantile
@@ -218,7 +218,8 @@ def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> i
     share = check_finite("unstable_share", unstable_share)
     if not 0 <= share <= 1:
         raise ParameterError(
-            f"unstable_share is {shown(unstable_share)}; it must lie between 0 and 1."
+            Parameter("unstable_share"),
+            f" is {shown(unstable_share)}; it must lie between 0 and 1.",
         )
     return _first_integer(lambda most: float(binom.sf(most, n, share)) * _ROUNDING <= chance) + 1
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_probability, shown
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import PureEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 from secretballot.privacy.noise import ExponentialNoise, least_scale
@@ -74,7 +74,9 @@ class ExponentialMechanism(Mechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.monotone, bool):
-            raise ParameterError(f"monotone is {shown(self.monotone)}; it must be true or false.")
+            raise ParameterError(
+                Parameter("monotone"), f" is {shown(self.monotone)}; it must be true or false."
+            )
         least_scale(self._scores_moved, self.epsilon)
         object.__setattr__(self, "epsilon", float(self.epsilon))
 
@@ -168,5 +170,5 @@ class ExponentialMechanism(Mechanism):
 def _check_scores(scores: IntArray) -> IntArray:
     values = check_values(scores)
     if not len(values):
-        raise DataError("scores are empty; give one integer for each candidate.")
+        raise DataError(Parameter("scores"), " are empty; give one integer for each candidate.")
     return values

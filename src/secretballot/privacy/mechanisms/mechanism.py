@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, Parameter
 from secretballot.privacy.accounting import Event
 
 __all__ = ["Mechanism", "check_counts", "check_values"]
@@ -54,8 +54,9 @@ def check_counts(counts: IntArray, n_classes: int) -> IntArray:
     array = np.asarray(counts)
     if array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != n_classes:
         raise DataError(
-            f"counts have dtype {array.dtype} and shape {array.shape}; "
-            f"give integers of shape (n_queries, {n_classes})."
+            Parameter("counts"),
+            f" have dtype {array.dtype} and shape {array.shape}; give integers of shape"
+            f" (n_queries, {n_classes}).",
         )
     if not ((array >= 0) & (array <= MAX_VOTES)).all():
         raise DataError(
@@ -78,8 +79,9 @@ def check_values(values: IntArray) -> IntArray:
     array = np.asarray(values)
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise DataError(
-            f"values have dtype {array.dtype} and shape {array.shape}; give integers of shape"
-            " (n_queries,)."
+            Parameter("values"),
+            f" have dtype {array.dtype} and shape {array.shape}; give integers of shape"
+            " (n_queries,).",
         )
     if not ((array >= -MAX_VOTES) & (array <= MAX_VOTES)).all():
         raise DataError("values hold a number beyond 2^40 in size; give numbers of votes.")

@@ -8,7 +8,7 @@ import numpy as np
 
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import shown
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import LabelGaussianEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 from secretballot.privacy.noise import MAX_SCALE, NoiseSource, check_scale
@@ -25,15 +25,19 @@ def check_threshold(value: object) -> int:
         If it is no integer of that size.
     """
     if isinstance(value, bool):
-        raise ParameterError(f"threshold is {shown(value)}; it must be an integer of votes.")
+        raise ParameterError(
+            Parameter("threshold"), f" is {shown(value)}; it must be an integer of votes."
+        )
     try:
         threshold = operator.index(value)  # type: ignore[arg-type]  # index refuses
     except TypeError:
         raise ParameterError(
-            f"threshold is {shown(value)}; it must be an integer of votes."
+            Parameter("threshold"), f" is {shown(value)}; it must be an integer of votes."
         ) from None
     if not abs(threshold) <= MAX_SCALE:
-        raise ParameterError(f"threshold is {threshold}; it must be at most 2^40 votes in size.")
+        raise ParameterError(
+            Parameter("threshold"), f" is {threshold}; it must be at most 2^40 votes in size."
+        )
     return threshold
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_probability
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import PureEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
 from secretballot.privacy.mechanisms.stability import stability
@@ -202,7 +202,8 @@ class MinoritySum(Mechanism):
         object.__setattr__(self, "n_points", check_count("n_points", self.n_points))
         if not self.n_points <= MAX_POINTS:
             raise ParameterError(
-                f"n_points is {self.n_points}; it must be at most 2^22. Take a part of the pool."
+                Parameter("n_points"),
+                f" is {self.n_points}; it must be at most 2^22. Take a part of the pool.",
             )
         least_scale(self.n_points, self.epsilon)
         object.__setattr__(self, "epsilon", float(self.epsilon))
@@ -254,8 +255,8 @@ class MinoritySum(Mechanism):
         votes = _check_pool(counts)
         if len(votes) != self.n_points:
             raise DataError(
-                f"counts have {len(votes)} points; the noise is for the {self.n_points} of"
-                " n_points."
+                Parameter("counts"),
+                f" have {len(votes)} points; the noise is for the {self.n_points} of n_points.",
             )
         return minority_votes(votes)
 
@@ -264,8 +265,9 @@ def _check_pool(counts: IntArray) -> IntArray:
     table = np.asarray(counts)
     if not (table.ndim == 2 and table.shape[0] >= 1 and table.shape[1] >= 2):
         raise DataError(
-            f"counts have shape {table.shape}; give (n_points, n_classes), one point and two"
-            " classes at least."
+            Parameter("counts"),
+            f" have shape {table.shape}; give (n_points, n_classes), one point and two classes at"
+            " least.",
         )
     return check_counts(table, table.shape[1])
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count, shown
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import PureEvent, SparseVectorEvent
 from secretballot.privacy.accounting.sparse_vector import false_answer
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
@@ -82,11 +82,15 @@ class SparseVector(Mechanism):
         )
         object.__setattr__(self, "query_scale", check_scale("query_scale", self.query_scale))
         if not check_threshold(self.threshold) >= 0:
-            raise ParameterError(f"threshold is {self.threshold}; it must be at least 0 votes.")
+            raise ParameterError(
+                Parameter("threshold"), f" is {self.threshold}; it must be at least 0 votes."
+            )
         object.__setattr__(self, "threshold", check_threshold(self.threshold))
         object.__setattr__(self, "max_below", check_count("max_below", self.max_below))
         if not isinstance(self.refresh, bool):
-            raise ParameterError(f"refresh is {shown(self.refresh)}; it must be true or false.")
+            raise ParameterError(
+                Parameter("refresh"), f" is {shown(self.refresh)}; it must be true or false."
+            )
 
     def event(self, count: int = 1) -> SparseVectorEvent:
         """Return what one stream is to the accountant, however many queries (`count`) it

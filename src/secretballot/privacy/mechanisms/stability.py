@@ -3,7 +3,7 @@
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, Parameter
 
 __all__ = ["margin", "plurality", "stability"]
 
@@ -66,8 +66,9 @@ def _count_table(counts: IntArray) -> IntArray:
     votes = np.asarray(counts)
     if votes.dtype.kind not in "iu" or votes.ndim != 2 or votes.shape[1] < 2:
         raise DataError(
-            f"counts have dtype {votes.dtype} and shape {votes.shape}; "
-            "give integers of shape (n_queries, n_classes), two classes or more."
+            Parameter("counts"),
+            f" have dtype {votes.dtype} and shape {votes.shape}; give integers of shape"
+            " (n_queries, n_classes), two classes or more.",
         )
     # int64 before any difference: unsigned counts would wrap around
     return votes.astype(np.int64, copy=False)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, Parameter
 
 __all__ = [
     "ABSTAINED",
@@ -69,16 +69,21 @@ def _refuse_unfit_shapes(
 ) -> None:
     if queries.ndim != 1 or labels.shape != queries.shape:
         raise DataError(
-            f"queries has shape {queries.shape} and labels {labels.shape}; "
-            "both must be one-dimensional and of the same length."
+            Parameter("queries"),
+            f" has shape {queries.shape} and labels {labels.shape}; both must be one-dimensional"
+            " and of the same length.",
         )
     if labels.size and not (labels.min() >= ABSTAINED and labels.max() < len(classes)):
-        raise DataError(f"labels must be class indices from -1 (abstained) to {len(classes) - 1}.")
+        raise DataError(
+            Parameter("labels"),
+            f" must be class indices from -1 (abstained) to {len(classes) - 1}.",
+        )
     if noisy_counts is not None:
         allowed = [(len(queries), len(classes))] + ([(len(queries),)] if len(classes) == 2 else [])
         if noisy_counts.shape not in allowed:
             raise DataError(
-                f"noisy_counts has shape {noisy_counts.shape}; it must be {allowed[-1]}."
+                Parameter("noisy_counts"),
+                f" has shape {noisy_counts.shape}; it must be {allowed[-1]}.",
             )
 
 

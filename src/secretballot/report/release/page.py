@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import FloatArray
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import delta_upper, event_from_json
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import UNSEEN_TEACHERS
@@ -147,7 +147,8 @@ def render_page(
     """
     if not isinstance(released, ReleasedLabels):
         raise ParameterError(
-            f"released is a {type(released).__name__}; a page is made from ReleasedLabels only."
+            Parameter("released"),
+            f" is a {type(released).__name__}; a page is made from ReleasedLabels only.",
         )
     # everything is escaped, since class names, purposes and file names are a stranger's text; only
     # pictures that were drawn here enter as markup

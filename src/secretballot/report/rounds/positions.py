@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, Parameter
 
 __all__ = ["PROJECTIONS", "PoolPositions", "project_pool"]
 
@@ -67,7 +67,10 @@ def project_pool(X_public: Any, asked: IntArray) -> PoolPositions:
     """
     shape = getattr(X_public, "shape", None)
     if shape is None or len(shape) != 2 or not shape[0]:
-        raise DataError(f"X_public has shape {shape}; give a table of public points, one row each.")
+        raise DataError(
+            Parameter("X_public"),
+            f" has shape {shape}; give a table of public points, one row each.",
+        )
     if asked.size and not int(asked.max()) < shape[0]:
         raise DataError(
             f"Row {int(asked.max())} was asked of a public pool of {shape[0]} rows; give the pool"
@@ -77,7 +80,8 @@ def project_pool(X_public: Any, asked: IntArray) -> PoolPositions:
     values, names = _numeric_columns(X_public, rows)
     if not names:
         raise DataError(
-            "X_public has no numeric column; give public points as numbers, to be drawn."
+            Parameter("X_public"),
+            " has no numeric column; give public points as numbers, to be drawn.",
         )
     positions, projected, axes = _positions_of(_with_means_for_missing(values), names, rows)
     return PoolPositions(rows, _rounded_positions(positions), projected, axes, int(shape[0]))

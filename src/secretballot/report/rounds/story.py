@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_choice, check_count
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.released import ReleasedLabels
 from secretballot.report.rounds.positions import PROJECTIONS, project_pool
 
@@ -90,8 +90,8 @@ class QueryStory:
         set_field(self, "strategy", _json_object("strategy", self.strategy))
         if not isinstance(self.strategy.get("name"), str):
             raise DataError(
-                "strategy has no name; give name and settings, as QueryStrategy.describe() returns"
-                " them."
+                Parameter("strategy"),
+                " has no name; give name and settings, as QueryStrategy.describe() returns them.",
             )
         set_field(self, "explanation", _json_object("explanation", self.explanation))
         set_field(self, "n_points", check_count("n_points", self.n_points))
@@ -326,7 +326,8 @@ def make_story(
     """
     if not isinstance(released, ReleasedLabels):
         raise ParameterError(
-            f"released is a {type(released).__name__}; a story is told of ReleasedLabels only."
+            Parameter("released"),
+            f" is a {type(released).__name__}; a story is told of ReleasedLabels only.",
         )
     if agreement is not None and students_by_round is not None:
         raise ParameterError("agreement and students_by_round are both given; give one of them.")
@@ -414,7 +415,7 @@ def check_story(story: QueryStory, released: ReleasedLabels) -> None:
     """
     if not isinstance(story, QueryStory):
         raise ParameterError(
-            f"story is a {type(story).__name__}; give a QueryStory, from make_story."
+            Parameter("story"), f" is a {type(story).__name__}; give a QueryStory, from make_story."
         )
     sizes = [len(entry["asked"]) for entry in story.rounds]
     told = [entry["answered"] for entry in story.rounds]

@@ -24,7 +24,7 @@ from secretballot.ensemble.diagnostics.votes import (
 )
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.accounting import (
     PrivacyBudget,
@@ -206,16 +206,19 @@ def _refuse_unfit_settings(run: DiagnoseRun) -> None:
     check_count("seed", run.seed, minimum=0)
     check_choice("resampling", run.resampling, RESAMPLINGS)
     if not run.max_unstable:
-        raise ParameterError("max_unstable is empty; give one or more numbers of abstentions.")
+        raise ParameterError(
+            Parameter("max_unstable"), " is empty; give one or more numbers of abstentions."
+        )
     if len(run.max_unstable) > _MOST_LISTED:
         raise ParameterError(
-            f"max_unstable has {len(run.max_unstable):,} numbers of abstentions; give at most"
-            f" {_MOST_LISTED}."
+            Parameter("max_unstable"),
+            f" has {len(run.max_unstable):,} numbers of abstentions; give at most {_MOST_LISTED}.",
         )
     for number in run.max_unstable:
         if check_count("max_unstable", number) > _MOST_ABSTENTIONS:
             raise ParameterError(
-                f"max_unstable is {shown(number)}; give numbers of at most {_MOST_ABSTENTIONS:,}."
+                Parameter("max_unstable"),
+                f" is {shown(number)}; give numbers of at most {_MOST_ABSTENTIONS:,}.",
             )
 
 
@@ -225,8 +228,9 @@ def _sparse_vectors(
     """Return the sparse vector for each T; only those that can be forecast in seconds."""
     if not budget.epsilon <= _MOST_EPSILON:
         raise ParameterError(
-            f"epsilon is {shown(budget.epsilon)}; a sparse vector is considered up to"
-            f" {_MOST_EPSILON:,.0f}."
+            Parameter("epsilon"),
+            f" is {shown(budget.epsilon)}; a sparse vector is considered up to"
+            f" {_MOST_EPSILON:,.0f}.",
         )
     events = {}
     for t in sorted(set(max_unstable)):
@@ -234,9 +238,10 @@ def _sparse_vectors(
         noise = max(events[t].threshold_scale, events[t].query_scale)
         if not noise <= max(_MOST_NOISE, n_teachers):
             raise ParameterError(
-                f"epsilon {budget.epsilon:g} with max_unstable {t} takes noise of {noise:,.0f}"
-                f" votes, against {n_teachers:,} teachers; consider fewer abstentions or a larger"
-                " epsilon."
+                f"epsilon {budget.epsilon:g} with ",
+                Parameter("max_unstable"),
+                f" {t} takes noise of {noise:,.0f} votes, against {n_teachers:,} teachers;"
+                " consider fewer abstentions or a larger epsilon.",
             )
     return events
 

@@ -1,0 +1,64 @@
+"""Errors name their parameter as a field, also after a journey between processes."""
+
+import copy
+import pickle
+
+import joblib
+import pytest
+
+import secretballot as sb
+from secretballot import exceptions
+from secretballot.exceptions import Argument, Parameter, ParameterError, SecretBallotError
+
+CLASSES = [
+    value
+    for value in vars(exceptions).values()
+    if isinstance(value, type) and issubclass(value, SecretBallotError)
+]
+PARTS = (Parameter("release"), " is 'counts'; use ", Argument("release", "labels"), ".")
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_the_message_is_joined_from_its_parts(kind: type[SecretBallotError]) -> None:
+    error = kind(*PARTS)
+    assert str(error) == "release is 'counts'; use release='labels'."
+    assert error.args == (str(error),)
+    assert error.parts == PARTS
+    assert error.parameter == "release"
+    assert kind("release is text").parameter is None
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize("travelled", [lambda one: pickle.loads(pickle.dumps(one)), copy.copy])
+def test_an_error_keeps_its_parts_on_the_way(kind: type[SecretBallotError], travelled) -> None:
+    error = kind(*PARTS)
+    error.add_note("while trying")
+    again = travelled(error)
+    assert type(again) is kind
+    assert (str(again), again.args, again.parts) == (str(error), error.args, PARTS)
+    assert again.__notes__ == ["while trying"]
+
+
+def _refuse() -> None:
+    raise ParameterError(*PARTS) from None
+
+
+def test_an_error_of_a_worker_keeps_its_parameter() -> None:
+    with pytest.raises(ParameterError, match="release is 'counts'") as caught:
+        joblib.Parallel(n_jobs=2)(joblib.delayed(_refuse)() for _ in range(2))
+    assert caught.value.parameter == "release"
+
+
+def test_an_argument_is_advice_and_no_fault() -> None:
+    assert ParameterError("use ", Argument("release", "labels"), ".").parameter is None
+
+
+def test_estimators_and_functions_name_their_parameter() -> None:
+    with pytest.raises(ParameterError) as caught:
+        sb.PrivacyBudget(1.0, delta=2.0)
+    assert caught.value.parameter == "delta"
+    with pytest.raises(ParameterError) as caught:
+        sb.PATEClassifier(n_teachers=0, budget=sb.PrivacyBudget(1.0, 1e-6)).fit(
+            [[0.0], [1.0]], [0, 1], X_public=[[0.0]], classes=[0, 1]
+        )
+    assert caught.value.parameter == "n_teachers"
