@@ -56,6 +56,9 @@ if TYPE_CHECKING:
         queries as queries,
     )
     from secretballot import (
+        records as records,
+    )
+    from secretballot import (
         report as report,
     )
     from secretballot import (
@@ -84,6 +87,7 @@ if TYPE_CHECKING:
     from secretballot.learners.labelers.relabel import relabel
     from secretballot.learners.labelers.session import LabelingSession
     from secretballot.learners.labelers.stability import StabilityLabeler
+    from secretballot.learners.moments.classifier import RecordMomentsClassifier
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
     from secretballot.learners.pate.label_private import LabelPrivateClassifier
@@ -104,6 +108,7 @@ if TYPE_CHECKING:
     from secretballot.students import (
         GraphCountsClassifier,
         HypothesisStudent,
+        MomentsStudent,
         NoisyCountsClassifier,
         VotingStudent,
         fit_student,
@@ -122,12 +127,14 @@ _HOMES = {
     "LabelingSession": "learners.labelers.session",
     "Ledger": "privacy.ledger",
     "LedgerError": "exceptions",
+    "MomentsStudent": "students",
     "NoisyCountsClassifier": "students",
     "PATEClassifier": "learners.pate.classifier",
     "PaidOutcome": "door",
     "Plan": "planning.plan.model",
     "ParameterError": "exceptions",
     "PrivacyBudget": "privacy.accounting",
+    "RecordMomentsClassifier": "learners.moments.classifier",
     "ReleasedLabels": "released",
     "ResourceError": "exceptions",
     "SamplerError": "exceptions",
@@ -173,6 +180,7 @@ _ROOMS = (
     "privacy",
     "publishing",
     "queries",
+    "records",
     "released",
     "report",
     "runs",
@@ -193,12 +201,14 @@ __all__ = [
     "LabelingSession",
     "Ledger",
     "LedgerError",
+    "MomentsStudent",
     "NoisyCountsClassifier",
     "PATEClassifier",
     "PaidOutcome",
     "ParameterError",
     "Plan",
     "PrivacyBudget",
+    "RecordMomentsClassifier",
     "ReleasedLabels",
     "ResourceError",
     "SamplerError",

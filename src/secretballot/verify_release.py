@@ -367,6 +367,10 @@ _MECHANISMS = {
     "sparse-vector": {*_TERMS, *_STREAM},
     "relabelled-sample": {*_TERMS, *_STREAM, *_SAMPLE},
 }
+_MOMENTS = {
+    *("name", "n_stages", "n_classes", "sigma", "bound", "coordinates", "residual_units"),
+    *("count", "n_records", "basis", "basis_sha256", "budget", "weights", "sums"),
+}
 
 
 def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
@@ -404,6 +408,10 @@ def check_event(event: dict[str, Any]) -> None:
             "sigma": is_scale,
             "queries": is_events_count,
             "n_teachers": lambda value: value is None or is_events_count(value),
+        },
+        "vector-sum": {
+            "sigma": is_scale,
+            **dict.fromkeys(("squared_sensitivity", "coordinates", "count"), is_positive_count),
         },
         "pure": {"epsilon": is_epsilon, "count": is_events_count},
         "stability": {"scale": is_scale, "threshold": is_count, "count": is_events_count},
@@ -449,6 +457,10 @@ def is_events_count(value: object) -> bool:
     return is_count(value, 1) and value <= 10**12  # type: ignore[operator]
 
 
+def is_positive_count(value: object) -> bool:
+    return is_count(value, 1)
+
+
 def check_mechanism(document: dict[str, Any]) -> str:
     """Refuse a mechanism that is unknown, or whose event is another one than the certificate
     states.
@@ -471,6 +483,9 @@ def check_mechanism(document: dict[str, Any]) -> str:
     if mechanism["name"] == "exponential-choice":
         check_chosen(document)
         return "One candidate was chosen, by the pure event that is stated."
+    if mechanism["name"] == "record-moments":
+        check_moments(document)
+        return "Noisy sums over records were released, by the event that is stated."
     if set(mechanism) != _MECHANISMS.get(mechanism["name"]):
         raise WrongError(
             f"The mechanism {shown(mechanism['name'])} is unknown, or lacks or adds a field."
@@ -531,6 +546,64 @@ def check_chosen(document: dict[str, Any]) -> None:
         raise WrongError("A choice has no teachers, and one by user is promised to users only.")
 
 
+def check_moments(document: dict[str, Any]) -> None:
+    """Refuse sums over records that are more, or drawn with less noise, than their event states.
+
+    Raises
+    ------
+    WrongError
+        If they are.
+    """
+    mechanism, released = document["mechanism"], document["released"]
+    if set(mechanism) != _MOMENTS:
+        raise WrongError("The mechanism lacks or adds a field.")
+    stages, count, stated = (mechanism[key] for key in ("n_stages", "count", "n_records"))
+    if not all(is_count(mechanism[key], 1) for key in ("n_stages", "coordinates", "bound")):
+        raise WrongError("The sums state no number of stages or coordinates, or no bound.")
+    if not is_count(count) or not (is_count(stated, 1) if stated is not None else count > 0):
+        raise WrongError("The sums neither count records nor state how many there are.")
+    if stated is not None and count > 0:
+        raise WrongError("The sums count records whose number is stated.")
+    replaced = 4 if document["neighbours"] == "replace-one" else 1
+    event = {
+        "event": "vector-sum",
+        "version": 1,
+        "sigma": mechanism["sigma"],
+        "squared_sensitivity": replaced * mechanism["bound"] ** 2,
+        "coordinates": mechanism["coordinates"],
+        "count": stages,
+    }
+    if json.dumps(document["events"][0], sort_keys=True) != json.dumps(event, sort_keys=True):
+        raise WrongError("The event is not that of the sums.")
+    budget = {"epsilon": document["epsilon"], "delta": document["delta"]}
+    if mechanism["budget"] != budget or not all(map(is_number, mechanism["budget"].values())):
+        raise WrongError("The mechanism states another budget than the certificate.")
+    if type(mechanism["n_classes"]) is not int or mechanism["n_classes"] != len(
+        released["classes"]
+    ):
+        raise WrongError("The mechanism states another number of classes than the certificate.")
+    if released["n_teachers"] or document["unit"] == "label":
+        raise WrongError("Sums over records have no teachers, and are about records or users.")
+    lengths = {"sums": mechanism["coordinates"], "weights": mechanism["coordinates"] - (count > 0)}
+    for name, length in lengths.items():
+        if not isinstance(mechanism[name], list) or len(mechanism[name]) != stages:
+            raise WrongError(f"The mechanism's {name} are not one list for each stage.")
+        for one in mechanism[name]:
+            if not are_integers(one, length):
+                raise WrongError(f"The mechanism's {name} are not {length} integers each.")
+    units = mechanism["residual_units"]
+    if not are_integers(units, stages) or not all(unit >= 1 for unit in units):
+        raise WrongError("The residual units are not one integer for each stage.")
+
+
+def are_integers(value: object, length: int) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == length
+        and all(type(item) is int and abs(item) <= _MAX_INTEGER for item in value)
+    )
+
+
 def check_counts(document: dict[str, Any]) -> str:
     """Refuse more queries, counts or abstentions than the mechanism pays for.
 
@@ -556,7 +629,7 @@ def check_counts(document: dict[str, Any]) -> str:
     ):
         raise WrongError("More was answered than asked, or more asked than planned.")
     if (
-        mechanism["name"] in ("gaussian", "exponential-choice")
+        mechanism["name"] in ("gaussian", "exponential-choice", "record-moments")
         and released["answered"] != released["queries"]
     ):
         raise WrongError("The mechanism answers every query, and not all were answered.")
@@ -979,6 +1052,32 @@ def wide_gaussian_delta(sigma: float, n: int, epsilon: float, kink: float) -> fl
         density = math.exp(-kink * kink / (2 * variance)) / math.sqrt(2 * math.pi * variance)
         return integral + density * (4 * kink + 2 * n) / variance / 4
     return integral + (1 + math.exp(epsilon)) / variance
+
+
+def vector_sum_price(event: dict[str, Any], epsilon: float) -> Price:
+    """Return bounds on the price of noisy sums of integer vectors.
+
+    That of continuous noise of variance sigma^2 - 4, but for what the rounding loses
+    (docs/explanation/prices.md, section 10).
+
+    Raises
+    ------
+    UndecidedError
+        If the noise is too small for that.
+    """
+    variance = event["sigma"] ** 2
+    if not event["sigma"] >= 4:
+        raise UndecidedError("Sums with a sigma below 4 are not priced by this program.")
+    mu = math.sqrt(event["squared_sensitivity"] * event["count"] / (variance - 4))
+    # the rounding's error lies 30 orders below what a float shows, for as many integers
+    if not event["coordinates"] * event["count"] <= 10**12 or not mu <= 30:
+        raise UndecidedError("So many sums, or so little noise, is not priced by this program.")
+    first = math.erfc((epsilon / mu - mu / 2) / math.sqrt(2)) / 2
+    second = math.erfc((epsilon / mu + mu / 2) / math.sqrt(2)) / 2
+    # where the second is nothing to a float, leaving it out only raises the bound
+    value = first - (math.exp(epsilon + math.log(second)) if second > 0 else 0.0)
+    upper = min(1.0, value + 1e-14 * first)
+    return Price(upper * max(0.0, 1 - 2000 / variance), upper, "a continuous Gaussian, rounded")
 
 
 def small_gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
@@ -1552,6 +1651,8 @@ def price_events(
                 gaussian_delta(event["sigma"], event["shifts"], epsilon), "a sum over the lattice"
             )
         return exact(relabelled_delta(event, epsilon), "a stream, relabelled and sampled")
+    if len(events) == 1 and events[0]["event"] == "vector-sum":
+        return vector_sum_price(events[0], epsilon)
     if len(events) == 1 and events[0]["event"] == "sparse-vector":
         return exact(stream_profile(events[0])(epsilon), "parts, or a charge for each abstention")
     pure = [event for event in events if event["event"] == "pure"]

@@ -137,6 +137,10 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         check_is_fitted(self, "n_directions_")
         return np.array([f"direction{i}" for i in range(self.n_directions_)], dtype=object)
 
+    def describe(self) -> dict[str, Any]:
+        """Return name and settings as JSON values, for a certificate."""
+        return {"name": "table", **self.get_params()}
+
     def _inputs(self, frame: pd.DataFrame) -> Any:
         """Return the integer features before the rotation, (n_rows, n_inputs)."""
         rows, places, integers, width = [], [], [], 0

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from secretballot.learners.labelers.relabel import relabel
     from secretballot.learners.labelers.session import LabelingSession
     from secretballot.learners.labelers.stability import StabilityLabeler
+    from secretballot.learners.moments.classifier import RecordMomentsClassifier
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
     from secretballot.learners.pate.label_private import LabelPrivateClassifier
@@ -25,6 +26,7 @@ _HOMES = {
     "LabelPrivateClassifier": "pate.label_private",
     "LabelingSession": "labelers.session",
     "PATEClassifier": "pate.classifier",
+    "RecordMomentsClassifier": "moments.classifier",
     "SemiPrivateClassifier": "selection.semi_private",
     "StabilityLabeler": "labelers.stability",
     "TrainedTeachers": "training.trained",
@@ -43,6 +45,7 @@ __all__ = [
     "LabelPrivateClassifier",
     "LabelingSession",
     "PATEClassifier",
+    "RecordMomentsClassifier",
     "SemiPrivateClassifier",
     "StabilityLabeler",
     "TrainedTeachers",

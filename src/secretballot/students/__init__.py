@@ -3,12 +3,14 @@
 from secretballot.students.fitting import default_student, fit_student, learns_from_counts
 from secretballot.students.graph_counts import GraphCountsClassifier
 from secretballot.students.hypothesis_student import HypothesisStudent
+from secretballot.students.moments_student import MomentsStudent
 from secretballot.students.noisy_counts import NoisyCountsClassifier
 from secretballot.students.voting import VotingStudent
 
 __all__ = [
     "GraphCountsClassifier",
     "HypothesisStudent",
+    "MomentsStudent",
     "NoisyCountsClassifier",
     "VotingStudent",
     "default_student",

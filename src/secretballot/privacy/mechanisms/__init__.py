@@ -23,6 +23,7 @@ from secretballot.privacy.mechanisms.noisy_argmax import (
 )
 from secretballot.privacy.mechanisms.noisy_count import GaussianNoisyCount, GaussianNoisyHistogram
 from secretballot.privacy.mechanisms.noisy_threshold import GaussianThreshold
+from secretballot.privacy.mechanisms.noisy_vector_sum import NoisyVectorSum
 from secretballot.privacy.mechanisms.pool_estimates import (
     MinoritySum,
     StabilityQuantile,
@@ -46,6 +47,7 @@ __all__ = [
     "LaplaceNoisyMajority",
     "Mechanism",
     "MinoritySum",
+    "NoisyVectorSum",
     "QuantileSlack",
     "SparseVector",
     "SparseVectorRun",

@@ -37,6 +37,7 @@ from secretballot.report.certificate.fields import (
     is_sentence,
 )
 from secretballot.report.certificate.labels_file import class_value, labels_digest
+from secretballot.report.certificate.moments import MOMENTS, MOMENTS_ASSUMPTIONS
 from secretballot.report.certificate.plan_checks import check_choices, check_plan
 
 __all__ = [
@@ -74,6 +75,8 @@ ASSUMPTIONS = (
         " labels only."
     ),
 )
+# in the place of the first two
+_WITHOUT_TEACHERS = {EXPONENTIAL: EXPONENTIAL_ASSUMPTIONS, MOMENTS: MOMENTS_ASSUMPTIONS}
 UNSEEN_TEACHERS = (
     # certificates written before carry these sentences, and the verifiers look for them: they stay
     "The votes came from outside; that one unit touches one teacher is the word of whoever made the"
@@ -245,7 +248,7 @@ def build_certificate(
         "version": VERSION,
         "issued": datetime.now(UTC).isoformat(timespec="seconds"),
         "purpose": purpose,
-        **check_declaration(declaration, chosen=mechanism.get("name") == EXPONENTIAL),
+        **check_declaration(declaration, mechanism=str(mechanism.get("name"))),
         "epsilon": float(budget.epsilon),
         "delta": float(budget.delta),
         "mechanism": dict(mechanism),
@@ -307,12 +310,11 @@ def _optional_fields(
 
 
 def check_declaration(
-    declaration: Mapping[str, object] | None, *, chosen: bool = False
+    declaration: Mapping[str, object] | None, *, mechanism: str = ""
 ) -> dict[str, object]:
     """Return the declared unit and relation, and the standing and the declared assumptions.
 
-    Those are about teachers, or, of a release that is `chosen` among candidates, about the
-    candidates.
+    Those are about teachers, or, where the named mechanism has none, about candidates or records.
 
     Raises
     ------
@@ -343,7 +345,8 @@ def check_declaration(
         "unit_column": "units" if unit == "user" and column is None else column,
         "neighbours": neighbours,
         "assumptions": [
-            *(EXPONENTIAL_ASSUMPTIONS + ASSUMPTIONS[2:] if chosen else ASSUMPTIONS),
+            *_WITHOUT_TEACHERS.get(mechanism, ASSUMPTIONS[:2]),
+            *ASSUMPTIONS[2:],
             *_declared_sentences("assumptions", given),
         ],
         "not_protected": [*standing, *_declared_sentences("not_protected", given)],

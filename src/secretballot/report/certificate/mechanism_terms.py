@@ -7,6 +7,7 @@ from secretballot._validation import check_choice, check_count, shown
 from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting import Event, event_from_json
 from secretballot.report.certificate.chosen import EXPONENTIAL
+from secretballot.report.certificate.moments import MOMENTS, MOMENTS_FIELDS, moments_event
 
 __all__ = ["check_terms", "count_columns_of", "events_of_terms", "most_abstentions", "most_queries"]
 
@@ -19,6 +20,7 @@ _FIELDS = {
     "gaussian": {*_COMMON, "sigma", "release", "n_teachers"},
     "sparse-vector": {*_COMMON, *_STREAM},
     "relabelled-sample": {*_COMMON, *_STREAM, *_SAMPLE},
+    MOMENTS: MOMENTS_FIELDS,
 }
 _CALIBRATIONS = ("given", "tight", "paper", "liu2021", "btt2018")
 
@@ -46,7 +48,8 @@ def check_terms(document: Mapping[str, Any]) -> None:
         raise CertificateError(
             f"The mechanism {name!r} lacks or adds the field {shown(min(different))}."
         )
-    check_choice("calibration", mechanism["calibration"], _CALIBRATIONS)
+    if "calibration" in mechanism:
+        check_choice("calibration", mechanism["calibration"], _CALIBRATIONS)
     budget = mechanism["budget"]
     same = budget == {"epsilon": document["epsilon"], "delta": document["delta"]}
     if not same or any(
@@ -59,14 +62,22 @@ def check_terms(document: Mapping[str, Any]) -> None:
         raise CertificateError("The mechanism states another n_teachers than the certificate.")
 
 
-def events_of_terms(mechanism: Mapping[str, Any]) -> list[Event]:
+def events_of_terms(document: Mapping[str, Any]) -> list[Event]:
     """Return the events of a mechanism whose fields were checked, as the accountant prices them.
+
+    Parameters
+    ----------
+    document : mapping
+        The certificate.
 
     Raises
     ------
     ParameterError
         If a parameter is out of its range.
     """
+    mechanism = document["mechanism"]
+    if mechanism["name"] == MOMENTS:
+        return [event_from_json(moments_event(mechanism, document["neighbours"]))]
     if mechanism["name"] == "gaussian":
         return [event_from_json(_gaussian_event_fields(mechanism))]
     stream = {"event": "sparse-vector", "version": 1, **{key: mechanism[key] for key in _STREAM}}
@@ -107,8 +118,8 @@ def count_columns_of(mechanism: Mapping[str, Any]) -> int:
 
 
 def most_queries(mechanism: Mapping[str, Any]) -> int | None:
-    """Return the most queries that are paid for; None for a chosen model, which answers all."""
-    if mechanism["name"] == EXPONENTIAL:
+    """Return the most queries that are paid for; None for one model, which answers all."""
+    if mechanism["name"] in (EXPONENTIAL, MOMENTS):
         return None
     return check_count("n_queries", mechanism["n_queries"])
 

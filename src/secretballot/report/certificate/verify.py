@@ -30,6 +30,7 @@ from secretballot.report.certificate.mechanism_terms import (
     events_of_terms,
     most_queries,
 )
+from secretballot.report.certificate.moments import MOMENTS, check_moments, has_moments
 from secretballot.report.certificate.plan_checks import check_choices, check_plan, total_price
 from secretballot.report.certificate.release_files import LABELS_FILE, check_files
 from secretballot.report.certificate.released_rows import check_rows
@@ -236,14 +237,19 @@ def _check_price(document: Mapping[str, Any]) -> str:
 
 def _check_mechanism(document: Mapping[str, Any]) -> str:
     check_terms(document)
-    if not is_chosen(document) and _events_of(document) != events_of_terms(document["mechanism"]):
+    if not is_chosen(document) and _events_of(document) != events_of_terms(document):
         raise CertificateError(
             "The events are not those of the mechanism: its noise, its queries and what it releases"
             " have another price."
         )
     for event in document["events"]:
         check_relation_of(event, document)
-    check_chosen(document)
+    if is_chosen(document):
+        check_chosen(document)
+    elif has_moments(document):
+        check_moments(document)
+    elif not document["released"]["n_teachers"]:
+        raise CertificateError("Votes are those of teachers, and the certificate names none.")
     _check_assumed(document)
     return "The events are exactly those of the mechanism."
 
@@ -342,7 +348,7 @@ def _check_software(document: Mapping[str, Any]) -> str:
     return f"The noise was drawn by OpenDP {shown(version)}, not known to be wrong."
 
 
-_ANSWERS_ALL = ("gaussian", EXPONENTIAL)  # mechanisms that never abstain
+_ANSWERS_ALL = ("gaussian", EXPONENTIAL, MOMENTS)  # mechanisms that never abstain
 _GATES = (("format", check_format), ("fields", check_fields))
 _TERMS = (("digest", _check_digest), ("events", _check_events), ("mechanism", _check_mechanism))
 _CONTENTS = (

@@ -1,0 +1,91 @@
+"""A linear classifier in integers: what it says of one row does not depend on the rows around it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from secretballot._typing import FloatArray, IntArray
+from secretballot.bases.rotation import UNIT
+
+__all__ = [
+    "CONSTANT",
+    "LARGEST_COORDINATE",
+    "PROBABILITY_UNIT",
+    "WEIGHT_UNIT",
+    "IntegerModel",
+    "with_constant",
+]
+
+#: Integers for 1.0 in a probability.
+PROBABILITY_UNIT = 2**20
+#: Integers for 1.0 in a weight.
+WEIGHT_UNIT = 2**16
+#: The coordinate of the intercept, where public points have a root mean square length of `UNIT`.
+CONSTANT = UNIT // 2
+#: Coordinates beyond are cut. Products with weights of at most `LARGEST_WEIGHT`, over 2^10
+#: coordinates, stay below 2^52, where sums of integers are exact in floating point in any order.
+LARGEST_COORDINATE = 2**18
+LARGEST_WEIGHT = 2**23
+
+_STEPS = 2**10  # of a logit, in the table of exponentials
+_STEP_SHIFT = (UNIT * WEIGHT_UNIT // _STEPS).bit_length() - 1
+#: exp(-t / `_STEPS`) in units of `PROBABILITY_UNIT`; 0 beyond its end.
+_EXPONENTIALS = np.append(np.rint(PROBABILITY_UNIT * np.exp(-np.arange(16 * _STEPS) / _STEPS)), 0)
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerModel:
+    """The softmax of linear functions, with integer coordinates, weights and probabilities.
+
+    Parameters
+    ----------
+    weights : ndarray of int64, shape (n_coordinates, n_columns)
+        In units of 1 / `WEIGHT_UNIT`. One column for two classes, whose first has logit 0; or one
+        for each of more classes.
+    """
+
+    weights: IntArray
+
+    @classmethod
+    def of(cls, weights: FloatArray) -> "IntegerModel":
+        """Return the nearest model to weights of floating point, shape (n_coordinates,
+        n_columns)."""
+        scaled = np.clip(np.rint(weights * WEIGHT_UNIT), -LARGEST_WEIGHT, LARGEST_WEIGHT)
+        return cls(scaled.astype(np.int64))
+
+    def probabilities(self, coordinates: IntArray) -> IntArray:
+        """Return probabilities of all classes, an array of int64 of shape (n_rows, n_classes).
+
+        Parameters
+        ----------
+        coordinates : ndarray of int64, shape (n_rows, n_coordinates)
+            None beyond `LARGEST_COORDINATE` in size.
+
+        Notes
+        -----
+        Sums are of integers below 2^53, hence exact in any order; what follows looks at one row
+        alone, in integers and a table. So a row's probabilities are the same whatever stands
+        beside it, to the last bit.
+        """
+        logits = (coordinates.astype(np.float64) @ self.weights.astype(np.float64)).astype(np.int64)
+        if logits.shape[1] == 1:
+            logits = np.hstack([np.zeros_like(logits), logits])
+        below = (logits.max(axis=1, keepdims=True) - logits) >> _STEP_SHIFT
+        parts = _EXPONENTIALS.astype(np.int64)[np.minimum(below, len(_EXPONENTIALS) - 1)]
+        totals = parts.sum(axis=1, keepdims=True)
+        probabilities: IntArray = (parts * PROBABILITY_UNIT + totals // 2) // totals
+        return probabilities
+
+    def labels(self, coordinates: IntArray) -> IntArray:
+        """Return the index of the most probable class of each row, the first of equal ones."""
+        logits = coordinates.astype(np.float64) @ self.weights.astype(np.float64)
+        if logits.shape[1] == 1:
+            return (logits[:, 0] > 0).astype(np.int64)
+        most: IntArray = logits.argmax(axis=1)
+        return most
+
+
+def with_constant(coordinates: IntArray) -> IntArray:
+    """Return coordinates of rows, cut to `LARGEST_COORDINATE`, with that of the intercept behind."""
+    cut = np.clip(coordinates, -LARGEST_COORDINATE, LARGEST_COORDINATE)
+    return np.column_stack([cut, np.full(len(cut), CONSTANT, dtype=np.int64)])

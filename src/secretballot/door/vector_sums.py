@@ -1,0 +1,309 @@
+"""Noisy sums over records, stage by stage under one reservation."""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from secretballot._signals import signals_held_back
+from secretballot._typing import IntArray
+from secretballot.door import purchase
+from secretballot.exceptions import LedgerError, ParameterError
+from secretballot.privacy.accounting import Price, PrivacyBudget, VectorSumEvent
+from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.ledger.terms import LedgerEntry
+from secretballot.privacy.mechanisms import NoisyVectorSum
+from secretballot.privacy.noise import ExactNoise
+from secretballot.records import PrivateRecords, Residuals
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.build import (
+    build_certificate,
+    canonical_json,
+    check_declaration,
+    describe_released,
+)
+
+__all__ = ["StagedSums", "release_sums"]
+
+_WIDEST = -(2**53)  # no released integer has more digits
+
+
+@dataclass(frozen=True, eq=False)
+class StagedSums:
+    """What is asked of the records; public, and fixed before any of them is looked at.
+
+    Attributes
+    ----------
+    mechanism : NoisyVectorSum
+    n_stages : int
+    budget : PrivacyBudget
+    about : mapping
+        Everything that the outcome depends on besides the records, as JSON values: for the
+        certificate, and what tells this request from another one.
+    stage : callable
+        Returns, from the sums released so far, what the next stage asks of every record.
+    outcome : callable
+        Returns, from all released sums, the fields that they add to `about`, as JSON values, and the
+        class of every public point, as an index.
+    classes : tuple
+    points_sha256 : str
+        Digest of the public points.
+
+    Released sums are a list of arrays of int64, of shape (mechanism.coordinates,).
+    """
+
+    mechanism: NoisyVectorSum
+    n_stages: int
+    budget: PrivacyBudget
+    about: Mapping[str, Any]
+    stage: Callable[[Sequence[IntArray]], Residuals]
+    outcome: Callable[[Sequence[IntArray]], tuple[dict[str, Any], IntArray]]
+    classes: tuple[Any, ...]
+    points_sha256: str
+
+    @property
+    def event(self) -> VectorSumEvent:
+        """What all stages together are to the accountant."""
+        return self.mechanism.event(self.n_stages)
+
+
+def release_sums(
+    records: PrivateRecords,
+    asked: StagedSums,
+    ledger: Ledger,
+    *,
+    request: str | None = None,
+    purpose: str = "",
+    declaration: Mapping[str, object] | None = None,
+) -> ReleasedLabels:
+    """Release the noisy sums of all stages, under differential privacy, and account for them.
+
+    Parameters
+    ----------
+    records : PrivateRecords
+        Secret.
+    asked : StagedSums
+    ledger : Ledger
+        Account of the private dataset; the price of all stages is reserved there before any noise is
+        drawn.
+    request : str, optional
+        Key of this release in the ledger. One that was answered before gets the stored answer; one
+        that was interrupted goes on after its last stored stage. A new key by default.
+    purpose : str
+        Why, in a few words; public.
+    declaration : mapping, optional
+        As for `secretballot.release`.
+
+    Returns
+    -------
+    ReleasedLabels
+        Labels of public points by the last model, with the certificate, which holds the sums.
+
+    Raises
+    ------
+    ParameterError
+        If the request was used for something else.
+    BudgetError
+        If the sums cost more than their budget, or the ledger does not admit it; nothing was spent.
+    LedgerError
+        If the ledger cannot be used, or is about another unit or relation.
+    SamplerError
+        If the installed sampler is missing, broken or draws wrong noise; nothing was spent.
+
+    Privacy
+    -------
+    Unit, relation : as declared.
+    Sensitivity : the mechanism's bound in each stage, whatever earlier stages released.
+    Price : one `VectorSumEvent` over all stages, adaptively composed.
+    Rounding : upward.
+
+    Notes
+    -----
+    Nothing secret lives from one stage to the next, so there is no vault: a stage needs the records,
+    public values and what earlier stages released. A stage is drawn and stored in one transaction;
+    what was not stored was not released, and is drawn anew.
+    """
+    purchase.check_ledger(ledger)
+    declared = check_declaration(declaration)
+    _check_promise_of(asked.mechanism, records, declared)
+    key = uuid.uuid4().hex if request is None else request
+    question = _question_of(asked, declared)
+    stored = ledger.released(key)
+    if stored is not None:
+        return _same_release(stored, asked, key)
+    ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
+    purchase.check_sample(None, declaration, key)
+    paid = purchase.priced((asked.event,), asked.budget)
+    # before the purchase: an installation that cannot draw must cost nothing
+    noise = purchase.exact_noise()
+
+    def certified(sums: Sequence[IntArray], reservation: int) -> ReleasedLabels:
+        return _certified(asked, sums, ledger, reservation, paid, noise, purpose, declaration)
+
+    widest = [np.full(asked.mechanism.coordinates, _WIDEST)] * asked.n_stages
+    room = purchase.room_for(certified(widest, 0).to_json())
+    # An end between purchase and answer loses nothing here: the same request goes on. So signals
+    # are held back for each stage alone.
+    entry = _reserved_entry(asked, ledger, key, purpose, room)
+    sums: list[IntArray] = []
+    while len(sums) < asked.n_stages:
+        sums.append(_released_stage(records, asked, ledger, entry.id, question, sums, noise))
+    with signals_held_back():
+        released = certified(sums, entry.id)
+        ledger.commit(entry.id, purchase.encoded(released.to_json(), room), parts=asked.n_stages)
+    return released
+
+
+def _check_promise_of(
+    mechanism: NoisyVectorSum, records: PrivateRecords, declared: Mapping[str, object]
+) -> None:
+    """Refuse noise for another relation, or vectors of another unit, than is declared."""
+    if mechanism.replaced != (declared["neighbours"] == "replace-one"):
+        raise ParameterError(
+            f"The noise is for another relation than {declared['neighbours']!r}; calibrate it again."
+            " Nothing was spent."
+        )
+    if records.unit != declared["unit"]:
+        raise ParameterError(
+            f"The vectors are bounded by {records.unit}, and unit {declared['unit']!r} is declared;"
+            " declare what is bounded. Nothing was spent."
+        )
+
+
+def _question_of(asked: StagedSums, declared: Mapping[str, object]) -> bytes:
+    """Return what tells this request from others: the digest of its public terms."""
+    terms = {
+        "about": asked.about,
+        "events": [asked.event.to_json()],
+        "unit": [declared["unit"], declared["unit_column"], declared["neighbours"]],
+    }
+    return hashlib.sha256(canonical_json(json.loads(json.dumps(terms))).encode()).digest()
+
+
+def _reserved_entry(
+    asked: StagedSums, ledger: Ledger, key: str, purpose: str, room: int
+) -> LedgerEntry:
+    """Return the reservation of the request, made now unless it goes on."""
+    entry = ledger.entry(key)
+    if entry is None:
+        try:
+            ledger.reserve(
+                (asked.event,),
+                asked.budget,
+                request=key,
+                purpose=purpose,
+                queries=asked.n_stages,
+                room=room,
+            )
+        except LedgerError:
+            if ledger.entry(key) is None:
+                raise  # else another process reserved it in between
+        entry = ledger.entry(key)
+        assert entry is not None  # entries are never removed
+    if entry.state == "forfeited":
+        raise LedgerError(f"Request {key!r} was forfeited and stays spent; ask under another key.")
+    if tuple(entry.events) != (asked.event,):
+        raise ParameterError(
+            f"The request {key!r} was reserved for something else; ask the same again, or use a new"
+            " request."
+        )
+    return entry
+
+
+def _released_stage(
+    records: PrivateRecords,
+    asked: StagedSums,
+    ledger: Ledger,
+    reservation: int,
+    question: bytes,
+    before: Sequence[IntArray],
+    noise: ExactNoise,
+) -> IntArray:
+    """Return the noisy sum of the next stage: the stored one, or one drawn now and stored."""
+    own = question + len(before).to_bytes(2, "big")
+    with ledger.reading(reservation) as page:
+        answers = dict(page.parts())
+    if own not in answers:
+        _refuse_other_terms(answers, question, reservation)
+        # Outside the transaction, as it takes long: public values of earlier stages, then the sum.
+        total = records.sum_at_the_door(_checked_stage(asked, before))
+        with signals_held_back(), ledger.answering(reservation) as page:
+            answers = dict(page.parts())
+            # else another process has drawn this stage meanwhile, and there is one answer only
+            if own not in answers:
+                _refuse_other_terms(answers, question, reservation)
+                drawn = asked.mechanism.release(total, noise)
+                page.add([(own, drawn.astype("<i8").tobytes())])
+                answers[own] = drawn.astype("<i8").tobytes()
+    return np.frombuffer(answers[own], dtype="<i8").astype(np.int64)
+
+
+def _checked_stage(asked: StagedSums, before: Sequence[IntArray]) -> Residuals:
+    """Return what the next stage asks, which must be what was paid for."""
+    stage = asked.stage(before)
+    if (stage.bound, stage.n_coordinates) != (asked.mechanism.bound, asked.mechanism.coordinates):
+        raise ParameterError(
+            f"A stage asks for vectors of norm {stage.bound} with {stage.n_coordinates} coordinates,"
+            f" and {asked.mechanism.bound} with {asked.mechanism.coordinates} were paid for."
+        )
+    return stage
+
+
+def _refuse_other_terms(answers: Mapping[bytes, bytes], question: bytes, reservation: int) -> None:
+    """Refuse to answer under a reservation that was begun with another question."""
+    # more answers than stages would be more than was paid for
+    if any(known[:-2] != question for known in answers):
+        raise ParameterError(
+            f"Reservation {reservation} was begun with other public points, classes or settings; go"
+            " on with the same ones, or use a new request."
+        )
+
+
+def _certified(
+    asked: StagedSums,
+    sums: Sequence[IntArray],
+    ledger: Ledger,
+    reservation: int,
+    paid: Price,
+    noise: ExactNoise,
+    purpose: str,
+    declaration: Mapping[str, object] | None,
+) -> ReleasedLabels:
+    """Return what the stages come to, with its certificate."""
+    outcome, labels = asked.outcome(sums)
+    rows = np.arange(len(labels))
+    certificate = build_certificate(
+        budget=asked.budget,
+        events=(asked.event,),
+        price=paid,
+        mechanism={
+            **asked.about,
+            **outcome,
+            "sums": [one.tolist() for one in sums],
+        },
+        composition=purchase.composition_of(ledger, reservation),
+        noise={"exact": noise.exact, "description": noise.description},
+        released=describe_released(
+            rows, labels, asked.classes, 0, points_sha256=asked.points_sha256
+        ),
+        declaration=declaration,
+        purpose=purpose,
+    )
+    return ReleasedLabels(rows, labels, asked.classes, 0, certificate=certificate)
+
+
+def _same_release(content: bytes, asked: StagedSums, request: str) -> ReleasedLabels:
+    """Return the stored release if it answers this very question."""
+    stored = ReleasedLabels.from_json(json.loads(content))
+    known = stored.certificate["mechanism"]
+    plain = json.loads(json.dumps(dict(asked.about)))
+    if any(known.get(name) != value for name, value in plain.items()):
+        raise ParameterError(
+            f"The request {request!r} was answered before, with another question; ask the same"
+            " again, or use a new request."
+        )
+    return stored

@@ -1,0 +1,5 @@
+"""Every record its own teacher: one noisy sum over records, in a basis that public points fix."""
+
+from secretballot.learners.moments.classifier import RecordMomentsClassifier
+
+__all__ = ["RecordMomentsClassifier"]

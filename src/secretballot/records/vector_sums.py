@@ -1,0 +1,205 @@
+"""What each record adds to a sum: its coordinates times what a public model misses of its class."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from secretballot._typing import IntArray
+from secretballot.bases.integer_model import (
+    LARGEST_COORDINATE,
+    PROBABILITY_UNIT,
+    IntegerModel,
+)
+from secretballot.ensemble.sealed import Sealed
+from secretballot.exceptions import DataError
+
+__all__ = ["PrivateRecords", "Residuals"]
+
+#: Bound of a vector's norm. Squares of its entries then add up to less than 2^63.
+LARGEST_BOUND = 2**30
+_BLOCK_ENTRIES = 2**22  # numbers that one block of rows takes
+_LARGEST_ENTRY = 2**44  # of the sum over one person's rows
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """What one stage asks of every record; public.
+
+    Parameters
+    ----------
+    model : IntegerModel
+        What is predicted so far.
+    unit : int
+        Integers for 1.0 in a residual.
+    bound : int
+        Largest L2 norm of the vector of one unit of privacy, at most `LARGEST_BOUND`.
+    count : int
+        What each record adds to one further coordinate, which counts records; 0 for none. At most
+        half of the bound.
+    """
+
+    model: IntegerModel
+    unit: int
+    bound: int
+    count: int
+
+    @property
+    def n_coordinates(self) -> int:
+        """Integers in the sum."""
+        return self.model.weights.size + (self.count > 0)
+
+
+class PrivateRecords(Sealed):
+    """Records as coordinates in a public basis, and their classes: private.
+
+    Parameters
+    ----------
+    coordinates : ndarray of int64, shape (n_records, n_coordinates)
+        Each row a function of that record and public values alone. None beyond
+        `LARGEST_COORDINATE`.
+    classes : ndarray of int64, shape (n_records,)
+        Indices from 0.
+    n_classes : int
+    persons : ndarray of int64, shape (n_records,), optional
+        Number of the person whose record it is; all records of one are bounded together.
+
+    Attributes
+    ----------
+    n_classes : int
+    unit : {"record", "user"}
+
+    Raises
+    ------
+    DataError
+        If the shapes do not fit, or a coordinate is too large; no value is named.
+
+    Examples
+    --------
+    >>> from secretballot.records import PrivateRecords
+    >>> PrivateRecords(np.array([[3, 4]]), np.array([1]), 2)
+    PrivateRecords(n_classes=2, unit='record', records=<private>)
+    """
+
+    __slots__ = ("__classes", "__coordinates", "__persons", "n_classes", "unit")
+    _refusal = "private records refuse to {}; ask the door for a noisy sum over them."
+
+    def __init__(
+        self,
+        coordinates: IntArray,
+        classes: IntArray,
+        n_classes: int,
+        persons: IntArray | None = None,
+    ) -> None:
+        given = (classes,) if persons is None else (classes, persons)
+        if coordinates.ndim != 2 or any(one.shape != coordinates.shape[:1] for one in given):
+            raise DataError(
+                "Coordinates, classes and persons of records do not fit together; give one row, one"
+                " class and one person for each record."
+            )
+        if coordinates.size and not np.abs(coordinates).max() <= LARGEST_COORDINATE:
+            raise DataError(f"A coordinate is beyond {LARGEST_COORDINATE} in size; cut them first.")
+        # half the memory: no coordinate needs more
+        self.__coordinates = coordinates.astype(np.int32)
+        self.__classes, self.__persons = classes.astype(np.int64), persons
+        self.n_classes = n_classes
+        self.unit = "record" if persons is None else "user"
+
+    def sum_at_the_door(self, asked: Residuals) -> IntArray:
+        """Return the sum of all vectors, int64 of shape (asked.n_coordinates,); for the door alone.
+
+        Privacy
+        -------
+        Unit : one record, or all records of one person.
+        Relation : add or remove one unit; for one replaced, twice the bound.
+        Sensitivity : `asked.bound` in L2 norm. A unit's vector follows from its own records and
+            from `asked`, through exact integers and operations on single numbers, and its norm is
+            checked in integers at the end; the sum is of integers, hence exact in any order.
+        The returned values are private: whoever calls this must add noise, and pay for it.
+        """
+        if self.__persons is None:
+            return self._sum_over_records(asked)
+        return self._sum_over_persons(asked)
+
+    def _sum_over_records(self, asked: Residuals) -> IntArray:
+        # what counts records is orthogonal to the rest, which gets what is left of the bound
+        rest = asked.bound**2 - asked.count**2
+        total = np.zeros(asked.model.weights.shape, dtype=np.int64)
+        size = max(1, _BLOCK_ENTRIES // self.__coordinates.shape[1])
+        for start in range(0, len(self.__coordinates), size):
+            rows = slice(start, start + size)
+            coordinates, residuals = self._parts_of(rows, asked)
+            kept = _shortened(coordinates, residuals, rest)
+            # exact: a block's sums stay below 2^53
+            total += (kept.T.astype(np.float64) @ residuals.astype(np.float64)).astype(np.int64)
+        counted = [asked.count * len(self.__coordinates)] if asked.count else []
+        return np.concatenate([total.ravel(), np.array(counted, dtype=np.int64)])
+
+    def _sum_over_persons(self, asked: Residuals) -> IntArray:
+        assert self.__persons is not None
+        order = np.argsort(self.__persons, kind="stable")
+        starts = np.flatnonzero(np.diff(self.__persons[order], prepend=-1))
+        ends = np.append(starts[1:], len(order))
+        width = asked.n_coordinates
+        total = np.zeros(width, dtype=np.int64)
+        size = max(1, _BLOCK_ENTRIES // width)
+        for first in range(0, len(starts), size):
+            of_block = slice(starts[first], ends[min(first + size, len(ends)) - 1])
+            coordinates, residuals = self._parts_of(order[of_block], asked)
+            kept = _shortened(coordinates, residuals, asked.bound**2)
+            places = starts[first : first + size] - starts[first]
+            sums = [
+                np.add.reduceat(kept * residuals[:, [column]], places, axis=0)
+                for column in range(residuals.shape[1])
+            ]
+            vectors = np.stack(sums, axis=2).reshape(len(places), -1)
+            if asked.count:
+                records = ends[first : first + size] - starts[first : first + size]
+                vectors = np.column_stack([vectors, asked.count * records])
+            total += _shortened_vectors(vectors, asked.bound).sum(axis=0)
+        return total
+
+    def _parts_of(self, rows: "slice | IntArray", asked: Residuals) -> tuple[IntArray, IntArray]:
+        """Return coordinates and residuals of some records, as integers."""
+        coordinates = self.__coordinates[rows].astype(np.int64)
+        classes = self.__classes[rows]
+        shares = asked.model.probabilities(coordinates)
+        residuals = -((shares * asked.unit + PROBABILITY_UNIT // 2) // PROBABILITY_UNIT)
+        residuals[np.arange(len(classes)), classes] += asked.unit
+        # of two classes one residual is the other's negative
+        return coordinates, residuals[:, 1:] if self.n_classes == 2 else residuals
+
+    def __repr__(self) -> str:
+        return f"PrivateRecords(n_classes={self.n_classes}, unit={self.unit!r}, records=<private>)"
+
+
+def _shortened(coordinates: IntArray, residuals: IntArray, squared_bound: int) -> IntArray:
+    """Return coordinates whose product with the residuals has at most this squared norm, per row.
+
+    Shrunk and cut toward zero, which lengthens none; a row that is too long all the same, by the
+    last digit of a root, becomes zero.
+    """
+    of_residuals = np.einsum("ij,ij->i", residuals, residuals)
+    of_coordinates = np.einsum("ij,ij->i", coordinates, coordinates)
+    lengths = np.sqrt(of_coordinates.astype(np.float64)) * np.sqrt(of_residuals.astype(np.float64))
+    factors = np.minimum(1.0, np.sqrt(float(squared_bound)) / np.maximum(lengths, 1.0))
+    kept: IntArray = np.trunc(coordinates * factors[:, None]).astype(np.int64)
+    # in integers, and without the product of two squares, which could be too large for them
+    most = squared_bound // np.maximum(of_residuals, 1)
+    kept[(np.einsum("ij,ij->i", kept, kept) > most) & (of_residuals > 0)] = 0
+    return kept
+
+
+def _shortened_vectors(vectors: IntArray, bound: int) -> IntArray:
+    """Return vectors of at most this norm, shrunk and cut toward zero as by `_shortened`."""
+    cut = np.clip(vectors, -_LARGEST_ENTRY, _LARGEST_ENTRY)
+    # the square of a number of 44 bits does not fit 64: add up the squares of its halves, exactly
+    high, low = cut >> 20, cut & (2**20 - 1)
+    squares = (
+        np.einsum("ij,ij->i", high, high) * 2.0**40
+        + np.einsum("ij,ij->i", high, low) * 2.0**21
+        + np.einsum("ij,ij->i", low, low)
+    )
+    factors = np.minimum(1.0, bound / np.maximum(np.sqrt(squares), 1.0))
+    kept: IntArray = np.trunc(cut * factors[:, None]).astype(np.int64)
+    kept[np.einsum("ij,ij->i", kept, kept) > bound**2] = 0
+    return kept

@@ -1,0 +1,105 @@
+"""Releases of noisy sums over records: labels of one model, which the sums on the certificate fix."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from secretballot._validation import check_count
+from secretballot.exceptions import CertificateError
+
+__all__ = [
+    "MOMENTS",
+    "MOMENTS_ASSUMPTIONS",
+    "MOMENTS_FIELDS",
+    "check_moments",
+    "has_moments",
+    "moments_event",
+]
+
+MOMENTS = "record-moments"
+MOMENTS_ASSUMPTIONS = (
+    (
+        "What a unit adds to the sums follows from its own records, from public data and from"
+        " earlier releases, and is an integer vector no longer than the stated bound."
+    ),
+    "The basis follows from the public points and its own settings alone.",
+)
+MOMENTS_FIELDS = {
+    *("name", "n_stages", "n_classes", "sigma", "bound", "coordinates", "residual_units"),
+    *("count", "n_records", "basis", "basis_sha256", "budget", "weights", "sums"),
+}
+_LARGEST = 2**53  # the largest integer that every reader of JSON reads alike
+_MOST_STAGES = 100
+
+
+def has_moments(certificate: Mapping[str, Any]) -> bool:
+    """Return whether the release is that of noisy sums over records, without teachers."""
+    return bool(certificate["mechanism"]["name"] == MOMENTS)
+
+
+def moments_event(mechanism: Mapping[str, Any], neighbours: str) -> dict[str, Any]:
+    """Return the event of all stages, as JSON values.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    """
+    replaced = 4 if neighbours == "replace-one" else 1
+    return {
+        "event": "vector-sum",
+        "version": 1,
+        "sigma": mechanism["sigma"],
+        "squared_sensitivity": replaced * check_count("bound", mechanism["bound"]) ** 2,
+        "coordinates": check_count("coordinates", mechanism["coordinates"]),
+        "count": check_count("n_stages", mechanism["n_stages"]),
+    }
+
+
+def check_moments(document: Mapping[str, Any]) -> None:
+    """Refuse sums that are more, or wider, than the event pays for, or contradict the release.
+
+    The fields are those of `MOMENTS_FIELDS` already.
+
+    Raises
+    ------
+    CertificateError
+        If mechanism, sums and released labels contradict each other.
+    ParameterError
+        If a parameter is out of its range.
+    """
+    mechanism, released = document["mechanism"], document["released"]
+    if released["n_teachers"]:
+        raise CertificateError("Sums over records have no teachers; the certificate names some.")
+    if released["count_columns"] or released["answered"] != released["queries"]:
+        raise CertificateError(
+            "A model labels every public point, with a label alone; the certificate says otherwise."
+        )
+    if document["unit"] == "label":
+        raise CertificateError("Sums over records are about records or users, not labels.")
+    n_stages = check_count("n_stages", mechanism["n_stages"])
+    coordinates = check_count("coordinates", mechanism["coordinates"])
+    if n_stages > _MOST_STAGES:
+        raise CertificateError(f"The mechanism states more than {_MOST_STAGES} stages.")
+    count = check_count("count", mechanism["count"], minimum=0)
+    if (mechanism["n_records"] is None) != (count > 0):
+        raise CertificateError(
+            "The sums count records where no number of them is stated, and only there."
+        )
+    if mechanism["n_records"] is not None:
+        check_count("n_records", mechanism["n_records"])
+    _check_lists("sums", mechanism["sums"], n_stages, coordinates)
+    _check_lists("weights", mechanism["weights"], n_stages, coordinates - (count > 0))
+    _check_lists("residual_units", [mechanism["residual_units"]], 1, n_stages)
+    if not all(unit >= 1 for unit in mechanism["residual_units"]):
+        raise CertificateError("A residual unit is below 1.")
+
+
+def _check_lists(name: str, lists: object, n_lists: int, length: int) -> None:
+    """Refuse anything but so many lists of so many integers."""
+    if not (isinstance(lists, list) and len(lists) == n_lists):
+        raise CertificateError(f"The mechanism's {name} are not one list for each stage.")
+    for one in lists:
+        if not (isinstance(one, list) and len(one) == length):
+            raise CertificateError(f"A list of the mechanism's {name} has not {length} integers.")
+        if not all(type(value) is int and abs(value) <= _LARGEST for value in one):
+            raise CertificateError(f"The mechanism's {name} hold something else than integers.")
