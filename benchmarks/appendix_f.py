@@ -141,7 +141,8 @@ def remarks(findings: list[Findings]) -> Iterator[str]:
     """Yield what has to be said beside the table."""
     n = len(findings)
     yield (
-        f"Mean over {n} seeds, with the least and the largest. A new seed of the same distribution falls"
+        f"Mean over {n} seeds, with the least and the largest. A new seed of the same distribution"
+        " falls"
         " within the range of three others half of the time only, and the accuracy of 2,000"
         " queries has a standard deviation of 0.8 points: a range may leave the reference's by"
         " luck."

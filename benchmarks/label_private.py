@@ -12,8 +12,8 @@ The peer is randomised response: of C classes, every label is kept with probabil
 (e^epsilon + C - 1), else another one is drawn, which is epsilon-differentially private for labels
 with delta 0; then a logistic regression (L2 penalty 1) that knows the rate. Two corrections:
 "unbiased", whose loss has the expectation of the loss on true labels (Natarajan et al. 2013), and
-"forward", the likelihood of the drawn labels (Patrini et al. 2017). The random draws of the peer are
-seeded: good for a comparison only.
+"forward", the likelihood of the drawn labels (Patrini et al. 2017). The random draws of the peer
+are seeded: good for a comparison only.
 """
 
 import os

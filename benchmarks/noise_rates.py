@@ -84,8 +84,8 @@ class Constants:
     unstable : int
         T of the sparse vector at the number of labels that its theorem likes best.
     slack : float or None
-        Constant of the active strategy's slack that does not grow along the stream; None: the library's
-        default.
+        Constant of the active strategy's slack that does not grow along the stream; None: the
+        library's default.
     """
 
     teachers: float

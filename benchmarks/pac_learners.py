@@ -17,8 +17,8 @@ class exactly, so that the ways of answering are what differs:
 - universal: nine tenths of epsilon for the agnostic labeler, then one hypothesis.
 
 The excess error of an answer is that beyond the best hypothesis: (1 - 2 noise) where they differ,
-half of that where there is no answer, as a random guess would have. Lines are means over the runs, bands
-their smallest and largest values.
+half of that where there is no answer, as a random guess would have. Lines are means over the runs,
+bands their smallest and largest values.
 
 Last, two worlds in which voting pays for what the class cannot say: two or three equal bumps of
 ones, of which an interval covers one. Teachers cover one each, by chance: of two, no vote on either

@@ -1,4 +1,5 @@
-"""A study on adult.data alone: what one noisy sum over records could teach a model in a public basis.
+"""A study on adult.data alone: what one noisy sum over records could teach a model in a public
+basis.
 
     python benchmarks/record_moments_study.py [n_seeds]
 

@@ -35,7 +35,8 @@ TABLES = (
     "10",
 )
 LEARN = ("learn", *TABLES, "--queries", "20")
-# At this price the threshold is about 150 votes: only a crowd of teachers that agree answers anything.
+# At this price the threshold is about 150 votes: only a crowd of teachers that agree answers
+# anything.
 SPARSE_VECTOR = (
     *("learn", "crowd.csv", "crowd-public.csv", *TABLES[2:-1], "400", "--teacher", "naive-bayes"),
     *("--queries", "20", "--aggregator", "sparse-vector", "--release", "labels"),

@@ -2,8 +2,8 @@
 
     python tools/house_measures.py [SOURCE_FOLDER [ROOM ...]]
 
-Prints one row for each measurement. Code lines are lines that are neither blank, comment nor docstring. A room is a
-folder below SOURCE_FOLDER; with rooms given, only their files are measured.
+Prints one row for each measurement. Code lines are lines that are neither blank, comment nor
+docstring. A room is a folder below SOURCE_FOLDER; with rooms given, only their files are measured.
 """
 
 import ast

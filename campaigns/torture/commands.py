@@ -36,7 +36,8 @@ N_PRIVATE, N_PUBLIC, N_TEACHERS = 240, 60, 20
 #: (epsilon, delta) of every command here, and room for many of them in the ledger.
 PRICE = (1.0, 1e-5)
 ROOM = 10_000
-#: Seconds that processes get to see that the one that started them is gone: a crowded machine is slow.
+#: Seconds that processes get to see that the one that started them is gone: a crowded machine is
+#: slow.
 _CALM = 20.0
 VERBS = ("learn", "rounds", "label", "choose")
 
@@ -60,7 +61,7 @@ def make_files(folder: Path) -> None:
 
 
 def temporary_place(folder: Path) -> Path:
-    """Return where commands in a folder put their temporary files; the name marks their processes too."""
+    """Return where commands in a folder put temporary files; the name marks their processes too."""
     return folder.resolve().with_name(f"{folder.name}-temporary")
 
 
@@ -188,7 +189,8 @@ def open_books(folder: Path) -> Books:
     return books
 
 
-#: Temporary files of libraries: onnxruntime leaves a random number and a time wherever it is imported.
+#: Temporary files of libraries: onnxruntime leaves a random number and a time wherever it is
+#: imported.
 _OF_OTHERS = (".ses",)
 
 

@@ -1,4 +1,4 @@
-"""Keywords that were renamed keep working under their old names, which no page mentions any more."""
+"""Keywords that were renamed keep working under their old names, which no page mentions."""
 
 from collections.abc import Callable
 from functools import wraps

@@ -301,7 +301,8 @@ def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     try:
         if isinstance(value, bool):
             raise TypeError
-        number = operator.index(value)  # type: ignore[arg-type]  # any object may be offered; index refuses
+        # any object may be offered; index refuses
+        number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise ParameterError(
             name_part(name), f" is {shown(value)}; it must be an integer of at least {minimum}."

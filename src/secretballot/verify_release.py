@@ -809,7 +809,8 @@ def check_choices(document: dict[str, Any]) -> str:
 # --- The folder -----------------------------------------------------------------------------------
 
 _FILES = re.compile(
-    r"README\.txt|labels\.csv|schema\.json|student\.(skops|onnx)|report\.html|queries\.json|queries-[a-z]{1,20}\.(svg|png)"
+    r"README\.txt|labels\.csv|schema\.json|student\.(skops|onnx)|report\.html"
+    r"|queries\.json|queries-[a-z]{1,20}\.(svg|png)"
 )
 
 

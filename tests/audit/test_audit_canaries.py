@@ -113,7 +113,8 @@ points = list(csv.reader(open("public.csv")))[1:]
 sigma = 1.0
 out = pathlib.Path("out/release")
 out.mkdir(parents=True)
-lines = [f"{i},{votes * (point[0] == '1') + random.gauss(0, sigma)}" for i, point in enumerate(points)]
+counts = [votes * (point[0] == "1") + random.gauss(0, sigma) for point in points]
+lines = [f"{i},{count}" for i, count in enumerate(counts)]
 (out / "labels.csv").write_text("query,noisy_count[yes]\\n" + "\\n".join(lines) + "\\n")
 (out / "certificate.json").write_text(json.dumps({"mechanism": {"sigma": sigma}}))
 """

@@ -1,4 +1,4 @@
-"""A basis of public points: exact, a function of one row at a time, and of the public points alone."""
+"""A basis of public points: exact, a function of one row at a time and of public points alone."""
 
 import datetime
 import pickle

@@ -1,5 +1,5 @@
-"""The table of exit codes in docs/reference/command-line.md, row by row: each code comes about as it says,
-and no other does."""
+"""The table of exit codes in docs/reference/command-line.md, row by row: each code comes about as
+it says, and no other does."""
 
 import json
 import re

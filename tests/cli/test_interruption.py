@@ -127,7 +127,8 @@ def lives(process: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are counted in /proc")
 def test_the_workers_of_a_killed_run_end_with_it(tmp_path: Path, command: list[str]) -> None:
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
-    run = subprocess.Popen([*command, "--jobs", "2"], env=environment(tmp_path, 0.2, HELD), **pipes)  # type: ignore[call-overload]
+    words, held = [*command, "--jobs", "2"], environment(tmp_path, 0.2, HELD)
+    run = subprocess.Popen(words, env=held, **pipes)  # type: ignore[call-overload]
     deadline = time.monotonic() + LONG
     # a worker that has not had a teacher yet does not know whom to end with
     while len({*fitted_by(tmp_path)} - {run.pid}) < 2:

@@ -147,7 +147,8 @@ def test_whether_a_draw_can_be_stored_does_not_depend_on_it(
         small = StoredAnswer(0, low, 0, "0" * 32).encode()  # type: ignore[arg-type]
         large = StoredAnswer(-1, high, 99_999, "0" * 32).encode()  # type: ignore[arg-type]
         assert len(small) == len(large)
-        assert StoredAnswer.decode(large) == StoredAnswer(-1, high, 99_999, "0" * 32)  # type: ignore[arg-type]
+        expected = StoredAnswer(-1, high, 99_999, "0" * 32)  # type: ignore[arg-type]
+        assert StoredAnswer.decode(large) == expected
 
 
 @pytest.mark.parametrize("ones", [SURE, EVEN])

@@ -408,7 +408,7 @@ def test_the_exponent_of_a_known_tail_is_found(tau: float) -> None:
 
 
 def test_eta_is_that_of_the_distribution() -> None:
-    """|2 r - 1| uniform: flips below t disagree on t and cost t^2 / 2, so eta = sqrt 2 at tau = 1/2."""
+    """|2 r - 1| uniform: flips below t disagree on t and cost t^2 / 2: eta = sqrt 2, tau = 1/2."""
     rng = np.random.default_rng(12)
     etas = [tsybakov_fit(rng.random(5000), replicates=2).eta for _ in range(30)]
     assert np.median(etas) == pytest.approx(math.sqrt(2), abs=0.06)
@@ -432,7 +432,7 @@ def test_a_rare_level_of_bounded_noise_sets_eta() -> None:
 
 @pytest.mark.parametrize("share", [0.02, 0.05, 0.09])
 def test_an_atom_of_clear_points_does_not_steepen_the_tail_below(share: float) -> None:
-    """|r - 1/2| uniform up to 0.4 for a few, and 0.4 for all others, has tau 1/2, however few there are."""
+    """|r - 1/2| uniform up to 0.4 for a few, and 0.4 for all others, has tau 1/2, however few."""
     rng = np.random.default_rng(13)
     taus, inside = [], 0
     for seed in range(30):

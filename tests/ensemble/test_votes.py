@@ -132,7 +132,8 @@ def test_counts_of_floats_are_taken_as_whole_numbers():
     [
         (
             [[1, 3], [3, 2]],
-            r"^counts: 1 rows with a sum that is not the number of teachers \(rows 1, counted from 0\)\.$",
+            r"^counts: 1 rows with a sum that is not the number of teachers"
+            r" \(rows 1, counted from 0\)\.$",
         ),
         ([[1, 3], [5, -1]], r"a negative count \(rows 1"),
         ([[1, 3], [3.5, 0.5]], r"a fractional count \(rows 1"),

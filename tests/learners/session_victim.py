@@ -237,7 +237,7 @@ class Mortal(sqlite3.Connection):
 
 
 def statements(folder: Path, kind: str, n_events: int) -> Books:
-    """Kill at the first step of an ask, then at the second, ... until it survives; then the next ask."""
+    """Kill at the first step of an ask, the second, ... until it survives; then the next ask."""
     queries, points = 9, pool_of(100)
     begin(folder, kind, queries)
     uneven = np.flatnonzero(points[:, 0] == 0).tolist()

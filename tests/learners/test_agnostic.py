@@ -65,7 +65,7 @@ def fitted() -> sb.AgnosticLabeler:
 
 
 # -- answers
-# ---------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_noisy_labels_are_answered_as_the_best_threshold_would(fitted: sb.AgnosticLabeler) -> None:

@@ -202,7 +202,7 @@ def test_rates_in_place_of_counts_are_caught_where_records_come_and_go():
 
 
 # -- units
-# -----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_of_every_unit_one_record_is_taken_whoever_else_comes(monkeypatch):
@@ -217,7 +217,7 @@ def test_of_every_unit_one_record_is_taken_whoever_else_comes(monkeypatch):
         assert left.tolist() == [row for row in kept.tolist() if units[row] != leaving]
 
 
-def test_one_more_record_of_a_user_can_lose_more_than_epsilon_so_that_an_account_of_records_refuses() -> (
+def test_one_more_record_of_a_user_can_lose_more_than_epsilon_so_accounts_of_records_refuse() -> (
     None
 ):
     dichotomies = Thresholds().dichotomies([[0.5]])  # two labellings
@@ -281,7 +281,7 @@ def test_a_unit_of_many_records_counts_once(monkeypatch, family):
 
 
 # -- learning
-# --------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def _line(n: int, seed: int, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
@@ -341,7 +341,7 @@ def test_frames_are_read_by_their_columns():
 
 
 # -- the account
-# -----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def _fitted(**settings: Any) -> sb.SemiPrivateClassifier:
@@ -405,7 +405,7 @@ def test_the_release_folder_is_whole_and_verifies(tmp_path: Path):
 
 
 # -- candidates
-# ------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def _models() -> list[Any]:
@@ -472,7 +472,7 @@ def test_students_of_the_same_ledger_put_their_price_on_the_certificate(tmp_path
 
 
 # -- refusals
-# --------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -529,7 +529,7 @@ def test_equal_public_points_are_one():
 
 
 # -- sizes
-# -----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_public_points_are_those_of_the_errata():
@@ -560,7 +560,7 @@ def test_sizes_refuse_what_is_no_share(bad):
 
 
 # -- scikit-learn
-# ----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_it_clones_and_pickles():

@@ -210,7 +210,7 @@ def explored(
     return sides[0], sides[1]
 
 
-# --- Gaussian noise: near ties, and the side that the vote moves to is chosen from the last label ---
+# --- Gaussian noise: near ties; the last label chooses the side that the vote moves to ---
 
 
 def near_tie(point: int) -> tuple[int, int]:
@@ -317,7 +317,7 @@ def test_five_counts_cost_exactly_their_price(tape: _Tape) -> None:
             assert true >= 0.999 * promised
 
 
-# --- the sparse vector: stabilities around the threshold, the class asked about chosen from the last answer ---
+# --- the sparse vector: stabilities around the threshold; the last answer chooses the class ---
 
 TEACHERS, TAIL = 60, 1e-4
 

@@ -102,7 +102,7 @@ def test_a_vault_of_other_data_or_settings_is_refused(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     trained(tmp_path / "vault")
-    with pytest.raises(sb.DataError, match="belongs to other data.*Nothing was spent"):  # noqa: RUF043
+    with pytest.raises(sb.DataError, match=r"belongs to other data.*Nothing was spent"):
         trained(tmp_path / "vault", **changes)
 
 

@@ -128,7 +128,7 @@ class Mortal(sqlite3.Connection):
 
 
 def statements(path: Path, _: int) -> object:
-    """Kill at the first step of reserve and commit, then at the second, ... until the victim survives."""
+    """Kill at the first step of reserve and commit, the second, ... until the victim survives."""
     book.EVERY = 3  # so that many of the victims write a checkpoint too
     Ledger(path, dataset="registry", budget=BUDGET)
     seen = []
@@ -166,7 +166,8 @@ def creation(path: Path, _: int) -> object:
 
 
 def upgrade(path: Path, _: int) -> object:
-    """Kill the upgrade of a ledger of version 2 at its first step, then at the second, ... until it survives."""
+    """Kill the upgrade of a ledger of version 2 at its first step, then the second, ... until the
+    victim survives."""
     seen = []
     while not seen or seen[-1]["signal"]:
         place, steps = path.with_name(f"{len(seen)}.sqlite"), len(seen)

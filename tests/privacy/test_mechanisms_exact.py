@@ -214,7 +214,7 @@ def test_gaussian_threshold_stays_below_its_price(sigma):
 
 
 # -- Laplace
-# ---------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_the_un_halved_margin_breaks_the_distance_test(n_teachers):
 
 
 # -- sparse vector
-# -----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 SPARSE = [
     SparseVector(threshold_scale, query_scale, threshold, max_below, refresh)
@@ -412,7 +412,7 @@ def test_more_noise_than_needed_would_show():
 
 
 # -- the directions
-# ----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_neighbours_are_symmetric_so_one_direction_of_the_game_is_both():

@@ -2,8 +2,8 @@
 is settled here.
 
 A forger can renew every digest. What must never verify is more than was paid for. What does verify
-after a change is the curator's word, which docs/reference/certificate.md lists; a field that is new, or no
-longer checked, fails these tests.
+after a change is the curator's word, which docs/reference/certificate.md lists; a field that is
+new, or no longer checked, fails these tests.
 """
 
 import copy

@@ -68,7 +68,8 @@ def test_a_folder_holds_what_may_be_published(
     frame = pd.read_csv(tmp_path / "labels.csv")
     assert frame["query"].tolist() == released.queries.tolist()
     assert frame["label"].tolist() == released.label_values.tolist()
-    assert frame["noisy_count[yes]"].tolist() == released.noisy_counts.tolist()  # type: ignore[union-attr]
+    counts = released.noisy_counts.tolist()  # type: ignore[union-attr]
+    assert frame["noisy_count[yes]"].tolist() == counts
 
 
 def test_the_certificate_lists_every_other_file(

@@ -1,4 +1,4 @@
-"""Feature maps that are made of public points alone, and map every record by itself, in integers."""
+"""Feature maps made of public points alone, which map every record by itself, in integers."""
 
 from secretballot.bases.table import TableBasis
 

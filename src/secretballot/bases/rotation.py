@@ -12,8 +12,8 @@ __all__ = ["UNIT", "Rotation", "fitted_rotation"]
 
 #: Integers for 1.0 in the coordinates that come out.
 UNIT = 2**14
-#: Integers for 1.0 in the weights of the rotation. With inputs of up to 2^10 in up to 2^12 columns no
-#: sum comes near 2^53.
+#: Integers for 1.0 in the weights of the rotation. With inputs of up to 2^10 in up to 2^12 columns
+#: no sum comes near 2^53.
 WEIGHT_UNIT = 2**18
 #: Directions that carry less than this share of the largest variance are left out.
 LEAST_VARIANCE = 1e-6

@@ -20,15 +20,16 @@ __all__ = ["TableBasis"]
 BLOCK = 8192  # rows that are mapped at a time
 
 
-class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+# scikit-learn ships no types
+class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Map rows of a table to coordinates that public points alone have fixed.
 
     A column of texts, or of numbers with few values, becomes levels; another column of numbers
-    becomes quantile bins and a rank, with a value that more than half of the pool shares, and missing
-    values, apart. The features are centred, rotated to the principal axes of the pool and partly
-    whitened. What is summed is integers, and the rest looks at one cell, so no row depends on another.
-    Rows of one table must be of one length, and a list of rows is refused whole if one is not: check
-    private rows one by one before they come here.
+    becomes quantile bins and a rank, with a value that more than half of the pool shares, and
+    missing values, apart. The features are centred, rotated to the principal axes of the pool and
+    partly whitened. What is summed is integers, and the rest looks at one cell, so no row depends
+    on another. Rows of one table must be of one length, and a list of rows is refused whole if one
+    is not: check private rows one by one before they come here.
 
     Parameters
     ----------
@@ -128,8 +129,8 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         return np.concatenate(blocks)
 
     def transform(self, X: Any) -> FloatArray:
-        """Return coordinates, an array of shape (n_rows, n_directions); public points have a root mean
-        square length of one."""
+        """Return coordinates, an array of shape (n_rows, n_directions); public points have a root
+        mean square length of one."""
         return self.integers(X) / UNIT
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:

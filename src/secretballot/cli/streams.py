@@ -123,4 +123,5 @@ def _fill_closed_places() -> None:
             os.open(os.devnull, os.O_RDWR)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # it lasts as long as we do
+            # not closed: it lasts as long as we do
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115

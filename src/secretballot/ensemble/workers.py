@@ -40,9 +40,9 @@ def interrupts_ignored() -> Iterator[None]:
 
     A program that finds Ctrl-C ignored when it begins goes on ignoring it: so a worker is deaf from
     its first moment, before any line of ours runs in it. (A mask would not do: joblib takes it off
-    when it starts its tracker of resources.) A Ctrl-C within the block, some hundredths of a second, is
-    lost and must be repeated. Signals are set in the main thread alone; from another, and where the
-    handler is not Python's, nothing changes.
+    when it starts its tracker of resources.) A Ctrl-C within the block, some hundredths of a
+    second, is lost and must be repeated. Signals are set in the main thread alone; from another,
+    and where the handler is not Python's, nothing changes.
     """
     before = signal.getsignal(signal.SIGINT)
     if before is None or threading.current_thread() is not threading.main_thread():

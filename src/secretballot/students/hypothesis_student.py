@@ -19,7 +19,8 @@ from secretballot.released import ReleasedLabels
 __all__ = ["HypothesisStudent", "vote_gaps"]
 
 
-class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+# scikit-learn ships no types
+class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn the hypothesis of a class with the fewest mistakes on the released labels, exactly.
 
     The natural student where queries are chosen by disagreement within the same class: it is the

@@ -18,7 +18,8 @@ from secretballot.exceptions import DataError, Parameter
 __all__ = ["VoteShareClassifier", "class_array", "nearest_probabilities", "shares_of"]
 
 
-class VoteShareClassifier(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+# scikit-learn ships no types
+class VoteShareClassifier(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Predict the class with the largest estimated vote share.
 
     Subclasses take part in `fit_student` by their

@@ -23,7 +23,8 @@ __all__ = ["VotingStudent"]
 _WORSE_THAN_A_GUESS = "worse than random"
 
 
-class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+# scikit-learn ships no types
+class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn a weighted vote of at most K hypotheses of a class H, by AdaBoost.
 
     For many classes it is SAMME.

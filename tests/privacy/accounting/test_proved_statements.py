@@ -1,5 +1,5 @@
-"""Statements that `docs/explanation/prices.md` proves, each enumerated in a small world or read against an
-independent library."""
+"""Statements that `docs/explanation/prices.md` proves, each enumerated in a small world or read
+against an independent library."""
 
 import itertools
 import math
@@ -38,7 +38,7 @@ def _label_pairs(n_teachers: int, sigma: float) -> list[Pair]:
 
 
 # -- section 1
-# -------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sigma", [0.8, 1.0, 1.3])

@@ -55,7 +55,7 @@ LINE: tuple[Record, ...] = tuple(itertools.product((0, 1, 2), (0, 1)))
 
 
 def test_one_event_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A price is a function of public numbers; plans, fits, restarts and certificates ask for it."""
+    """A price is a function of public numbers; plans, fits, restarts, certificates ask for it."""
     asked = []
 
     def counted(event: RelabelledSampleEvent, stream: Any, epsilon: float) -> float:
@@ -69,7 +69,7 @@ def test_one_event_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # -- the event
-# -------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_event_survives_json() -> None:

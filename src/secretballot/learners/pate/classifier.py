@@ -73,7 +73,8 @@ def _student_has(method: str) -> Callable[[Any], bool]:
     return has
 
 
-class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+# scikit-learn ships no types
+class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn a publishable classifier from private labels and public unlabelled points.
 
     The private records are cut into disjoint shards, one teacher per shard; the teachers vote on
@@ -490,7 +491,8 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         matrix = self._checked_points(X)
         return np.asarray(self.student_.predict(matrix))
 
-    @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]  # scikit-learn ships no types
+    # scikit-learn ships no types
+    @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the student's class probabilities, an array of shape (n_rows, n_classes) in the
         order of `classes_`.

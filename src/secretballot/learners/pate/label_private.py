@@ -130,7 +130,8 @@ class LabelPrivateClassifier(PATEClassifier):
         )
         self.dropped = dropped
 
-    def fit(  # type: ignore[override]  # there is neither a public pool nor an id beside the records themselves
+    # there is neither a public pool nor an id beside the records themselves
+    def fit(  # type: ignore[override]
         self, X: Any, y: Any, *, classes: Sequence[Any] | None = None
     ) -> Self:
         """Learn from public features and private labels.

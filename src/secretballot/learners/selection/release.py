@@ -50,7 +50,8 @@ def chosen_release(
     """
     # The noise source is asked for its description alone: nothing is drawn any more.
     noise = purchase.exact_noise()
-    mechanism = ExponentialMechanism(choice.event.epsilon, monotone=choice.mechanism["monotone"])  # type: ignore[attr-defined]
+    epsilon = choice.event.epsilon  # type: ignore[attr-defined]
+    mechanism = ExponentialMechanism(epsilon, monotone=choice.mechanism["monotone"])
     document = build_certificate(
         budget=PrivacyBudget(choice.epsilon, choice.delta),
         events=(choice.event,),

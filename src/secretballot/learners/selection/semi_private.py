@@ -56,7 +56,8 @@ KEY_BYTES = 32
 _HASHES = 2**62
 
 
-class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+# scikit-learn ships no types
+class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Choose a classifier by its mistakes on all private records, from a class made finite.
 
     The labellings that the class gives to the public points are its candidates, each by one

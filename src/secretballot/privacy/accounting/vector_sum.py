@@ -1,9 +1,10 @@
 """Prices of integer vectors released with discrete Gaussian noise.
 
-A discrete Gaussian is a continuous one of slightly less noise, rounded at random (`docs/explanation/prices.md`,
-section 10). So whatever a list of integer vectors tells with discrete noise, the same vectors tell
-with continuous noise of variance sigma^2 - 4, but for a factor that no float can show; and
-continuous Gaussian noise composes into one Gaussian, however the vectors were chosen.
+A discrete Gaussian is a continuous one of slightly less noise, rounded at random
+(`docs/explanation/prices.md`, section 10). So whatever a list of integer vectors tells with
+discrete noise, the same vectors tell with continuous noise of variance sigma^2 - 4, but for a
+factor that no float can show; and continuous Gaussian noise composes into one Gaussian, however the
+vectors were chosen.
 """
 
 import math
