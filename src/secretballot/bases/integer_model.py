@@ -1,4 +1,4 @@
-"""A linear classifier in integers: what it says of one row does not depend on the rows around it."""
+"""A linear classifier in integers: what it says of a row does not depend on the rows around it."""
 
 from dataclasses import dataclass
 
@@ -86,6 +86,6 @@ class IntegerModel:
 
 
 def with_constant(coordinates: IntArray) -> IntArray:
-    """Return coordinates of rows, cut to `LARGEST_COORDINATE`, with that of the intercept behind."""
+    """Return coordinates of rows, cut to `LARGEST_COORDINATE`, that of the intercept behind."""
     cut = np.clip(coordinates, -LARGEST_COORDINATE, LARGEST_COORDINATE)
     return np.column_stack([cut, np.full(len(cut), CONSTANT, dtype=np.int64)])

@@ -13,7 +13,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import ONE, fitted_column
 from secretballot.bases.rotation import UNIT, fitted_rotation
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = ["TableBasis"]
 
@@ -81,11 +81,12 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_count("n_directions", self.n_directions)
         if not 0 <= self.whitening <= 1:
             raise ParameterError(
-                f"whitening is {self.whitening}; it must lie between 0 and 1, such as 0.5."
+                Parameter("whitening"),
+                f" is {self.whitening}; it must lie between 0 and 1, such as 0.5.",
             )
         frame = _frame_of(X)
         if not len(frame):
-            raise DataError("X has no rows; give public points.")
+            raise DataError(Parameter("X"), " has no rows; give public points.")
         self._columns = [
             fitted_column(frame.iloc[:, i], self.n_bins) for i in range(frame.shape[1])
         ]
@@ -117,11 +118,14 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         frame = _frame_of(X)
         if frame.shape[1] != self.n_features_in_:
             raise DataError(
-                f"X has {frame.shape[1]} columns and the public points had {self.n_features_in_};"
-                " give the same columns."
+                Parameter("X"),
+                f" has {frame.shape[1]} columns and the public points had {self.n_features_in_};"
+                " give the same columns.",
             )
         if isinstance(X, pd.DataFrame) and [str(name) for name in X] != [*self.feature_names_in_]:
-            raise DataError("X has other columns than the public points had; give the same ones.")
+            raise DataError(
+                Parameter("X"), " has other columns than the public points had; give the same ones."
+            )
         blocks = [
             self._rotation.coordinates(self._inputs(frame.iloc[start : start + BLOCK]))
             for start in range(0, len(frame), BLOCK)
@@ -167,5 +171,7 @@ def _frame_of(X: Any) -> pd.DataFrame:
     # cells of lists keep their own types: one that is odd must not change the others
     table = np.array(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
     if table.ndim != 2:
-        raise DataError(f"X has shape {table.shape}; give a table of shape (rows, columns).")
+        raise DataError(
+            Parameter("X"), f" has shape {table.shape}; give a table of shape (rows, columns)."
+        )
     return pd.DataFrame(table)

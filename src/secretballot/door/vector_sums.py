@@ -47,8 +47,8 @@ class StagedSums:
     stage : callable
         Returns, from the sums released so far, what the next stage asks of every record.
     outcome : callable
-        Returns, from all released sums, the fields that they add to `about`, as JSON values, and the
-        class of every public point, as an index.
+        Returns, from all released sums, the fields that they add to `about`, as JSON values, and
+        the class of every public point, as an index.
     classes : tuple
     points_sha256 : str
         Digest of the public points.
@@ -88,8 +88,8 @@ def release_sums(
         Secret.
     asked : StagedSums
     ledger : Ledger
-        Account of the private dataset; the price of all stages is reserved there before any noise is
-        drawn.
+        Account of the private dataset; the price of all stages is reserved there before any noise
+        is drawn.
     request : str, optional
         Key of this release in the ledger. One that was answered before gets the stored answer; one
         that was interrupted goes on after its last stored stage. A new key by default.
@@ -123,9 +123,9 @@ def release_sums(
 
     Notes
     -----
-    Nothing secret lives from one stage to the next, so there is no vault: a stage needs the records,
-    public values and what earlier stages released. A stage is drawn and stored in one transaction;
-    what was not stored was not released, and is drawn anew.
+    Nothing secret lives from one stage to the next, so there is no vault: a stage needs the
+    records, public values and what earlier stages released. A stage is drawn and stored in one
+    transaction; what was not stored was not released, and is drawn anew.
     """
     purchase.check_ledger(ledger)
     declared = check_declaration(declaration)
@@ -164,8 +164,8 @@ def _check_promise_of(
     """Refuse noise for another relation, or vectors of another unit, than is declared."""
     if mechanism.replaced != (declared["neighbours"] == "replace-one"):
         raise ParameterError(
-            f"The noise is for another relation than {declared['neighbours']!r}; calibrate it again."
-            " Nothing was spent."
+            f"The noise is for another relation than {declared['neighbours']!r}; calibrate it"
+            " again. Nothing was spent."
         )
     if records.unit != declared["unit"]:
         raise ParameterError(
@@ -247,8 +247,9 @@ def _checked_stage(asked: StagedSums, before: Sequence[IntArray]) -> Residuals:
     stage = asked.stage(before)
     if (stage.bound, stage.n_coordinates) != (asked.mechanism.bound, asked.mechanism.coordinates):
         raise ParameterError(
-            f"A stage asks for vectors of norm {stage.bound} with {stage.n_coordinates} coordinates,"
-            f" and {asked.mechanism.bound} with {asked.mechanism.coordinates} were paid for."
+            f"A stage asks for vectors of norm {stage.bound} with {stage.n_coordinates}"
+            f" coordinates, and {asked.mechanism.bound} with {asked.mechanism.coordinates} were"
+            " paid for."
         )
     return stage
 

@@ -1,9 +1,9 @@
 """The model whose moments on the public pool meet the released ones; everything here is public.
 
-A stage releases the sum over records of phi (e_y - q), where phi are the coordinates of a record, e_y its
-class and q what the model so far predicts. The next model is the softmax one whose moments on the
-pool meet the released ones, with a penalty in each direction that follows from the known noise: there
-is no step size, and nothing to tune (`docs/decisions/0019-record-moments.md`).
+A stage releases the sum over records of phi (e_y - q), where phi are the coordinates of a record,
+e_y its class and q what the model so far predicts. The next model is the softmax one whose moments
+on the pool meet the released ones, with a penalty in each direction that follows from the known
+noise: there is no step size, and nothing to tune (`docs/decisions/0019-record-moments.md`).
 """
 
 from dataclasses import dataclass, replace
@@ -22,8 +22,8 @@ __all__ = ["MomentFit", "ReleasedMoments"]
 PRIOR = 4.0
 #: What the mean of p (1 - p) is assumed to be, over its largest value.
 CURVATURE = 0.48
-#: Variance of a moment around its expectation, over that of the coordinate and the mean of p (1 - p):
-#: for one record, and for one public point. Both are samples.
+#: Variance of a moment around its expectation, over that of the coordinate and the mean of
+#: p (1 - p): for one record, and for one public point. Both are samples.
 RECORD_VARIANCE, POINT_VARIANCE = 1.0, 0.25
 _NEWTON_STEPS = 100
 _SETTLED = 1e-12  # gain of the objective, below which a search ends
@@ -89,8 +89,8 @@ class MomentFit:
     def after(self, released: ReleasedMoments) -> "MomentFit":
         """Return the model after one more stage.
 
-        Minimises mean over the pool of log sum exp(w phi) - <w, target> + penalties, which is convex;
-        target is the released moment plus what the model so far has on the pool.
+        Minimises mean over the pool of log sum exp(w phi) - <w, target> + penalties, which is
+        convex; target is the released moment plus what the model so far has on the pool.
         """
         points, n_public = self.pool / UNIT, len(self.pool)
         n_columns = self.weights.shape[1]

@@ -16,7 +16,8 @@ from secretballot.bases.integer_model import IntegerModel, with_constant
 __all__ = ["MomentsStudent"]
 
 
-class MomentsStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+# scikit-learn ships no types
+class MomentsStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Predict by released weights in a basis that public points have fixed.
 
     Made by `RecordMomentsClassifier`; it is fitted from the start, and learns nothing further.

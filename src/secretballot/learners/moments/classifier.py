@@ -17,7 +17,7 @@ from secretballot.door.purchase import check_keeping
 from secretballot.door.vector_sums import release_sums
 from secretballot.ensemble.isolation import isolated, one_thread
 from secretballot.ensemble.scores import unit_numbers
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.learners.moments.stages import staged_sums
 from secretballot.learners.training.account import account_of_fit, required_budget
 from secretballot.learners.training.inputs import (
@@ -42,14 +42,15 @@ __all__ = ["RecordMomentsClassifier"]
 MOST_STAGES = 10
 
 
-class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+# scikit-learn ships no types
+class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn a publishable classifier from private records and a public pool, all records at once.
 
-    Public points fix a basis. Every record adds its coordinates times what the model so far misses of
-    its class to one sum, which is released with noise; the model is the logistic or softmax one whose
-    moments on the pool meet the released ones. No record is cut off into a shard, so this is the most
-    accurate learner here for tables. Use `PATEClassifier` for black-box learners, data in silos, and
-    vote files.
+    Public points fix a basis. Every record adds its coordinates times what the model so far misses
+    of its class to one sum, which is released with noise; the model is the logistic or softmax one
+    whose moments on the pool meet the released ones. No record is cut off into a shard, so this is
+    the most accurate learner here for tables. Use `PATEClassifier` for black-box learners, data in
+    silos, and vote files.
 
     Parameters
     ----------
@@ -63,8 +64,8 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
     n_stages : int, default 2
         Noisy sums, each starting from the model of the one before; at most 10.
     n_records : int, optional
-        Publicly stated number of private records, about. By default the sums count them, with noise,
-        at a small part of the budget; under replace-one their number is public.
+        Publicly stated number of private records, about. By default the sums count them, with
+        noise, at a small part of the budget; under replace-one their number is public.
     neighbours : {"add-remove", "replace-one"}, default "add-remove"
         Relation of the promise.
     ledger : Ledger, optional
@@ -247,24 +248,30 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
         """Return the budget, after refusing settings that cannot be."""
         if self.basis is not None and not isinstance(self.basis, TableBasis):
             raise ParameterError(
-                f"basis is a {type(self.basis).__name__}; give a TableBasis, which is fitted to the"
-                " public points here."
+                Parameter("basis"),
+                f" is a {type(self.basis).__name__}; give a TableBasis, which is fitted to the"
+                " public points here.",
             )
         if check_count("n_stages", self.n_stages) > MOST_STAGES:
             raise ParameterError(
-                f"n_stages is {self.n_stages}; more than {MOST_STAGES} only divide the budget."
+                Parameter("n_stages"),
+                f" is {self.n_stages}; more than {MOST_STAGES} only divide the budget.",
             )
         if self.n_records is not None:
             check_count("n_records", self.n_records)
         replaced = check_choice("neighbours", self.neighbours, NEIGHBOURS) == "replace-one"
         if replaced and units is not None:
             raise ParameterError(
-                "units are given with neighbours='replace-one', which is about single records."
+                Parameter("units"),
+                " are given with ",
+                Argument("neighbours", "replace-one"),
+                ", which is about single records.",
             )
         budget = required_budget(self.budget)
         if not budget.delta > 0:
             raise ParameterError(
-                f"delta is {shown(budget.delta)}; Gaussian noise needs more than 0, such as 1e-6."
+                Parameter("delta"),
+                f" is {shown(budget.delta)}; Gaussian noise needs more than 0, such as 1e-6.",
             )
         return budget
 

@@ -27,7 +27,7 @@ from secretballot._validation import (
     check_relation,
     shown,
 )
-from secretballot.exceptions import CertificateError, ParameterError
+from secretballot.exceptions import CertificateError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, delta_upper
 from secretballot.report.certificate.chosen import EXPONENTIAL, EXPONENTIAL_ASSUMPTIONS
 from secretballot.report.certificate.fields import (
@@ -327,15 +327,16 @@ def check_declaration(
     column = given.get("unit_column")
     if column is not None and not isinstance(column, str):
         raise ParameterError(
-            f"unit_column is {shown(column)}; it must be the name of a column, or None."
+            Parameter("unit_column"),
+            f" is {shown(column)}; it must be the name of a column, or None.",
         )
     unit = check_choice("unit", given.get("unit", "record"), UNITS)
     neighbours = check_choice("neighbours", given.get("neighbours", "add-remove"), NEIGHBOURS)
     check_relation(unit, neighbours)
     if column is not None and unit != "user":
         raise ParameterError(
-            f"unit_column is {shown(column)} and unit {unit!r}; only users are distinguished by a"
-            " column."
+            Parameter("unit_column"),
+            f" is {shown(column)} and unit {unit!r}; only users are distinguished by a column.",
         )
     standing = (*NOT_PROTECTED, PUBLIC_FEATURES) if unit == "label" else NOT_PROTECTED
     return {

@@ -1,4 +1,4 @@
-"""Releases of noisy sums over records: labels of one model, which the sums on the certificate fix."""
+"""Releases of noisy sums over records: labels of a model that the certificate's sums fix."""
 
 from collections.abc import Mapping
 from typing import Any
