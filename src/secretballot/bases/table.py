@@ -102,7 +102,9 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.n_directions_ = self._rotation.weights.shape[1]
         if not self.n_directions_:
-            raise DataError("The public points are all alike; no direction is left of them.")
+            raise DataError(
+                "The public points are too few or all alike; no direction is left of them."
+            )
         return self
 
     def integers(self, X: Any) -> IntArray:

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from secretballot._typing import IntArray
+from secretballot._validation import check_count
 from secretballot.bases.integer_model import (
     LARGEST_COORDINATE,
     PROBABILITY_UNIT,
     IntegerModel,
 )
 from secretballot.ensemble.sealed import Sealed
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, ParameterError
 
 __all__ = ["PrivateRecords", "Residuals"]
 
@@ -36,12 +37,26 @@ class Residuals:
     count : int
         What each record adds to one further coordinate, which counts records; 0 for none. At most
         half of the bound.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
     """
 
     model: IntegerModel
     unit: int
     bound: int
     count: int
+
+    def __post_init__(self) -> None:
+        check_count("unit", self.unit)
+        if not check_count("bound", self.bound) <= LARGEST_BOUND:
+            raise ParameterError(f"bound is {self.bound}; it must be at most {LARGEST_BOUND}.")
+        if not 0 <= self.count <= self.bound // 2:
+            raise ParameterError(
+                f"count is {self.count}; it must lie between 0 and half of the bound, {self.bound}."
+            )
 
     @property
     def n_coordinates(self) -> int:

@@ -1,0 +1,286 @@
+"""Sums over records leave through the door alone: reserved, then drawn, stored, and resumed."""
+
+import itertools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from secretballot.audit import ScriptedNoise
+from secretballot.bases.integer_model import IntegerModel
+from secretballot.door import purchase
+from secretballot.door.vector_sums import StagedSums, release_sums
+from secretballot.exceptions import BudgetError, LedgerError, ParameterError
+from secretballot.privacy.accounting import PrivacyBudget, calibrate_vector_sum, delta_upper
+from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.mechanisms import NoisyVectorSum
+from secretballot.privacy.noise import ExactNoise
+from secretballot.records import PrivateRecords, Residuals
+
+BUDGET = PrivacyBudget(1.0, 1e-5)
+BOUND, UNIT = 3, 2
+#: A coordinate of 2 is a logit of 4.
+STEEP = 2**31
+
+
+def model_after(sums: Sequence[np.ndarray]) -> IntegerModel:
+    """Return what the next stage predicts by: nothing at first, then by the sign of a sum."""
+    weights = [0, 0] if not sums else [STEEP if sums[-1][0] > 0 else 0, STEEP]
+    return IntegerModel(np.array(weights).reshape(2, 1))
+
+
+def asked(
+    sigma: float | None = None, n_stages: int = 2, budget: PrivacyBudget = BUDGET, **about: Any
+) -> StagedSums:
+    sigma = calibrate_vector_sum(budget, BOUND**2, 2, n_stages) if sigma is None else sigma
+    mechanism = NoisyVectorSum(sigma, BOUND, 2, about.pop("replaced", False))
+    terms = {
+        "name": "record-moments",
+        "n_stages": n_stages,
+        "n_classes": 2,
+        "sigma": sigma,
+        "bound": BOUND,
+        "coordinates": 2,
+        "residual_units": [UNIT] * n_stages,
+        "count": 0,
+        "n_records": 100,
+        "basis": {"name": "none"},
+        "basis_sha256": "0" * 64,
+        "budget": budget.to_json(),
+        **about,
+    }
+    return StagedSums(
+        mechanism,
+        n_stages,
+        budget,
+        terms,
+        lambda sums: Residuals(model_after(sums), UNIT, BOUND, 0),
+        lambda sums: ({"weights": [[0, 0]] * len(sums)}, np.zeros(4, dtype=np.int64)),
+        ("no", "yes"),
+        "0" * 64,
+    )
+
+
+def records_of(rows: Sequence[tuple[int, int, int]]) -> PrivateRecords:
+    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    return PrivateRecords(table[:, :2], table[:, 2], 2)
+
+
+ROWS = [(1, 0, 1), (-2, 1, 0), (2, 2, 1)]
+
+
+def ledger_at(path: Path | None = None, **terms: Any) -> Ledger:
+    given = {"dataset": "people", "budget": PrivacyBudget(3.0, 1e-4), **terms}
+    return Ledger.in_memory(**given) if path is None else Ledger(path, **given)
+
+
+# --- the guarantee ---
+
+
+def mass(sigma: float, reach: int) -> np.ndarray:
+    weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * sigma**2))
+    return weights / weights.sum()
+
+
+def stage_distribution(total: np.ndarray, single: np.ndarray, reach: int) -> np.ndarray:
+    """Return the probabilities of all noisy sums in a square around 0."""
+    x, y = (np.roll(single, int(shift)) for shift in total)
+    return np.outer(x, y).ravel()
+
+
+def true_delta(one: PrivateRecords, other: PrivateRecords, sigma: float, epsilon: float) -> float:
+    """Return delta(epsilon) of two adaptive stages, by every outcome of both."""
+    reach = 34
+    single = mass(sigma, reach)
+    first = np.repeat(np.arange(-reach, reach + 1), 2 * reach + 1)  # of the first coordinate
+    stages = {}
+    for sign in (-1, 1):
+        ask = Residuals(model_after([np.array([sign, 0])]), UNIT, BOUND, 0)
+        stages[sign] = [
+            stage_distribution(side.sum_at_the_door(ask), single, reach) for side in (one, other)
+        ]
+    start = Residuals(model_after([]), UNIT, BOUND, 0)
+    p, q = (stage_distribution(side.sum_at_the_door(start), single, reach) for side in (one, other))
+    delta = 0.0
+    for sign in (-1, 1):
+        here = (first > 0) == (sign > 0)
+        p2, q2 = stages[sign]
+        # hockey stick of the second stage at epsilon less the loss of the first
+        ratio = np.divide(q2, p2, out=np.zeros_like(p2), where=p2 > 0)
+        order = np.argsort(ratio)
+        tops = np.cumsum(p2[order]), np.cumsum(q2[order])
+        with np.errstate(divide="ignore"):
+            limits = p[here] / (np.exp(epsilon) * q[here])
+        places = np.searchsorted(ratio[order], limits)
+        inside = places > 0
+        at = np.maximum(places - 1, 0)
+        gains = p[here] * tops[0][at] - np.exp(epsilon) * q[here] * tops[1][at]
+        delta += float(np.sum(np.maximum(gains, 0)[inside]))
+    return delta
+
+
+def test_all_neighbours_of_a_tiny_world_stay_within_the_promise() -> None:
+    epsilon, sigma = 1.0, 4.5
+    promise = delta_upper([asked(sigma).event], epsilon)
+    alphabet = [(a, b, label) for a in (-2, 0, 2) for b in (0, 2) for label in (0, 1)]
+    worst = 0.0
+    pairs = 0
+    for own in alphabet:
+        for others in ([], [alphabet[0]], [alphabet[3], alphabet[8]]):
+            one, other = records_of([own, *others]), records_of(others)
+            for pair in ((one, other), (other, one)):
+                found = true_delta(*pair, sigma, epsilon)
+                assert found <= promise
+                worst, pairs = max(worst, found), pairs + 1
+    assert pairs == 72
+    # and the promise is not far from the worst of them: the price is no idle bound
+    assert worst > promise / 4
+
+
+def test_less_noise_than_stated_would_be_seen() -> None:
+    epsilon, sigma = 1.0, 4.5
+    promise = delta_upper([asked(sigma).event], epsilon)
+    one, other = records_of([(-2, 2, 0)]), records_of([])
+    assert true_delta(one, other, 0.7 * sigma, epsilon) > promise
+
+
+# --- the door ---
+
+
+def test_a_release_is_the_exact_sums_plus_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(purchase, "exact_noise", lambda: ScriptedNoise([5, -7, 1, 2]))
+    ledger, records = ledger_at(), records_of(ROWS)
+    released = release_sums(records, asked(), ledger, request="a", purpose="try")
+    first = records.sum_at_the_door(Residuals(model_after([]), UNIT, BOUND, 0)) + np.array([5, -7])
+    second = records.sum_at_the_door(Residuals(model_after([first]), UNIT, BOUND, 0)) + np.array(
+        [1, 2]
+    )
+    mechanism = released.certificate["mechanism"]
+    assert mechanism["sums"] == [first.tolist(), second.tolist()]
+    assert released.n_teachers == 0
+    assert released.certificate["purpose"] == "try"
+    entry = ledger.entry("a")
+    assert entry is not None
+    assert (entry.state, entry.parts, entry.queries) == ("committed", 2, 2)
+    assert ledger.spent().epsilon == pytest.approx(1.0)
+
+
+def test_a_known_request_gets_the_stored_answer_and_costs_nothing(tmp_path: Path) -> None:
+    ledger = ledger_at(tmp_path / "l")
+    one = release_sums(records_of(ROWS), asked(), ledger, request="a")
+    again = release_sums(records_of(ROWS[:1]), asked(), ledger_at(tmp_path / "l"), request="a")
+    assert again == one
+    assert ledger.releases() == 1
+    with pytest.raises(ParameterError, match="answered before"):
+        release_sums(records_of(ROWS), asked(basis={"name": "other"}), ledger, request="a")
+
+
+class InterruptedDrawError(Exception):
+    pass
+
+
+def test_an_interrupted_release_goes_on_after_its_last_stored_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, draws = ledger_at(tmp_path / "l"), itertools.count()
+
+    class StopsAtTheSecond(ExactNoise):
+        def discrete_gaussian(self, sigma: float, size: int) -> np.ndarray:
+            if next(draws) == 1:
+                raise InterruptedDrawError
+            return super().discrete_gaussian(sigma, size)
+
+    monkeypatch.setattr(purchase, "exact_noise", StopsAtTheSecond)
+    with pytest.raises(InterruptedDrawError):
+        release_sums(records_of(ROWS), asked(), ledger, request="a")
+    entry = ledger.entry("a")
+    assert entry is not None
+    assert (entry.state, entry.parts) == ("reserved", 1)
+    with ledger.reading(entry.id) as page:
+        stored = np.frombuffer(page.parts()[0][1], dtype="<i8")
+    # other terms do not go on with it
+    with pytest.raises(ParameterError, match="begun with other"):
+        release_sums(records_of(ROWS), asked(basis={"name": "other"}), ledger, request="a")
+    released = release_sums(records_of(ROWS), asked(), ledger_at(tmp_path / "l"), request="a")
+    assert released.certificate["mechanism"]["sums"][0] == stored.tolist()
+    assert ledger.spent().epsilon == pytest.approx(1.0)
+    assert next(draws) == 3
+
+
+def test_nothing_is_drawn_that_was_not_reserved(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never() -> None:
+        raise AssertionError("noise was asked for")
+
+    class Silent(ExactNoise):
+        def discrete_gaussian(self, sigma: float, size: int) -> np.ndarray:
+            raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr(purchase, "exact_noise", Silent)
+    poor = ledger_at(budget=PrivacyBudget(0.5, 1e-4))
+    with pytest.raises(BudgetError):
+        release_sums(records_of(ROWS), asked(), poor)
+    assert poor.releases() == 0
+    with pytest.raises(BudgetError, match="calibrate it again"):
+        release_sums(records_of(ROWS), asked(sigma=4.5), ledger_at())
+
+
+def test_a_promise_about_something_else_is_refused_before_anything_is_spent() -> None:
+    replaced = ledger_at(neighbours="replace-one")
+    with pytest.raises(LedgerError):
+        release_sums(records_of(ROWS), asked(), replaced)
+    with pytest.raises(ParameterError, match="another relation"):
+        release_sums(records_of(ROWS), asked(), replaced, declaration={"neighbours": "replace-one"})
+    with pytest.raises(ParameterError, match="bounded by record"):
+        release_sums(
+            records_of(ROWS), asked(), ledger_at(unit="user"), declaration={"unit": "user"}
+        )
+    assert replaced.releases() == 0
+
+
+def test_a_stage_that_asks_for_more_than_was_paid_for_is_refused() -> None:
+    honest = asked()
+    longer = StagedSums(
+        honest.mechanism,
+        2,
+        BUDGET,
+        honest.about,
+        lambda sums: Residuals(model_after(sums), UNIT, BOUND + 1, 0),
+        honest.outcome,
+        honest.classes,
+        honest.points_sha256,
+    )
+    ledger = ledger_at()
+    with pytest.raises(ParameterError, match="were paid for"):
+        release_sums(records_of(ROWS), longer, ledger, request="a")
+    with ledger.reading(1) as page:
+        assert page.count == 0
+
+
+def test_a_request_of_another_kind_is_not_answered() -> None:
+    ledger = ledger_at()
+    ledger.reserve((asked(n_stages=3).event,), BUDGET, request="a", purpose="")
+    with pytest.raises((ParameterError, BudgetError)):
+        release_sums(records_of(ROWS), asked(), ledger, request="a")
+    ledger = ledger_at()
+    ledger.reserve((asked().event,), BUDGET, request="a", purpose="")
+    ledger.forfeit(1, "gone")
+    with pytest.raises(LedgerError, match="forfeited"):
+        release_sums(records_of(ROWS), asked(), ledger, request="a")
+
+
+def test_what_is_stored_is_as_long_whatever_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = set()
+    for noise in ([0, 0, 0, 0], [10**9, -(10**9), 10**6, 1]):
+        monkeypatch.setattr(purchase, "exact_noise", lambda noise=noise: ScriptedNoise(noise))
+        ledger = ledger_at()
+        release_sums(records_of(ROWS), asked(), ledger, request="a")
+        stored = ledger.released("a")
+        assert stored is not None
+        with ledger.reading(1) as page:
+            parts = [(len(question), len(answer)) for question, answer in page.parts()]
+        sizes.add((len(stored), tuple(parts)))
+        assert json.loads(stored)["n_teachers"] == 0
+    assert len(sizes) == 1

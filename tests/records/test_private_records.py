@@ -1,0 +1,178 @@
+"""What a record adds follows from that record and public values alone, exactly, and is bounded."""
+
+import copy
+import itertools
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from secretballot.bases.integer_model import (
+    CONSTANT,
+    LARGEST_COORDINATE,
+    PROBABILITY_UNIT,
+    IntegerModel,
+)
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.records import PrivateRecords, Residuals, vector_sums
+from secretballot.records.vector_sums import LARGEST_BOUND
+
+N = 40
+
+
+def some_records(
+    n_classes: int, seed: int = 0, n: int = N, largest: int = 40_000
+) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    coordinates = rng.integers(-largest, largest + 1, (n, 5))
+    coordinates[rng.random(n) < 0.2] *= 6  # some are much longer than the rest
+    coordinates[0] = 0
+    coordinates[1] = LARGEST_COORDINATE
+    coordinates[:, -1] = CONSTANT
+    return coordinates, rng.integers(0, n_classes, n)
+
+
+def asked(n_classes: int, seed: int = 0, bound: int = 3_000_000, count: int = 0) -> Residuals:
+    columns = 1 if n_classes == 2 else n_classes
+    weights = np.random.default_rng(seed).normal(0, 3, (5, columns))
+    return Residuals(IntegerModel.of(weights), 1024, bound, count)
+
+
+def sum_of(records: PrivateRecords, stage: Residuals) -> np.ndarray:
+    return records.sum_at_the_door(stage)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+@pytest.mark.parametrize("count", [0, 300_000])
+@pytest.mark.parametrize("bound", [1, 50, 300_000, 3_000_000, LARGEST_BOUND])
+def test_a_sum_is_that_of_its_records_alone_and_none_is_longer_than_the_bound(
+    n_classes: int, count: int, bound: int
+) -> None:
+    coordinates, classes = some_records(n_classes)
+    stage = asked(n_classes, bound=bound, count=min(count, bound // 2))
+    alone = [
+        sum_of(PrivateRecords(coordinates[i : i + 1], classes[i : i + 1], n_classes), stage)
+        for i in range(N)
+    ]
+    for vector in alone:
+        assert sum(int(entry) ** 2 for entry in vector) <= bound**2
+    together = sum_of(PrivateRecords(coordinates, classes, n_classes), stage)
+    assert (together == np.sum(alone, axis=0)).all()
+    # some are cut, and yet most of the bound is used
+    longest = max(sum(int(entry) ** 2 for entry in vector) for vector in alone)
+    assert bound < 1000 or longest > 0.98 * min(bound, 10**9) ** 2 or bound == LARGEST_BOUND
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("count", [0, 100_000])
+def test_all_records_of_one_person_are_bounded_together(n_classes: int, count: int) -> None:
+    coordinates, classes = some_records(n_classes)
+    persons = np.random.default_rng(1).integers(0, 9, N)
+    persons[:12] = 3  # one has many
+    stage = asked(n_classes, bound=2_000_000, count=count)
+    alone = [
+        sum_of(
+            PrivateRecords(
+                coordinates[persons == one],
+                classes[persons == one],
+                n_classes,
+                persons[persons == one],
+            ),
+            stage,
+        )
+        for one in np.unique(persons)
+    ]
+    for vector in alone:
+        assert sum(int(entry) ** 2 for entry in vector) <= stage.bound**2
+    whole = PrivateRecords(coordinates, classes, n_classes, persons)
+    assert whole.unit == "user"
+    assert (sum_of(whole, stage) == np.sum(alone, axis=0)).all()
+
+
+def test_one_record_for_each_person_is_nearly_a_sum_over_records() -> None:
+    coordinates, classes = some_records(2, largest=4000)
+    coordinates = np.clip(coordinates, -4000, 4000)
+    stage = asked(2, bound=LARGEST_BOUND)
+    by_person = sum_of(PrivateRecords(coordinates, classes, 2, np.arange(N)), stage)
+    assert (by_person == sum_of(PrivateRecords(coordinates, classes, 2), stage)).all()
+
+
+def test_a_person_with_very_many_long_records_stays_within_the_bound() -> None:
+    n = 40_000
+    coordinates = np.full((n, 5), LARGEST_COORDINATE)
+    persons = np.zeros(n, dtype=np.int64)
+    for bound in (7, 2_000_000, LARGEST_BOUND):
+        stage = asked(2, bound=bound, count=bound // 4)
+        vector = sum_of(PrivateRecords(coordinates, np.zeros(n, int), 2, persons), stage)
+        assert 0.9 * bound**2 - 50 * bound < sum(int(entry) ** 2 for entry in vector) <= bound**2
+
+
+def test_vectors_are_coordinates_times_what_the_model_misses() -> None:
+    # far from the bound the vector is the product itself; compared with exact arithmetic
+    coordinates, classes = some_records(3, largest=3000)
+    coordinates = np.clip(coordinates, -3000, 3000)
+    stage = asked(3, bound=LARGEST_BOUND)
+    total = sum_of(PrivateRecords(coordinates, classes, 3), stage).reshape(5, 3)
+    shares = stage.model.probabilities(coordinates)
+    exact = [[Fraction(0)] * 3 for _ in range(5)]
+    for row, label, share in zip(coordinates, classes, shares, strict=True):
+        for j, k in itertools.product(range(5), range(3)):
+            missed = (k == label) - Fraction(int(share[k]), PROBABILITY_UNIT)
+            exact[j][k] += int(row[j]) * 1024 * missed
+    # half a unit of the residual, for each record
+    room = np.abs(coordinates).sum(axis=0)[:, None] / 2
+    assert (np.abs(total - np.array(exact, dtype=float)) <= room + 1).all()
+
+
+@pytest.mark.parametrize("by_person", [False, True])
+def test_the_size_of_blocks_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, by_person: bool
+) -> None:
+    coordinates, classes = some_records(4, n=300)
+    persons = np.random.default_rng(2).integers(0, 60, 300) if by_person else None
+    records, stage = PrivateRecords(coordinates, classes, 4, persons), asked(4, count=1000)
+    whole = sum_of(records, stage)
+    for entries in (1, 50, 333, 1000):
+        monkeypatch.setattr(vector_sums, "_BLOCK_ENTRIES", entries)
+        assert (sum_of(records, stage) == whole).all()
+
+
+@pytest.mark.parametrize(
+    "changed", [{"bound": 2**30 + 1}, {"bound": 0}, {"count": -1}, {"count": 51}, {"unit": 0}]
+)
+def test_a_stage_out_of_range_is_refused(changed: dict[str, int]) -> None:
+    terms = {"unit": 1024, "bound": 100, "count": 10, **changed}
+    with pytest.raises(ParameterError):
+        Residuals(IntegerModel.of(np.zeros((2, 1))), **terms)
+
+
+def test_every_record_is_counted_once() -> None:
+    coordinates, classes = some_records(2)
+    stage = asked(2, count=1000)
+    for persons in (None, np.arange(N) // 2):
+        total = sum_of(PrivateRecords(coordinates, classes, 2, persons), stage)
+        assert len(total) == stage.n_coordinates == 6
+        if persons is None:
+            assert total[-1] == 1000 * N
+
+
+def test_nobody_takes_the_values_out() -> None:
+    records = PrivateRecords(*some_records(2), 2)
+    assert repr(records) == "PrivateRecords(n_classes=2, unit='record', records=<private>)"
+    for look in (len, iter, list, np.asarray, pickle.dumps, copy.deepcopy, float):
+        with pytest.raises(TypeError, match="private records refuse to"):
+            look(records)
+
+
+def test_what_does_not_fit_is_refused_without_a_value() -> None:
+    coordinates, classes = some_records(2)
+    with pytest.raises(DataError, match="do not fit together"):
+        PrivateRecords(coordinates, classes[1:], 2)
+    with pytest.raises(DataError, match="do not fit together"):
+        PrivateRecords(coordinates, classes, 2, np.arange(3))
+    far = coordinates.copy()
+    far[3, 2] = LARGEST_COORDINATE + 7
+    with pytest.raises(DataError, match="is beyond 262144") as caught:
+        PrivateRecords(far, classes, 2)
+    assert "262151" not in str(caught.value)

@@ -1,0 +1,98 @@
+"""The fitted model meets the released moments on the pool, as far as the noise lets it."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+
+from secretballot.bases.integer_model import PROBABILITY_UNIT, with_constant
+from secretballot.bases.rotation import UNIT
+from secretballot.students.moment_fit import MomentFit, ReleasedMoments
+
+RESIDUAL_UNIT = 1024
+
+
+def world(n_classes: int, n: int = 4000, d: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return coordinates, true weights and classes that follow them."""
+    rng = np.random.default_rng(0)
+    points = with_constant(np.rint(rng.normal(0, 0.5, (n, d)) * UNIT).astype(np.int64))
+    weights = rng.normal(0, 2, (d + 1, 1 if n_classes == 2 else n_classes))
+    logits = points / UNIT @ weights
+    if n_classes == 2:
+        labels = (rng.random(n) < expit(logits[:, 0])).astype(int)
+    else:
+        shares = softmax(logits, axis=1).cumsum(axis=1)
+        labels = (rng.random((n, 1)) > shares).sum(axis=1)
+    return points, weights, np.minimum(labels, n_classes - 1)
+
+
+def exact_sums(points: np.ndarray, labels: np.ndarray, fit: MomentFit) -> np.ndarray:
+    n_classes = max(2, fit.weights.shape[1])
+    residuals = np.eye(n_classes)[labels] - fit.model.probabilities(points) / PROBABILITY_UNIT
+    residuals = residuals[:, 1:] if n_classes == 2 else residuals
+    return np.rint(points.T @ residuals * RESIDUAL_UNIT).astype(np.int64)
+
+
+def stage(fit: MomentFit, points: np.ndarray, labels: np.ndarray, sigma: float) -> MomentFit:
+    sums = exact_sums(points, labels, fit)
+    noise = np.random.default_rng(1).normal(0, sigma, sums.shape)
+    released = ReleasedMoments(
+        sums + np.rint(noise).astype(np.int64), sigma, RESIDUAL_UNIT, float(len(points))
+    )
+    return fit.after(released)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+def test_without_noise_the_model_is_found(n_classes: int) -> None:
+    points, weights, labels = world(n_classes, n=40_000)
+    fit = MomentFit.start(points, n_classes)
+    for _ in range(4):
+        fit = stage(fit, points, labels, 1.0)
+    truth = weights - weights.mean(axis=1, keepdims=True) if n_classes > 2 else weights
+    found = fit.weights - fit.weights.mean(axis=1, keepdims=True) if n_classes > 2 else fit.weights
+    assert np.abs(found - truth).max() < 0.25
+    # and the moments on the pool are those of the records
+    assert np.abs(exact_sums(points, labels, fit)).max() / (UNIT * RESIDUAL_UNIT * 40_000) < 0.01
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_noise_without_end_leaves_the_model_where_it_was(n_classes: int) -> None:
+    points, _, labels = world(n_classes)
+    start = MomentFit.start(points, n_classes)
+    after = stage(start, points, labels, 1e12)
+    assert np.abs(after.weights).max() < 0.1
+    assert (after.precision >= start.precision).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_more_noise_moves_the_model_less(n_classes: int) -> None:
+    points, _, labels = world(n_classes)
+    start = MomentFit.start(points, n_classes)
+    lengths = [
+        np.linalg.norm(stage(start, points, labels, sigma).weights) for sigma in (1e3, 1e10, 1e12)
+    ]
+    assert lengths[0] > lengths[1] > lengths[2]
+
+
+def test_the_search_ends_where_the_gradient_is_nothing() -> None:
+    points, _, labels = world(2)
+    start = MomentFit.start(points, 2)
+    sigma = 1e8
+    after = stage(start, points, labels, sigma)
+    # the same terms, written out once more
+    phi, n = points / UNIT, len(points)
+    scale = UNIT * RESIDUAL_UNIT * n
+    noise = np.rint(np.random.default_rng(1).normal(0, sigma, (phi.shape[1], 1)))
+    moments = (exact_sums(points, labels, start) + noise)[:, 0] / scale
+    uncertain = (sigma / scale) ** 2 + 0.12 * (1 / n + 0.25 / n) * phi.var(axis=0)
+    curvature = 0.12 * (phi**2).mean(axis=0)
+    penalty = uncertain * start.precision / curvature
+    w = after.weights[:, 0]
+    gradient = phi.T @ (expit(phi @ w) - 0.5) / n - moments + penalty * w
+    assert np.abs(gradient).max() < 1e-6
+
+
+def test_columns_of_a_softmax_stay_level() -> None:
+    # the exact sums over all classes are zero, so what noise adds to them is taken out
+    points, _, labels = world(5)
+    after = stage(MomentFit.start(points, 5), points, labels, 1e8)
+    assert np.abs(after.weights.sum(axis=1)).max() < 1e-4
