@@ -63,9 +63,6 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
         (epsilon, delta) of this fit, with delta above 0.
     n_stages : int, default 2
         Noisy sums, each starting from the model of the one before; at most 10.
-    n_records : int, optional
-        Publicly stated number of private records, about. By default the sums count them, with
-        noise, at a small part of the budget; under replace-one their number is public.
     neighbours : {"add-remove", "replace-one"}, default "add-remove"
         Relation of the promise.
     ledger : Ledger, optional
@@ -117,7 +114,6 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
         *,
         budget: PrivacyBudget | None = None,
         n_stages: int = 2,
-        n_records: int | None = None,
         neighbours: str = "add-remove",
         ledger: Ledger | None = None,
         request: str | None = None,
@@ -128,7 +124,6 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
         self.student = student
         self.budget = budget
         self.n_stages = n_stages
-        self.n_records = n_records
         self.neighbours = neighbours
         self.ledger = ledger
         self.request = request
@@ -208,13 +203,14 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
         with one_thread():
             basis = clone(TableBasis() if self.basis is None else self.basis).fit(X_public)
             pool = with_constant(basis.integers(X_public))
-            stated = n_rows(X) if self.neighbours == "replace-one" else self.n_records
+            # under add-remove their number is private, and the sums count them
+            public_number = n_rows(X) if self.neighbours == "replace-one" else None
             asked = staged_sums(
                 pool,
                 names,
                 budget,
                 n_stages=self.n_stages,
-                n_records=stated,
+                n_records=public_number,
                 neighbours=self.neighbours,
                 basis=basis.describe(),
                 points_sha256=points_digest(X_public),
@@ -257,8 +253,6 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
                 Parameter("n_stages"),
                 f" is {self.n_stages}; more than {MOST_STAGES} only divide the budget.",
             )
-        if self.n_records is not None:
-            check_count("n_records", self.n_records)
         replaced = check_choice("neighbours", self.neighbours, NEIGHBOURS) == "replace-one"
         if replaced and units is not None:
             raise ParameterError(

@@ -43,7 +43,7 @@ class MomentStages:
     bound, count : int
         As for `Residuals`.
     n_records : int or None
-        Stated; None where the sums count them.
+        Public under replace-one; None where the sums count them.
     sigma : float
         Scale of the noise on each integer.
     """
@@ -72,7 +72,7 @@ class MomentStages:
         return fit
 
     def _records_of(self, sums: Sequence[IntArray]) -> float:
-        """Return the number of records, stated or by the mean of what the stages counted."""
+        """Return the number of records: public, or the mean of what the stages counted."""
         if not self.count:
             assert self.n_records is not None
             return float(self.n_records)
@@ -113,7 +113,7 @@ def staged_sums(
     budget : PrivacyBudget
     n_stages : int
     n_records : int or None
-        Stated number of records; None lets the sums count them.
+        Public number of records; None lets the sums count them.
     neighbours : {"add-remove", "replace-one"}
     basis : mapping
         Name and settings of the basis, for the certificate.
