@@ -5,16 +5,35 @@ import numbers
 import operator
 import os
 from collections.abc import Sequence, Sized
-from typing import Any
+from typing import Any, Literal, TypeVar, get_args
 
 from secretballot.exceptions import Argument, Parameter, ParameterError
 
 __all__ = [
     "ABSTENTIONS",
     "AGGREGATORS",
+    "COMPOSITIONS",
+    "HEADER_LINES",
+    "HYPOTHESES",
     "NEIGHBOURS",
+    "RECORD_CHANGES",
     "RELEASES",
+    "RESAMPLINGS",
+    "STRATEGIES",
     "UNITS",
+    "VOTES_KINDS",
+    "Abstentions",
+    "AggregatorName",
+    "Composition",
+    "HeaderLine",
+    "HypothesesName",
+    "Neighbours",
+    "RecordChange",
+    "ReleaseKind",
+    "Resampling",
+    "StrategyName",
+    "Unit",
+    "VotesKind",
     "check_choice",
     "check_count",
     "check_delta",
@@ -33,12 +52,37 @@ __all__ = [
     "without_controls",
 ]
 
-# The words that settings may have; a new ledger's default stands first.
-UNITS = ("record", "user", "label")
-NEIGHBOURS = ("add-remove", "replace-one")
-AGGREGATORS = ("gaussian", "sparse-vector")
-RELEASES = ("labels", "counts")
-ABSTENTIONS = ("drop", "random", "majority")
+# The words that settings may have, each list once: as a type, of which the command line makes its
+# options, and as a tuple, which guards compare with. A new ledger's default stands first.
+Unit = Literal["record", "user", "label"]
+Neighbours = Literal["add-remove", "replace-one"]
+Composition = Literal["basic", "renyi"]
+AggregatorName = Literal["gaussian", "sparse-vector"]
+ReleaseKind = Literal["labels", "counts"]
+Abstentions = Literal["drop", "random", "majority"]
+StrategyName = Literal[
+    "passive", "disagreement", "margin", "entropy", "committee", "k-center", "cluster"
+]
+HypothesesName = Literal["stumps", "thresholds", "intervals"]
+VotesKind = Literal["votes", "counts"]
+HeaderLine = Literal["yes", "no"]
+Resampling = Literal["splits", "bootstrap"]
+RecordChange = Literal["drop", "add", "add-missing", "replace"]
+
+UNITS: tuple[Unit, ...] = get_args(Unit)
+NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
+COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
+AGGREGATORS: tuple[AggregatorName, ...] = get_args(AggregatorName)
+RELEASES: tuple[ReleaseKind, ...] = get_args(ReleaseKind)
+ABSTENTIONS: tuple[Abstentions, ...] = get_args(Abstentions)
+STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
+HYPOTHESES: tuple[HypothesesName, ...] = get_args(HypothesesName)
+VOTES_KINDS: tuple[VotesKind, ...] = get_args(VotesKind)
+HEADER_LINES: tuple[HeaderLine, ...] = get_args(HeaderLine)
+RESAMPLINGS: tuple[Resampling, ...] = get_args(Resampling)
+RECORD_CHANGES: tuple[RecordChange, ...] = get_args(RecordChange)
+
+Word = TypeVar("Word", bound=str)
 
 LONGEST_SHOWN = 60  # characters of a string in a message
 MOST_CLASSES_SHOWN = 20
@@ -314,7 +358,7 @@ def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     return number
 
 
-def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
+def check_choice(name: str, value: object, allowed: tuple[Word, ...]) -> Word:
     """Return `value` if it is one of the `allowed` words, else raise `ParameterError`.
 
     Raises
@@ -326,7 +370,7 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
         raise ParameterError(
             name_part(name), f" is {shown(value)}; it must be one of {', '.join(allowed)}."
         )
-    return value
+    return allowed[allowed.index(value)]
 
 
 def check_relation(unit: str, neighbours: str) -> None:

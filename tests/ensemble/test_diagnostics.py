@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.base import BaseEstimator
 
+from secretballot._validation import RESAMPLINGS
 from secretballot.ensemble.diagnostics.margins import (
     agreement,
     expected_margins,
@@ -23,7 +24,6 @@ from secretballot.ensemble.diagnostics.margins import (
     vote_margins,
 )
 from secretballot.ensemble.diagnostics.retraining import (
-    RESAMPLINGS,
     _resampled_shards,
     retrained_votes,
 )

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from secretballot._validation import check_choice, check_count
+from secretballot._validation import RECORD_CHANGES, check_choice, check_count
 from secretballot.datasets.tables import read_table
 from secretballot.exceptions import Parameter, ParameterError
 
-__all__ = ["CHANGES", "write_worlds"]
+__all__ = ["write_worlds"]
 
-#: Ways to make a neighbour.
-CHANGES = ("drop", "add", "add-missing", "replace")
 # how much larger the numbers of a replaced or added record are: it should matter to its teacher
 _FAR = 1000.0
 
@@ -45,7 +43,7 @@ def write_worlds(
     DataError
         If the table cannot be read.
     """
-    check_choice("change", change, CHANGES)
+    check_choice("change", change, RECORD_CHANGES)
     number = check_count("row", row, minimum=0)
     before = read_table(table, role="private file")
     if not number < len(before):

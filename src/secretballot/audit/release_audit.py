@@ -13,6 +13,7 @@ import numpy as np
 
 from secretballot._typing import BoolArray
 from secretballot._validation import (
+    RECORD_CHANGES,
     check_choice,
     check_count,
     check_delta,
@@ -20,7 +21,7 @@ from secretballot._validation import (
     check_probability,
 )
 from secretballot.audit.bounds import CANNOT_FAIL, group_privacy
-from secretballot.audit.neighbours import CHANGES, write_worlds
+from secretballot.audit.neighbours import write_worlds
 from secretballot.audit.runs import (
     CHANNELS,
     Experiment,
@@ -280,7 +281,7 @@ def audit_release(
             "Give either a neighbouring file or a change to make, not both or neither."
         )
     if change is not None:
-        check_choice("change", change, CHANGES)
+        check_choice("change", change, RECORD_CHANGES)
         if any(word == "--unit" or word.startswith("--unit=") for word in words):
             raise ParameterError(
                 "A change is made to one record, and the unit is a user; give the neighbouring"

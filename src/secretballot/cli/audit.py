@@ -1,13 +1,13 @@
 """`secretballot audit`: attack a command, a whole `learn` or the mechanisms; say what was found."""
 
 import shlex
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secretballot.cli.options import AsJson, Neighbours
+from secretballot._validation import Neighbours, RecordChange, ReleaseKind
+from secretballot.cli.options import AsJson
 from secretballot.cli.outcome import EXIT_CODES, FOUND, print_json
 
 if TYPE_CHECKING:
@@ -24,15 +24,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=False,
 )
-
-
-class Change(StrEnum):
-    """What to do to one record."""
-
-    DROP = "drop"
-    ADD = "add"
-    ADD_MISSING = "add-missing"
-    REPLACE = "replace"
 
 
 Runs = Annotated[
@@ -77,7 +68,7 @@ def release(
         ),
     ] = None,
     change: Annotated[
-        Change | None,
+        RecordChange | None,
         typer.Option("--change", help="In place of a neighbour: what to do to one record."),
     ] = None,
     row: Annotated[int, typer.Option("--row", metavar="N", help="Which record, from 0.")] = 0,
@@ -131,7 +122,7 @@ def release(
             command,
             private,
             neighbour=neighbour,
-            change=None if change is None else change.value,
+            change=change,
             row=row,
             runs=runs,
             confidence=confidence,
@@ -148,13 +139,6 @@ def release(
             progress=watch.progress,
         )
     _print_finding(found, as_json=as_json)
-
-
-class Released(StrEnum):
-    """What the attacked runs release of the votes."""
-
-    COUNTS = "counts"
-    LABELS = "labels"
 
 
 @app.command(epilog=EXIT_CODES)
@@ -179,10 +163,10 @@ def canaries(
     queries: Annotated[
         int, typer.Option("--queries", metavar="L", help="Queries of each run.")
     ] = 40,
-    release: Annotated[Released, typer.Option(help="What the runs release.")] = Released.COUNTS,
+    release: Annotated[ReleaseKind, typer.Option(help="What the runs release.")] = "counts",
     neighbours: Annotated[
         Neighbours, typer.Option(help="The change that is protected.")
-    ] = Neighbours.ADD_REMOVE,
+    ] = "add-remove",
     share: Annotated[
         float,
         typer.Option("--share", help="Share of the canaries that are guessed, the surest first."),
@@ -219,8 +203,8 @@ def canaries(
             canaries=per_run,
             teachers=teachers,
             queries=queries,
-            release=release.value,
-            neighbours=neighbours.value,
+            release=release,
+            neighbours=neighbours,
             share=share,
             confidence=confidence,
             program=None if program is None else shlex.split(program),

@@ -1,11 +1,11 @@
 """`secretballot choose`: from private records and candidates to one model that may be published."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secretballot._validation import HypothesesName
 from secretballot.cli.options import (
     OUT,
     AsJson,
@@ -14,7 +14,6 @@ from secretballot.cli.options import (
     Drop,
     Epsilon,
     LedgerFile,
-    Neighbours,
     Out,
     PrivateFile,
     PublicFile,
@@ -33,14 +32,6 @@ if TYPE_CHECKING:
     from secretballot.runs.choose import ChooseOutcome
 
 __all__ = ["choose"]
-
-
-class HypothesesName(StrEnum):
-    """Classes that public points make finite."""
-
-    STUMPS = "stumps"
-    THRESHOLDS = "thresholds"
-    INTERVALS = "intervals"
 
 
 def choose(
@@ -73,7 +64,7 @@ def choose(
     ] = None,
     unit: UnitColumn = None,
     classes: Classes = None,
-    neighbours: Relation = Neighbours.ADD_REMOVE,
+    neighbours: Relation = "add-remove",
     evaluate: Annotated[
         Path | None,
         typer.Option(
@@ -114,9 +105,9 @@ def choose(
         epsilon,
         out,
         candidates=tuple(Path(word) for word in words_of(candidates)),
-        hypotheses=None if hypotheses is None else hypotheses.value,
+        hypotheses=hypotheses,
         n_cover=points,
-        neighbours=neighbours.value,
+        neighbours=neighbours,
         ledger=ledger,
         dataset=dataset,
         seed=seed,

@@ -2,13 +2,12 @@
 
 import math
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secretballot._validation import shown
+from secretballot._validation import Resampling, shown
 from secretballot.cli.options import AsJson, Jobs, Seed, words_of
 from secretballot.cli.outcome import print_json
 from secretballot.exceptions import Parameter, ParameterError
@@ -21,13 +20,6 @@ __all__ = ["diagnose"]
 
 _SHOWN_LEVELS = (0.05, 0.1, 0.25)
 _LONGEST_NUMBER = 18  # digits; Python refuses to read a number of thousands
-
-
-class Resampling(StrEnum):
-    """How private records are resampled."""
-
-    SPLITS = "splits"
-    BOOTSTRAP = "bootstrap"
 
 
 def diagnose(
@@ -76,7 +68,7 @@ def diagnose(
     resampling: Annotated[
         Resampling,
         typer.Option(help="How records are resampled: new splits, or drawn with replacement."),
-    ] = Resampling.SPLITS,
+    ] = "splits",
     schema: Annotated[
         Path | None,
         typer.Option(
@@ -118,7 +110,7 @@ def diagnose(
         delta=delta,
         max_unstable=_integers_of(max_unstable),
         ensembles=ensembles,
-        resampling=resampling.value,
+        resampling=resampling,
         out=out,
         seed=seed,
         jobs=jobs,

@@ -5,22 +5,20 @@ from typing import Annotated
 
 import typer
 
+from secretballot._validation import AggregatorName, HeaderLine, VotesKind
 from secretballot.cli.options import (
     OUT,
-    AggregatorName,
     AsJson,
+    AskedRelease,
     Classes,
     Dataset,
     Delta,
     Epsilon,
-    HeaderLine,
     LedgerFile,
     MaxUnstable,
     Out,
     Queries,
-    ReleaseKind,
     Seed,
-    VotesKind,
     Without,
     classes_of,
     words_of,
@@ -55,11 +53,11 @@ def label(
     queries: Queries = None,
     aggregator: Annotated[
         AggregatorName, typer.Option(help="How votes become answers.")
-    ] = AggregatorName.GAUSSIAN,
+    ] = "gaussian",
     max_unstable: MaxUnstable = None,
     release: Annotated[
-        ReleaseKind, typer.Option(help="Labels alone (auto), or noisy counts.")
-    ] = ReleaseKind.LABELS,
+        AskedRelease, typer.Option(help="Labels alone (auto), or noisy counts.")
+    ] = "labels",
     seed: Seed = 0,
     out: Out = OUT,
     ledger: LedgerFile = None,
@@ -87,14 +85,14 @@ def label(
         epsilon,
         delta,
         out,
-        kind=None if kind is None else kind.value,
-        header=None if header is None else header.value,
+        kind=kind,
+        header=header,
         classes=classes_of(classes),
         teachers=teachers,
         queries=queries,
-        aggregator=aggregator.value,
+        aggregator=aggregator,
         max_unstable=max_unstable,
-        release="labels" if release is ReleaseKind.AUTO else release.value,
+        release="labels" if release == "auto" else release,
         ledger=ledger,
         dataset=dataset,
         seed=seed,

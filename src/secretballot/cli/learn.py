@@ -6,27 +6,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from secretballot._validation import Abstentions, AggregatorName, StrategyName
 from secretballot.cli.options import (
     OUT,
-    Abstentions,
-    AggregatorName,
     AsJson,
+    AskedRelease,
     Classes,
     Dataset,
     Drop,
     Jobs,
     LedgerFile,
     MaxUnstable,
-    Neighbours,
     Out,
     PrivateFile,
     PublicFile,
     Queries,
     Relation,
-    ReleaseKind,
     SchemaFile,
     Seed,
-    StrategyName,
     Target,
     UnitColumn,
     Without,
@@ -83,7 +80,7 @@ def learn(
     queries: Queries = None,
     aggregator: Annotated[
         AggregatorName, typer.Option(help="How votes become answers.")
-    ] = AggregatorName.GAUSSIAN,
+    ] = "gaussian",
     max_unstable: MaxUnstable = None,
     estimate_epsilon: Annotated[
         float | None,
@@ -94,14 +91,14 @@ def learn(
         ),
     ] = None,
     release: Annotated[
-        ReleaseKind, typer.Option(help="Labels alone, or noisy counts; auto suits the student.")
-    ] = ReleaseKind.AUTO,
+        AskedRelease, typer.Option(help="Labels alone, or noisy counts; auto suits the student.")
+    ] = "auto",
     strategy: Annotated[
         StrategyName,
         typer.Option(
             help="Which public points to ask: random ones at once, or chosen ones in rounds."
         ),
-    ] = StrategyName.PASSIVE,
+    ] = "passive",
     round_size: Annotated[
         int | None,
         typer.Option(
@@ -127,7 +124,7 @@ def learn(
             "--records", metavar="N", help="Public statement of how many private records there are."
         ),
     ] = None,
-    neighbours: Relation = Neighbours.ADD_REMOVE,
+    neighbours: Relation = "add-remove",
     evaluate: Annotated[
         Path | None,
         typer.Option(
@@ -138,7 +135,7 @@ def learn(
     drop: Drop = None,
     abstentions: Annotated[
         Abstentions, typer.Option(help="What the student makes of queries without an answer.")
-    ] = Abstentions.DROP,
+    ] = "drop",
     jobs: Jobs = 1,
     seed: Seed = 0,
     out: Out = OUT,
@@ -171,17 +168,17 @@ def learn(
         "delta": delta,
         "teachers": teachers,
         "queries": queries,
-        "aggregator": aggregator.value,
+        "aggregator": aggregator,
         "max_unstable": max_unstable,
         "estimate_epsilon": estimate_epsilon,
-        "release": release.value,
-        "strategy": strategy.value,
+        "release": release,
+        "strategy": strategy,
         "round_size": round_size,
         "teacher": teacher,
         "student": student,
         "records": records,
-        "neighbours": neighbours.value,
-        "abstentions": abstentions.value,
+        "neighbours": neighbours,
+        "abstentions": abstentions,
         "ledger": ledger,
         "dataset": dataset,
         "seed": seed,

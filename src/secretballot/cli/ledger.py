@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secretballot.cli.options import AsJson, Composition, Neighbours, Relation, UnitKind
+from secretballot._validation import Composition, Unit
+from secretballot.cli.options import AsJson, Relation
 from secretballot.cli.outcome import EXIT_CODES, print_json, say
 from secretballot.exceptions import LedgerError
 
@@ -145,18 +146,16 @@ def create(
     delta: Annotated[
         float, typer.Option("--delta", help="All the delta that may ever be spent on the dataset.")
     ],
-    composition: Annotated[
-        Composition, typer.Option(help="How releases add up.")
-    ] = Composition.BASIC,
+    composition: Annotated[Composition, typer.Option(help="How releases add up.")] = "basic",
     unit_kind: Annotated[
-        UnitKind,
+        Unit,
         typer.Option(
             help=(
                 "What the total promises: one record, all records of a user, or one record's label."
             )
         ),
-    ] = UnitKind.RECORD,
-    neighbours: Relation = Neighbours.ADD_REMOVE,
+    ] = "record",
+    neighbours: Relation = "add-remove",
     as_json: AsJson = False,
 ) -> None:
     """Make the account of a private dataset, with all that may ever be spent on it.
@@ -180,8 +179,8 @@ def create(
         file,
         dataset=dataset,
         budget=budget,
-        composition=composition.value,
-        unit=unit_kind.value,
-        neighbours=neighbours.value,
+        composition=composition,
+        unit=unit_kind,
+        neighbours=neighbours,
     )
     show(file, as_json=as_json)

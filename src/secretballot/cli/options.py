@@ -1,44 +1,35 @@
 """The options that several verbs share, and the words that some of them take."""
 
 import csv
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from secretballot._validation import shown
+from secretballot._validation import Neighbours, ReleaseKind, shown
 from secretballot.exceptions import ParameterError
 
 __all__ = [
     "OUT",
-    "Abstentions",
-    "AggregatorName",
     "AsJson",
+    "AskedRelease",
     "Classes",
-    "Composition",
     "Dataset",
     "Delta",
     "Drop",
     "Epsilon",
-    "HeaderLine",
     "Jobs",
     "LedgerFile",
     "MaxUnstable",
-    "Neighbours",
     "Out",
     "PrivateFile",
     "PublicFile",
     "Queries",
     "Relation",
-    "ReleaseKind",
     "SchemaFile",
     "Seed",
-    "StrategyName",
     "Target",
     "UnitColumn",
-    "UnitKind",
-    "VotesKind",
     "Without",
     "classes_of",
     "words_of",
@@ -47,76 +38,8 @@ __all__ = [
 OUT = Path("secretballot-out")
 
 
-class AggregatorName(StrEnum):
-    """Recipes that turn votes into answers."""
-
-    GAUSSIAN = "gaussian"
-    SPARSE_VECTOR = "sparse-vector"
-
-
-class ReleaseKind(StrEnum):
-    """What is released of the votes."""
-
-    AUTO = "auto"
-    LABELS = "labels"
-    COUNTS = "counts"
-
-
-class StrategyName(StrEnum):
-    """How public points are chosen."""
-
-    PASSIVE = "passive"
-    DISAGREEMENT = "disagreement"
-    MARGIN = "margin"
-    ENTROPY = "entropy"
-    COMMITTEE = "committee"
-    K_CENTER = "k-center"
-    CLUSTER = "cluster"
-
-
-class Neighbours(StrEnum):
-    """Which change of the private data is protected."""
-
-    ADD_REMOVE = "add-remove"
-    REPLACE_ONE = "replace-one"
-
-
-class UnitKind(StrEnum):
-    """Whose data is protected."""
-
-    RECORD = "record"
-    USER = "user"
-    LABEL = "label"
-
-
-class Abstentions(StrEnum):
-    """What a student does with queries that were not answered."""
-
-    DROP = "drop"
-    RANDOM = "random"
-    MAJORITY = "majority"
-
-
-class VotesKind(StrEnum):
-    """What the columns of a vote file are."""
-
-    VOTES = "votes"
-    COUNTS = "counts"
-
-
-class HeaderLine(StrEnum):
-    """Whether a file of votes begins with the names of its columns."""
-
-    YES = "yes"
-    NO = "no"
-
-
-class Composition(StrEnum):
-    """How releases on one dataset add up."""
-
-    BASIC = "basic"
-    RENYI = "renyi"
-
+#: What is released of the votes, or what suits the student best.
+AskedRelease = Literal["auto", ReleaseKind]
 
 PrivateFile = Annotated[
     Path, typer.Argument(metavar="PRIVATE", help="Labelled private records, CSV or Parquet.")

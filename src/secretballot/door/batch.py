@@ -106,19 +106,16 @@ def release(
     purchase.check_types(aggregator, ledger, counts)
     declaration = purchase.declaration_of(counts, declaration)
     rows = _checked_rows(counts, aggregator, queries)
-    named = rows if public_rows is None else _distinct_rows("public_rows", np.asarray(public_rows))
-    if len(named) != len(rows):
-        raise DataError(
-            f"public_rows names {len(named)} rows for {len(rows)} queries; name one row for each"
-            " query."
-        )
+    named = rows if public_rows is None else _named_rows(public_rows, len(rows))
     key = uuid.uuid4().hex if request is None else request
+    # a stored answer comes before the account is looked at: it was paid for, and costs nothing
     answered = ledger.released(key)
     if answered is not None:
         return _same_question(
             ReleasedLabels.from_json(json.loads(answered)), aggregator, named, key
         )
 
+    # all that can be refused is refused before anything is reserved
     declared = check_declaration(declaration)
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
     check_outcomes(choices, ledger, declared)
@@ -127,6 +124,7 @@ def release(
     paid = purchase.priced(events, aggregator.budget)
     # before the purchase: an installation that cannot draw must cost nothing
     noise = purchase.noise_source()
+    # one description twice: of the largest answers, whose room is reserved, and of those drawn
     describe = functools.partial(
         _released_labels,
         counts,
@@ -191,6 +189,17 @@ def _checked_rows(
             ".",
         )
     return rows
+
+
+def _named_rows(public_rows: ArrayLike, n_queries: int) -> IntArray:
+    """Return the rows of the public pool that the queries stand for, as int64, distinct."""
+    named = _distinct_rows("public_rows", np.asarray(public_rows))
+    if len(named) != n_queries:
+        raise DataError(
+            f"public_rows names {len(named)} rows for {n_queries} queries; name one row for each"
+            " query."
+        )
+    return named
 
 
 def _distinct_rows(name: str, rows: NDArray[Any]) -> IntArray:

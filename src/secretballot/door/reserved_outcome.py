@@ -127,6 +127,7 @@ class ReservedOutcome:
                 f" {self.unit} under {self.neighbours!r} was paid for; count what was paid for."
                 " Nothing was drawn."
             )
+        # what was drawn before counts: a second draw would be a second release
         found = self.drawn()
         if found is None:
             content = {

@@ -343,26 +343,13 @@ class ReleaseStream:
         queries = np.array([rows[question] for question, _ in parts], dtype=np.int64)
         labels = np.array([value.label for value in values], dtype=np.int64)
         noisy = self._counts_of([value.noisy for value in values])
-        noise = purchase.noise_source()
         points = (
             hashlib.sha256(b"".join(question for question, _ in parts)).hexdigest()
             if by_value
             else None
         )
-        certificate = build_certificate(
-            budget=self.aggregator.budget,
-            events=self._events,
-            price=self._paid,
-            mechanism=self.aggregator.describe(),
-            composition=purchase.composition_of(self.ledger, self.reservation),
-            noise={"exact": noise.exact, "description": noise.description},
-            released=describe_released(
-                queries, labels, self.classes, self.n_teachers, noisy, points
-            ),
-            declaration=self._declaration,
-            purpose=self.purpose,
-            plan=plan,
-            choices=[choice.to_certificate() for choice in self._choices] or None,
+        certificate = self._certificate(
+            describe_released(queries, labels, self.classes, self.n_teachers, noisy, points), plan
         )
         return ReleasedLabels(
             queries=queries,
@@ -372,6 +359,25 @@ class ReleaseStream:
             sigma=self.aggregator.sigma_of_counts,
             noisy_counts=noisy,
             certificate=certificate,
+        )
+
+    def _certificate(
+        self, released: Mapping[str, object], plan: Mapping[str, object] | None
+    ) -> dict[str, Any]:
+        """Return the certificate of the whole reservation, with what was released so far."""
+        noise = purchase.noise_source()
+        return build_certificate(
+            budget=self.aggregator.budget,
+            events=self._events,
+            price=self._paid,
+            mechanism=self.aggregator.describe(),
+            composition=purchase.composition_of(self.ledger, self.reservation),
+            noise={"exact": noise.exact, "description": noise.description},
+            released=released,
+            declaration=self._declaration,
+            purpose=self.purpose,
+            plan=plan,
+            choices=[choice.to_certificate() for choice in self._choices] or None,
         )
 
     @property

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from secretballot._csv_lines import lines_of
 from secretballot._typing import CountArray
-from secretballot._validation import check_choice, check_count
+from secretballot._validation import HEADER_LINES, VOTES_KINDS, check_choice, check_count
 from secretballot.ensemble.tally import blocks_of, check_classes, check_counts, count_votes
 from secretballot.exceptions import (
     Argument,
@@ -71,9 +71,9 @@ def read_counts(
         If the file cannot be read or does not fit; places are named, never cells.
     """
     if kind is not None:
-        check_choice("kind", kind, ("votes", "counts"))
+        check_choice("kind", kind, VOTES_KINDS)
     if header is not None:
-        check_choice("header", header, ("yes", "no"))
+        check_choice("header", header, HEADER_LINES)
     if n_teachers is not None:
         check_count("n_teachers", n_teachers)
     values = None if classes is None else check_classes(classes)

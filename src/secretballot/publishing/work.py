@@ -24,9 +24,7 @@ from secretballot.report.student.export import load_student
 from secretballot.students import HypothesisStudent, default_student, fit_student
 from secretballot.students.names import student_by_name
 
-__all__ = ["HYPOTHESES", "MadeRelease", "hypotheses_by_name", "make_release"]
-
-HYPOTHESES = ("stumps", "thresholds", "intervals")
+__all__ = ["MadeRelease", "hypotheses_by_name", "make_release"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
-from secretballot.queries.passive import OrderedWalk
+from secretballot.queries.passive import OrderedSelector
 from secretballot.queries.points import is_sparse, scaled_points, squared_norms
 from secretballot.released import ReleasedLabels
 
@@ -129,7 +129,7 @@ class ClusterSampling(QueryStrategy):
     def __init__(self, n_clusters: int | None = None) -> None:
         self.n_clusters = None if n_clusters is None else check_count("n_clusters", n_clusters)
 
-    def start(self, pool: PublicPool) -> OrderedWalk:
+    def start(self, pool: PublicPool) -> OrderedSelector:
         """Cluster the pool.
 
         Raises
@@ -146,7 +146,7 @@ class ClusterSampling(QueryStrategy):
         # 0 for the representative, 1 for the next nearest
         rank = np.empty(len(assigned), dtype=np.int64)
         rank[order] = np.arange(len(assigned)) - starts[assigned[order]]
-        return OrderedWalk(np.lexsort((assigned, -sizes[assigned], rank)))
+        return OrderedSelector(np.lexsort((assigned, -sizes[assigned], rank)))
 
     def describe(self) -> dict[str, Any]:
         """Return name and number of clusters."""

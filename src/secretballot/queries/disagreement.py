@@ -13,8 +13,8 @@ from secretballot.queries.forced_fits import LearnerFits, LogisticFits
 from secretballot.queries.oracle import OracleRegion, check_obedience
 from secretballot.queries.points import scaled_points
 from secretballot.queries.regions import ExactRegion, Region
-from secretballot.queries.shuffled import ShuffledWalk, shuffled_pool
-from secretballot.queries.stream import MistakeSlack, StreamWalk
+from secretballot.queries.shuffled import ShuffledSelector, shuffled_pool
+from secretballot.queries.stream import MistakeSlack, StreamSelector
 
 __all__ = ["DisagreementSampling"]
 
@@ -160,10 +160,10 @@ class DisagreementSampling(QueryStrategy):
             )
         if self.shuffle:
             shuffled, order = shuffled_pool(pool)
-            return ShuffledWalk(self._stream_walk(shuffled), order)
-        return self._stream_walk(pool)
+            return ShuffledSelector(self._stream_selector(shuffled), order)
+        return self._stream_selector(pool)
 
-    def _stream_walk(self, pool: PublicPool) -> StreamWalk:
+    def _stream_selector(self, pool: PublicPool) -> StreamSelector:
         region, vc_dimension = self._region_and_dimension(pool)
         slack = MistakeSlack(
             self.slack_constant,
@@ -172,7 +172,7 @@ class DisagreementSampling(QueryStrategy):
             vc_dimension if self.vc_dimension is None else self.vc_dimension,
             self.failure_probability,
         )
-        return StreamWalk(pool, region, slack)
+        return StreamSelector(pool, region, slack)
 
     def _region_and_dimension(self, pool: PublicPool) -> tuple[Region, int]:
         if self.hypotheses is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from secretballot._validation import check_choice
+from secretballot._validation import STRATEGIES, StrategyName, check_choice
 from secretballot.queries.base import QueryStrategy
 from secretballot.queries.coverage import ClusterSampling, KCenterSampling
 from secretballot.queries.disagreement import DisagreementSampling
@@ -11,7 +11,7 @@ from secretballot.queries.uncertainty import CommitteeSampling, EntropySampling,
 
 __all__ = ["STRATEGIES", "strategy_by_name"]
 
-_BUILDERS: dict[str, Callable[[], QueryStrategy]] = {
+_BUILDERS: dict[StrategyName, Callable[[], QueryStrategy]] = {
     "passive": PassiveSampling,
     "disagreement": DisagreementSampling,
     "margin": MarginSampling,
@@ -20,7 +20,6 @@ _BUILDERS: dict[str, Callable[[], QueryStrategy]] = {
     "k-center": KCenterSampling,
     "cluster": ClusterSampling,
 }
-STRATEGIES = tuple(_BUILDERS)
 
 
 def strategy_by_name(name: str) -> QueryStrategy:

@@ -8,10 +8,10 @@ from secretballot._typing import IntArray
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
 from secretballot.released import ReleasedLabels
 
-__all__ = ["OrderedWalk", "PassiveSampling"]
+__all__ = ["OrderedSelector", "PassiveSampling"]
 
 
-class OrderedWalk(QuerySelector):
+class OrderedSelector(QuerySelector):
     """Propose rows in an order fixed beforehand; no answer changes it.
 
     Parameters
@@ -47,9 +47,9 @@ class PassiveSampling(QueryStrategy):
     6
     """
 
-    def start(self, pool: PublicPool) -> OrderedWalk:
+    def start(self, pool: PublicPool) -> OrderedSelector:
         """Shuffle the pool by its public seed."""
-        return OrderedWalk(np.random.default_rng(pool.random_state).permutation(pool.n_points))
+        return OrderedSelector(np.random.default_rng(pool.random_state).permutation(pool.n_points))
 
     def describe(self) -> dict[str, Any]:
         """Return the name."""

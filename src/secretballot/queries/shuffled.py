@@ -9,7 +9,7 @@ from secretballot._typing import IntArray
 from secretballot.queries.base import PublicPool, QuerySelector
 from secretballot.released import ReleasedLabels
 
-__all__ = ["ShuffledWalk", "shuffled_pool"]
+__all__ = ["ShuffledSelector", "shuffled_pool"]
 
 
 def shuffled_pool(pool: PublicPool) -> tuple[PublicPool, IntArray]:
@@ -19,29 +19,29 @@ def shuffled_pool(pool: PublicPool) -> tuple[PublicPool, IntArray]:
     return replace(pool, X=X), order
 
 
-class ShuffledWalk(QuerySelector):
+class ShuffledSelector(QuerySelector):
     """Run through a shuffled pool, and speak of the rows of the pool that was given.
 
     Parameters
     ----------
-    walk : QuerySelector
+    selector : QuerySelector
         Through the shuffled pool.
     order : ndarray of int64, shape (m,)
         From `shuffled_pool`.
     """
 
-    def __init__(self, walk: QuerySelector, order: IntArray) -> None:
-        self._walk, self._order = walk, order
+    def __init__(self, selector: QuerySelector, order: IntArray) -> None:
+        self._selector, self._order = selector, order
         self._place = np.empty_like(order)
         self._place[order] = np.arange(len(order))
 
     def propose(self, n: int) -> IntArray:
         """Return up to `n` rows."""
-        return np.asarray(self._order[self._walk.propose(n)])
+        return np.asarray(self._order[self._selector.propose(n)])
 
     def receive(self, released: ReleasedLabels) -> None:
         """Take in everything released so far."""
-        self._walk.receive(
+        self._selector.receive(
             ReleasedLabels(
                 queries=self._place[released.queries],
                 labels=released.labels,
@@ -54,4 +54,4 @@ class ShuffledWalk(QuerySelector):
 
     def explain(self) -> dict[str, Any]:
         """Return what the run tells."""
-        return self._walk.explain()
+        return self._selector.explain()

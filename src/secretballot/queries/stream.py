@@ -13,7 +13,7 @@ from secretballot.queries.labelled import LabelledRows, labelled_rows
 from secretballot.queries.regions import Region
 from secretballot.released import ReleasedLabels
 
-__all__ = ["MistakeSlack", "StreamWalk"]
+__all__ = ["MistakeSlack", "StreamSelector"]
 
 
 # Points whose place is found out together where that is costly.
@@ -57,7 +57,7 @@ class MistakeSlack:
         return self.constant * (complexity + math.sqrt(j * self.noise_rate * complexity))
 
 
-class StreamWalk(QuerySelector):
+class StreamSelector(QuerySelector):
     """One run of Algorithm 7 along the pool.
 
     Points are numbered j = 1, ..., m. After point j = 2^i the version space is updated on all

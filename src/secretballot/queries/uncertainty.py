@@ -87,7 +87,7 @@ class UncertaintySampling(QueryStrategy):
             points = learner.X if self.learner is None else scaled_points(pool.X)
         # refuses now, for nothing, what it would refuse after the first round was paid
         self.cold_start.start(replace(pool, n_queries=1))
-        return _UncertaintyWalk(self, pool, learner, points)
+        return _UncertaintySelector(self, pool, learner, points)
 
     def describe(self) -> dict[str, Any]:
         """Return name and settings."""
@@ -233,7 +233,7 @@ class CommitteeSampling(UncertaintySampling):
         return _entropies_of_rows(votes / self.members) + _TIE * rng.random(len(rows))
 
 
-class _UncertaintyWalk(QuerySelector):
+class _UncertaintySelector(QuerySelector):
     """One run: cold start, then rounds of the most uncertain points, spread out."""
 
     def __init__(

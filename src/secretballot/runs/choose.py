@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
+from secretballot._validation import HYPOTHESES, NEIGHBOURS, check_choice, check_count, shown
 from secretballot.datasets.schema import Schema
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
@@ -19,7 +19,7 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import ChosenHypothesis, ReleaseJob, SavedStudent
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish
-from secretballot.publishing.work import HYPOTHESES, hypotheses_by_name
+from secretballot.publishing.work import hypotheses_by_name
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.student.export import load_student
 from secretballot.runs.account import open_ledger, settle_request

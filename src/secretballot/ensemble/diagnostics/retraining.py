@@ -7,17 +7,14 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import Classifier, IntArray
-from secretballot._validation import check_choice, check_count
+from secretballot._validation import RESAMPLINGS, check_choice, check_count
 from secretballot.ensemble.isolation import seed_of
 from secretballot.ensemble.rows import as_table, n_rows, take_rows
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = ["RESAMPLINGS", "retrained_votes"]
-
-
-RESAMPLINGS = ("splits", "bootstrap")
+__all__ = ["retrained_votes"]
 
 
 def retrained_votes(

@@ -1,9 +1,9 @@
 """A secret random sample of private records, drawn from the operating system's entropy and never
 kept as row numbers.
 
-What it saves in privacy it saves only as long as nobody learns who was sampled, and only for the
-one plan it was drawn for: once a release has told something of it, a second one on the same sample
-is not amplified.
+A smaller price is due to it only as long as nobody learns who was sampled, and only for the one
+reservation that it was drawn for: once a release has told something of the sample, a second one on
+the same sample is not amplified.
 """
 
 import numpy as np

@@ -1,5 +1,6 @@
 """Events as data, certified prices, their inverses, and filters. Everything rounds upward."""
 
+from secretballot._validation import COMPOSITIONS
 from secretballot.privacy.accounting.budget import Price, PrivacyBudget
 from secretballot.privacy.accounting.calibration import (
     calibrate_gaussian,
@@ -21,7 +22,6 @@ from secretballot.privacy.accounting.events import (
     event_from_json,
 )
 from secretballot.privacy.accounting.filters import (
-    COMPOSITIONS,
     BasicFilter,
     Filter,
     Grant,

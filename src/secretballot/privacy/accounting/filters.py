@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from secretballot._validation import check_choice, check_positive
+from secretballot._validation import COMPOSITIONS, check_choice, check_positive
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting.budget import PrivacyBudget
 from secretballot.privacy.accounting.events import Event
@@ -27,7 +27,6 @@ from secretballot.privacy.accounting.renyi import ORDERS, renyi_epsilon
 from secretballot.privacy.accounting.rounding import round_up
 
 __all__ = [
-    "COMPOSITIONS",
     "BasicFilter",
     "Costs",
     "Filter",
@@ -37,7 +36,6 @@ __all__ = [
     "filter_for",
 ]
 
-COMPOSITIONS = ("basic", "renyi")
 # of delta, kept for events that can fail outright; fixed beforehand, as a filter must
 FAILURE_SHARE = 0.1
 

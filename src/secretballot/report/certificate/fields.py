@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from secretballot._validation import NEIGHBOURS, UNITS, shown
+from secretballot._validation import COMPOSITIONS, NEIGHBOURS, UNITS, shown
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.report.certificate.labels_file import class_text
 from secretballot.report.certificate.regular_files import read_regular
@@ -218,7 +218,7 @@ _RULES: dict[str, Rule] = {
     "price.library": _WORDS,
     "price.library_version": _WORDS,
     "composition": _OBJECT,
-    "composition.kind": _choice_rule(("basic", "renyi")),
+    "composition.kind": _choice_rule(COMPOSITIONS),
     "composition.dataset": _NAME,
     "composition.unit": _choice_rule(UNITS),
     "composition.neighbours": _choice_rule(NEIGHBOURS),

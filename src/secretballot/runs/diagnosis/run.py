@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_choice, check_count, shown
-from secretballot.ensemble.diagnostics.retraining import RESAMPLINGS, retrained_votes
+from secretballot._validation import RESAMPLINGS, check_choice, check_count, shown
+from secretballot.ensemble.diagnostics.retraining import retrained_votes
 from secretballot.ensemble.diagnostics.sealed_result import NOT_RELEASABLE, Diagnosis
 from secretballot.ensemble.diagnostics.tsybakov import (
     LEAST_TAIL,
