@@ -369,8 +369,21 @@ _MECHANISMS = {
 }
 _MOMENTS = {
     *("name", "n_stages", "n_classes", "sigma", "bound", "coordinates", "residual_units"),
-    *("count", "n_records", "basis", "basis_sha256", "budget", "weights", "sums"),
+    *(
+        "mark_weight",
+        "marks",
+        "expected_uncovered",
+        "n_records",
+        "basis",
+        "basis_sha256",
+        "budget",
+        "weights",
+        "sums",
+    ),
 }
+
+
+_POSITIVE = ("n_stages", "coordinates", "bound", "mark_weight")
 
 
 def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
@@ -557,13 +570,16 @@ def check_moments(document: dict[str, Any]) -> None:
     mechanism, released = document["mechanism"], document["released"]
     if set(mechanism) != _MOMENTS:
         raise WrongError("The mechanism lacks or adds a field.")
-    stages, count, stated = (mechanism[key] for key in ("n_stages", "count", "n_records"))
-    if not all(is_count(mechanism[key], 1) for key in ("n_stages", "coordinates", "bound")):
+    stages, marks, stated = (mechanism[key] for key in ("n_stages", "marks", "n_records"))
+    if not all(is_count(mechanism[key], 1) for key in _POSITIVE):
         raise WrongError("The sums state no number of stages or coordinates, or no bound.")
-    if not is_count(count) or not (is_count(stated, 1) if stated is not None else count > 0):
-        raise WrongError("The sums neither count records nor state how many there are.")
-    if stated is not None and count > 0:
-        raise WrongError("The sums count records whose number is stated.")
+    if marks != (["records", "uncovered"] if stated is None else ["uncovered"]):
+        raise WrongError("The sums count records where their number is public, or do not.")
+    if stated is not None and not is_count(stated, 1):
+        raise WrongError("The number of records is none.")
+    share = mechanism["expected_uncovered"]
+    if not is_number(share) or not 0 <= share <= 1:
+        raise WrongError("The expected share of uncovered records is no share.")
     replaced = 4 if document["neighbours"] == "replace-one" else 1
     event = {
         "event": "vector-sum",
@@ -584,7 +600,8 @@ def check_moments(document: dict[str, Any]) -> None:
         raise WrongError("The mechanism states another number of classes than the certificate.")
     if released["n_teachers"] or document["unit"] == "label":
         raise WrongError("Sums over records have no teachers, and are about records or users.")
-    lengths = {"sums": mechanism["coordinates"], "weights": mechanism["coordinates"] - (count > 0)}
+    coordinates = mechanism["coordinates"]
+    lengths = {"sums": coordinates, "weights": coordinates - len(marks)}
     for name, length in lengths.items():
         if not isinstance(mechanism[name], list) or len(mechanism[name]) != stages:
             raise WrongError(f"The mechanism's {name} are not one list for each stage.")

@@ -45,7 +45,9 @@ def asked(
         "bound": BOUND,
         "coordinates": 2,
         "residual_units": [UNIT] * n_stages,
-        "count": 0,
+        "mark_weight": 0,
+        "marks": [],
+        "expected_uncovered": 0.0,
         "n_records": 100,
         "basis": {"name": "none"},
         "basis_sha256": "0" * 64,
@@ -57,7 +59,7 @@ def asked(
         n_stages,
         budget,
         terms,
-        lambda sums: Residuals(model_after(sums), UNIT, BOUND, 0),
+        lambda sums: Residuals(model_after(sums), UNIT, BOUND),
         lambda sums: ({"weights": [[0, 0]] * len(sums)}, np.zeros(4, dtype=np.int64)),
         ("no", "yes"),
         "0" * 64,
@@ -98,11 +100,11 @@ def true_delta(one: PrivateRecords, other: PrivateRecords, sigma: float, epsilon
     first = np.repeat(np.arange(-reach, reach + 1), 2 * reach + 1)  # of the first coordinate
     stages = {}
     for sign in (-1, 1):
-        ask = Residuals(model_after([np.array([sign, 0])]), UNIT, BOUND, 0)
+        ask = Residuals(model_after([np.array([sign, 0])]), UNIT, BOUND)
         stages[sign] = [
             stage_distribution(side.sum_at_the_door(ask), single, reach) for side in (one, other)
         ]
-    start = Residuals(model_after([]), UNIT, BOUND, 0)
+    start = Residuals(model_after([]), UNIT, BOUND)
     p, q = (stage_distribution(side.sum_at_the_door(start), single, reach) for side in (one, other))
     delta = 0.0
     for sign in (-1, 1):
@@ -154,8 +156,8 @@ def test_a_release_is_the_exact_sums_plus_the_noise(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(purchase, "exact_noise", lambda: ScriptedNoise([5, -7, 1, 2]))
     ledger, records = ledger_at(), records_of(ROWS)
     released = release_sums(records, asked(), ledger, request="a", purpose="try")
-    first = records.sum_at_the_door(Residuals(model_after([]), UNIT, BOUND, 0)) + np.array([5, -7])
-    second = records.sum_at_the_door(Residuals(model_after([first]), UNIT, BOUND, 0)) + np.array(
+    first = records.sum_at_the_door(Residuals(model_after([]), UNIT, BOUND)) + np.array([5, -7])
+    second = records.sum_at_the_door(Residuals(model_after([first]), UNIT, BOUND)) + np.array(
         [1, 2]
     )
     mechanism = released.certificate["mechanism"]
@@ -247,7 +249,7 @@ def test_a_stage_that_asks_for_more_than_was_paid_for_is_refused() -> None:
         2,
         BUDGET,
         honest.about,
-        lambda sums: Residuals(model_after(sums), UNIT, BOUND + 1, 0),
+        lambda sums: Residuals(model_after(sums), UNIT, BOUND + 1),
         honest.outcome,
         honest.classes,
         honest.points_sha256,

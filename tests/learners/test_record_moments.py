@@ -87,15 +87,15 @@ def test_replacing_a_record_has_twice_the_sensitivity_and_states_the_number() ->
     mechanism = model.certificate_["mechanism"]
     event = model.certificate_["events"][0]
     assert event["squared_sensitivity"] == 4 * mechanism["bound"] ** 2
-    assert (mechanism["n_records"], mechanism["count"]) == (2000, 0)
+    assert (mechanism["n_records"], mechanism["marks"]) == (2000, ["uncovered"])
 
 
 def test_the_number_of_records_is_released_with_noise() -> None:
     X, y = plane(6000)
     counted = fitted(X[:5000], y[:5000], X[5000:]).certificate_["mechanism"]
-    found = np.mean([sums[-1] for sums in counted["sums"]]) / counted["count"]
+    found = np.mean([sums[-2] for sums in counted["sums"]]) / counted["mark_weight"]
     assert found != 5000
-    assert abs(found - 5000) < 6 * counted["sigma"] / counted["count"]
+    assert abs(found - 5000) < 6 * counted["sigma"] / counted["mark_weight"]
 
 
 def test_one_odd_record_changes_no_other_and_raises_nothing() -> None:

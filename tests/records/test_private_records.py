@@ -33,10 +33,19 @@ def some_records(
     return coordinates, rng.integers(0, n_classes, n)
 
 
-def asked(n_classes: int, seed: int = 0, bound: int = 3_000_000, count: int = 0) -> Residuals:
+def asked(n_classes: int, seed: int = 0, bound: int = 3_000_000, weight: int = 0) -> Residuals:
     columns = 1 if n_classes == 2 else n_classes
     weights = np.random.default_rng(seed).normal(0, 3, (5, columns))
-    return Residuals(IntegerModel.of(weights), 1024, bound, count)
+    return Residuals(IntegerModel.of(weights), 1024, bound, weight, 2 if weight else 0)
+
+
+def records_at(
+    rows: object, table: tuple[np.ndarray, ...], n_classes: int, *, marked: bool
+) -> PrivateRecords:
+    """Return some rows of coordinates, classes and perhaps persons, with marks if wanted."""
+    coordinates, classes, *persons = (part[rows] for part in table)
+    marks = np.column_stack([np.ones(len(classes), int), classes > 0]) if marked else None
+    return PrivateRecords(coordinates, classes, n_classes, *(persons or [None]), marks)
 
 
 def sum_of(records: PrivateRecords, stage: Residuals) -> np.ndarray:
@@ -44,20 +53,18 @@ def sum_of(records: PrivateRecords, stage: Residuals) -> np.ndarray:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
-@pytest.mark.parametrize("count", [0, 300_000])
+@pytest.mark.parametrize("weight", [0, 300_000])
 @pytest.mark.parametrize("bound", [1, 50, 300_000, 3_000_000, LARGEST_BOUND])
 def test_a_sum_is_that_of_its_records_alone_and_none_is_longer_than_the_bound(
-    n_classes: int, count: int, bound: int
+    n_classes: int, weight: int, bound: int
 ) -> None:
-    coordinates, classes = some_records(n_classes)
-    stage = asked(n_classes, bound=bound, count=min(count, bound // 2))
-    alone = [
-        sum_of(PrivateRecords(coordinates[i : i + 1], classes[i : i + 1], n_classes), stage)
-        for i in range(N)
-    ]
+    table = some_records(n_classes)
+    weight = min(weight, bound // 4)
+    stage = asked(n_classes, bound=bound, weight=weight)
+    alone = [sum_of(records_at([i], table, n_classes, marked=weight > 0), stage) for i in range(N)]
     for vector in alone:
         assert sum(int(entry) ** 2 for entry in vector) <= bound**2
-    together = sum_of(PrivateRecords(coordinates, classes, n_classes), stage)
+    together = sum_of(records_at(slice(None), table, n_classes, marked=weight > 0), stage)
     assert (together == np.sum(alone, axis=0)).all()
     # some are cut, and yet most of the bound is used
     longest = max(sum(int(entry) ** 2 for entry in vector) for vector in alone)
@@ -65,27 +72,19 @@ def test_a_sum_is_that_of_its_records_alone_and_none_is_longer_than_the_bound(
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("count", [0, 100_000])
-def test_all_records_of_one_person_are_bounded_together(n_classes: int, count: int) -> None:
-    coordinates, classes = some_records(n_classes)
+@pytest.mark.parametrize("weight", [0, 100_000])
+def test_all_records_of_one_person_are_bounded_together(n_classes: int, weight: int) -> None:
     persons = np.random.default_rng(1).integers(0, 9, N)
     persons[:12] = 3  # one has many
-    stage = asked(n_classes, bound=2_000_000, count=count)
+    table = (*some_records(n_classes), persons)
+    stage = asked(n_classes, bound=2_000_000, weight=weight)
     alone = [
-        sum_of(
-            PrivateRecords(
-                coordinates[persons == one],
-                classes[persons == one],
-                n_classes,
-                persons[persons == one],
-            ),
-            stage,
-        )
+        sum_of(records_at(persons == one, table, n_classes, marked=weight > 0), stage)
         for one in np.unique(persons)
     ]
     for vector in alone:
         assert sum(int(entry) ** 2 for entry in vector) <= stage.bound**2
-    whole = PrivateRecords(coordinates, classes, n_classes, persons)
+    whole = records_at(slice(None), table, n_classes, marked=weight > 0)
     assert whole.unit == "user"
     assert (sum_of(whole, stage) == np.sum(alone, axis=0)).all()
 
@@ -103,8 +102,11 @@ def test_a_person_with_very_many_long_records_stays_within_the_bound() -> None:
     coordinates = np.full((n, 5), LARGEST_COORDINATE)
     persons = np.zeros(n, dtype=np.int64)
     for bound in (7, 2_000_000, LARGEST_BOUND):
-        stage = asked(2, bound=bound, count=bound // 4)
-        vector = sum_of(PrivateRecords(coordinates, np.zeros(n, int), 2, persons), stage)
+        stage = asked(2, bound=bound, weight=bound // 4 if bound > 7 else 0)
+        records = records_at(
+            slice(None), (coordinates, np.zeros(n, int), persons), 2, marked=bound > 7
+        )
+        vector = sum_of(records, stage)
         assert 0.9 * bound**2 - 50 * bound < sum(int(entry) ** 2 for entry in vector) <= bound**2
 
 
@@ -131,7 +133,8 @@ def test_the_size_of_blocks_changes_nothing(
 ) -> None:
     coordinates, classes = some_records(4, n=300)
     persons = np.random.default_rng(2).integers(0, 60, 300) if by_person else None
-    records, stage = PrivateRecords(coordinates, classes, 4, persons), asked(4, count=1000)
+    marks = np.ones((300, 2), int)
+    records, stage = PrivateRecords(coordinates, classes, 4, persons, marks), asked(4, weight=1000)
     whole = sum_of(records, stage)
     for entries in (1, 50, 333, 1000):
         monkeypatch.setattr(vector_sums, "_BLOCK_ENTRIES", entries)
@@ -139,22 +142,37 @@ def test_the_size_of_blocks_changes_nothing(
 
 
 @pytest.mark.parametrize(
-    "changed", [{"bound": 2**30 + 1}, {"bound": 0}, {"count": -1}, {"count": 51}, {"unit": 0}]
+    "changed",
+    [
+        {"bound": 2**30 + 1},
+        {"bound": 0},
+        {"mark_weight": -1},
+        {"mark_weight": 26},
+        {"n_marks": 5},
+        {"unit": 0},
+    ],
 )
 def test_a_stage_out_of_range_is_refused(changed: dict[str, int]) -> None:
-    terms = {"unit": 1024, "bound": 100, "count": 10, **changed}
+    terms = {"unit": 1024, "bound": 100, "mark_weight": 10, "n_marks": 1, **changed}
     with pytest.raises(ParameterError):
         Residuals(IntegerModel.of(np.zeros((2, 1))), **terms)
 
 
-def test_every_record_is_counted_once() -> None:
+def test_every_mark_is_counted() -> None:
     coordinates, classes = some_records(2)
-    stage = asked(2, count=1000)
-    for persons in (None, np.arange(N) // 2):
-        total = sum_of(PrivateRecords(coordinates, classes, 2, persons), stage)
-        assert len(total) == stage.n_coordinates == 6
-        if persons is None:
-            assert total[-1] == 1000 * N
+    marks = np.column_stack([np.ones(N, int), np.arange(N) < 7])
+    stage = asked(2, weight=1000)
+    total = sum_of(PrivateRecords(coordinates, classes, 2, marks=marks), stage)
+    assert len(total) == stage.n_coordinates == 7
+    assert total[-2:].tolist() == [1000 * N, 1000 * 7]
+    by_person = PrivateRecords(coordinates, classes, 2, np.arange(N) // 2, marks)
+    # what a person has in two records counts twice, less where that is too long
+    assert sum_of(by_person, asked(2, weight=1000, bound=LARGEST_BOUND))[-2:].tolist() == [
+        1000 * N,
+        1000 * 7,
+    ]
+    with pytest.raises(ParameterError, match="the records have 0"):
+        sum_of(PrivateRecords(coordinates, classes, 2), stage)
 
 
 def test_nobody_takes_the_values_out() -> None:

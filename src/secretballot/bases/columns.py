@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["ONE", "LevelColumn", "NumberColumn", "fitted_column"]
 
@@ -37,9 +37,12 @@ class LevelColumn:
     ----------
     levels : dict
         From level to its place.
+    uncovered_share : float
+        Share of further cells like the pool's whose level has no feature, about.
     """
 
     levels: dict[Hashable, int]
+    uncovered_share: float
 
     @property
     def names(self) -> list[str]:
@@ -48,11 +51,22 @@ class LevelColumn:
 
     def entries(self, cells: "pd.Series[Any]") -> tuple[IntArray, IntArray, IntArray]:
         """Return rows, places and integers of what is not 0."""
-        places = np.array(
-            [self.levels.get(_level(cell), -1) for cell in cells.tolist()], dtype=np.int64
-        )
+        places = self._places(cells)
         rows = np.flatnonzero(places >= 0)
         return rows, places[rows], _ones(rows)
+
+    def covered(self, cells: "pd.Series[Any]") -> BoolArray:
+        """Return which cells have a feature; all of a column that has none, which tells nothing."""
+        if not self.levels:
+            return np.ones(len(cells), dtype=np.bool_)
+        covered: BoolArray = self._places(cells) >= 0
+        return covered
+
+    def _places(self, cells: "pd.Series[Any]") -> IntArray:
+        """Return the place of each cell's level, -1 for one that the pool does not show."""
+        return np.array(
+            [self.levels.get(_level(cell), -1) for cell in cells.tolist()], dtype=np.int64
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +115,18 @@ class NumberColumn:
         rows, places, integers = (np.concatenate(part) for part in zip(*found, strict=True))
         return rows, places, integers
 
+    @property
+    def uncovered_share(self) -> float:
+        """Share of further cells like the pool's that lie beyond all of them, in the mean."""
+        return 2 / (len(self.sorted_values) + 1)
+
+    def covered(self, cells: "pd.Series[Any]") -> BoolArray:
+        """Return which cells lie within the range of the pool, or are what it often shows."""
+        values = _numbers(cells)
+        low, high = self.sorted_values[0], self.sorted_values[-1]
+        covered: BoolArray = ((values >= low) & (values <= high)) | (values == self.spike)
+        return covered | (np.isnan(values) & self.missing)
+
     def _ranks(self, values: FloatArray) -> IntArray:
         """Return the rank among the pool's values, from -ONE to ONE."""
         below = np.searchsorted(self.sorted_values, values, side="left")
@@ -143,7 +169,10 @@ def _holds_numbers(cells: "pd.Series[Any]") -> bool:
 def _level_column(cells: "pd.Series[Any]") -> LevelColumn:
     seen = pd.Series([_level(cell) for cell in cells.tolist()], dtype=object).value_counts()
     often = sorted((level for level, count in seen.items() if count >= LEAST_SEEN), key=repr)
-    return LevelColumn({level: place for place, level in enumerate(often)})
+    # without one of its rows a level that is just frequent enough would not be
+    rare = seen[seen <= LEAST_SEEN].sum() / max(1, len(cells))
+    share = float(rare) if often else 0.0
+    return LevelColumn({level: place for place, level in enumerate(often)}, share)
 
 
 def _level(cell: Any) -> Hashable:

@@ -1,5 +1,6 @@
 """A public basis for tables: levels, quantile bins and ranks, rotated by the pool."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import ONE, fitted_column
 from secretballot.bases.rotation import UNIT, fitted_rotation
@@ -46,6 +47,8 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Directions kept.
     n_inputs_ : int
         Features before the rotation.
+    uncovered_share_ : float
+        Share of further points like the public ones that `covered` denies, at most and about.
 
     Examples
     --------
@@ -97,6 +100,8 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise DataError(
                 "The public points are too few or all alike; no feature is left of them."
             )
+        # a bound, as if no row were uncovered in two columns
+        self.uncovered_share_ = min(1.0, sum(one.uncovered_share for one in self._columns))
         self._rotation = fitted_rotation(
             self._inputs(frame), ONE, whitening=self.whitening, n_directions=self.n_directions
         )
@@ -134,6 +139,15 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ]
         return np.concatenate(blocks)
 
+    def covered(self, X: Any) -> BoolArray:
+        """Return which rows have cells alone that the public points show, shape (n_rows,).
+
+        A level is shown if it stands there eight times, a number if it lies within their range.
+        What is not shown cannot be told apart in this basis. Each row is looked at by itself.
+        """
+        check_is_fitted(self, "n_directions_")
+        return _covered_rows(self._columns, _frame_of(X))
+
     def transform(self, X: Any) -> FloatArray:
         """Return coordinates, an array of shape (n_rows, n_directions); public points have a root
         mean square length of one."""
@@ -160,6 +174,14 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         entries = np.concatenate(integers), (np.concatenate(rows), np.concatenate(places))
         table: Any = sparse.coo_array(entries, shape=(len(frame), width))
         return table.tocsr()
+
+
+def _covered_rows(columns: Sequence[Any], frame: pd.DataFrame) -> BoolArray:
+    """Return which rows have cells alone that the columns were fitted to."""
+    covered = np.ones(len(frame), dtype=np.bool_)
+    for i, column in enumerate(columns):
+        covered &= column.covered(frame.iloc[:, i])
+    return covered
 
 
 def _frame_of(X: Any) -> pd.DataFrame:

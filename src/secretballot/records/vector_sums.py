@@ -18,6 +18,8 @@ __all__ = ["PrivateRecords", "Residuals"]
 
 #: Bound of a vector's norm. Squares of its entries then add up to less than 2^63.
 LARGEST_BOUND = 2**30
+#: Of a record: that it is there, and what else is counted.
+MOST_MARKS = 4
 _BLOCK_ENTRIES = 2**22  # numbers that one block of rows takes
 _LARGEST_ENTRY = 2**44  # of the sum over one person's rows
 
@@ -34,9 +36,11 @@ class Residuals:
         Integers for 1.0 in a residual.
     bound : int
         Largest L2 norm of the vector of one unit of privacy, at most `LARGEST_BOUND`.
-    count : int
-        What each record adds to one further coordinate, which counts records; 0 for none. At most
-        half of the bound.
+    mark_weight : int
+        What a record adds to one further coordinate for each of its marks; at most a quarter of the
+        bound.
+    n_marks : int
+        Number of marks, at most `MOST_MARKS`.
 
     Raises
     ------
@@ -47,21 +51,23 @@ class Residuals:
     model: IntegerModel
     unit: int
     bound: int
-    count: int
+    mark_weight: int = 0
+    n_marks: int = 0
 
     def __post_init__(self) -> None:
         check_count("unit", self.unit)
         if not check_count("bound", self.bound) <= LARGEST_BOUND:
             raise ParameterError(f"bound is {self.bound}; it must be at most {LARGEST_BOUND}.")
-        if not 0 <= self.count <= self.bound // 2:
+        if not 0 <= self.n_marks <= MOST_MARKS or not 0 <= self.mark_weight <= self.bound // 4:
             raise ParameterError(
-                f"count is {self.count}; it must lie between 0 and half of the bound, {self.bound}."
+                f"A stage has {self.n_marks} marks of weight {self.mark_weight}; it takes up to"
+                f" {MOST_MARKS}, of at most a quarter of the bound, {self.bound}."
             )
 
     @property
     def n_coordinates(self) -> int:
         """Integers in the sum."""
-        return self.model.weights.size + (self.count > 0)
+        return self.model.weights.size + self.n_marks
 
 
 class PrivateRecords(Sealed):
@@ -77,6 +83,8 @@ class PrivateRecords(Sealed):
     n_classes : int
     persons : ndarray of int64, shape (n_records,), optional
         Number of the person whose record it is; all records of one are bounded together.
+    marks : ndarray of 0 and 1, shape (n_records, n_marks), optional
+        What is counted beside, each mark a function of that record and public values alone.
 
     Attributes
     ----------
@@ -95,7 +103,7 @@ class PrivateRecords(Sealed):
     PrivateRecords(n_classes=2, unit='record', records=<private>)
     """
 
-    __slots__ = ("__classes", "__coordinates", "__persons", "n_classes", "unit")
+    __slots__ = ("__classes", "__coordinates", "__marks", "__persons", "n_classes", "unit")
     _refusal = "private records refuse to {}; ask the door for a noisy sum over them."
 
     def __init__(
@@ -104,9 +112,11 @@ class PrivateRecords(Sealed):
         classes: IntArray,
         n_classes: int,
         persons: IntArray | None = None,
+        marks: IntArray | None = None,
     ) -> None:
-        given = (classes,) if persons is None else (classes, persons)
-        if coordinates.ndim != 2 or any(one.shape != coordinates.shape[:1] for one in given):
+        marks = np.empty((len(coordinates), 0), dtype=np.int64) if marks is None else marks
+        given = [classes, marks] if persons is None else [classes, marks, persons]
+        if coordinates.ndim != 2 or any(len(one) != len(coordinates) for one in given):
             raise DataError(
                 "Coordinates, classes and persons of records do not fit together; give one row, one"
                 " class and one person for each record."
@@ -116,6 +126,7 @@ class PrivateRecords(Sealed):
         # half the memory: no coordinate needs more
         self.__coordinates = coordinates.astype(np.int32)
         self.__classes, self.__persons = classes.astype(np.int64), persons
+        self.__marks = (marks != 0).astype(np.int8)
         self.n_classes = n_classes
         self.unit = "record" if persons is None else "user"
 
@@ -126,18 +137,24 @@ class PrivateRecords(Sealed):
         -------
         Unit : one record, or all records of one person.
         Relation : add or remove one unit; for one replaced, twice the bound.
-        Sensitivity : `asked.bound` in L2 norm. A unit's vector follows from its own records and
-            from `asked`, through exact integers and operations on single numbers, and its norm is
-            checked in integers at the end; the sum is of integers, hence exact in any order.
+        Sensitivity : `asked.bound` in L2 norm, marks included. A unit's vector follows from its own
+            records and from `asked`, through exact integers and operations on single numbers, and
+            its norm is checked in integers at the end; the sum is of integers, hence exact in any
+            order.
         The returned values are private: whoever calls this must add noise, and pay for it.
         """
+        if asked.n_marks != self.__marks.shape[1]:
+            raise ParameterError(
+                f"The stage asks for {asked.n_marks} marks, and the records have"
+                f" {self.__marks.shape[1]}."
+            )
         if self.__persons is None:
             return self._sum_over_records(asked)
         return self._sum_over_persons(asked)
 
     def _sum_over_records(self, asked: Residuals) -> IntArray:
-        # what counts records is orthogonal to the rest, which gets what is left of the bound
-        rest = asked.bound**2 - asked.count**2
+        # the marks are orthogonal to the rest, which gets what they leave of the bound
+        rest = asked.bound**2 - asked.n_marks * asked.mark_weight**2
         total = np.zeros(asked.model.weights.shape, dtype=np.int64)
         size = max(1, _BLOCK_ENTRIES // self.__coordinates.shape[1])
         for start in range(0, len(self.__coordinates), size):
@@ -146,8 +163,8 @@ class PrivateRecords(Sealed):
             kept = _shortened(coordinates, residuals, rest)
             # exact: a block's sums stay below 2^53
             total += (kept.T.astype(np.float64) @ residuals.astype(np.float64)).astype(np.int64)
-        counted = [asked.count * len(self.__coordinates)] if asked.count else []
-        return np.concatenate([total.ravel(), np.array(counted, dtype=np.int64)])
+        marked = asked.mark_weight * self.__marks.sum(axis=0, dtype=np.int64)
+        return np.concatenate([total.ravel(), marked])
 
     def _sum_over_persons(self, asked: Residuals) -> IntArray:
         assert self.__persons is not None
@@ -167,9 +184,9 @@ class PrivateRecords(Sealed):
                 for column in range(residuals.shape[1])
             ]
             vectors = np.stack(sums, axis=2).reshape(len(places), -1)
-            if asked.count:
-                records = ends[first : first + size] - starts[first : first + size]
-                vectors = np.column_stack([vectors, asked.count * records])
+            marks = self.__marks[order[of_block]].astype(np.int64)
+            marked = asked.mark_weight * np.add.reduceat(marks, places, axis=0)
+            vectors = np.column_stack([vectors, marked])
             total += _shortened_vectors(vectors, asked.bound).sum(axis=0)
         return total
 

@@ -1,5 +1,6 @@
 """Learn from every record by one noisy sum, in a basis that public points fix."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from secretballot.door.vector_sums import release_sums
 from secretballot.ensemble.isolation import isolated, one_thread
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.exceptions import Argument, Parameter, ParameterError
-from secretballot.learners.moments.stages import staged_sums
+from secretballot.learners.moments.stages import Coverage, staged_sums
 from secretballot.learners.training.account import account_of_fit, required_budget
 from secretballot.learners.training.inputs import (
     as_matrix,
@@ -61,7 +62,7 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
         student (`MomentsStudent`).
     budget : PrivacyBudget
         (epsilon, delta) of this fit, with delta above 0.
-    n_stages : int, default 2
+    n_stages : int, default 3
         Noisy sums, each starting from the model of the one before; at most 10.
     neighbours : {"add-remove", "replace-one"}, default "add-remove"
         Relation of the promise.
@@ -83,6 +84,8 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
         Labels of all public points by the model; its certificate holds the released sums.
     certificate_ : dict
         What may be shown to a stranger.
+    coverage_ : Coverage
+        How many records have values that the public points do not show; released.
     n_features_in_ : int
 
     Privacy
@@ -113,7 +116,7 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
         student: Any = None,
         *,
         budget: PrivacyBudget | None = None,
-        n_stages: int = 2,
+        n_stages: int = 3,
         neighbours: str = "add-remove",
         ledger: Ledger | None = None,
         request: str | None = None,
@@ -205,7 +208,7 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
             pool = with_constant(basis.integers(X_public))
             # under add-remove their number is private, and the sums count them
             public_number = n_rows(X) if self.neighbours == "replace-one" else None
-            asked = staged_sums(
+            stages, asked = staged_sums(
                 pool,
                 names,
                 budget,
@@ -213,12 +216,16 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
                 n_records=public_number,
                 neighbours=self.neighbours,
                 basis=basis.describe(),
+                expected_uncovered=basis.uncovered_share_,
                 points_sha256=points_digest(X_public),
             )
             # what a private cell could make a library say stays unsaid
             with isolated(0, sklearn.get_config()):
                 coordinates = with_constant(basis.integers(X))
-            records = PrivateRecords(coordinates, index, len(names), persons)
+                beyond = ~basis.covered(X)
+            known = [] if public_number is not None else [np.ones(len(beyond), dtype=np.int64)]
+            marks = np.column_stack([*known, beyond.astype(np.int64)])
+            records = PrivateRecords(coordinates, index, len(names), persons, marks)
             self.released_labels_ = release_sums(
                 records,
                 asked,
@@ -232,6 +239,10 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
                 },
             )
         self.certificate_ = self.released_labels_.certificate
+        sums = [np.array(one) for one in self.certificate_["mechanism"]["sums"]]
+        self.coverage_ = stages.coverage_of(sums)
+        if self.coverage_.is_poor:
+            warnings.warn(_poor_words(self.coverage_), UserWarning, stacklevel=2)
         weights = np.array(self.certificate_["mechanism"]["weights"][-1], dtype=np.int64)
         self.student_ = MomentsStudent(basis, weights.reshape(pool.shape[1], -1), names)
         self.classes_ = np.asarray(names)
@@ -283,3 +294,12 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
         matrix = as_matrix("X", X)
         validate_data(self, matrix, reset=False, skip_check_array=True)
         return matrix
+
+
+def _poor_words(coverage: Coverage) -> str:
+    return (
+        f"About {100 * coverage.uncovered:.0f} % of the records have values that the public points"
+        f" do not show, where {100 * coverage.expected:.0f} % were to be expected: the model knows"
+        " nothing of them. Give public points from all parts of the population. This was paid for"
+        " and stands on the certificate."
+    )

@@ -16,7 +16,7 @@ from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.records import Residuals
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
 
-__all__ = ["NAME", "staged_sums"]
+__all__ = ["NAME", "Coverage", "MomentStages", "staged_sums"]
 
 NAME = "record-moments"
 #: Integers for 1.0 in a residual of the first stage.
@@ -25,8 +25,43 @@ RESIDUAL_UNIT = 2**10
 CLIPPED = 0.37
 #: Bound of later stages over that of the first: residuals have become smaller.
 LATER_BOUND = 0.8
-#: What each record adds to the coordinate that counts records, over the bound of the rest.
-COUNT_SHARE = 0.1
+#: What a mark of a record adds to the coordinate that counts it, over the bound of the rest.
+MARK_SHARE = 0.1
+#: What is counted beside the moments: the records, unless their number is public, and those with a
+#: cell that the public points do not show.
+RECORDS, UNCOVERED = "records", "uncovered"
+#: Share of the records that may be uncovered beyond what is expected.
+LEAST_EXCESS = 0.03
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How far public points cover the records; released with the sums.
+
+    Attributes
+    ----------
+    uncovered : float
+        Share of the records with a cell that the public points do not show, with noise.
+    standard_error : float
+        Of that share, by the noise.
+    expected : float
+        Share where records are like the public points, about.
+    """
+
+    uncovered: float
+    standard_error: float
+    expected: float
+
+    @property
+    def excess(self) -> float:
+        """What is more than expected and more than noise makes, as a share; 0 if nothing is."""
+        beyond = self.uncovered - self.expected
+        return beyond if beyond > LEAST_EXCESS + 3 * self.standard_error else 0.0
+
+    @property
+    def is_poor(self) -> bool:
+        """Whether more records are uncovered than chance and noise explain."""
+        return self.excess > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +75,12 @@ class MomentStages:
     n_classes : int
     units : tuple of int
         Integers for 1.0 in a residual, of each stage; the bound in integers is the same in all.
-    bound, count : int
+    bound, mark_weight : int
         As for `Residuals`.
+    marks : tuple of str
+        What is counted beside, of `RECORDS` and `UNCOVERED`.
+    expected_uncovered : float
+        Share of uncovered records where they are like the public points.
     n_records : int or None
         Public under replace-one; None where the sums count them.
     sigma : float
@@ -52,7 +91,9 @@ class MomentStages:
     n_classes: int
     units: tuple[int, ...]
     bound: int
-    count: int
+    mark_weight: int
+    marks: tuple[str, ...]
+    expected_uncovered: float
     n_records: int | None
     sigma: float
 
@@ -60,30 +101,45 @@ class MomentStages:
         """Return the model that follows from the sums of the first stages."""
         fit = MomentFit.start(self.pool, self.n_classes)
         for number, total in enumerate(sums):
-            moments = total[:-1] if self.count else total
+            before = sums[: number + 1]
             fit = fit.after(
                 ReleasedMoments(
-                    moments.reshape(fit.weights.shape),
+                    total[: fit.weights.size].reshape(fit.weights.shape),
                     self.sigma,
                     self.units[number],
-                    self._records_of(sums[: number + 1]),
+                    self._records_of(before),
+                    self.coverage_of(before).excess,
                 )
             )
         return fit
 
     def _records_of(self, sums: Sequence[IntArray]) -> float:
-        """Return the number of records: public, or the mean of what the stages counted."""
-        if not self.count:
-            assert self.n_records is not None
+        """Return the number of records, public or counted with noise."""
+        if self.n_records is not None:
             return float(self.n_records)
-        counted = float(np.mean([total[-1] for total in sums])) / self.count
         # fewer than the noise could hide are taken for as many as it could
-        return max(counted, self.sigma / self.count / math.sqrt(len(sums)), 1.0)
+        return max(self._marked(RECORDS, sums), self._noise_of_mark(sums), 1.0)
+
+    def coverage_of(self, sums: Sequence[IntArray]) -> Coverage:
+        """Return how far the public points cover the records, by the sums so far."""
+        n_records = self._records_of(sums)
+        share = self._marked(UNCOVERED, sums) / n_records
+        error = self._noise_of_mark(sums) / n_records
+        return Coverage(min(max(share, 0.0), 1.0), error, self.expected_uncovered)
+
+    def _marked(self, mark: str, sums: Sequence[IntArray]) -> float:
+        """Return how many records have a mark, by the mean over stages."""
+        place = self.marks.index(mark) - len(self.marks)
+        return float(np.mean([total[place] for total in sums])) / self.mark_weight
+
+    def _noise_of_mark(self, sums: Sequence[IntArray]) -> float:
+        return self.sigma / self.mark_weight / math.sqrt(len(sums))
 
     def asked_after(self, sums: Sequence[IntArray]) -> Residuals:
         """Return what the next stage asks."""
         model = self.fit_after(sums).model
-        return Residuals(model, self.units[len(sums)], self.bound, self.count)
+        unit = self.units[len(sums)]
+        return Residuals(model, unit, self.bound, self.mark_weight, len(self.marks))
 
     def outcome_of(self, sums: Sequence[IntArray]) -> tuple[dict[str, Any], IntArray]:
         """Return the weights after each stage, for the certificate, and the classes of the pool."""
@@ -101,9 +157,10 @@ def staged_sums(
     n_records: int | None,
     neighbours: str,
     basis: Mapping[str, Any],
+    expected_uncovered: float,
     points_sha256: str,
-) -> StagedSums:
-    """Return what the door is asked.
+) -> tuple[MomentStages, StagedSums]:
+    """Return the public terms of a release, and what the door is asked.
 
     Parameters
     ----------
@@ -117,6 +174,8 @@ def staged_sums(
     neighbours : {"add-remove", "replace-one"}
     basis : mapping
         Name and settings of the basis, for the certificate.
+    expected_uncovered : float
+        Share of records that the basis does not cover where they are like the public points.
     points_sha256 : str
         Digest of the public points.
     """
@@ -126,15 +185,18 @@ def staged_sums(
     residual = 0.5 if n_classes == 2 else math.sqrt(1 - 1 / n_classes)
     longest = np.quantile(np.linalg.norm(pool / UNIT, axis=1), 1 - CLIPPED)
     rest = max(1, round(residual * longest * UNIT * RESIDUAL_UNIT))
-    count = 0 if n_records is not None else max(1, round(COUNT_SHARE * rest))
-    bound = math.isqrt(rest**2 + count**2)
+    weight = max(1, round(MARK_SHARE * rest))
+    marks = (UNCOVERED,) if n_records is not None else (RECORDS, UNCOVERED)
+    bound = 1 + math.isqrt(rest**2 + len(marks) * weight**2)
     # later residuals in finer units: their bound is smaller, and the same in integers
     units = (RESIDUAL_UNIT, *[round(RESIDUAL_UNIT / LATER_BOUND)] * (n_stages - 1))
-    coordinates = pool.shape[1] * n_columns + (count > 0)
+    coordinates = pool.shape[1] * n_columns + len(marks)
     replaced = neighbours == "replace-one"
     squared = (4 if replaced else 1) * bound**2
     sigma = calibrate_vector_sum(budget, squared, coordinates, n_stages)
-    stages = MomentStages(pool, n_classes, units, bound, count, n_records, sigma)
+    stages = MomentStages(
+        pool, n_classes, units, bound, weight, marks, expected_uncovered, n_records, sigma
+    )
     mechanism = NoisyVectorSum(sigma, bound, coordinates, replaced)
     about = {
         "name": NAME,
@@ -144,13 +206,15 @@ def staged_sums(
         "bound": bound,
         "coordinates": coordinates,
         "residual_units": list(units),
-        "count": count,
+        "mark_weight": weight,
+        "marks": list(marks),
+        "expected_uncovered": expected_uncovered,
         "n_records": n_records,
         "basis": dict(basis),
         "basis_sha256": hashlib.sha256(pool.astype("<i8").tobytes()).hexdigest(),
         "budget": budget.to_json(),
     }
-    return StagedSums(
+    asked = StagedSums(
         mechanism,
         n_stages,
         budget,
@@ -160,3 +224,4 @@ def staged_sums(
         tuple(classes),
         points_sha256,
     )
+    return stages, asked

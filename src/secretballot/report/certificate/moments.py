@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from secretballot._validation import check_count
+from secretballot._validation import check_count, check_finite
 from secretballot.exceptions import CertificateError
 
 __all__ = [
@@ -25,10 +25,21 @@ MOMENTS_ASSUMPTIONS = (
 )
 MOMENTS_FIELDS = {
     *("name", "n_stages", "n_classes", "sigma", "bound", "coordinates", "residual_units"),
-    *("count", "n_records", "basis", "basis_sha256", "budget", "weights", "sums"),
+    *(
+        "mark_weight",
+        "marks",
+        "expected_uncovered",
+        "n_records",
+        "basis",
+        "basis_sha256",
+        "budget",
+        "weights",
+        "sums",
+    ),
 }
 _LARGEST = 2**53  # the largest integer that every reader of JSON reads alike
 _MOST_STAGES = 100
+_MARKS = (["records", "uncovered"], ["uncovered"])
 
 
 def has_moments(certificate: Mapping[str, Any]) -> bool:
@@ -80,15 +91,20 @@ def check_moments(document: Mapping[str, Any]) -> None:
     coordinates = check_count("coordinates", mechanism["coordinates"])
     if n_stages > _MOST_STAGES:
         raise CertificateError(f"The mechanism states more than {_MOST_STAGES} stages.")
-    count = check_count("count", mechanism["count"], minimum=0)
-    if (mechanism["n_records"] is None) != (count > 0):
+    check_count("mark_weight", mechanism["mark_weight"])
+    marks = mechanism["marks"]
+    if marks not in _MARKS:
+        raise CertificateError("The marks are none that records have.")
+    if not 0 <= check_finite("expected_uncovered", mechanism["expected_uncovered"]) <= 1:
+        raise CertificateError("The expected share of uncovered records is no share.")
+    if (mechanism["n_records"] is None) != ("records" in marks):
         raise CertificateError(
             "The sums count records where no number of them is stated, and only there."
         )
     if mechanism["n_records"] is not None:
         check_count("n_records", mechanism["n_records"])
     _check_lists("sums", mechanism["sums"], n_stages, coordinates)
-    _check_lists("weights", mechanism["weights"], n_stages, coordinates - (count > 0))
+    _check_lists("weights", mechanism["weights"], n_stages, coordinates - len(marks))
     _check_lists("residual_units", [mechanism["residual_units"]], 1, n_stages)
     if not all(unit >= 1 for unit in mechanism["residual_units"]):
         raise CertificateError("A residual unit is below 1.")
