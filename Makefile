@@ -26,6 +26,9 @@ export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 export SECRETBALLOT_DATA := $(abspath $(DATA))
 
+# The suite starts the program some hundred times: what Python makes of the sources is kept between the starts.
+unexport PYTHONDONTWRITEBYTECODE
+
 # As many workers as there are cores, up to eight; one that has nothing left takes tests from another.
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 

@@ -277,6 +277,25 @@ def test_a_stream_that_stops_inside_a_block_answers_no_later_one(
     assert given.labels.tolist() == [0, -1, -1, -1, -1, -1]
 
 
+def test_what_comes_after_the_end_is_looked_up_without_a_draw(
+    ledger: sb.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = opened(sparse(True, unstable=1), ledger, tmp_path / "vault")
+    known = stream.answer(votes(SURE), names(7)).labels[0]
+    begun, real = [], sb.Ledger.answering
+
+    def answering(self: sb.Ledger, reservation: int) -> Any:
+        begun.append(reservation)
+        return real(self, reservation)
+
+    monkeypatch.setattr(sb.Ledger, "answering", answering)
+    found = stream.answer(votes(*[EVEN] * 50), names(*range(50)))
+    assert np.flatnonzero(found.given).tolist() == [0, 7]
+    assert found.labels[[0, 7]].tolist() == [-1, known]
+    assert len(begun) == 2  # for the last abstention, and for the question that comes too late
+    assert stream.answer(votes(*[EVEN] * 50), names(*range(50))).given.sum() == 2
+
+
 def test_what_a_full_disk_refuses_does_not_depend_on_where_a_stream_would_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

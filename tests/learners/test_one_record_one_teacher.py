@@ -199,7 +199,8 @@ class Witness(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y):
         self.classes_ = np.arange(2)
-        Witness.seen.append((form(X), y.dtype.str, y.strides, y.tolist()))
+        if len(y) <= 2 * N // K:  # the trial fits, on public points, have more rows
+            Witness.seen.append((form(X), y.dtype.str, y.strides, y.tolist()))
         return self
 
     def predict(self, X):
@@ -261,8 +262,7 @@ def shards_seen(fit):
     except SecretBallotError as error:
         refuse_quotes(error)
         return None
-    # the trial fits have more rows
-    return [part for part in Witness.seen if len(part[-1]) <= 2 * N // K]
+    return list(Witness.seen)
 
 
 def made(container, rows):

@@ -9,6 +9,7 @@ import pytest
 
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Plan, Setting, Task
+from secretballot.planning.search import best_setting
 from secretballot.planning.search.best_setting import make_plan
 from secretballot.planning.search.evaluation import Spread, Tried, best_of
 from secretballot.planning.search.settings import Noise
@@ -114,6 +115,23 @@ def test_a_given_number_of_teachers_is_kept(model: CurveModel) -> None:
     }
 
 
+@pytest.fixture
+def recommended_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out what a plan says of other budgets and sizes, which comes last and takes longest."""
+    for part in ("_frontier_points", "_improvements_of"):
+        monkeypatch.setattr(best_setting, part, lambda *_: ())
+
+
+@pytest.mark.usefixtures("recommended_alone")
+def test_what_is_recommended_is_found_before_other_budgets_are_tried(
+    made: Plan, model: CurveModel
+) -> None:
+    alone = make_plan(TASK, model, seed=7)
+    assert alone.frontier == alone.improvements == ()
+    assert replace(alone, frontier=made.frontier, improvements=made.improvements) == made
+
+
+@pytest.mark.usefixtures("recommended_alone")
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_the_plan_comes_true_on_votes_from_its_own_world_and_beats_250_teachers(
     n_classes: int,
@@ -144,6 +162,7 @@ def test_the_plan_comes_true_on_votes_from_its_own_world_and_beats_250_teachers(
     assert found.expected.label_accuracy.low <= measured <= found.expected.label_accuracy.high
 
 
+@pytest.mark.usefixtures("recommended_alone")
 def test_an_impossible_task_says_which_epsilon_and_how_many_records_would_do() -> None:
     model = CurveModel({50: 0.6, 400: 0.65}, n_classes=2)
     task = Task(300, 300, 2, 0.02, 1e-6)

@@ -246,6 +246,12 @@ class ReleaseStream:
         for start in range(0, len(asked), size):
             block = asked[start : start + size]
             stored |= self._answer_block(counts, {question: rows[question] for question in block})
+            if any(question not in stored for question in block):
+                # the reservation is spent, stopped or closed, for ever: of all others those alone
+                # have answers that were asked before
+                with self.ledger.reading(self.reservation) as page:
+                    stored |= page.find(asked[start + size :])
+                break
         return self._answers_of(questions, stored)
 
     def _answer_block(self, counts: VoteCounts, rows: Mapping[bytes, int]) -> dict[bytes, bytes]:
