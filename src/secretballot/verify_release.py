@@ -608,6 +608,9 @@ def check_moments(document: dict[str, Any]) -> None:
         for one in mechanism[name]:
             if not are_integers(one, length):
                 raise WrongError(f"The mechanism's {name} are not {length} integers each.")
+    covered = mechanism["covered_only"]
+    if not isinstance(covered, list) or [type(one) for one in covered] != [bool] * stages:
+        raise WrongError("The stages do not say which records they are about.")
     units = mechanism["residual_units"]
     if not are_integers(units, stages) or not all(unit >= 1 for unit in units):
         raise WrongError("The residual units are not one integer for each stage.")

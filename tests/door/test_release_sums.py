@@ -60,7 +60,10 @@ def asked(
         budget,
         terms,
         lambda sums: Residuals(model_after(sums), UNIT, BOUND),
-        lambda sums: ({"weights": [[0, 0]] * len(sums)}, np.zeros(4, dtype=np.int64)),
+        lambda sums: (
+            {"weights": [[0, 0]] * len(sums), "covered_only": [False] * len(sums)},
+            np.zeros(4, dtype=np.int64),
+        ),
         ("no", "yes"),
         "0" * 64,
     )

@@ -179,3 +179,39 @@ def test_bad_input_gets_a_sentence_and_spends_nothing(
     with pytest.raises(error, match=words):
         model.fit(X[:100], **fit)
     assert ledger is None or ledger.releases() == 0
+
+
+def skewed_adult(kept: Any) -> tuple[Any, Any]:
+    """Return the model of a pool of which some points alone are kept, and its accuracy."""
+    data = adult()
+    table, y = data.train.drop(columns=ADULT_TARGET), np.asarray(data.train[ADULT_TARGET])
+    order = np.random.default_rng(0).permutation(len(table))
+    private, pool, held_out = np.split(order, [12_000, 17_000])
+    pool = pool[kept(table.iloc[pool]).to_numpy()]
+    model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(1.0, 1e-5))
+    model.fit(
+        table.iloc[private], y[private], X_public=table.iloc[pool], classes=list(ADULT_CLASSES)
+    )
+    return model, np.mean(model.predict(table.iloc[held_out]) == y[held_out])
+
+
+@pytest.mark.parametrize(
+    ("kept", "uncovered", "least"),
+    [
+        pytest.param(lambda table: table.age > 0, 0.03, 0.84, id="whole"),
+        pytest.param(lambda table: table.sex == "Male", 0.36, 0.82, id="men only"),
+        pytest.param(lambda table: table.age > 45, 0.72, 0.79, id="over 45"),
+    ],
+)
+def test_a_pool_that_misses_part_of_the_world_is_told_and_does_not_ruin_the_model(
+    kept: Any, uncovered: float, least: float
+) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model, accuracy = skewed_adult(kept)
+    told = [str(one.message) for one in caught if "do not show" in str(one.message)]
+    assert model.coverage_.is_poor == bool(told) == (uncovered > 0.1)
+    # six standard errors of the noise, and what a pool of another seed may leave out
+    assert abs(model.coverage_.uncovered - uncovered) < 6 * model.coverage_.standard_error + 0.02
+    # always naming one class is right for .76
+    assert accuracy > least

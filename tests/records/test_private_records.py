@@ -175,6 +175,18 @@ def test_every_mark_is_counted() -> None:
         sum_of(PrivateRecords(coordinates, classes, 2), stage)
 
 
+def test_marked_records_are_left_out_where_that_is_asked() -> None:
+    table = some_records(3)
+    stage = Residuals(asked(3).model, 1024, 3_000_000, 1000, 2, without_marked=True)
+    marked = table[1] > 0
+    total = sum_of(records_at(slice(None), table, 3, marked=True), stage)
+    rest = sum_of(records_at(~marked, table, 3, marked=True), stage)
+    assert (total[:-2] == rest[:-2]).all()
+    assert total[-2:].tolist() == [1000 * N, 1000 * marked.sum()]
+    with pytest.raises(ParameterError, match="no mark"):
+        Residuals(stage.model, 1024, 100, without_marked=True)
+
+
 def test_nobody_takes_the_values_out() -> None:
     records = PrivateRecords(*some_records(2), 2)
     assert repr(records) == "PrivateRecords(n_classes=2, unit='record', records=<private>)"

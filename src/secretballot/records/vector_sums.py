@@ -41,6 +41,8 @@ class Residuals:
         bound.
     n_marks : int
         Number of marks, at most `MOST_MARKS`.
+    without_marked : bool
+        Whether a record with the last mark adds its marks alone.
 
     Raises
     ------
@@ -53,11 +55,14 @@ class Residuals:
     bound: int
     mark_weight: int = 0
     n_marks: int = 0
+    without_marked: bool = False
 
     def __post_init__(self) -> None:
         check_count("unit", self.unit)
         if not check_count("bound", self.bound) <= LARGEST_BOUND:
             raise ParameterError(f"bound is {self.bound}; it must be at most {LARGEST_BOUND}.")
+        if self.without_marked and not self.n_marks:
+            raise ParameterError("A stage without marked records has no mark to know them by.")
         if not 0 <= self.n_marks <= MOST_MARKS or not 0 <= self.mark_weight <= self.bound // 4:
             raise ParameterError(
                 f"A stage has {self.n_marks} marks of weight {self.mark_weight}; it takes up to"
@@ -197,6 +202,8 @@ class PrivateRecords(Sealed):
         shares = asked.model.probabilities(coordinates)
         residuals = -((shares * asked.unit + PROBABILITY_UNIT // 2) // PROBABILITY_UNIT)
         residuals[np.arange(len(classes)), classes] += asked.unit
+        if asked.without_marked:
+            residuals[self.__marks[rows, -1] > 0] = 0
         # of two classes one residual is the other's negative
         return coordinates, residuals[:, 1:] if self.n_classes == 2 else residuals
 

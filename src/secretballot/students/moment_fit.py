@@ -43,15 +43,12 @@ class ReleasedMoments:
         Integers for 1.0 in a residual.
     n_records : float
         What stands for the number of records: public, or released with noise.
-    shifted : float
-        Share of the records that the public points do not cover, beyond what is expected.
     """
 
     sums: IntArray
     sigma: float
     unit: int
     n_records: float
-    shifted: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +106,6 @@ class MomentFit:
         target = moments + points.T @ shares / n_public
         spread = _curvature(n_columns)
         sampling = spread * (RECORD_VARIANCE / released.n_records + POINT_VARIANCE / n_public)
-        # records that are not like the pool move the moments by their share, which is no chance
-        sampling += spread * released.shifted**2
         uncertain = noise + sampling * points.var(axis=0)
         curvature = spread * (points**2).mean(axis=0)
         penalty = uncertain * self.precision / curvature

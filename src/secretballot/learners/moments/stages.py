@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ MARK_SHARE = 0.1
 RECORDS, UNCOVERED = "records", "uncovered"
 #: Share of the records that may be uncovered beyond what is expected.
 LEAST_EXCESS = 0.03
+#: Share expected to be uncovered, above which uncovered records are not left out from the start.
+MOST_EXPECTED = 0.25
 
 
 @dataclass(frozen=True)
@@ -96,22 +98,45 @@ class MomentStages:
     expected_uncovered: float
     n_records: int | None
     sigma: float
+    _fits: dict[tuple[bytes, ...], MomentFit] = field(default_factory=dict)
 
     def fit_after(self, sums: Sequence[IntArray]) -> MomentFit:
         """Return the model that follows from the sums of the first stages."""
-        fit = MomentFit.start(self.pool, self.n_classes)
-        for number, total in enumerate(sums):
-            before = sums[: number + 1]
-            fit = fit.after(
-                ReleasedMoments(
-                    total[: fit.weights.size].reshape(fit.weights.shape),
-                    self.sigma,
-                    self.units[number],
-                    self._records_of(before),
-                    self.coverage_of(before).excess,
-                )
-            )
-        return fit
+        if not len(sums):
+            return MomentFit.start(self.pool, self.n_classes)
+        key = tuple(total.tobytes() for total in sums)
+        if key not in self._fits:
+            self._fits[key] = self._base_after(sums[:-1]).after(self._last_moments(sums))
+        return self._fits[key]
+
+    def _base_after(self, sums: Sequence[IntArray]) -> MomentFit:
+        """Return the model that the next stage starts from, whose misses it asks for."""
+        # sums over other records than from now on would pull the model to where those were
+        changed = len(sums) and self._covered_only_after(sums) != self._covered_only_after(
+            sums[:-1]
+        )
+        return self.fit_after([] if changed else sums)
+
+    def _last_moments(self, sums: Sequence[IntArray]) -> ReleasedMoments:
+        """Return what the last stage released, as moments of so many records."""
+        shape = self.pool.shape[1], 1 if self.n_classes == 2 else self.n_classes
+        n_records = self._records_of(sums)
+        if self._covered_only_after(sums[:-1]):
+            n_records *= 1 - self.coverage_of(sums).uncovered
+        moments = sums[-1][: shape[0] * shape[1]].reshape(shape)
+        unit = self.units[len(sums) - 1]
+        return ReleasedMoments(moments, self.sigma, unit, max(n_records, 1.0))
+
+    def _covered_only_after(self, sums: Sequence[IntArray]) -> bool:
+        """Return whether the next stage leaves out the records that the pool does not cover.
+
+        A basis knows nothing of what the pool does not show, and such records would move the model
+        for all. A pool so small that many records are uncovered by chance keeps them until more are
+        than chance explains.
+        """
+        if self.expected_uncovered <= MOST_EXPECTED:
+            return True
+        return bool(sums) and self.coverage_of(sums).is_poor
 
     def _records_of(self, sums: Sequence[IntArray]) -> float:
         """Return the number of records, public or counted with noise."""
@@ -137,15 +162,24 @@ class MomentStages:
 
     def asked_after(self, sums: Sequence[IntArray]) -> Residuals:
         """Return what the next stage asks."""
-        model = self.fit_after(sums).model
+        model = self._base_after(sums).model
         unit = self.units[len(sums)]
-        return Residuals(model, unit, self.bound, self.mark_weight, len(self.marks))
+        return Residuals(
+            model,
+            unit,
+            self.bound,
+            self.mark_weight,
+            len(self.marks),
+            self._covered_only_after(sums),
+        )
 
     def outcome_of(self, sums: Sequence[IntArray]) -> tuple[dict[str, Any], IntArray]:
-        """Return the weights after each stage, for the certificate, and the classes of the pool."""
+        """Return what the sums come to, for the certificate, and the classes of the pool."""
         models = [self.fit_after(sums[: n + 1]).model for n in range(len(sums))]
         weights = [model.weights.ravel().tolist() for model in models]
-        return {"weights": weights}, models[-1].labels(self.pool)
+        covered_only = [self._covered_only_after(sums[:n]) for n in range(len(sums))]
+        outcome = {"weights": weights, "covered_only": covered_only}
+        return outcome, models[-1].labels(self.pool)
 
 
 def staged_sums(

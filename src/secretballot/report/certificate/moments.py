@@ -103,6 +103,13 @@ def check_moments(document: Mapping[str, Any]) -> None:
         )
     if mechanism["n_records"] is not None:
         check_count("n_records", mechanism["n_records"])
+    covered_only = mechanism["covered_only"]
+    if not (
+        isinstance(covered_only, list)
+        and len(covered_only) == n_stages
+        and all(isinstance(one, bool) for one in covered_only)
+    ):
+        raise CertificateError("covered_only is not true or false for each stage.")
     _check_lists("sums", mechanism["sums"], n_stages, coordinates)
     _check_lists("weights", mechanism["weights"], n_stages, coordinates - len(marks))
     _check_lists("residual_units", [mechanism["residual_units"]], 1, n_stages)

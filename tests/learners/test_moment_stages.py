@@ -1,0 +1,106 @@
+"""What a stage asks, and what its sums come to, follows from released sums and public values."""
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from secretballot.bases import TableBasis
+from secretballot.bases.integer_model import with_constant
+from secretballot.learners.moments.stages import MomentStages, staged_sums
+from secretballot.records import PrivateRecords
+
+
+def stages_of(
+    expected: float, *, n_classes: int = 2, n_stages: int = 3
+) -> tuple[MomentStages, int]:
+    rng = np.random.default_rng(0)
+    pool = with_constant(TableBasis().fit(points := rng.normal(size=(300, 3))).integers(points))
+    stages, asked = staged_sums(
+        pool,
+        range(n_classes),
+        sb.PrivacyBudget(2.0, 1e-5),
+        n_stages=n_stages,
+        n_records=None,
+        neighbours="add-remove",
+        basis={},
+        expected_uncovered=expected,
+        points_sha256="0" * 64,
+    )
+    return stages, asked.mechanism.coordinates
+
+
+def sums_of(stages: MomentStages, width: int, n: int, uncovered: float, seed: int) -> np.ndarray:
+    total = np.random.default_rng(seed).integers(-(10**9), 10**9, width)
+    total[-2:] = stages.mark_weight * n, stages.mark_weight * int(n * uncovered)
+    return total
+
+
+def test_the_event_covers_every_stage_and_both_marks() -> None:
+    stages, width = stages_of(0.0)
+    asked = stages.asked_after([])
+    assert asked.n_coordinates == width == stages.pool.shape[1] + 2
+    rest = asked.bound**2 - 2 * asked.mark_weight**2
+    # what is left for the moments is the bound that was meant for them
+    assert rest > 0
+    assert asked.mark_weight == pytest.approx(0.1 * np.sqrt(rest), rel=0.01)
+    later = stages.asked_after([sums_of(stages, width, 5000, 0.0, 1)])
+    assert (later.bound, later.n_coordinates) == (asked.bound, asked.n_coordinates)
+    assert later.unit == 1280
+
+
+def test_each_stage_asks_for_what_the_model_before_it_misses() -> None:
+    stages, width = stages_of(0.0)
+    sums = [sums_of(stages, width, 5000, 0.0, seed) for seed in range(3)]
+    for n in range(3):
+        used = stages.asked_after(sums[:n]).model.weights
+        assert (used == stages.fit_after(sums[:n]).model.weights).all()
+    # later sums change nothing of what earlier stages came to
+    first = stages.fit_after(sums[:1]).weights
+    stages.fit_after(sums)
+    assert (stages.fit_after(sums[:1]).weights == first).all()
+
+
+def test_uncovered_records_are_left_out_where_the_pool_is_large_enough() -> None:
+    large, width = stages_of(0.05)
+    assert large.asked_after([]).without_marked
+    small, width = stages_of(0.6)
+    assert not small.asked_after([]).without_marked
+    usual = sums_of(small, width, 50_000, 0.5, 1)
+    assert not small.asked_after([usual]).without_marked
+
+
+def test_a_small_pool_starts_anew_once_more_is_uncovered_than_chance_explains() -> None:
+    stages, width = stages_of(0.3)
+    poor = sums_of(stages, width, 50_000, 0.8, 1)
+    asked = stages.asked_after([poor])
+    assert asked.without_marked
+    assert not asked.model.weights.any()  # what the first stage learnt is put aside
+    later = sums_of(stages, width, 50_000, 0.8, 2)
+    alone = stages.fit_after([poor, later]).weights
+    assert not np.allclose(alone, 0)
+    other = sums_of(stages, width, 50_000, 0.8, 3)
+    # but for the marks, the first stage has no say any more
+    assert np.allclose(stages.fit_after([other, later]).weights, alone, rtol=1e-6)
+
+
+def test_the_share_is_told_with_its_error() -> None:
+    stages, width = stages_of(0.1)
+    n = 50_000
+    coverage = stages.coverage_of([sums_of(stages, width, n, 0.5, seed) for seed in range(2)])
+    assert coverage.uncovered == pytest.approx(0.5, abs=1e-3)
+    assert coverage.standard_error == pytest.approx(
+        stages.sigma / stages.mark_weight / np.sqrt(2) / n
+    )
+    assert coverage.is_poor
+    usual = stages.coverage_of([sums_of(stages, width, n, 0.11, 1)])
+    assert not usual.is_poor
+
+
+def test_records_are_left_out_of_the_sum_that_is_asked() -> None:
+    stages, _ = stages_of(0.0)
+    rng = np.random.default_rng(1)
+    coordinates = stages.pool[:50]
+    marks = np.column_stack([np.ones(50, int), rng.random(50) < 0.4])
+    records = PrivateRecords(coordinates, rng.integers(0, 2, 50), 2, None, marks)
+    total = records.sum_at_the_door(stages.asked_after([]))
+    assert total[-1] == stages.mark_weight * marks[:, 1].sum()
