@@ -15,6 +15,7 @@ PUBLIC_ROOMS = (
     "privacy.ledger",
     "privacy.mechanisms",
     "queries",
+    "records",
     "released",
     "report",
     "students",

@@ -48,6 +48,13 @@ class Residuals:
     ------
     ParameterError
         If a number is out of its range.
+
+    Examples
+    --------
+    >>> from secretballot.bases.integer_model import IntegerModel
+    >>> model = IntegerModel.of(np.zeros((3, 1)))
+    >>> sb.records.Residuals(model, unit=1024, bound=10_000).n_coordinates
+    3
     """
 
     model: IntegerModel
