@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
     from secretballot.learners.pate.label_private import LabelPrivateClassifier
+    from secretballot.learners.record_votes.classifier import RecordVotesClassifier
     from secretballot.learners.selection.candidates import choose_candidate
     from secretballot.learners.selection.hold_out import hold_out
     from secretballot.learners.selection.semi_private import SemiPrivateClassifier
@@ -110,6 +111,7 @@ if TYPE_CHECKING:
         HypothesisStudent,
         MomentsStudent,
         NoisyCountsClassifier,
+        RecordVotesStudent,
         VotingStudent,
         fit_student,
     )
@@ -135,6 +137,8 @@ _HOMES = {
     "ParameterError": "exceptions",
     "PrivacyBudget": "privacy.accounting",
     "RecordMomentsClassifier": "learners.moments.classifier",
+    "RecordVotesClassifier": "learners.record_votes.classifier",
+    "RecordVotesStudent": "students",
     "ReleasedLabels": "released",
     "ResourceError": "exceptions",
     "SamplerError": "exceptions",
@@ -209,6 +213,8 @@ __all__ = [
     "Plan",
     "PrivacyBudget",
     "RecordMomentsClassifier",
+    "RecordVotesClassifier",
+    "RecordVotesStudent",
     "ReleasedLabels",
     "ResourceError",
     "SamplerError",

@@ -83,7 +83,8 @@ class ReleasedLabels:
     classes : sequence of str, int, float or bool
         Class values, two or more, distinct.
     n_teachers : int
-        Number of teachers that voted; 0 where one model, chosen among candidates, gave all labels.
+        Number of teachers that voted; 0 where one model, chosen among candidates, gave all labels,
+        and where records voted for themselves, whose number is private.
     sigma : float, optional
         Standard deviation of the noise on each noisy count, in votes. Given exactly when
         `noisy_counts` is.
@@ -132,7 +133,7 @@ class ReleasedLabels:
             raise DataError(
                 "noisy_counts and sigma belong together; give both, or neither for labels alone."
             )
-        if self.noisy_counts is not None and not self.n_teachers:
+        if self.noisy_counts is not None and not self.n_teachers and not self.by_record:
             raise ParameterError(
                 Parameter("n_teachers"),
                 " is 0 and noisy_counts are given; without teachers there are no votes.",
@@ -174,6 +175,12 @@ class ReleasedLabels:
     def n_classes(self) -> int:
         """Number of classes the teachers voted on."""
         return len(self.classes)
+
+    @property
+    def by_record(self) -> bool:
+        """Whether records voted for themselves, as the certificate says."""
+        mechanism = self.certificate.get("mechanism")
+        return isinstance(mechanism, dict) and mechanism.get("name") == "record-votes"
 
     @property
     def answered(self) -> BoolArray:

@@ -366,6 +366,7 @@ _MECHANISMS = {
     "gaussian": {*_TERMS, "sigma", "release", "n_teachers"},
     "sparse-vector": {*_TERMS, *_STREAM},
     "relabelled-sample": {*_TERMS, *_STREAM, *_SAMPLE},
+    "record-votes": {*_TERMS, "sigma", "votes_per_record", "neighbours"},
 }
 _MOMENTS = {
     *("name", "n_stages", "n_classes", "sigma", "bound", "coordinates", "residual_units"),
@@ -399,6 +400,10 @@ def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
         sample = {key: mechanism[key] for key in _SAMPLE}
         return {"event": "relabelled-sample", "version": 1, "stream": stream, **sample}
     noise = {"version": 1, "sigma": mechanism["sigma"]}
+    if mechanism["name"] == "record-votes":
+        # A record that comes brings its votes; one that is replaced takes as many away besides.
+        each = 1 if mechanism["neighbours"] == "add-remove" else 2
+        return {"event": "gaussian", **noise, "shifts": each * mechanism["votes_per_record"]}
     binary = mechanism["n_classes"] == 2
     if binary and mechanism["release"] == "labels":
         labels = {"queries": mechanism["n_queries"], "n_teachers": mechanism["n_teachers"]}
@@ -509,6 +514,8 @@ def check_mechanism(document: dict[str, Any]) -> str:
         raise WrongError("The mechanism states no number of queries or of classes.")
     if mechanism.get("release", "labels") not in ("labels", "counts"):
         raise WrongError("The mechanism releases neither labels nor counts.")
+    if mechanism["name"] == "record-votes":
+        check_records(document)
     stated = event_of(mechanism)
     if json.dumps(event, sort_keys=True) != json.dumps(
         stated, sort_keys=True
@@ -518,10 +525,9 @@ def check_mechanism(document: dict[str, Any]) -> str:
         raise WrongError("The mechanism states another budget than the certificate.")
     if mechanism["n_classes"] != len(released["classes"]):
         raise WrongError("The mechanism states another number of classes than the certificate.")
-    if (
-        mechanism.get("n_teachers") not in (None, released["n_teachers"])
-        or released["n_teachers"] < 1
-    ):
+    if mechanism.get("n_teachers") not in (None, released["n_teachers"]) or (
+        released["n_teachers"] == 0
+    ) != (mechanism["name"] == "record-votes"):
         raise WrongError("The mechanism was priced for another number of teachers than voted.")
     return f"The event is that of the mechanism {mechanism['name']!r}."
 
@@ -624,6 +630,30 @@ def are_integers(value: object, length: int) -> bool:
     )
 
 
+def check_records(document: dict[str, Any]) -> None:
+    """Refuse votes of records under another relation or for another unit than was promised.
+
+    Raises
+    ------
+    WrongError
+        If a term does not fit.
+    """
+    mechanism, by_user = document["mechanism"], document["unit"] == "user"
+    if mechanism["neighbours"] != document["neighbours"]:
+        raise WrongError(
+            "The votes were priced under another relation than the certificate states."
+        )
+    if not is_count(mechanism["votes_per_record"], 1) or (
+        mechanism["votes_per_record"] > mechanism["n_queries"]
+    ):
+        raise WrongError("A record votes at no public point, or at more than there are.")
+    # which of a user's records votes may change with one more of them: that moves twice as much
+    if document["unit"] == "label" or by_user != (document["composition"]["unit"] == "user"):
+        raise WrongError("Votes of records by user and by record do not add to each other.")
+    if "plan" in document:
+        raise WrongError("Votes of records are one table, without rounds.")
+
+
 def check_counts(document: dict[str, Any]) -> str:
     """Refuse more queries, counts or abstentions than the mechanism pays for.
 
@@ -637,6 +667,8 @@ def check_counts(document: dict[str, Any]) -> str:
     columns = 0
     if mechanism.get("release") == "counts":
         columns = 1 if mechanism["n_classes"] == 2 else mechanism["n_classes"]
+    if mechanism["name"] == "record-votes":
+        columns = mechanism["n_classes"]
     if released["count_columns"] != columns:
         raise WrongError(
             f"{released['count_columns']} counts for each query were released, and {columns} paid"
@@ -649,7 +681,7 @@ def check_counts(document: dict[str, Any]) -> str:
     ):
         raise WrongError("More was answered than asked, or more asked than planned.")
     if (
-        mechanism["name"] in ("gaussian", "exponential-choice", "record-moments")
+        mechanism["name"] in ("gaussian", "record-votes", "record-moments", "exponential-choice")
         and released["answered"] != released["queries"]
     ):
         raise WrongError("The mechanism answers every query, and not all were answered.")
@@ -1024,7 +1056,9 @@ def label_of(counts: list[int], n_teachers: int) -> int:
 
 def check_range(counts: list[int], n_teachers: int, mechanism: dict[str, Any]) -> None:
     far = 40 * (mechanism.get("sigma", 0) + 1)
-    if any(not -far <= count <= n_teachers + far for count in counts):
+    # how many records voted is private, so a rule bounds their counts
+    most = 10**12 if mechanism["name"] == "record-votes" else n_teachers
+    if any(not -far <= count <= most + far for count in counts):
         raise WrongError("labels.csv holds a count that noise of the stated size does not reach.")
 
 

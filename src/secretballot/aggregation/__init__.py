@@ -6,6 +6,7 @@ from typing import Any
 
 from secretballot.aggregation.base import Aggregator, Answers, WeakSignalWarning
 from secretballot.aggregation.gaussian import GaussianAggregator
+from secretballot.aggregation.record_votes import RecordVotesAggregator
 from secretballot.aggregation.relabelled import RelabelledAggregator
 from secretballot.aggregation.sparse_vector import SparseVectorAggregator
 from secretballot.exceptions import ParameterError
@@ -15,6 +16,7 @@ __all__ = [
     "Aggregator",
     "Answers",
     "GaussianAggregator",
+    "RecordVotesAggregator",
     "RelabelledAggregator",
     "SparseVectorAggregator",
     "WeakSignalWarning",
@@ -25,6 +27,7 @@ AGGREGATOR_CLASSES: tuple[type[Aggregator], ...] = (
     GaussianAggregator,
     SparseVectorAggregator,
     RelabelledAggregator,
+    RecordVotesAggregator,
 )
 
 

@@ -32,6 +32,7 @@ from secretballot.privacy.mechanisms import (
     GaussianNoisyCount,
     GaussianNoisyHistogram,
     GaussianNoisyMajority,
+    GaussianNoisyTable,
     GaussianThreshold,
     LaplaceNoisyArgmax,
     LaplaceNoisyMajority,
@@ -175,6 +176,7 @@ def _all_games() -> list[Callable[[], MechanismFinding]]:
             4.0,
             6,
         ),
+        _counts_attack("Gaussian table, 5 cells moved", GaussianNoisyTable(4.0, 5).event(), 4.0, 5),
         _label_attack(
             "Gaussian arg max, 3 classes, 4 teachers",
             GaussianNoisyArgmax(1.5, 3),

@@ -16,6 +16,7 @@ from secretballot._validation import name_part
 from secretballot.aggregation import Aggregator, Answers
 from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
+from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import Argument, DataError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, Price
@@ -32,7 +33,7 @@ __all__ = ["release"]
 
 
 def release(
-    counts: VoteCounts,
+    counts: VoteCounts | RecordVotes,
     aggregator: Aggregator,
     ledger: Ledger,
     *,
@@ -48,8 +49,9 @@ def release(
 
     Parameters
     ----------
-    counts : VoteCounts
-        Votes on the public points; secret.
+    counts : VoteCounts or RecordVotes
+        Votes on the public points; secret. Votes of records go with a `RecordVotesAggregator` for
+        the same number of votes a record, the same unit and the same relation.
     aggregator : Aggregator
         Recipe and noise, fixed without looking at the votes.
     ledger : Ledger
@@ -104,6 +106,7 @@ def release(
     Rounding : upward.
     """
     purchase.check_types(aggregator, ledger, counts)
+    purchase.check_votes_of_records(counts, aggregator)
     declaration = purchase.declaration_of(counts, declaration)
     rows = _checked_rows(counts, aggregator, queries)
     named = rows if public_rows is None else _named_rows(public_rows, len(rows))
@@ -117,6 +120,7 @@ def release(
 
     # all that can be refused is refused before anything is reserved
     declared = check_declaration(declaration)
+    purchase.check_one_record_of_a_user(counts, ledger, str(declared["unit"]))
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
     check_outcomes(choices, ledger, declared)
     purchase.check_sample(aggregator.sample, declaration, key)
@@ -173,7 +177,7 @@ def _same_question(
 
 
 def _checked_rows(
-    counts: VoteCounts, aggregator: Aggregator, queries: ArrayLike | None
+    counts: VoteCounts | RecordVotes, aggregator: Aggregator, queries: ArrayLike | None
 ) -> IntArray:
     """Return the rows to ask as int64, distinct and in range."""
     rows = np.arange(counts.n_queries) if queries is None else np.asarray(queries)
@@ -219,18 +223,21 @@ def _distinct_rows(name: str, rows: NDArray[Any]) -> IntArray:
     return rows.astype(np.int64)
 
 
-def _widest_answers(aggregator: Aggregator, counts: VoteCounts, n_queries: int) -> Answers:
+def _widest_answers(
+    aggregator: Aggregator, counts: VoteCounts | RecordVotes, n_queries: int
+) -> Answers:
     """Return dummy answers whose text is as long as that of any answers."""
     label = max((-1, counts.n_classes - 1), key=lambda value: len(str(value)))
     sigma, noisy = aggregator.sigma_of_counts, None
     if sigma is not None:
-        shape = (n_queries,) if counts.n_classes == 2 else (n_queries, counts.n_classes)
-        noisy = np.full(shape, purchase.widest(sigma) - counts.n_teachers, dtype=np.int64)
+        one_column = counts.n_classes == 2 and isinstance(counts, VoteCounts)
+        shape = (n_queries,) if one_column else (n_queries, counts.n_classes)
+        noisy = np.full(shape, purchase.widest(sigma) - counts.largest_count, dtype=np.int64)
     return Answers(np.full(n_queries, label, dtype=np.int64), noisy, n_queries)
 
 
 def _released_labels(
-    counts: VoteCounts,
+    counts: VoteCounts | RecordVotes,
     aggregator: Aggregator,
     rows: IntArray,
     answers: Answers,

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from secretballot._validation import check_instance, check_name, check_path
-from secretballot.aggregation import Aggregator
+from secretballot.aggregation import Aggregator, RecordVotesAggregator
+from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import BudgetError, ParameterError
+from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, price
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import ExactNoise, NoiseSource, ready_sampler
@@ -18,8 +19,10 @@ __all__ = [
     "check_counts",
     "check_keeping",
     "check_ledger",
+    "check_one_record_of_a_user",
     "check_sample",
     "check_types",
+    "check_votes_of_records",
     "composition_of",
     "declaration_of",
     "encoded",
@@ -56,11 +59,55 @@ def check_counts(counts: object) -> None:
 
 def check_types(aggregator: object, ledger: object, counts: object = _NONE_NEEDED) -> None:
     """Refuse an aggregator, an account or votes that are none, with `ParameterError`."""
-    if counts is not _NONE_NEEDED:
+    if counts is not _NONE_NEEDED and not isinstance(counts, RecordVotes):
         check_counts(counts)
     hint = "give a calibrated aggregator, such as GaussianAggregator.calibrate returns"
     check_instance("aggregator", aggregator, Aggregator, hint=hint)
     check_ledger(ledger)
+
+
+def check_votes_of_records(counts: VoteCounts | RecordVotes, aggregator: Aggregator) -> None:
+    """Refuse votes of records under a price for teachers, or for another number of votes or
+    relation, and the other way round.
+
+    Raises
+    ------
+    ParameterError
+        If the two do not fit; nothing was spent.
+    """
+    if isinstance(counts, RecordVotes) != isinstance(aggregator, RecordVotesAggregator):
+        raise ParameterError(
+            "Votes of records are priced by a RecordVotesAggregator, and votes of teachers by the"
+            " others; use the one that fits. Nothing was spent."
+        )
+    if not isinstance(counts, RecordVotes) or not isinstance(aggregator, RecordVotesAggregator):
+        return
+    cast = counts.votes_per_record, counts.declared["neighbours"]
+    if cast != (aggregator.votes_per_record, aggregator.neighbours):
+        raise ParameterError(
+            f"Records cast {cast[0]} votes each under {cast[1]!r}, and the aggregator prices"
+            f" {aggregator.votes_per_record} under {aggregator.neighbours!r}; calibrate it for what"
+            " was cast. Nothing was spent."
+        )
+
+
+def check_one_record_of_a_user(counts: VoteCounts | RecordVotes, ledger: Ledger, unit: str) -> None:
+    """Refuse votes by user from an account about records.
+
+    Of each user one record votes, and one more record of theirs may change which: then twice as
+    many counts move as were paid for.
+
+    Raises
+    ------
+    LedgerError
+        If that is the case; nothing was spent.
+    """
+    if isinstance(counts, RecordVotes) and (unit == "user") != (ledger.unit == "user"):
+        raise LedgerError(
+            f"The ledger of {ledger.dataset!r} is about {ledger.unit}s, and the votes are by"
+            f" {unit}; votes of records by user and by record do not add to each other's promise,"
+            f" so use a ledger about {unit}s. Nothing was spent."
+        )
 
 
 def check_keeping(ledger: object, vault: object, request: object) -> None:
@@ -112,7 +159,7 @@ def check_sample(
 
 
 def declaration_of(
-    counts: VoteCounts, declaration: Mapping[str, object] | None
+    counts: VoteCounts | RecordVotes, declaration: Mapping[str, object] | None
 ) -> Mapping[str, object] | None:
     """Return what is declared of how votes came about.
 

@@ -166,6 +166,11 @@ class VoteCounts(Sealed):
         return self.__n_teachers
 
     @property
+    def largest_count(self) -> int:
+        """No count is larger; the number of teachers."""
+        return self.__n_teachers
+
+    @property
     def classes(self) -> list[Any]:
         """The class values, in the order of the columns."""
         return list(self.__classes)

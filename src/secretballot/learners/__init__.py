@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
     from secretballot.learners.pate.label_private import LabelPrivateClassifier
+    from secretballot.learners.record_votes.classifier import RecordVotesClassifier
     from secretballot.learners.selection.candidates import choose_candidate
     from secretballot.learners.selection.hold_out import hold_out
     from secretballot.learners.selection.semi_private import SemiPrivateClassifier
@@ -27,6 +28,7 @@ _HOMES = {
     "LabelingSession": "labelers.session",
     "PATEClassifier": "pate.classifier",
     "RecordMomentsClassifier": "moments.classifier",
+    "RecordVotesClassifier": "record_votes.classifier",
     "SemiPrivateClassifier": "selection.semi_private",
     "StabilityLabeler": "labelers.stability",
     "TrainedTeachers": "training.trained",
@@ -46,6 +48,7 @@ __all__ = [
     "LabelingSession",
     "PATEClassifier",
     "RecordMomentsClassifier",
+    "RecordVotesClassifier",
     "SemiPrivateClassifier",
     "StabilityLabeler",
     "TrainedTeachers",

@@ -5,6 +5,7 @@ from secretballot.students.graph_counts import GraphCountsClassifier
 from secretballot.students.hypothesis_student import HypothesisStudent
 from secretballot.students.moments_student import MomentsStudent
 from secretballot.students.noisy_counts import NoisyCountsClassifier
+from secretballot.students.record_votes import RecordVotesStudent
 from secretballot.students.voting import VotingStudent
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "HypothesisStudent",
     "MomentsStudent",
     "NoisyCountsClassifier",
+    "RecordVotesStudent",
     "VotingStudent",
     "default_student",
     "fit_student",

@@ -17,6 +17,7 @@ from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.released import ReleasedLabels
 from secretballot.students.hypothesis_student import HypothesisStudent, vote_gaps
 from secretballot.students.noisy_counts import NoisyCountsClassifier
+from secretballot.students.record_votes import RecordVotesStudent
 from secretballot.students.vote_shares import VoteShareClassifier
 
 __all__ = ["default_student", "fit_student", "learns_from_counts"]
@@ -27,8 +28,11 @@ TRIAL_ROWS = 5  # that a new student has to predict before it counts as fitted
 def default_student(released: ReleasedLabels) -> Any:
     """Return the unfitted student that measured best for what was released.
 
-    Noisy counts go to a `NoisyCountsClassifier`; labels alone to a logistic regression.
+    Noisy counts of teachers' votes go to a `NoisyCountsClassifier`, those of records' votes to a
+    `RecordVotesStudent`; labels alone to a logistic regression.
     """
+    if released.by_record:
+        return RecordVotesStudent()
     if released.noisy_counts is not None:
         return NoisyCountsClassifier(random_state=0)
     return LogisticRegression(max_iter=1000)
@@ -36,7 +40,7 @@ def default_student(released: ReleasedLabels) -> Any:
 
 def learns_from_counts(student: Any) -> bool:
     """Return whether `fit_student` hands this student the noisy counts rather than the labels."""
-    return isinstance(_last_step(student), VoteShareClassifier)
+    return isinstance(_last_step(student), VoteShareClassifier | RecordVotesStudent)
 
 
 def fit_student(
@@ -46,13 +50,16 @@ def fit_student(
     *,
     abstentions: str = "drop",
     random_state: Any = None,
+    basis: Any = None,
 ) -> Any:
     """Fit a student on what was released.
 
     A `NoisyCountsClassifier` or `GraphCountsClassifier`, alone or as the last step of a pipeline,
     learns from the noisy counts, and the whole pool serves it and the pipeline's transformers. Any
     other classifier learns from the labels; a `HypothesisStudent` weighs them by the counts where
-    they were released. If only one class was released, there is nothing to distinguish, and a
+    they were released. Of votes of records any other classifier learns from what a
+    `RecordVotesStudent` says of the whole pool: the released label of one point is mostly noise. If
+    only one class was released, there is nothing to distinguish, and a
     `DummyClassifier` that always answers it is returned.
 
     Parameters
@@ -70,6 +77,9 @@ def fit_student(
         Of the student, wherever it leaves its own `random_state` open, and of what is drawn. None
         takes fresh entropy of the system. In neither case are numpy's, Python's or torch's global
         generators used or moved.
+    basis : transformer with `integers`, optional
+        Of votes of records: what points were compared by; its clone is fitted on the pool. By
+        default a `TableBasis`.
 
     Returns
     -------
@@ -93,7 +103,10 @@ def fit_student(
     try:
         with own_global_states(seed):
             fresh = with_own_seeds(clone(student), seed)
-            fitted = _fitted_in_place(fresh, X_public, released, abstentions, seed)
+            if released.by_record and not learns_from_counts(fresh):
+                fitted = _fitted_to_predictions(fresh, X_public, released, basis)
+            else:
+                fitted = _fitted_in_place(fresh, X_public, released, abstentions, seed)
             # a student that learns and cannot predict is found out here, not by its readers
             fitted.predict(take_rows(X_public, released.queries[:TRIAL_ROWS]))
     except SecretBallotError:
@@ -128,6 +141,16 @@ def _fitted_in_place(
     return student.fit(rows, values)
 
 
+def _fitted_to_predictions(
+    student: Any, X_public: Any, released: ReleasedLabels, basis: Any
+) -> Any:
+    """Return the student fitted to what a model of the votes of records says of the whole pool."""
+    said = _fit_counts(RecordVotesStudent(basis), X_public, released).predict(X_public)
+    if len(set(said.tolist())) == 1:
+        return DummyClassifier(strategy="constant", constant=said[0]).fit(X_public, said)
+    return student.fit(X_public, said)
+
+
 def _fit_weighted(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
     answered = released.answered
     weights = vote_gaps(released)[answered]
@@ -152,15 +175,38 @@ def _fit_counts(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
             if transformer is not None and transformer != "passthrough":
                 pool = transformer.fit_transform(pool)
     answered = released.answered
-    _last_step(student).fit(
-        take_rows(pool, released.queries[answered]),
+    last, asked = _last_step(student), take_rows(pool, released.queries[answered])
+    if isinstance(last, RecordVotesStudent):
+        if not released.by_record:
+            raise DataError(
+                "RecordVotesStudent learns from votes of records, and teachers voted; take a"
+                " NoisyCountsClassifier."
+            )
+        last.fit(
+            asked,
+            released.noisy_counts[answered],
+            sigma=float(released.sigma or 0),
+            votes_per_record=released.certificate["mechanism"]["votes_per_record"],
+            classes=released.class_values,
+            pool=pool,
+        )
+        return student
+    last.fit(
+        asked,
         released.noisy_counts[answered],
-        n_teachers=released.n_teachers,
+        n_teachers=_votes_per_point(released) if released.by_record else released.n_teachers,
         sigma=released.sigma,
         classes=released.class_values,
         pool=pool,
     )
     return student
+
+
+def _votes_per_point(released: ReleasedLabels) -> int:
+    """Return how many votes of records a point got on average, as the noisy counts tell: the scale
+    that a number of teachers is elsewhere. Nothing else is made of it."""
+    assert released.noisy_counts is not None
+    return max(1, round(float(released.noisy_counts.sum(axis=1).mean())))
 
 
 def _knowing_nothing(released: ReleasedLabels) -> DummyClassifier:

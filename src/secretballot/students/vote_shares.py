@@ -115,7 +115,7 @@ def shares_of(
     return counts / n_teachers, noise
 
 
-def class_array(classes: Sequence[Any] | None, n_classes: int) -> NDArray[Any]:
+def class_array(classes: Sequence[Any] | NDArray[Any] | None, n_classes: int) -> NDArray[Any]:
     """Return the class values, 0, 1, ... by default, shape (n_classes,).
 
     Raises

@@ -17,9 +17,8 @@ from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.isolation import isolated
-from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.ensemble.range_scores import PrivateRangeScores
-from secretballot.ensemble.scores import PrivateScores, unit_numbers
+from secretballot.ensemble.scores import PrivateScores
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.hypotheses import DecisionStumps, Dichotomies, FiniteClass, HypothesisClass
 from secretballot.hypotheses.intervals import IntervalDichotomies
@@ -42,18 +41,14 @@ from secretballot.learners.training.inputs import (
     with_public_types,
 )
 from secretballot.learners.training.learner_state import LearnerState
+from secretballot.learners.training.one_of_each_unit import one_record_each
 from secretballot.learners.training.point_digests import doubles_digest
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialMechanism
-from secretballot.privacy.noise import entropy_bytes
 from secretballot.students import HypothesisStudent
 
 __all__ = ["SemiPrivateClassifier", "one_record_each", "private_scores"]
-
-
-KEY_BYTES = 32
-_HASHES = 2**62
 
 
 # scikit-learn ships no types
@@ -450,41 +445,3 @@ def private_scores(
     with isolated(0, sklearn.get_config()):
         mistakes = dichotomies.errors_on(X, y)
     return PrivateScores(-mistakes, unit, neighbours)
-
-
-def one_record_each(units: Any, n_records: int) -> IntArray:
-    """Return one row of every unit, ascending: by a fresh keyed hash of its id, so that no other
-    unit has a say in it.
-
-    Parameters
-    ----------
-    units : array of shape (n_records,)
-        Ids.
-    n_records : int
-
-    Raises
-    ------
-    DataError
-        If an id is missing, or there is not one for each record.
-
-    Privacy
-    -------
-    Unit : all records of one id.
-    Sensitivity : 1 record. Under a fixed key the row taken of a unit depends on its id, on how many
-        records it has and on their order among themselves. So when a unit comes, one record comes
-        and the others stay: for every key the choice keeps its epsilon, hence also for a key drawn
-        at random and kept secret.
-
-    Notes
-    -----
-    A unit's majority, as for `candidates`, is no sum over records: the two ends of an interval then
-    no longer add up to its mistakes.
-    """
-    # Records of a unit are brought together in their own order; its hash, modulo how many it has,
-    # picks one.
-    owner = unit_numbers(units, n_records)
-    hashes = KeyedHashPartition(_HASHES, entropy_bytes(KEY_BYTES)).assign(units)
-    order = np.argsort(owner, kind="stable")
-    starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
-    sizes = np.diff(np.append(starts, n_records))
-    return np.sort(order[starts + hashes[order[starts]] % sizes])

@@ -22,6 +22,7 @@ from secretballot.privacy.mechanisms.noisy_argmax import (
     majority,
 )
 from secretballot.privacy.mechanisms.noisy_count import GaussianNoisyCount, GaussianNoisyHistogram
+from secretballot.privacy.mechanisms.noisy_table import GaussianNoisyTable
 from secretballot.privacy.mechanisms.noisy_threshold import GaussianThreshold
 from secretballot.privacy.mechanisms.noisy_vector_sum import NoisyVectorSum
 from secretballot.privacy.mechanisms.pool_estimates import (
@@ -42,6 +43,7 @@ __all__ = [
     "GaussianNoisyCount",
     "GaussianNoisyHistogram",
     "GaussianNoisyMajority",
+    "GaussianNoisyTable",
     "GaussianThreshold",
     "LaplaceNoisyArgmax",
     "LaplaceNoisyMajority",
@@ -67,6 +69,7 @@ __all__ = [
 MECHANISMS: tuple[type[Mechanism], ...] = (
     GaussianNoisyCount,
     GaussianNoisyHistogram,
+    GaussianNoisyTable,
     GaussianNoisyMajority,
     GaussianNoisyArgmax,
     LaplaceNoisyMajority,

@@ -29,6 +29,7 @@ from secretballot._validation import (
 )
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, delta_upper
+from secretballot.report.certificate.by_record import RECORD_VOTES, RECORD_VOTES_ASSUMPTIONS
 from secretballot.report.certificate.chosen import EXPONENTIAL, EXPONENTIAL_ASSUMPTIONS
 from secretballot.report.certificate.fields import (
     FORMAT,
@@ -76,7 +77,11 @@ ASSUMPTIONS = (
     ),
 )
 # in the place of the first two
-_WITHOUT_TEACHERS = {EXPONENTIAL: EXPONENTIAL_ASSUMPTIONS, MOMENTS: MOMENTS_ASSUMPTIONS}
+_WITHOUT_TEACHERS = {
+    EXPONENTIAL: EXPONENTIAL_ASSUMPTIONS,
+    MOMENTS: MOMENTS_ASSUMPTIONS,
+    RECORD_VOTES: RECORD_VOTES_ASSUMPTIONS,
+}
 UNSEEN_TEACHERS = (
     # certificates written before carry these sentences, and the verifiers look for them: they stay
     "The votes came from outside; that one unit touches one teacher is the word of whoever made the"

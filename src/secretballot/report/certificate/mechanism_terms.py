@@ -6,6 +6,7 @@ from typing import Any
 from secretballot._validation import check_choice, check_count, shown
 from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting import Event, event_from_json
+from secretballot.report.certificate.by_record import RECORD_VOTES, moved_counts
 from secretballot.report.certificate.chosen import EXPONENTIAL
 from secretballot.report.certificate.moments import MOMENTS, MOMENTS_FIELDS, moments_event
 
@@ -21,6 +22,7 @@ _FIELDS = {
     "sparse-vector": {*_COMMON, *_STREAM},
     "relabelled-sample": {*_COMMON, *_STREAM, *_SAMPLE},
     MOMENTS: MOMENTS_FIELDS,
+    RECORD_VOTES: {*_COMMON, "sigma", "votes_per_record", "neighbours"},
 }
 _CALIBRATIONS = ("given", "tight", "paper", "liu2021", "btt2018")
 
@@ -80,6 +82,9 @@ def events_of_terms(document: Mapping[str, Any]) -> list[Event]:
         return [event_from_json(moments_event(mechanism, document["neighbours"]))]
     if mechanism["name"] == "gaussian":
         return [event_from_json(_gaussian_event_fields(mechanism))]
+    if mechanism["name"] == RECORD_VOTES:
+        noise = {"event": "gaussian", "version": 1, "sigma": mechanism["sigma"]}
+        return [event_from_json(noise | {"shifts": moved_counts(mechanism)})]
     stream = {"event": "sparse-vector", "version": 1, **{key: mechanism[key] for key in _STREAM}}
     if mechanism["name"] == "sparse-vector":
         return [event_from_json(stream)]
@@ -112,6 +117,8 @@ def _gaussian_event_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
 
 def count_columns_of(mechanism: Mapping[str, Any]) -> int:
     """Return how many noisy counts for each query the mechanism releases."""
+    if mechanism["name"] == RECORD_VOTES:
+        return int(mechanism["n_classes"])
     if mechanism.get("release") != "counts":
         return 0
     return 1 if mechanism["n_classes"] == 2 else int(mechanism["n_classes"])

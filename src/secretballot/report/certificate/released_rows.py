@@ -8,6 +8,7 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot.exceptions import CertificateError
+from secretballot.report.certificate.by_record import LARGEST_COUNT, is_by_record
 from secretballot.report.certificate.labels_file import ABSTAINED, LabelsTable, read_labels
 from secretballot.report.certificate.mechanism_terms import most_abstentions
 from secretballot.report.certificate.regular_files import read_regular
@@ -52,7 +53,8 @@ def check_rows(document: Mapping[str, Any], path: Path) -> str:
     _check_queries(table.queries)
     _check_stop(answered, most_abstentions(mechanism))
     if table.noisy_counts is not None:
-        _check_counts(table, table.noisy_counts, released["n_teachers"], mechanism["sigma"])
+        most = LARGEST_COUNT if is_by_record(document) else released["n_teachers"]
+        _check_counts(table, table.noisy_counts, most, mechanism["sigma"])
     return f"labels.csv holds {found[0]} queries, {found[1]} answered, as they were paid for."
 
 
@@ -76,17 +78,15 @@ def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int) -> N
         )
 
 
-def _check_counts(table: LabelsTable, counts: IntArray, n_teachers: int, sigma: float) -> None:
+def _check_counts(table: LabelsTable, counts: IntArray, most: int, sigma: float) -> None:
     """Refuse counts that noise cannot reach, and labels that do not follow from the counts."""
     far = _FARTHEST * (sigma + 1)
-    if counts.size and not (counts.min() >= -far and counts.max() <= n_teachers + far):
+    if counts.size and not (counts.min() >= -far and counts.max() <= most + far):
         raise CertificateError(
             "labels.csv holds a count that noise of the stated size does not reach."
         )
     # The rules of `majority` and `plurality`: at least half of two classes, the lowest of several
     # that tie.
-    read_off = (
-        (2 * counts >= n_teachers).astype(np.int64) if counts.ndim == 1 else counts.argmax(axis=1)
-    )
+    read_off = (2 * counts >= most).astype(np.int64) if counts.ndim == 1 else counts.argmax(axis=1)
     if not np.array_equal(read_off, table.labels):
         raise CertificateError("labels.csv holds a label that is not the one its counts give.")

@@ -16,6 +16,7 @@ from secretballot._versions import draws_wrong_noise
 from secretballot.exceptions import CertificateError, SecretBallotError
 from secretballot.privacy.accounting import Event, delta_upper
 from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
+from secretballot.report.certificate.by_record import RECORD_VOTES, check_by_record, is_by_record
 from secretballot.report.certificate.chosen import EXPONENTIAL, check_chosen, is_chosen
 from secretballot.report.certificate.events import SLACK, check_relation_of, read_events
 from secretballot.report.certificate.fields import (
@@ -248,6 +249,8 @@ def _check_mechanism(document: Mapping[str, Any]) -> str:
         check_chosen(document)
     elif has_moments(document):
         check_moments(document)
+    elif is_by_record(document):
+        check_by_record(document)
     elif not document["released"]["n_teachers"]:
         raise CertificateError("Votes are those of teachers, and the certificate names none.")
     _check_assumed(document)
@@ -348,7 +351,8 @@ def _check_software(document: Mapping[str, Any]) -> str:
     return f"The noise was drawn by OpenDP {shown(version)}, not known to be wrong."
 
 
-_ANSWERS_ALL = ("gaussian", EXPONENTIAL, MOMENTS)  # mechanisms that never abstain
+# mechanisms that never abstain
+_ANSWERS_ALL = ("gaussian", RECORD_VOTES, EXPONENTIAL, MOMENTS)
 _GATES = (("format", check_format), ("fields", check_fields))
 _TERMS = (("digest", _check_digest), ("events", _check_events), ("mechanism", _check_mechanism))
 _CONTENTS = (

@@ -87,7 +87,7 @@ def draw_votes(released: ReleasedLabels) -> str:
     """
     if released.noisy_counts is None or not len(released.queries):
         return _draw_labels(released)
-    if released.n_classes == 2:
+    if released.n_classes == 2 and not released.by_record:
         counts = released.noisy_counts
         return _draw_counts(released, counts if counts.ndim == 1 else counts[:, 1])
     return _draw_margins(released)

@@ -12,6 +12,7 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import delta_upper, event_from_json
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import UNSEEN_TEACHERS
+from secretballot.report.certificate.by_record import RECORD_VOTES, is_by_record
 from secretballot.report.certificate.chosen import EXPONENTIAL, is_chosen
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.verify import verify_certificate
@@ -46,6 +47,10 @@ _SENTENCES = {
         " otherwise the answer is withheld, and after a fixed number of withheld answers the stream"
         " stops."
     ),
+    RECORD_VOTES: (
+        "Votes are counted for each public point and class, and random noise with a Gaussian"
+        " distribution on the integers is added to every count."
+    ),
     "relabelled-sample": (
         "A secret random part of the records gets new labels, which one rule of a public class"
         " gives and which fit the old ones well; the teachers learn from these. A query is answered"
@@ -64,6 +69,7 @@ _PARAMETERS = {
     "points_sha256": ("SHA-256 of these points, as doubles row by row", ""),
     "n_queries": ("queries it was calibrated for", ""),
     "n_classes": ("classes", ""),
+    "votes_per_record": ("public points that one record votes for", ""),
     "n_teachers": ("teachers it was calibrated for", ""),
     "release": ("what is released", ""),
     "calibration": ("calibration", ""),
@@ -267,7 +273,7 @@ def _votes_caption(released: ReleasedLabels) -> str:
             " got no answer. The counts behind them were not released."
         )
     sigma = f"{released.sigma:.3g}"
-    if released.n_classes == 2:
+    if released.n_classes == 2 and not is_by_record(released.certificate):
         return (
             "The released noisy counts. From the dashed line,"
             f" {number_text(released.n_teachers / 2)} votes, on, the label is"
@@ -303,6 +309,9 @@ def _fact_values(released: ReleasedLabels) -> dict[str, Any]:
         "queries": len(released.queries),
         "answered": int(released.answered.sum()),
         "n_teachers": released.n_teachers,
+        "votes_per_record": (
+            certificate["mechanism"]["votes_per_record"] if is_by_record(certificate) else 0
+        ),
         "candidates": certificate["mechanism"]["n_candidates"] if is_chosen(certificate) else 0,
         "chosen": chosen_words(certificate) if is_chosen(certificate) else "",
         "unseen": UNSEEN_TEACHERS in certificate["assumptions"],

@@ -1,0 +1,1 @@
+"""Every record votes for itself, at the public points nearest to it."""

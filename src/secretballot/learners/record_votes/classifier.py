@@ -1,0 +1,390 @@
+"""Record votes: each private record gives its label to the public points nearest to it."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import sklearn
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from secretballot._nearest_points import NearestPoints
+from secretballot._typing import FloatArray, IntArray
+from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
+from secretballot.aggregation import RecordVotesAggregator
+from secretballot.door import release
+from secretballot.door.purchase import check_keeping
+from secretballot.ensemble.isolation import isolated
+from secretballot.ensemble.record_votes import RecordVotes
+from secretballot.exceptions import Argument, LedgerError, Parameter, ParameterError
+from secretballot.learners.record_votes.coordinates import public_basis, record_blocks
+from secretballot.learners.training.account import account_of_fit, refuse_beyond, required_budget
+from secretballot.learners.training.inputs import (
+    as_matrix,
+    check_same_columns,
+    class_indices,
+    declared_classes,
+    n_columns,
+    n_rows,
+    random_rows,
+    take_rows,
+    with_public_types,
+)
+from secretballot.learners.training.learner_state import LearnerState
+from secretballot.learners.training.one_of_each_unit import one_record_each
+from secretballot.learners.training.point_digests import points_digest
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.released import ReleasedLabels
+from secretballot.students import RecordVotesStudent, fit_student
+
+__all__ = ["RecordVotesClassifier", "default_votes"]
+
+_SHARE_OF_POINTS = 50  # one in so many public points gets a vote of a record
+
+
+def default_votes(n_points: int) -> int:
+    """Return for how many of `n_points` public points a record votes unless said otherwise.
+
+    More votes of a record are more noise and still more knowledge, as long as its points are near
+    to it: a fiftieth of the points measured best on a table, for every epsilon (decision 0022).
+    """
+    return max(1, n_points // _SHARE_OF_POINTS)
+
+
+def _student_has(method: str) -> Any:
+    def has(self: Any) -> bool:
+        chosen = self.student_ if hasattr(self, "student_") else self.student
+        getattr(RecordVotesStudent() if chosen is None else chosen, method)
+        return True
+
+    return has
+
+
+# scikit-learn ships no types
+class RecordVotesClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn a publishable classifier from votes that private records cast for themselves.
+
+    Every record gives its label to the public points nearest to it. How many votes each point got
+    for each class passes the door with noise, as one table, and a student learns from it. One
+    record moves a few counts by one, however many records, points and classes there are, so no
+    record's influence is lost to shards, and no teacher is trained. Use it where you hold the
+    records, and a pool of public points that covers them. Black-box learners, data in silos and
+    files of votes need `PATEClassifier`.
+
+    Parameters
+    ----------
+    student : scikit-learn classifier, optional
+        By default a `RecordVotesStudent`. A `GraphCountsClassifier` or `NoisyCountsClassifier`
+        learns from the noisy counts too; any other classifier learns from what the default student
+        says of the whole pool.
+    budget : PrivacyBudget
+        (epsilon, delta) of this fit; delta above 0.
+    votes_per_record : int, optional
+        Number k of nearest public points that a record votes for. By default one in fifty.
+    basis : transformer with `integers`, optional
+        Coordinates, as integers, by which distances are taken: an object such as
+        `secretballot.bases.TableBasis`, the default, which maps every row by itself. It is cloned
+        and fitted on the public points; an object without `fit` is taken as it is, and must not
+        have seen private records.
+    n_queries : int, optional
+        Number of public points that take votes, drawn by the public seed; all by default.
+    neighbours : {"add-remove", "replace-one"}, default "add-remove"
+        Relation of the guarantee. "replace-one" costs twice as many counts, as a record that is
+        replaced takes votes away and gives others.
+    ledger : Ledger, optional
+        Account of the private dataset. Without one the fit keeps an account of its own, in memory.
+    request : str, optional
+        Key of this fit in the ledger: a repeated fit gets the stored release for nothing.
+    purpose : str
+        Why, in a few words; on the certificate, so public.
+    random_state : int, optional
+        Public seed of the choice of points and of the student. Never of the noise.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    student_ : the fitted student
+    released_labels_ : ReleasedLabels
+        Everything that left the door: noisy counts, one column for each class. ``n_teachers`` is 0,
+        since the number of records is private.
+    certificate_ : dict
+        What may be shown to a stranger.
+    votes_per_record_ : int
+    n_features_in_ : int
+
+    Privacy
+    -------
+    Unit : one record; with ``units`` all records of one id, of which one votes, chosen by a keyed
+        hash with a fresh secret key.
+    Relation : as `neighbours`; with ``units`` "add-remove".
+    Sensitivity : a record votes at `votes_per_record` different points, once at each, by itself and
+        public values alone: coordinates are integers, so that distances are exact and no other
+        record has a say, and of points equally far the first ones get the votes. So that many
+        counts move by one, and under "replace-one" at most twice as many.
+    Price : `budget`, by discrete Gaussian noise on every count, composed in `ledger` with
+        everything else released from the same data. The price knows neither the number of records
+        nor that of points and classes.
+    Source : Zhu et al. 2022, arXiv:2207.13253, for votes of records.
+    Rounding : upward.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> model = sb.RecordVotesClassifier(
+    ...     budget=sb.PrivacyBudget(epsilon=1.0, delta=1e-6), votes_per_record=5)
+    >>> model = model.fit(
+    ...     X, (X[:, 0] > 0).astype(int), X_public=X[:200] + 0.01, classes=[0, 1])
+    >>> model.predict([[-2.0, 0.0], [2.0, 0.0]]).tolist(), model.certificate_["epsilon"]
+    ([0, 1], 1.0)
+    """
+
+    def __init__(
+        self,
+        student: Any = None,
+        *,
+        budget: PrivacyBudget | None = None,
+        votes_per_record: int | None = None,
+        basis: Any = None,
+        n_queries: int | None = None,
+        neighbours: str = "add-remove",
+        ledger: Ledger | None = None,
+        request: str | None = None,
+        purpose: str = "",
+        random_state: int | None = None,
+    ) -> None:
+        self.student = student
+        self.budget = budget
+        self.votes_per_record = votes_per_record
+        self.basis = basis
+        self.n_queries = n_queries
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.request = request
+        self.purpose = purpose
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        X_public: Any = None,
+        classes: Sequence[Any] | None = None,
+        units: Any = None,
+        unit_name: str | None = None,
+    ) -> Self:
+        """Learn from private records.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_records, n_features)
+            Private. Missing and infinite values are what the basis makes of them; a record that it
+            cannot map votes for nothing.
+        y : array of shape (n_records,)
+            Private labels, each one of `classes`.
+        X_public : like X, of shape (n_public, n_features)
+            Public points, unlabelled.
+        classes : sequence of two or more values
+            Public; never inferred from the private labels.
+        units : array of shape (n_records,), optional
+            Ids, such as patient numbers: all records of one id are protected together. With
+            "add-remove" only.
+        unit_name : str, optional
+            What the ids are, for the certificate.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If something does not fit; nothing was spent, unless it is the student that cannot learn
+            from what was released.
+        BudgetError
+            If the ledger does not admit the price; nothing was spent.
+        """
+        # Public values first, then the account, then private records: what can be refused is
+        # refused before a record is looked at.
+        names = declared_classes(classes)
+        self._check_settings(units)
+        X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
+        check_same_columns(X, X_public)
+        X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
+        asked = random_rows(n_rows(X_public), self.n_queries, self.random_state)
+        aggregator = self._calibrated_aggregator(len(asked), len(names))
+        account = self._open_account(units is not None)
+        index = class_indices(y, names, n_rows(X))
+        found = self._stored_release(names, units is not None, aggregator, asked, X_public)
+        if found is None:
+            rows = np.arange(n_rows(X)) if units is None else one_record_each(units, n_rows(X))
+            votes = self._votes(X, index, rows, X_public, asked, names, units is not None)
+            found = release(
+                votes,
+                aggregator,
+                account,
+                public_rows=asked,
+                request=self.request,
+                purpose=self.purpose,
+                declaration={
+                    "unit": "record" if units is None else "user",
+                    "unit_column": None if units is None else unit_name,
+                    "neighbours": self.neighbours,
+                },
+                points_sha256=points_digest(take_rows(X_public, asked)),
+            )
+        self.released_labels_, self.certificate_ = found, found.certificate
+        self.votes_per_record_ = aggregator.votes_per_record
+        self.classes_ = np.asarray(names)
+        self.n_features_in_ = n_columns(X)
+        if hasattr(X, "columns"):
+            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        self.student_ = fit_student(
+            RecordVotesStudent(self.basis) if self.student is None else clone(self.student),
+            X_public,
+            found,
+            random_state=0 if self.random_state is None else self.random_state,
+            basis=self.basis,
+        )
+        return self
+
+    def _check_settings(self, units: Any) -> None:
+        required_budget(self.budget)
+        check_keeping(self.ledger, None, self.request)
+        if (
+            check_choice("neighbours", self.neighbours, NEIGHBOURS) == "replace-one"
+            and units is not None
+        ):
+            raise ParameterError(
+                Parameter("units"),
+                " are given with ",
+                Argument("neighbours", "replace-one"),
+                ", which is about single records.",
+            )
+        for name in ("votes_per_record", "n_queries"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        if self.student is not None and (
+            isinstance(self.student, type)
+            or not all(hasattr(self.student, name) for name in ("fit", "predict", "get_params"))
+        ):
+            raise ParameterError(
+                Parameter("student"),
+                f" is {shown(self.student)}; give an instance with fit, predict and get_params, as"
+                " scikit-learn's classifiers have.",
+            )
+
+    def _calibrated_aggregator(self, n_points: int, n_classes: int) -> RecordVotesAggregator:
+        """Return the noise, from public numbers alone."""
+        assert self.budget is not None
+        given = self.votes_per_record
+        return RecordVotesAggregator.calibrate(
+            self.budget,
+            n_points,
+            votes_per_record=default_votes(n_points) if given is None else given,
+            n_classes=n_classes,
+            neighbours=self.neighbours,
+        )
+
+    def _open_account(self, by_unit: bool) -> Ledger:
+        unit = "user" if by_unit else "record"
+        budget = required_budget(self.budget)
+        account = account_of_fit(self.ledger, budget, unit=unit, neighbours=self.neighbours)
+        if account.unit == "user" and not by_unit:
+            raise LedgerError(
+                f"The ledger of {account.dataset!r} is about users, and no units are given; give"
+                " the id of the user of each record. Nothing was spent."
+            )
+        if self.request is not None:
+            refuse_beyond(account, budget, self.request, goes_on=False)
+        return account
+
+    def _votes(
+        self,
+        X: Any,
+        index: IntArray,
+        rows: IntArray,
+        X_public: Any,
+        asked: IntArray,
+        names: list[Any],
+        by_unit: bool,
+    ) -> RecordVotes:
+        """Return the votes of the records in `rows`; secret."""
+        basis = public_basis(self.basis, X_public)
+        k = default_votes(len(asked)) if self.votes_per_record is None else self.votes_per_record
+        nearest = NearestPoints(basis.integers(take_rows(X_public, asked)), k)
+        # what a private cell could make a library say stays unsaid
+        with isolated(0, sklearn.get_config()):
+            return RecordVotes.cast(
+                record_blocks(basis, X, index, rows),
+                nearest,
+                names,
+                unit="user" if by_unit else "record",
+                neighbours=self.neighbours,
+            )
+
+    def _stored_release(
+        self,
+        names: list[Any],
+        by_unit: bool,
+        aggregator: RecordVotesAggregator,
+        asked: IntArray,
+        X_public: Any,
+    ) -> ReleasedLabels | None:
+        """Return what was released under the same request before, if anything.
+
+        Raises
+        ------
+        ParameterError
+            If that was another question.
+        """
+        if self.ledger is None or self.request is None:
+            return None
+        stored = self.ledger.released(self.request)
+        if stored is None:
+            return None
+        found = ReleasedLabels.from_json(json.loads(stored))
+        document = found.certificate
+        same = (
+            document["mechanism"] == json.loads(json.dumps(aggregator.describe()))
+            and document["unit"] == ("user" if by_unit else "record")
+            and list(found.classes) == names
+            and np.array_equal(found.queries, asked)
+            and document["released"].get("points_sha256")
+            == points_digest(take_rows(X_public, asked))
+        )
+        if not same:
+            raise ParameterError(
+                f"The request {self.request!r} was answered before, with another promise, other"
+                " classes, votes or public points; ask the same again, or use a new request."
+            )
+        return found
+
+    def _checked_points(self, X: Any) -> Any:
+        check_is_fitted(self, "student_")
+        matrix = as_matrix("X", X)
+        validate_data(self, matrix, reset=False, skip_check_array=True)
+        return matrix
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the student's class for every row of `X`, an array of shape (n_rows,)."""
+        return np.asarray(self.student_.predict(self._checked_points(X)))
+
+    # scikit-learn ships no types
+    @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the student's class probabilities, an array of shape (n_rows, n_classes) in the
+        order of `classes_`."""
+        matrix = self._checked_points(X)
+        shares = np.asarray(self.student_.predict_proba(matrix), dtype=np.float64)
+        known = [int(np.flatnonzero(self.classes_ == value)[0]) for value in self.student_.classes_]
+        whole = np.zeros((len(shares), len(self.classes_)))
+        whole[:, known] = shares
+        return whole
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags

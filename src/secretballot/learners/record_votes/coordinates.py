@@ -1,0 +1,100 @@
+"""Coordinates of private records in a public basis, record by record."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from secretballot._typing import IntArray
+from secretballot._validation import shown_kind
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.learners.training.inputs import n_rows, take_rows
+from secretballot.students.record_votes import fitted_basis
+
+__all__ = ["public_basis", "record_blocks"]
+
+_BLOCK_ROWS = 8192
+_TRIED_ROWS = 20
+
+
+def public_basis(basis: Any, X_public: Any) -> Any:
+    """Return a basis that public points alone have fixed, tried on some of them.
+
+    Parameters
+    ----------
+    basis : transformer with `integers`, or None
+        Cloned and fitted on the pool, so that what it may have learned before is forgotten. What
+        has no `fit` is taken as it is.
+    X_public : array, sparse matrix or frame of shape (n_public, n_features)
+
+    Raises
+    ------
+    ParameterError
+        If it gives no integers, or maps a row differently when others stand around it.
+    """
+    if basis is not None and (isinstance(basis, type) or not hasattr(basis, "integers")):
+        raise ParameterError(
+            Parameter("basis"),
+            f" is {shown_kind(basis)}; give an object with a method integers(X), such as"
+            " secretballot.bases.TableBasis().",
+        )
+    fitted = fitted_basis(basis, X_public)
+    tried = np.arange(min(_TRIED_ROWS, n_rows(X_public)))
+    together = _mapped(fitted, take_rows(X_public, tried))
+    if together is None:
+        raise ParameterError(
+            f"The basis {type(fitted).__name__} gives no table of integers for public points;"
+            " integers(X) must return an array of integers of shape (rows, coordinates)."
+        )
+    alone = [_mapped(fitted, take_rows(X_public, tried[row : row + 1])) for row in tried.tolist()]
+    if not all(
+        one is not None and np.array_equal(one[0], row)
+        for one, row in zip(alone, together, strict=True)
+    ):
+        raise ParameterError(
+            f"The basis {type(fitted).__name__} maps a public point to other integers when others"
+            " stand around it; integers(X) must map every row by itself."
+        )
+    return fitted
+
+
+def record_blocks(
+    basis: Any, X: Any, index: IntArray, rows: IntArray
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield coordinates and class indices of private records, block by block.
+
+    A record that the basis cannot map is left out, without a word: it votes for nothing.
+
+    Parameters
+    ----------
+    basis : transformer with `integers`
+        Which maps every row by itself.
+    X : array, sparse matrix or frame of shape (n_records, n_features)
+    index : ndarray of int64, shape (n_records,)
+        Of the classes.
+    rows : ndarray of int64
+        Records that vote.
+    """
+    for at in range(0, len(rows), _BLOCK_ROWS):
+        block = rows[at : at + _BLOCK_ROWS]
+        mapped = _mapped(basis, take_rows(X, block))
+        if mapped is not None:
+            yield mapped, index[block]
+            continue
+        # one record was too odd for the basis: the others must not notice
+        for row in block.tolist():
+            alone = _mapped(basis, take_rows(X, np.array([row])))
+            if alone is not None:
+                yield alone, index[[row]]
+
+
+def _mapped(basis: Any, rows: Any) -> IntArray | None:
+    """Return the integers of some rows, None where the basis gives none."""
+    try:
+        table = np.asarray(basis.integers(rows))
+    except MemoryError:  # what memory there is, is no property of a record
+        raise
+    except Exception:  # a basis may be anybody's, and what it raises may quote a record
+        return None
+    whole = table.dtype.kind in "iu" and table.ndim == 2 and len(table) == n_rows(rows)
+    return table.astype(np.int64) if whole and table.shape[1] else None

@@ -1,0 +1,236 @@
+"""The student of votes that records cast for themselves, at the public points nearest to them."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from secretballot._nearest_points import NearestPoints
+from secretballot._public_state import PublicState
+from secretballot._typing import FloatArray, IntArray
+from secretballot._validation import check_count, check_positive
+from secretballot.bases import TableBasis
+from secretballot.exceptions import DataError
+from secretballot.students.vote_shares import class_array
+
+__all__ = ["RecordVotesStudent", "default_basis"]
+
+# Prior variances, in squared nats: of what the features say of how dense the records are beside the
+# public points, and of the intercepts, which rare classes need wide.
+_DENSITY_VARIANCE = 1.0
+_INTERCEPT_VARIANCE = 25.0
+# Mean of p (1 - p), assumed; votes of one record stand together, so their sampling noise does too.
+_SPREAD = 0.12
+_FARTHEST = 15.0  # nats; a rate further from the mean is cut, so that no step overflows
+_STEPS = 300
+
+
+def default_basis() -> TableBasis:
+    """Return the unfitted basis by which points are compared unless another one is given.
+
+    Rotated only: whitening, which serves a linear model, makes neighbours of points that differ in
+    what matters.
+    """
+    return TableBasis(whitening=0.0)
+
+
+# scikit-learn ships no types
+class RecordVotesStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn class probabilities from noisy counts of the votes of records.
+
+    A record votes at its nearest public points, so a count is a sum over all records nearby, and
+    some points are near to many. What the counts would be is known from the public points, each of
+    which stands for an equal number of records: how many of each class they hold is a log-linear
+    function of the coordinates, fitted to the counts by penalised least squares. The noise is the
+    released one, and the penalties are fixed prior variances, so there is nothing to tune. Rows of
+    the counts need not sum to anything.
+
+    Parameters
+    ----------
+    basis : transformer with `integers`, optional
+        Coordinates by which points were compared, and on which the model is linear; cloned, and
+        fitted on the public points. By default a `TableBasis` that rotates and does not whiten.
+    signal : float, default 2
+        Prior variance of the log-odds of two classes, over the public points.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    basis_ : the fitted basis
+    coef_ : ndarray of shape (n_classes, n_coordinates)
+    intercept_ : ndarray of shape (n_classes,)
+    votes_per_point_ : float
+        Estimated mean number of votes at a public point.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> points = np.linspace(-1, 1, 50).reshape(-1, 1)
+    >>> noisy_counts = np.where(points > 0, [[4, 40]], [[40, 4]])
+    >>> student = sb.RecordVotesStudent()
+    >>> student = student.fit(points, noisy_counts, sigma=5.0, votes_per_record=3)
+    >>> student.predict([[-0.8], [0.8]]).tolist()
+    [0, 1]
+    """
+
+    classes_: NDArray[Any]
+
+    def __init__(self, basis: Any = None, *, signal: float = 2.0) -> None:
+        self.basis = basis
+        self.signal = signal
+
+    def fit(
+        self,
+        X: Any,
+        noisy_counts: ArrayLike,
+        *,
+        sigma: float,
+        votes_per_record: int,
+        classes: Sequence[Any] | NDArray[Any] | None = None,
+        pool: Any = None,
+    ) -> Self:
+        """Fit the rates of all classes.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_points, n_features)
+            The public points that took votes.
+        noisy_counts : array of shape (n_points, n_classes)
+            Released counts, in votes.
+        sigma : float
+            Standard deviation of the noise on each count, in votes.
+        votes_per_record : int
+        classes : sequence, optional
+            Class values in the order of the counts; 0, 1, ... by default.
+        pool : like X, of shape (n_public, n_features), optional
+            The whole public pool, which the basis is fitted on; by default `X`.
+
+        Raises
+        ------
+        DataError
+            If the arrays do not fit together.
+        ParameterError
+            If a parameter is out of its range.
+        """
+        noise, signal = check_positive("sigma", sigma), check_positive("signal", self.signal)
+        counts = np.asarray(noisy_counts, dtype=np.float64)
+        n_points = X.shape[0] if hasattr(X, "shape") else len(X)
+        if counts.ndim != 2 or len(counts) != n_points or counts.shape[1] < 2:
+            raise DataError(
+                f"noisy_counts has shape {counts.shape} for {n_points} points; give one count for"
+                " each point and class."
+            )
+        if not np.isfinite(counts).all():
+            raise DataError(
+                "noisy_counts holds a value that is not finite; give the counts as they were"
+                " released."
+            )
+        k = check_count("votes_per_record", votes_per_record)
+        self.classes_ = class_array(classes, counts.shape[1])
+        self.basis_ = fitted_basis(self.basis, X if pool is None else pool)
+        coordinates = self.basis_.integers(X)
+        self.n_features_in_ = int(X.shape[1]) if hasattr(X, "shape") else len(X[0])
+        features, self._unit = _scaled_features(coordinates)
+        total = counts.sum() / len(counts)
+        # a mean that the noise drowns is taken for as large as the noise of the mean
+        self.votes_per_point_ = float(max(total, noise * np.sqrt(counts.shape[1] / len(counts))))
+        weights = _fitted_rates(
+            features,
+            _voted_points(coordinates, k),
+            counts,
+            self.votes_per_point_ / k,
+            noise**2 + _SPREAD * k * self.votes_per_point_,
+            signal / 2,
+        )
+        self.coef_, self.intercept_ = weights[:, :-1], weights[:, -1]
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return class probabilities, shape (n_points, n_classes)."""
+        check_is_fitted(self, "coef_")
+        features = self.basis_.integers(X) / self._unit
+        return np.asarray(softmax(features @ self.coef_.T + self.intercept_, axis=1))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class, the first on a tie, shape (n_points,)."""
+        values: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return values
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def fitted_basis(basis: Any, X_public: Any) -> Any:
+    """Return a clone of a basis, fitted on public points; what has no `fit` is taken as it is."""
+    chosen = default_basis() if basis is None else basis
+    return clone(chosen).fit(X_public) if hasattr(chosen, "fit") else chosen
+
+
+def _scaled_features(coordinates: IntArray) -> tuple[FloatArray, float]:
+    """Return coordinates of a root mean square length of one about their mean, and their unit."""
+    values = coordinates.astype(np.float64)
+    spread = float(np.sqrt(((values - values.mean(axis=0)) ** 2).sum(axis=1).mean()))
+    unit = spread if spread > 0 else 1.0
+    return values / unit, unit
+
+
+def _voted_points(coordinates: IntArray, k: int) -> Any:
+    """Return, as a sparse matrix, at which points a record would vote that stands at each point.
+
+    The point itself is left out: a record is near to it by chance alone.
+    """
+    n = len(coordinates)
+    own = np.arange(n) if k < n else None
+    voted = NearestPoints(coordinates, k).of(coordinates, without=own)
+    rows = np.repeat(np.arange(n), k)
+    return sparse.csr_array((np.ones(n * k), (rows, voted.ravel())), shape=(n, n))
+
+
+def _fitted_rates(
+    features: FloatArray,
+    voted: Any,
+    counts: FloatArray,
+    records_per_point: float,
+    variance: float,
+    class_variance: float,
+) -> FloatArray:
+    """Return the weights of each class, shape (n_classes, n_coordinates + 1), intercepts last.
+
+    A point stands for exp(u phi + w_c phi) records of class c, up to a constant; u is shared by all
+    classes. Minimised is the squared distance of the counts that these records would give, in units
+    of the variance, and the squares of the weights in units of theirs.
+    """
+    n, n_classes = counts.shape
+    design = np.column_stack([features, np.ones(n)])
+    collected = voted.T.tocsr()
+    base = float(np.log(records_per_point / n_classes))
+    shared = np.full(design.shape[1], 1 / _DENSITY_VARIANCE)
+    own = np.full(design.shape[1], 1 / class_variance)
+    shared[-1] = own[-1] = 1 / _INTERCEPT_VARIANCE
+
+    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
+        weights = flat.reshape(n_classes + 1, -1)
+        exponents = design @ (weights[0] + weights[1:]).T
+        rates = np.exp(base + np.minimum(exponents, _FARTHEST))
+        missed = collected @ rates - counts
+        pull = np.where(exponents < _FARTHEST, (voted @ missed) * rates, 0.0).T @ design / variance
+        penalties = (shared * weights[0] ** 2).sum() + (own * weights[1:] ** 2).sum()
+        gradient = np.vstack([pull.sum(axis=0) + shared * weights[0], pull + own * weights[1:]])
+        return float((missed**2).sum() / variance + penalties) / 2, gradient.ravel()
+
+    start = np.zeros((n_classes + 1) * design.shape[1])
+    found = minimize(
+        loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS, "maxcor": 20}
+    )
+    weights: FloatArray = found.x.reshape(n_classes + 1, -1)[1:]
+    return weights
