@@ -10,6 +10,7 @@ from scipy.stats import norm
 from secretballot.aggregation import (
     AGGREGATOR_CLASSES,
     GaussianAggregator,
+    RecordVotesAggregator,
     RelabelledAggregator,
     SparseVectorAggregator,
     WeakSignalWarning,
@@ -179,6 +180,7 @@ DESCRIBED = [
         3.0, 6.0, 40, 2, refresh=False, n_queries=50, n_classes=4, budget=BUDGET
     ),
     RelabelledAggregator(SAMPLE, n_queries=50, budget=BUDGET),
+    RecordVotesAggregator(3.0, 50, votes_per_record=4, n_classes=3, budget=BUDGET),
 ]
 
 

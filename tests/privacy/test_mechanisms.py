@@ -33,6 +33,7 @@ from secretballot.privacy.mechanisms import (
     GaussianNoisyCount,
     GaussianNoisyHistogram,
     GaussianNoisyMajority,
+    GaussianNoisyTable,
     GaussianThreshold,
     LaplaceNoisyArgmax,
     LaplaceNoisyMajority,
@@ -62,6 +63,8 @@ EXAMPLES = {
         lambda c: c,
         GaussianEvent(3.0, 14),
     ),
+    # one teacher that takes its vote elsewhere moves two cells of a row
+    GaussianNoisyTable: (GaussianNoisyTable(3.0, 2), 3, lambda c: c, GaussianEvent(3.0, 14)),
     GaussianNoisyMajority: (
         GaussianNoisyMajority(3.0, 9),
         2,

@@ -19,6 +19,7 @@ import pytest
 from secretballot import verify_release as second
 from secretballot.aggregation import (
     GaussianAggregator,
+    RecordVotesAggregator,
     RelabelledAggregator,
     SparseVectorAggregator,
 )
@@ -66,11 +67,12 @@ def issue(
     *,
     unit: str = "record",
     neighbours: str = "add-remove",
+    n_teachers: int = 250,
     **more: Any,
 ) -> ReleasedLabels:
     """Return a release by an aggregator, as the door would certify it."""
     events, queries, classes = (
-        aggregator.events(250),
+        aggregator.events(n_teachers),
         3 * np.arange(len(labels)),
         list("abc")[: aggregator.n_classes],
     )
@@ -91,7 +93,7 @@ def issue(
             "reservation": 7,
         },
         noise={"exact": True, "description": "discrete noise"},
-        released=describe_released(queries, labels, classes, 250, counts, "1" * 64),
+        released=describe_released(queries, labels, classes, n_teachers, counts, "1" * 64),
         declaration={
             "unit": unit,
             "unit_column": "patient" if unit == "user" else None,
@@ -101,7 +103,7 @@ def issue(
         **more,
     )
     return ReleasedLabels(
-        queries, labels, classes, 250, aggregator.sigma_of_counts, counts, certificate
+        queries, labels, classes, n_teachers, aggregator.sigma_of_counts, counts, certificate
     )
 
 
@@ -125,6 +127,16 @@ def tallied() -> ReleasedLabels:
     counts = np.random.default_rng(1).integers(0, 250, (N, 3))
     aggregator = GaussianAggregator(30.0, N, n_classes=3, release="counts", budget=BUDGET)
     return issue(aggregator, counts.argmax(axis=1), counts)
+
+
+def by_record(n_classes: int = 2, neighbours: str = "add-remove", **more: Any) -> ReleasedLabels:
+    counts = np.random.default_rng(1).integers(-20, 900, (N, n_classes))
+    aggregator = RecordVotesAggregator(
+        20.0, N, votes_per_record=4, n_classes=n_classes, neighbours=neighbours, budget=BUDGET
+    )
+    return issue(
+        aggregator, counts.argmax(axis=1), counts, neighbours=neighbours, n_teachers=0, **more
+    )
 
 
 def withheld(refresh: bool = True, n_classes: int = 3) -> ReleasedLabels:
@@ -202,6 +214,9 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "relabelled, add-remove": lambda: relabelled("add-remove"),
     "rounds and choices": in_rounds,
     "choice": chosen,
+    "votes of records": by_record,
+    "votes of records, replaced": lambda: by_record(3, "replace-one"),
+    "votes of records, by user": lambda: by_record(unit="user"),
 }
 
 # Single fields that may say something else, and the certificate still verifies: the curator's word,
@@ -272,9 +287,13 @@ WORDS = {
     # states.
     *{"choices.*.epsilon", "choices.*.events.*.epsilon"},
 }
-# A stream's price does not depend on how many queries it may ask; fewer than were answered are
+# A stream's price does not depend on how many queries it may ask, nor that of votes of records on
+# how many points take them; fewer than were answered are
 # refused.
-STREAMS = ("stream", "stream, threshold drawn once", "relabelled", "relabelled, add-remove")
+STREAMS = (
+    *("stream", "stream, threshold drawn once", "relabelled", "relabelled, add-remove"),
+    *("votes of records", "votes of records, replaced", "votes of records, by user"),
+)
 
 
 def leaves(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -350,7 +369,9 @@ ODD_WORDS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["labels by user", "rounds and choices", "relabelled", "choice"])
+@pytest.mark.parametrize(
+    "kind", ["labels by user", "rounds and choices", "relabelled", "choice", "votes of records"]
+)
 def test_no_field_holds_a_value_that_only_looks_right(kind: str, make_folder: Any) -> None:
     """Both verifiers; what each says of the folder's other files does not matter here."""
     folder = make_folder(KINDS[kind]())
@@ -407,6 +428,11 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
     "more queries": lambda d: [
         *[(place, 6 * N) for place in ("mechanism.n_queries", "plan.planned", "events.0.queries")],
         ("events.0.shifts", 6 * N * (1 if d["mechanism"].get("n_classes") == 2 else 2)),
+    ],
+    "more votes": lambda d: [("mechanism.votes_per_record", 5)],
+    "the price of records that come": lambda d: [
+        ("mechanism.neighbours", "add-remove"),
+        ("events.0.shifts", d["mechanism"].get("votes_per_record", d["events"][0].get("shifts"))),
     ],
     "more abstentions": lambda d: [
         *[

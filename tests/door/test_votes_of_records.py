@@ -1,0 +1,136 @@
+"""Votes of records at the door: only under their own price, and stored in a size that tells
+nothing."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from secretballot._nearest_points import NearestPoints
+from secretballot.aggregation import RecordVotesAggregator
+from secretballot.audit import ScriptedNoise
+from secretballot.door import ReleaseStream, purchase
+from secretballot.ensemble.record_votes import RecordVotes
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-5)
+POINTS = np.arange(30)[:, None]
+
+
+def votes(n: int = 40, k: int = 3, **declared: str) -> RecordVotes:
+    rng = np.random.default_rng(0)
+    records = rng.integers(0, 30, (n, 1)), rng.integers(0, 2, n)
+    return RecordVotes.cast([records], NearestPoints(POINTS, k), ["no", "yes"], **declared)
+
+
+def priced(k: int = 3, neighbours: str = "add-remove") -> RecordVotesAggregator:
+    return RecordVotesAggregator.calibrate(BUDGET, 30, votes_per_record=k, neighbours=neighbours)
+
+
+def account(**terms: str) -> sb.Ledger:
+    return sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
+
+
+def test_the_true_counts_leave_with_the_noise_that_was_drawn_and_nothing_else(monkeypatch) -> None:
+    secret = votes()
+    noise = np.arange(60) - 30
+    monkeypatch.setattr(purchase, "noise_source", lambda: ScriptedNoise(noise))
+    # scripted noise is not exact, and the certificate says so
+    out = sb.release(secret, priced(), account())
+    assert np.array_equal(out.noisy_counts, secret.open_at_the_door() + noise.reshape(30, 2))
+    assert np.array_equal(out.labels, out.noisy_counts.argmax(axis=1))
+    assert out.n_teachers == 0
+    assert not sb.verify_certificate(out.certificate).ok
+
+
+def test_a_release_is_certified_and_accounted() -> None:
+    ledger = account()
+    out = sb.release(votes(), priced(), ledger, purpose="triage")
+    assert sb.verify_certificate(out.certificate).ok
+    assert out.certificate["events"] == [
+        {"event": "gaussian", "version": 1, "sigma": priced().sigma, "shifts": 3}
+    ]
+    assert ledger.spent().epsilon == pytest.approx(1.0)
+    with pytest.raises(sb.BudgetError):
+        sb.release(votes(), priced(), ledger)
+
+
+def test_the_same_request_gets_the_stored_answer() -> None:
+    ledger = account()
+    first = sb.release(votes(), priced(), ledger, request="one")
+    assert sb.release(votes(50), priced(), ledger, request="one") == first
+    assert ledger.spent().epsilon == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("secret", "aggregator", "words"),
+    [
+        (votes(k=4), priced(3), "cast 4 votes each"),
+        (votes(neighbours="replace-one"), priced(), "under 'replace-one'"),
+        (votes(), sb.GaussianAggregator(20.0, 30, budget=BUDGET), "priced by a RecordVotesAgg"),
+        (
+            votes(),
+            sb.SparseVectorAggregator.calibrate(BUDGET, n_queries=30, max_unstable=2),
+            "priced by a RecordVotesAgg",
+        ),
+        (sb.VoteCounts.from_counts([[3, 97]] * 30), priced(), "priced by a RecordVotesAgg"),
+    ],
+)
+def test_votes_leave_under_their_own_price_only(secret: Any, aggregator: Any, words: str) -> None:
+    ledger = account()
+    with pytest.raises(sb.ParameterError, match=words):
+        sb.release(secret, aggregator, ledger)
+    assert not ledger.history()
+
+
+def test_a_stream_has_no_votes_of_records() -> None:
+    ledger = account()
+    with pytest.raises(sb.ParameterError, match="votes of teachers"):
+        ReleaseStream(priced(), ledger, request="one", classes=["no", "yes"], n_teachers=10)
+    with pytest.raises(sb.ParameterError):
+        sb.estimate_stability(votes(), ledger, fraction=0.5, epsilon=0.1)
+    assert not ledger.history()
+
+
+def test_votes_by_user_and_by_record_do_not_add_to_each_other_s_promise() -> None:
+    # of each user one record votes: one more record of theirs may change which, at both its points
+    for unit, ledger in (("user", account()), ("record", account(unit="user"))):
+        with pytest.raises(sb.LedgerError, match="do not add to each other's promise"):
+            sb.release(votes(unit=unit), priced(), ledger)
+        assert not ledger.history()
+    out = sb.release(votes(unit="user"), priced(), account(unit="user"))
+    assert (out.certificate["unit"], sb.verify_certificate(out.certificate).ok) == ("user", True)
+
+
+class _Noise:
+    exact, description = True, "one value"
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def discrete_gaussian(self, sigma: float, size: int) -> Any:
+        return np.full(size, self.value, dtype=np.int64)
+
+
+def test_the_answer_is_stored_in_as_many_bytes_however_many_records_voted(
+    tmp_path, monkeypatch
+) -> None:
+    sizes = set()
+    for number, (n, noise) in enumerate([(0, 0), (5, 0), (200_000, 0), (5, -99), (200_000, 99)]):
+        ledger = sb.Ledger(tmp_path / f"{number}.sqlite", dataset="registry", budget=BUDGET)
+        monkeypatch.setattr(purchase, "noise_source", lambda noise=noise: _Noise(noise))
+        sb.release(votes(n), priced(), ledger, request="one")
+        stored = ledger.released("one")
+        assert stored is not None
+        sizes.add((len(stored), ledger.path.stat().st_size))
+    assert len(sizes) == 1
+
+
+def test_nothing_says_how_many_records_voted() -> None:
+    out = sb.release(votes(4711), priced(), account())
+    # 4711 records cast 14133 votes; digests and noisy counts may hold any digits
+    document = {k: v for k, v in out.certificate.items() if k not in ("digest", "released")}
+    text = json.dumps([document, repr(out)])
+    assert "4711" not in text
+    assert "14133" not in text

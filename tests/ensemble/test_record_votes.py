@@ -1,0 +1,82 @@
+"""Votes of records: what one record moves, and who may see them."""
+
+import copy
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+
+from secretballot._nearest_points import NearestPoints
+from secretballot.aggregation.record_votes import moved_cells
+from secretballot.ensemble.record_votes import RecordVotes
+from secretballot.exceptions import DataError, ParameterError
+
+POINTS = np.array([[0], [2], [2], [7]])
+RECORDS = [(place, label) for place in (-1, 1, 2, 6) for label in (0, 1, 2)]
+
+
+def table(records, k):
+    """Return the counts of some (coordinate, class) pairs."""
+    coordinates = np.array([[place] for place, _ in records], dtype=np.int64).reshape(-1, 1)
+    index = np.array([label for _, label in records], dtype=np.int64)
+    votes = RecordVotes.cast([(coordinates, index)], NearestPoints(POINTS, k), ["a", "b", "c"])
+    return votes.open_at_the_door()
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_a_record_that_comes_moves_k_counts_by_one_and_a_replaced_one_at_most_2_k(k):
+    farthest = 0
+    for others in itertools.combinations_with_replacement(RECORDS, 2):
+        without = table(others, k)
+        for record in RECORDS:
+            came = table([*others, record], k) - without
+            assert sorted(came.ravel().tolist(), reverse=True)[:k] == [1] * k
+            assert np.abs(came).sum() == k == moved_cells(k, "add-remove")
+            assert (came.sum(axis=1) <= 1).all()
+            for other in RECORDS:
+                moved = np.abs(table([*others, other], k) - table([*others, record], k))
+                # never one count by two: a record has one vote at a point
+                assert moved.max(initial=0) <= 1
+                farthest = max(farthest, int(moved.sum()))
+    assert farthest == 2 * k == moved_cells(k, "replace-one")
+
+
+def test_blocks_and_their_order_do_not_matter():
+    rng = np.random.default_rng(0)
+    coordinates, index = rng.integers(-3, 9, (50, 1)), rng.integers(0, 3, 50)
+    nearest = NearestPoints(POINTS, 2)
+    whole = RecordVotes.cast([(coordinates, index)], nearest, [0, 1, 2]).open_at_the_door()
+    parts = [(coordinates[part], index[part]) for part in (np.arange(30, 50), np.arange(30))]
+    assert np.array_equal(RecordVotes.cast(parts, nearest, [0, 1, 2]).open_at_the_door(), whole)
+    assert whole.sum() == 100
+    assert RecordVotes.cast([], nearest, [0, 1, 2]).open_at_the_door().sum() == 0
+
+
+def test_votes_and_their_number_are_shown_to_nobody():
+    nearest = NearestPoints(POINTS, 2)
+    votes = RecordVotes.cast([(np.full((4711, 1), 2), np.ones(4711, dtype=int))], nearest, [0, 1])
+    said = [repr(votes), votes._repr_html_(), str(vars(RecordVotes)), f"{votes.n_teachers}"]
+    assert not any("4711" in text for text in said)
+    for use in (np.asarray, list, len, float, pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="private votes of records"):
+            use(votes)
+    assert (votes.n_queries, votes.n_classes, votes.classes) == (4, 2, [0, 1])
+
+
+def test_points_are_taken_once_each():
+    votes = RecordVotes.cast([(np.array([[2]]), np.array([1]))], NearestPoints(POINTS, 2), [0, 1])
+    assert votes.take([3, 1]).open_at_the_door().tolist() == [[0, 0], [0, 1]]
+    assert votes.take([1]).declared == votes.declared
+    # a point that stands there twice would move twice
+    for rows in ([1, 1], [4], [-1], [], [0.5]):
+        with pytest.raises(ParameterError):
+            votes.take(rows)
+
+
+def test_what_does_not_fit_is_refused_without_a_value():
+    nearest = NearestPoints(POINTS, 1)
+    for index in ([0, 1], [4711], [-1]):
+        with pytest.raises(DataError) as caught:
+            RecordVotes.cast([(np.array([[2]]), np.array(index))], nearest, [0, 1])
+        assert "4711" not in str(caught.value)
