@@ -26,12 +26,12 @@ from secretballot.hypotheses import (
     Rectangles,
     Thresholds,
 )
-from secretballot.learners.selection import semi_private
 from secretballot.learners.selection.sample_sizes import (
     private_records_needed,
     public_points_needed,
 )
 from secretballot.learners.selection.semi_private import one_record_each, private_scores
+from secretballot.learners.training import one_of_each_unit
 from secretballot.publishing.release import write_release
 from secretballot.report.certificate.plan_checks import total_price
 
@@ -206,7 +206,7 @@ def test_rates_in_place_of_counts_are_caught_where_records_come_and_go():
 
 
 def test_of_every_unit_one_record_is_taken_whoever_else_comes(monkeypatch):
-    monkeypatch.setattr(semi_private, "entropy_bytes", lambda n: bytes(range(n)))
+    monkeypatch.setattr(one_of_each_unit, "entropy_bytes", lambda n: bytes(range(n)))
     units = np.array([5, 3, 5, 9, 3, 5, 7, 7])
     kept = one_record_each(units, 8)
     assert sorted(units[kept].tolist()) == [3, 5, 7, 9]

@@ -10,7 +10,7 @@ from secretballot._validation import check_instance, check_name, check_path
 from secretballot.aggregation import Aggregator, RecordVotesAggregator
 from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import BudgetError, LedgerError, ParameterError
+from secretballot.exceptions import BudgetError, LedgerError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, price
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import ExactNoise, NoiseSource, ready_sampler
@@ -53,6 +53,11 @@ def check_ledger(ledger: object) -> None:
 
 def check_counts(counts: object) -> None:
     """Refuse anything but counted votes, with `ParameterError`."""
+    if isinstance(counts, RecordVotes):
+        raise ParameterError(
+            Parameter("counts"),
+            " are votes of records; this is about votes of teachers, so give VoteCounts.",
+        )
     hint = "give VoteCounts, as VoteCounts.from_votes and VoteCounts.from_counts make them"
     check_instance("counts", counts, VoteCounts, hint=hint)
 

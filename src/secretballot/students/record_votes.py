@@ -22,13 +22,14 @@ from secretballot.students.vote_shares import class_array
 
 __all__ = ["RecordVotesStudent", "default_basis"]
 
-# Prior variances, in squared nats: of what the features say of how dense the records are beside the
-# public points, and of the intercepts, which rare classes need wide.
-_DENSITY_VARIANCE = 1.0
+# Prior variance of the intercepts, in squared nats; rare classes need it wide.
 _INTERCEPT_VARIANCE = 25.0
 # Mean of p (1 - p), assumed; votes of one record stand together, so their sampling noise does too.
 _SPREAD = 0.12
-_FARTHEST = 15.0  # nats; a rate further from the mean is cut, so that no step overflows
+# How far the records may be denser or thinner at a point than the public points are: a relative
+# standard deviation, assumed.
+_SKEW = 0.5
+_LEAST_TOTAL = 0.05  # of the mean number of votes, at any point
 _STEPS = 300
 
 
@@ -45,12 +46,13 @@ def default_basis() -> TableBasis:
 class RecordVotesStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn class probabilities from noisy counts of the votes of records.
 
-    A record votes at its nearest public points, so a count is a sum over all records nearby, and
-    some points are near to many. What the counts would be is known from the public points, each of
-    which stands for an equal number of records: how many of each class they hold is a log-linear
-    function of the coordinates, fitted to the counts by penalised least squares. The noise is the
-    released one, and the penalties are fixed prior variances, so there is nothing to tune. Rows of
-    the counts need not sum to anything.
+    A record votes at its nearest public points, so the counts at a point are those of all records
+    nearby, and a point in a crowd gets more votes than another. Public points stand for the
+    records: those that would vote at a point say how many votes to expect there, which the released
+    counts correct, and the mean of their class probabilities is the share that each class should
+    have of these votes. The probabilities are a log-linear function of the coordinates, fitted to
+    the counts by penalised least squares, with the known noise and a fixed prior variance: there is
+    nothing to tune. Rows of the counts need not sum to anything.
 
     Parameters
     ----------
@@ -138,14 +140,15 @@ class RecordVotesStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: 
         coordinates = self.basis_.integers(X)
         self.n_features_in_ = int(X.shape[1]) if hasattr(X, "shape") else len(X[0])
         features, self._unit = _scaled_features(coordinates)
-        total = counts.sum() / len(counts)
+        mean = counts.sum() / len(counts)
         # a mean that the noise drowns is taken for as large as the noise of the mean
-        self.votes_per_point_ = float(max(total, noise * np.sqrt(counts.shape[1] / len(counts))))
-        weights = _fitted_rates(
+        self.votes_per_point_ = float(max(mean, noise * np.sqrt(counts.shape[1] / len(counts))))
+        voted = _voted_points(coordinates, k)
+        weights = _fitted_weights(
             features,
-            _voted_points(coordinates, k),
+            voted,
             counts,
-            self.votes_per_point_ / k,
+            _totals(voted, counts, noise, self.votes_per_point_, k),
             noise**2 + _SPREAD * k * self.votes_per_point_,
             signal / 2,
         )
@@ -196,41 +199,61 @@ def _voted_points(coordinates: IntArray, k: int) -> Any:
     return sparse.csr_array((np.ones(n * k), (rows, voted.ravel())), shape=(n, n))
 
 
-def _fitted_rates(
+def _totals(
+    voted: Any, counts: FloatArray, noise: float, votes_per_point: float, k: int
+) -> FloatArray:
+    """Return how many votes each point got, by the released counts and by what the public points
+    let expect: the mean of both, each weighed by how well it is known."""
+    voters = np.asarray(voted.sum(axis=0)).ravel()
+    each = votes_per_point / k  # records that a public point stands for
+    expected = each * voters
+    uncertain = each**2 * (voters + 1) + (_SKEW * expected) ** 2
+    noisy = counts.shape[1] * noise**2
+    totals = (expected / uncertain + counts.sum(axis=1) / noisy) / (1 / uncertain + 1 / noisy)
+    return np.asarray(np.maximum(totals, _LEAST_TOTAL * votes_per_point))
+
+
+def _fitted_weights(
     features: FloatArray,
     voted: Any,
     counts: FloatArray,
-    records_per_point: float,
+    totals: FloatArray,
     variance: float,
     class_variance: float,
 ) -> FloatArray:
     """Return the weights of each class, shape (n_classes, n_coordinates + 1), intercepts last.
 
-    A point stands for exp(u phi + w_c phi) records of class c, up to a constant; u is shared by all
-    classes. Minimised is the squared distance of the counts that these records would give, in units
-    of the variance, and the squares of the weights in units of theirs.
+    Minimised are the squared distance of the counts from what the probabilities let expect, in
+    units of their variance, and the squares of the weights, in units of theirs.
     """
     n, n_classes = counts.shape
     design = np.column_stack([features, np.ones(n)])
-    collected = voted.T.tocsr()
-    base = float(np.log(records_per_point / n_classes))
-    shared = np.full(design.shape[1], 1 / _DENSITY_VARIANCE)
-    own = np.full(design.shape[1], 1 / class_variance)
-    shared[-1] = own[-1] = 1 / _INTERCEPT_VARIANCE
+    # a point's shares are the mean over those that would vote there, and itself
+    company = sparse.csr_array(voted.T) + sparse.eye_array(n, format="csr")
+    weight = 1 / np.asarray(company.sum(axis=1)).ravel()
+    shares = sparse.csr_array(sparse.diags_array(weight) @ company)
+    spread = sparse.csr_array(shares.T)
+    total = totals[:, None]
+    # the mean over a few is off by as much as these few differ
+    uncertain = variance + _SPREAD * total**2 * weight[:, None]
+    penalty = np.full(design.shape[1], 1 / class_variance)
+    penalty[-1] = 1 / _INTERCEPT_VARIANCE
 
     def loss(flat: FloatArray) -> tuple[float, FloatArray]:
-        weights = flat.reshape(n_classes + 1, -1)
-        exponents = design @ (weights[0] + weights[1:]).T
-        rates = np.exp(base + np.minimum(exponents, _FARTHEST))
-        missed = collected @ rates - counts
-        pull = np.where(exponents < _FARTHEST, (voted @ missed) * rates, 0.0).T @ design / variance
-        penalties = (shared * weights[0] ** 2).sum() + (own * weights[1:] ** 2).sum()
-        gradient = np.vstack([pull.sum(axis=0) + shared * weights[0], pull + own * weights[1:]])
-        return float((missed**2).sum() / variance + penalties) / 2, gradient.ravel()
+        weights = flat.reshape(n_classes, -1)
+        chances = softmax(design @ weights.T, axis=1)
+        missed = total * (shares @ chances) - counts
+        pull = np.asarray(spread @ (missed * total / uncertain))
+        slope = chances * (pull - (chances * pull).sum(axis=1, keepdims=True))
+        value = (missed**2 / uncertain).sum() + (penalty * weights**2).sum()
+        return float(value) / 2, (slope.T @ design + penalty * weights).ravel()
 
-    start = np.zeros((n_classes + 1) * design.shape[1])
     found = minimize(
-        loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS, "maxcor": 20}
+        loss,
+        np.zeros(n_classes * design.shape[1]),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": _STEPS, "maxcor": 20},
     )
-    weights: FloatArray = found.x.reshape(n_classes + 1, -1)[1:]
-    return weights
+    fitted: FloatArray = found.x.reshape(n_classes, -1)
+    return fitted

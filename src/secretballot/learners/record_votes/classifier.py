@@ -44,16 +44,17 @@ from secretballot.students import RecordVotesStudent, fit_student
 
 __all__ = ["RecordVotesClassifier", "default_votes"]
 
-_SHARE_OF_POINTS = 50  # one in so many public points gets a vote of a record
+# one in so many public points gets a vote of a record, and five points where that many are near
+_ONE_IN, _FEW_VOTES, _FEW_IN = 100, 5, 10
 
 
 def default_votes(n_points: int) -> int:
     """Return for how many of `n_points` public points a record votes unless said otherwise.
 
-    More votes of a record are more noise and still more knowledge, as long as its points are near
-    to it: a fiftieth of the points measured best on a table, for every epsilon (decision 0022).
+    More votes of a record are more noise and still more knowledge, as long as their points are near
+    to it: one in a hundred points measured best on a table (decision 0022).
     """
-    return max(1, n_points // _SHARE_OF_POINTS)
+    return max(1, min(_FEW_VOTES, n_points // _FEW_IN), n_points // _ONE_IN)
 
 
 def _student_has(method: str) -> Any:
@@ -85,7 +86,8 @@ class RecordVotesClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
     budget : PrivacyBudget
         (epsilon, delta) of this fit; delta above 0.
     votes_per_record : int, optional
-        Number k of nearest public points that a record votes for. By default one in fifty.
+        Number k of nearest public points that a record votes for. By default one in a hundred, and
+        at least five where there are fifty points.
     basis : transformer with `integers`, optional
         Coordinates, as integers, by which distances are taken: an object such as
         `secretballot.bases.TableBasis`, the default, which maps every row by itself. It is cloned
@@ -369,7 +371,8 @@ class RecordVotesClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the student's class for every row of `X`, an array of shape (n_rows,)."""
-        return np.asarray(self.student_.predict(self._checked_points(X)))
+        matrix = self._checked_points(X)
+        return np.asarray(self.student_.predict(matrix))
 
     # scikit-learn ships no types
     @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]

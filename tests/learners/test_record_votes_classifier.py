@@ -1,0 +1,548 @@
+"""RecordVotesClassifier: the promise on all neighbours of a tiny world, no record's votes moved by
+another, users, bad input, and what it learns of real tables."""
+
+import itertools
+import json
+import math
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import secretballot as sb
+from secretballot.aggregation import RecordVotesAggregator
+from secretballot.audit import discrete_gaussian_distribution
+from secretballot.audit.games import hockey_stick
+from secretballot.audit.statistics import delta_lower
+from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
+from secretballot.door import purchase
+from secretballot.learners.record_votes.classifier import default_votes
+from secretballot.learners.training import one_of_each_unit
+from secretballot.privacy.accounting import delta_upper
+from secretballot.privacy.noise import ExactNoise
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-5)
+
+
+class Cells:
+    """Coordinates that are the cells themselves, cut to integers; made of nothing."""
+
+    def integers(self, X: Any) -> Any:
+        return np.nan_to_num(np.asarray(X, dtype=np.float64)).astype(np.int64)
+
+
+class NoNoise:
+    exact, description = True, "none, for a test"
+
+    def discrete_gaussian(self, sigma: float, size: int) -> Any:
+        return np.zeros(size, dtype=np.int64)
+
+
+@pytest.fixture
+def unnoised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the true counts leave, so that a test can see what the fit asked for."""
+    monkeypatch.setattr(purchase, "noise_source", NoNoise)
+
+
+def fitted(X: Any, y: Any, X_public: Any, **settings: Any) -> sb.RecordVotesClassifier:
+    given = {"budget": BUDGET, "basis": Cells()} | settings
+    fit = {name: given.pop(name) for name in ("units", "classes", "unit_name") if name in given}
+    return sb.RecordVotesClassifier(**given).fit(
+        X, y, X_public=X_public, **({"classes": [0, 1]} | fit)
+    )
+
+
+def counts(*args: Any, **settings: Any) -> Any:
+    found = fitted(*args, **settings).released_labels_.noisy_counts
+    assert found is not None
+    return found
+
+
+# -- the promise
+
+
+POINTS = np.array([[0], [2], [3]])
+RECORDS = [(place, label) for place in (-1, 1, 3) for label in (0, 1)]
+
+
+def true_counts(records: Any, k: int, neighbours: str) -> Any:
+    X = np.array([[place] for place, _ in records])
+    y = [label for _, label in records]
+    return counts(X, y, POINTS, votes_per_record=k, neighbours=neighbours).astype(int)
+
+
+def exact_delta(moved: Any, sigma: float, epsilon: float) -> float:
+    """Return the delta of a table that moves so, by listing the noise of every cell that moves."""
+    law = discrete_gaussian_distribution(sigma, 1e-13)
+    p, q = np.ones(1), np.ones(1)
+    for step in moved[moved != 0]:
+        padded = np.concatenate([np.zeros(abs(step)), law.pmf, np.zeros(abs(step))])
+        p = np.multiply.outer(p, padded).ravel()
+        q = np.multiply.outer(q, np.roll(padded, step)).ravel()
+    return hockey_stick(p, q, epsilon)
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "k"), [("add-remove", 1), ("add-remove", 2), ("replace-one", 1)]
+)
+def test_no_neighbours_of_a_tiny_world_tell_more_than_was_promised(
+    neighbours: str, k: int, unnoised: None
+) -> None:
+    budget = sb.PrivacyBudget(1.5, 0.02)
+    sigma = RecordVotesAggregator.calibrate(
+        budget, 3, votes_per_record=k, neighbours=neighbours
+    ).sigma
+    worst = 0.0
+    moves = {}
+    for others in itertools.combinations_with_replacement(RECORDS, 1):
+        for record in RECORDS:
+            here = true_counts([*others, record], k, neighbours)
+            if neighbours == "add-remove":
+                there = [true_counts(others, k, neighbours)]
+            else:
+                there = [true_counts([*others, new], k, neighbours) for new in RECORDS]
+            moves |= {(here - other).tobytes(): here - other for other in there}
+    for moved in moves.values():
+        for side in (moved, -moved):
+            worst = max(worst, exact_delta(side, sigma, budget.epsilon))
+    assert worst <= budget.delta * (1 + 1e-9)
+    # all of the budget is used by some neighbours, so that less noise is caught
+    assert worst > 0.99 * budget.delta
+    too_little = max(exact_delta(moved, 0.9 * sigma, budget.epsilon) for moved in moves.values())
+    assert too_little > budget.delta
+
+
+def test_a_replaced_record_at_the_price_of_one_that_comes_is_caught(unnoised: None) -> None:
+    budget = sb.PrivacyBudget(1.5, 0.02)
+    sigma = RecordVotesAggregator.calibrate(budget, 3, votes_per_record=1).sigma
+    moved = true_counts([(0, 0)], 1, "replace-one") - true_counts([(3, 1)], 1, "replace-one")
+    assert exact_delta(moved, sigma, budget.epsilon) > 2 * budget.delta
+
+
+def test_the_price_agrees_with_dp_accounting() -> None:
+    from dp_accounting.pld import privacy_loss_distribution
+
+    for k, epsilon in ((5, 0.5), (160, 1.0)):
+        budget = sb.PrivacyBudget(epsilon, 1e-5)
+        for neighbours, moved in (("add-remove", k), ("replace-one", 2 * k)):
+            sigma = RecordVotesAggregator.calibrate(
+                budget, 1000, votes_per_record=k, neighbours=neighbours
+            ).sigma
+            theirs = privacy_loss_distribution.from_gaussian_mechanism(
+                sigma / math.sqrt(moved), value_discretization_interval=1e-4, use_connect_dots=True
+            ).get_delta_for_epsilon(epsilon)
+            assert theirs == pytest.approx(1e-5, rel=0.005)
+
+
+@pytest.mark.parametrize(("factor", "broken"), [(1.0, False), (0.6, True)])
+def test_drawn_tables_keep_the_promise_and_too_little_noise_is_found(
+    factor: float, broken: bool
+) -> None:
+    # a sound program fails with probability 1e-6
+    budget, k, n = sb.PrivacyBudget(0.3, 0.05), 3, 20_000
+    sound = RecordVotesAggregator.calibrate(budget, k, votes_per_record=k)
+    event = sound.events(0)[0]
+    assert delta_upper([event], budget.epsilon) <= budget.delta
+    drawn = RecordVotesAggregator(factor * sound.sigma, k * n, votes_per_record=k, budget=budget)
+    sides = [
+        drawn.answer(np.full((k * n, 2), count), 0, ExactNoise()).noisy_counts[:, 1]
+        for count in (1, 0)
+    ]
+    # the sum over the points that a record voted for tells all that there is
+    outputs = [side.reshape(n, k).sum(axis=1) for side in sides]
+    found = delta_lower(*outputs, budget.epsilon)
+    assert (found > budget.delta) == broken
+
+
+# -- a record and the others
+
+
+ODD = [
+    *(float("nan"), float("inf"), -float("inf"), 1e300, -1e300, -0.0),
+    *(2.0**53 + 2, 5e-324, 1e18, -4711.5),
+]
+
+
+@pytest.mark.parametrize("basis", [None, Cells()], ids=["table basis", "cells"])
+def test_no_record_moves_the_votes_of_others(basis: Any, unnoised: None) -> None:
+    rng = np.random.default_rng(0)
+    pool, X, y = rng.normal(size=(90, 3)) * 9, rng.normal(size=(40, 3)) * 9, np.arange(40) % 2
+    settings = {"basis": basis, "votes_per_record": 4}
+    others = counts(X[1:], y[1:], pool, **settings)
+    for cell in ODD:
+        for place in range(3):
+            odd = X.copy()
+            odd[0, place] = cell
+            came = counts(odd, y, pool, **settings) - others
+            assert came.min() == 0
+            assert came.max() == 1
+            assert came.sum() == 4
+            assert not came[:, 1].any()
+
+
+class Picky(Cells):
+    """Raises, or gives no integers, for a table with an odd row."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def integers(self, X: Any) -> Any:
+        if np.isnan(X).any():
+            if self.kind == "raises":
+                raise ValueError("a cell is 4711")
+            return X
+        return super().integers(X)
+
+
+@pytest.mark.parametrize("kind", ["raises", "floats"])
+def test_a_record_that_the_basis_cannot_map_votes_for_nothing_without_a_word(
+    kind: str, unnoised: None, capsys: Any
+) -> None:
+    X, y, pool = np.arange(12.0)[:, None], np.arange(12) % 2, np.arange(12.0)[:, None]
+    odd = X.copy()
+    odd[3] = np.nan
+    rest = np.delete(np.arange(12), 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = counts(odd, y, pool, basis=Picky(kind), votes_per_record=2)
+    assert np.array_equal(found, counts(X[rest], y[rest], pool, votes_per_record=2))
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("container", [list, np.array, pd.DataFrame])
+def test_texts_and_missing_cells_have_a_fixed_rule(container: Any, unnoised: None) -> None:
+    rows = [[f"t{row % 3}", "x" if row % 2 else "y"] for row in range(40)]
+    pool = container(rows)
+    others = counts(container(rows[1:]), [0] * 39, pool, basis=None, votes_per_record=2)
+    for cell in (None, float("nan"), "never seen", "", "\0"):
+        new = container([[cell, "x"], *rows[1:]])
+        came = counts(new, [1, *[0] * 39], pool, basis=None, votes_per_record=2) - others
+        assert (came[:, 1].sum(), came[:, 0].any()) == (2, False)
+
+
+def test_sparse_and_dense_records_vote_alike(unnoised: None) -> None:
+    from scipy import sparse
+
+    rng = np.random.default_rng(0)
+    X, pool = (rng.integers(0, 2, (n, 6)).astype(float) for n in (50, 60))
+    y = np.arange(50) % 2
+    dense = counts(X, y, pool, basis=None)
+    assert np.array_equal(counts(sparse.csr_array(X), y, sparse.csr_array(pool), basis=None), dense)
+
+
+# -- users
+
+
+def test_of_each_user_one_record_votes_and_no_other_user_has_a_say(
+    unnoised: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_of_each_unit, "entropy_bytes", lambda size: bytes(range(size)))
+    rng = np.random.default_rng(0)
+    X, y, pool = rng.integers(0, 30, (60, 1)), rng.integers(0, 2, 60), np.arange(30)[:, None]
+    units = rng.integers(0, 9, 60)
+    whole = counts(X, y, pool, votes_per_record=3, units=units)
+    assert whole.sum() == 3 * 9
+    for user in range(9):
+        stays = units != user
+        left = counts(X[stays], y[stays], pool, votes_per_record=3, units=units[stays])
+        came = whole - left
+        assert (came.min(), came.max(), came.sum()) == (0, 1, 3)
+
+
+def test_a_promise_to_users_is_on_the_certificate_and_in_an_account_of_users() -> None:
+    X, y, units = np.arange(40)[:, None], np.arange(40) % 2, np.arange(40) // 4
+    model = fitted(X, y, X, votes_per_record=2, units=units, unit_name="patient")
+    stated = {key: model.certificate_[key] for key in ("unit", "unit_column", "neighbours")}
+    assert stated == {"unit": "user", "unit_column": "patient", "neighbours": "add-remove"}
+    assert sb.verify_certificate(model.certificate_).ok
+    records, users = (
+        sb.Ledger.in_memory(dataset="registry", budget=BUDGET, unit=unit)
+        for unit in ("record", "user")
+    )
+    with pytest.raises(sb.LedgerError, match="do not add"):
+        fitted(X, y, X, units=units, ledger=records)
+    with pytest.raises(sb.LedgerError):
+        fitted(X, y, X, ledger=users)
+    with pytest.raises(sb.ParameterError, match="single records"):
+        fitted(X, y, X, units=units, neighbours="replace-one")
+    assert not records.history()
+    assert not users.history()
+    fitted(X, y, X, units=units, ledger=users)
+    assert users.spent().epsilon == pytest.approx(1.0)
+
+
+# -- settings, and bad input
+
+
+def test_only_some_points_take_votes() -> None:
+    X, y = np.arange(100)[:, None], np.arange(100) // 50
+    model = fitted(X, y, X, n_queries=60, random_state=3)
+    assert len(model.released_labels_.queries) == 60
+    assert model.votes_per_record_ == default_votes(60) == 5
+    assert [default_votes(n) for n in (1, 20, 400, 8141)] == [1, 2, 5, 81]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"votes_per_record": 0}, "votes_per_record is 0"),
+        ({"votes_per_record": 101}, "votes_per_record is 101, and 100 public points take votes"),
+        ({"n_queries": 0}, "n_queries is 0"),
+        ({"neighbours": "next door"}, "neighbours is 'next door'"),
+        ({"budget": None}, "budget is missing"),
+        ({"budget": sb.PrivacyBudget(1.0, 0.0)}, "delta"),
+        ({"student": "forest"}, "student is 'forest'"),
+        ({"basis": "table"}, "basis is a str"),
+        ({"basis": Cells}, "basis is a"),
+        ({"classes": [0]}, "two or more distinct classes"),
+        ({"classes": None}, "classes is missing"),
+    ],
+)
+def test_settings_out_of_range_are_refused_before_anything_is_paid(
+    settings: dict[str, Any], words: str
+) -> None:
+    ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET)
+    X = np.arange(100)[:, None]
+    with pytest.raises(sb.ParameterError, match=words):
+        fitted(X, np.arange(100) % 2, X, ledger=ledger, **settings)
+    assert not ledger.history()
+
+
+class Neighbourly(Cells):
+    def integers(self, X: Any) -> Any:
+        return super().integers(X) - int(np.asarray(X).sum())
+
+
+class Halves(Cells):
+    def integers(self, X: Any) -> Any:
+        return np.asarray(X) / 2
+
+
+@pytest.mark.parametrize(
+    ("basis", "words"),
+    [(Neighbourly(), "when others stand around it"), (Halves(), "gives no table of integers")],
+)
+def test_a_basis_that_does_not_map_each_row_to_integers_is_refused(basis: Any, words: str) -> None:
+    X = np.arange(100)[:, None]
+    with pytest.raises(sb.ParameterError, match=words):
+        fitted(X, np.arange(100) % 2, X, basis=basis)
+
+
+def test_what_a_basis_learned_before_is_forgotten(unnoised: None) -> None:
+    rng = np.random.default_rng(0)
+    X, pool, y = rng.normal(size=(80, 2)), rng.normal(size=(70, 2)), np.arange(80) % 2
+    looked = sb.bases.TableBasis(whitening=0.0).fit(X)
+    assert np.array_equal(counts(X, y, pool, basis=looked), counts(X, y, pool, basis=None))
+
+
+def test_labels_that_are_no_class_are_named_by_place() -> None:
+    X = np.arange(10)[:, None]
+    with pytest.raises(sb.DataError, match=r"1 labels in y .* rows 7") as caught:
+        fitted(X, [0] * 7 + ["4711"] + [1] * 2, X)
+    assert "4711" not in str(caught.value)
+    with pytest.raises(sb.DataError, match="X has 1 columns and X_public 2"):
+        fitted(X, [0] * 10, np.zeros((5, 2)))
+    with pytest.raises(sb.DataError, match="X_public is missing"):
+        fitted(X, [0] * 10, None)
+
+
+def test_one_class_alone_in_the_records_is_no_trouble() -> None:
+    X = np.arange(600)[:, None]
+    model = fitted(X, [1] * 600, X, classes=[0, 1], votes_per_record=3)
+    assert (model.predict(X) == 1).mean() > 0.9
+
+
+def test_noise_that_drowns_everything_predicts_all_the_same() -> None:
+    X = np.arange(60.0)[:, None]
+    for basis in (None, Cells()):
+        model = fitted(X, np.arange(60) % 2, X, budget=sb.PrivacyBudget(1e-4, 1e-9), basis=basis)
+        assert set(model.predict(X)) <= {0, 1}
+        assert np.isfinite(model.predict_proba(X)).all()
+    few = fitted(X[:2], [0, 1], X[:2], votes_per_record=2)
+    assert set(few.predict(X)) <= {0, 1}
+
+
+# -- stored releases, copies
+
+
+def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refused(
+    tmp_path: Any,
+) -> None:
+    ledger = sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+    X, y = np.arange(50)[:, None], np.arange(50) // 25
+    settings = {"ledger": ledger, "request": "first", "votes_per_record": 2}
+    first, again = fitted(X, y, X, **settings), fitted(X, y[::-1], X, **settings)
+    assert first.released_labels_ == again.released_labels_
+    assert ledger.spent().epsilon == pytest.approx(1.0)
+    others: list[Any] = [
+        lambda: fitted(X, y, X + 1, **settings),
+        lambda: fitted(X, y, X, **settings | {"votes_per_record": 3}),
+        lambda: fitted(X, y, X, **settings, classes=[1, 0]),
+        lambda: fitted(X, y, X, **settings, n_queries=40),
+        lambda: fitted(X, y, X, **settings | {"budget": sb.PrivacyBudget(0.5, 1e-5)}),
+    ]
+    for other in others:
+        with pytest.raises(sb.ParameterError, match="was answered before"):
+            other()
+
+
+def test_a_fit_that_the_account_does_not_admit_is_refused() -> None:
+    ledger = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(0.5, 1e-5))
+    X = np.arange(50)[:, None]
+    for request in (None, "one"):
+        with pytest.raises(sb.BudgetError):
+            fitted(X, np.arange(50) % 2, X, ledger=ledger, request=request)
+    assert ledger.spent().epsilon == 0
+
+
+def test_the_same_counts_make_the_same_student_and_release(unnoised: None) -> None:
+    rng = np.random.default_rng(0)
+    X, pool, y = rng.normal(size=(200, 3)), rng.normal(size=(150, 3)), np.arange(200) % 2
+    first, again = (
+        fitted(X[order], y[order], pool, basis=None)
+        for order in (np.arange(200), np.arange(200)[::-1])
+    )
+    digests = [
+        (model.certificate_["released"]["labels_sha256"], pickle.dumps(model.student_))
+        for model in (first, again)
+    ]
+    assert digests[0] == digests[1]
+
+
+def test_it_clones_and_pickles_without_a_private_number() -> None:
+    rng = np.random.default_rng(0)
+    X, pool = rng.normal(size=(4711, 2)), rng.normal(size=(100, 2))
+    model = fitted(X, X[:, 0] > 0, pool, basis=None, classes=[False, True])
+    again = pickle.loads(pickle.dumps(model))
+    assert again.predict(pool).tolist() == model.predict(pool).tolist()
+    assert clone(model).budget == model.budget
+    shown = {key: value for key, value in vars(model).items() if key.endswith("_")}
+    assert not any(isinstance(value, int) and value in (4711, 9422) for value in shown.values())
+    assert "4711" not in json.dumps(model.certificate_["mechanism"])
+
+
+# -- what it learns
+
+
+@pytest.mark.parametrize(
+    "student",
+    [
+        None,
+        sb.GraphCountsClassifier(n_modes=30),
+        sb.NoisyCountsClassifier(random_state=0),
+        RandomForestClassifier(n_estimators=30, random_state=0),
+    ],
+    ids=lambda student: type(student).__name__,
+)
+def test_students_learn_from_votes_whose_rows_sum_to_nothing(student: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, pool, new = (rng.normal(size=(n, 2)) for n in (20_000, 400, 1000))
+    pool[:300, 0] += 1.5  # most points where the records are not
+    side = lambda rows: (rows[:, 0] + rows[:, 1] > 0).astype(int)  # noqa: E731
+    model = fitted(X, side(X), pool, basis=None, student=student)
+    assert (model.predict(new) == side(new)).mean() > 0.9
+    shares = model.predict_proba(new)
+    assert shares.shape == (1000, 2)
+    assert np.allclose(shares.sum(axis=1), 1.0)
+
+
+def test_it_learns_three_classes_and_rare_ones() -> None:
+    rng = np.random.default_rng(0)
+    X, pool, new = (rng.normal(size=(n, 2)) for n in (20_000, 500, 2000))
+    band = lambda rows: np.digitize(rows[:, 0], [-0.5, 1.8])  # noqa: E731
+    model = fitted(X, band(X), pool, basis=None, classes=[0, 1, 2])
+    found = model.predict(new)
+    assert (found == band(new)).mean() > 0.9
+    assert (found[band(new) == 2] == 2).mean() > 0.4
+    assert model.released_labels_.noisy_counts.shape == (500, 3)
+
+
+def test_it_learns_real_tables() -> None:
+    # cancer: 300 records; digits: ten classes. Without privacy .95 and .95.
+    for load, least in ((load_breast_cancer, 0.85), (load_digits, 0.7)):
+        X, y = load(return_X_y=True)
+        order = np.random.default_rng(0).permutation(len(y))
+        records, pool, new = np.split(order, [int(0.55 * len(y)), int(0.8 * len(y))])
+        model = fitted(
+            X[records],
+            y[records],
+            X[pool],
+            basis=None,
+            classes=sorted(set(y.tolist())),
+            budget=sb.PrivacyBudget(4.0, 1e-4),
+        )
+        assert (model.predict(X[new]) == y[new]).mean() > least
+
+
+def test_it_learns_adult_better_than_shards() -> None:
+    try:
+        tables = adult()
+    except sb.DataError:
+        pytest.skip("the Adult tables are not there")
+    rng = np.random.default_rng(0)
+    train, test = (
+        table.iloc[rng.permutation(len(table))[:n]]
+        for table, n in ((tables.train, 15_000), (tables.test, 5_000))
+    )
+    pool, new = test.iloc[:3000], test.iloc[3000:]
+
+    def features(table: pd.DataFrame) -> pd.DataFrame:
+        return table.drop(columns=ADULT_TARGET)
+
+    model = fitted(
+        features(train),
+        train[ADULT_TARGET],
+        features(pool),
+        basis=None,
+        classes=list(ADULT_CLASSES),
+        budget=sb.PrivacyBudget(0.5, 1e-5),
+    )
+    # always one class: 76; by 250 teachers under the same budget at most 83
+    assert (model.predict(features(new)) == new[ADULT_TARGET]).mean() > 0.82
+
+
+# -- scikit-learn
+
+
+class _OwnPublic(sb.RecordVotesClassifier):
+    """The checks' face: fit(X, y), with the points themselves as public pool and the classes as
+    declared."""
+
+    def __init__(self, random_state: int | None = 0) -> None:
+        super().__init__(
+            budget=sb.PrivacyBudget(200.0, 1e-3), votes_per_record=1, random_state=random_state
+        )
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {"random_state": self.random_state}
+
+    def fit(self, X: Any, y: Any) -> "_OwnPublic":  # type: ignore[override]
+        classes = [0, 1] if y is None else list(np.unique(np.asarray(y)))
+        return super().fit(X, y, X_public=X, classes=classes)
+
+
+FEW = "ten public points are too few for a basis, which says so before it counts columns"
+NO_VALUES = (
+    "an error must not quote private values, so scikit-learn's own sentence is not passed on"
+)
+
+
+@parametrize_with_checks(
+    [_OwnPublic()],
+    expected_failed_checks=lambda _: {
+        "check_dtype_object": NO_VALUES,
+        "check_classifier_data_not_an_array": FEW,
+        "check_fit2d_1feature": FEW,
+    },
+)
+def test_follows_the_conventions_of_scikit_learn(
+    estimator: Any, check: Any, unnoised: None
+) -> None:
+    check(estimator)
