@@ -86,8 +86,8 @@ class RecordVotesAggregator(Aggregator):
     >>> from secretballot.aggregation import RecordVotesAggregator
     >>> budget = sb.PrivacyBudget(1.0, 1e-6)
     >>> aggregator = RecordVotesAggregator.calibrate(budget, 1000, votes_per_record=5)
-    >>> print(f"{aggregator.sigma:.1f} votes", aggregator.events(0))
-    9.4 votes (GaussianEvent(sigma=9.435571666617028, shifts=5),)
+    >>> print(f"{aggregator.sigma:.1f} votes, {aggregator.events(0)[0].shifts} counts moved")
+    9.4 votes, 5 counts moved
     """
 
     name: ClassVar[str] = "record-votes"

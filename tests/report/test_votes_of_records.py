@@ -1,0 +1,120 @@
+"""A release of votes of records: verified twice, shown in words of its own."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from secretballot import verify_release as second
+from secretballot.exceptions import ParameterError
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.release.page import render_page
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-5)
+
+
+@pytest.fixture(scope="module", params=["add-remove", "replace-one"])
+def model(request: Any) -> sb.RecordVotesClassifier:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4711, 2))
+    return sb.RecordVotesClassifier(
+        budget=BUDGET, votes_per_record=6, neighbours=request.param
+    ).fit(X, X[:, 0] > 0, X_public=rng.normal(size=(80, 2)), classes=[False, True])
+
+
+def test_the_folder_is_whole_and_both_verifiers_confirm_it(
+    model: sb.RecordVotesClassifier, tmp_path: Path
+) -> None:
+    points = np.random.default_rng(1).normal(size=(80, 2))
+    made = sb.write_release(
+        tmp_path / "release", model.released_labels_, student=model.student_, X_public=points
+    )
+    assert {"labels.csv", "certificate.json", "report.html", "student.skops"} <= set(made.files)
+    assert verify_certificate(made.path).ok
+    assert second.exit_code(second.check_release(str(made.path))) == 0
+    loaded = sb.load_student(
+        made.path / "student.skops", trusted=trusted_types((made.path / "README.txt").read_text())
+    )
+    assert loaded.predict(points).tolist() == model.predict(points).tolist()
+    # how many records voted, and how many votes they cast, stands nowhere in words
+    texts = [
+        (made.path / name).read_text() for name in ("README.txt", "report.html", "certificate.json")
+    ]
+    assert not any(re.search(r"\b(4711|4,711|28266|28,266)\b", text) for text in texts)
+
+
+def trusted_types(text: str) -> list[str]:
+    """Return the types that a reader has to trust, as README.txt says."""
+    found = re.search(r"trusted=(\[.*?\])", text, re.S)
+    return [] if found is None else re.findall(r"'([^']+)'", found.group(1))
+
+
+def test_the_page_speaks_of_records_and_of_no_teacher(model: sb.RecordVotesClassifier) -> None:
+    page = render_page(model.released_labels_)
+    assert "gives its class to the 6 public points nearest to it" in page
+    assert "how many voted is private" in page
+    for word in ("Ensemble", "Shards", "0 teachers", "of 0", "on each shard", "change the vote of"):
+        assert word not in page
+
+
+def test_what_is_read_back_is_the_release(model: sb.RecordVotesClassifier) -> None:
+    released = model.released_labels_
+    assert ReleasedLabels.from_json(json.loads(json.dumps(released.to_json()))) == released
+    assert released.by_record
+    # without the certificate nobody says that records voted
+    with pytest.raises(ParameterError, match="without teachers"):
+        ReleasedLabels(
+            released.queries, released.labels, (0, 1), 0, released.sigma, released.noisy_counts
+        )
+
+
+CHANGES: dict[str, Any] = {
+    "teachers are named": lambda d: d["released"].update(n_teachers=40),
+    "another relation": lambda d: d["mechanism"].update(
+        neighbours="replace-one" if d["neighbours"] == "add-remove" else "add-remove"
+    ),
+    "more votes": lambda d: d["mechanism"].update(votes_per_record=7),
+    "no votes": lambda d: d["mechanism"].update(votes_per_record=0),
+    "fewer points than votes": lambda d: d["mechanism"].update(n_queries=5),
+    "less noise": lambda d: d["mechanism"].update(sigma=d["mechanism"]["sigma"] * 0.99),
+    "less noise, also in the event": lambda d: (
+        d["mechanism"].update(sigma=d["mechanism"]["sigma"] * 0.99),
+        d["events"][0].update(sigma=d["events"][0]["sigma"] * 0.99),
+    ),
+    "fewer shifts": lambda d: d["events"][0].update(shifts=5),
+    "by user": lambda d: d.update(unit="user", unit_column="patient"),
+    "labels": lambda d: d.update(unit="label"),
+    "one column": lambda d: d["released"].update(count_columns=1),
+    "not all answered": lambda d: d["released"].update(answered=79),
+    "rounds": lambda d: d.update(
+        plan={
+            "planned": 80,
+            "used": 80,
+            "rounds": [80],
+            "strategy": {"name": "margin"},
+            "left": "none",
+        }
+    ),
+    "another field": lambda d: d["mechanism"].update(n_records=4711),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_neither_verifier_takes_a_changed_certificate(
+    name: str, model: sb.RecordVotesClassifier, tmp_path: Path
+) -> None:
+    folder = sb.write_release(
+        tmp_path / "release", model.released_labels_, without=("report", "student")
+    ).path
+    document = json.loads((folder / "certificate.json").read_text())
+    CHANGES[name](document)
+    document["digest"] = certificate_digest(document)
+    (folder / "certificate.json").write_text(json.dumps(document))
+    assert not verify_certificate(document).ok
+    assert second.exit_code(second.check_release(str(folder))) == 4
