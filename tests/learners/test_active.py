@@ -77,10 +77,16 @@ def durable(folder: Path, composition: str = "basic", epsilon: float = 1.0) -> d
     return {"ledger": ledger, "vault": folder / "vault", "request": "fit"}
 
 
-def test_it_learns_and_its_certificate_says_what_was_planned_and_used() -> None:
-    model = fitted(learner())
+def test_it_learns_what_the_labels_know() -> None:
+    # noise that turns no clear vote; with that of epsilon 1 one fit in ten learns nothing
+    model = fitted(learner(budget=sb.PrivacyBudget(20.0, 1e-6)))
     test = points(2000, 2)
-    assert np.mean(model.predict(test) == (test[:, 0] > BOUNDARY)) > 0.75  # the noise is real
+    # 0.986 at least in each of 40 trial runs
+    assert np.mean(model.predict(test) == (test[:, 0] > BOUNDARY)) > 0.9
+
+
+def test_its_certificate_says_what_was_planned_and_used() -> None:
+    model = fitted(learner())
     plan = model.certificate_["plan"]
     assert (plan["planned"], plan["used"], plan["left"]) == (40, 40, "none")
     assert plan["strategy"]["name"] == "margin"

@@ -55,6 +55,18 @@ def _brute_force(epsilon: float, sigma: float, queries: int, n_teachers: int) ->
     return value(1.0, 1.0, queries)
 
 
+@pytest.mark.parametrize(("sigma", "n_teachers"), [(21.7, 50), (60.0, None), (0.8, 5)])
+def test_grid_points_are_worked_on_apart_and_no_number_moves(
+    monkeypatch: pytest.MonkeyPatch, sigma: float, n_teachers: int | None
+) -> None:
+    grid = room.Grid.of(sigma, 20, 1.0, room.RESOLUTION)
+    in_blocks = room.game_values(sigma, n_teachers, grid, [3, 20])
+    assert grid.size > 2 * room.BLOCK
+    monkeypatch.setattr(room, "BLOCK", grid.size)
+    at_once = room.game_values(sigma, n_teachers, grid, [3, 20])
+    assert [value.tobytes() for value in in_blocks] == [value.tobytes() for value in at_once]
+
+
 @pytest.mark.parametrize("n_teachers", [2, 3, 4, 5])
 @pytest.mark.parametrize("queries", [1, 2, 3])
 @pytest.mark.parametrize("sigma", [0.8, 2.0])

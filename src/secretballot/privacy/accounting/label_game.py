@@ -57,7 +57,8 @@ DENSITY = 24  # corners per standard deviation near an even vote
 NEAR = 3.0  # standard deviations within which corners stand densely
 REACH = 6.5  # standard deviations of the total loss that the grid covers
 OVERHEAD = 50  # multiplications that handling one grid point once costs as much as
-MAX_NUMBERS = 5e7  # numbers held at once: 400 MB
+MAX_NUMBERS = 5e7  # corners and window, times grid points; prices depend on this limit
+BLOCK = 256  # grid points at a time: up to three times as fast as all at once
 MAX_EPSILON = 25.0  # nats; beyond, a promise does not repay a long game
 MAX_SIGMA = 2e5  # beyond, the noise's distribution would fill the memory; the Gaussian price holds
 # below, one label is nearly the vote itself and the Gaussian price says all there is
@@ -212,7 +213,7 @@ def game_cost(
 ) -> float:
     """Return about how many multiplications a game will need (1e9 take about half a second).
 
-    Infinite where it would need more than `MAX_NUMBERS` numbers at once.
+    Infinite where corners and window, times grid points, are more than `MAX_NUMBERS`.
     """
     if sigma > MAX_SIGMA or epsilon > MAX_EPSILON:
         return math.inf
@@ -311,13 +312,26 @@ def game_values(
         for _ in range(labels - played):
             # below the grid: the chord to V(0) = 1; above it: the last value, since V decreases
             padded = np.concatenate([1 - (1 - value[0]) * beyond, value, np.full(reach, value[-1])])
-            best = np.max(weights @ sliding_window_view(padded, grid.size), axis=0)
+            best = _best_of_corners(weights, padded, grid.size)
             if curve.outer > 0:
                 np.maximum(best, _outer_value(value, curve.outer, grid.h), out=best)
             value = np.maximum(value, best)
         played = labels
         found.append(value)
     return found
+
+
+def _best_of_corners(weights: csr_array, padded: FloatArray, size: int) -> FloatArray:
+    """Return the largest value that any corner has at every grid point, shape (size,).
+
+    Grid points go some at a time, so that what all corners make of them stays in the processor's
+    cache; every number is that of all points at once.
+    """
+    windows, best = sliding_window_view(padded, size), np.empty(size)
+    for start in range(0, size, BLOCK):
+        part = slice(start, start + BLOCK)
+        np.max(weights @ windows[:, part], axis=0, out=best[part])
+    return best
 
 
 def label_game_delta(
