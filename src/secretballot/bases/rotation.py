@@ -43,7 +43,12 @@ class Rotation:
         Sums of integers are exact in any order, and rounding looks at one number alone; so a row's
         coordinates do not depend on the rows around it, whatever the library does.
         """
-        sums = np.asarray(inputs @ self.weights) - self.offset
+        if isinstance(inputs, np.ndarray):
+            # sums stay below 2^53, so floating point is exact too, and much faster
+            products = inputs.astype(np.float64) @ self.weights.astype(np.float64)
+            sums = products.astype(np.int64) - self.offset
+        else:
+            sums = np.asarray(inputs @ self.weights) - self.offset
         rounded: IntArray = (sums + (1 << (self.shift - 1))) >> self.shift
         return rounded
 
@@ -55,7 +60,7 @@ def fitted_rotation(
 
     Parameters
     ----------
-    inputs : sparse array of int64, shape (n_public, n_inputs)
+    inputs : array or sparse array of int64, shape (n_public, n_inputs)
         Public points.
     input_unit : int
         Integers for 1.0 in `inputs`.
@@ -67,7 +72,9 @@ def fitted_rotation(
     """
     scaled = inputs.astype(np.float64) / input_unit
     mean: FloatArray = np.asarray(scaled.mean(axis=0)).ravel()
-    second = np.asarray((scaled.T @ scaled).todense()) / scaled.shape[0]
+    product = scaled.T @ scaled
+    dense = product if isinstance(product, np.ndarray) else product.toarray()
+    second = np.asarray(dense) / scaled.shape[0]
     variances, axes = linalg.eigh(second - np.outer(mean, mean))
     order = np.argsort(variances)[::-1][: min(n_directions, max(1, scaled.shape[0] - 1))]
     order = order[variances[order] > max(LEAST_VARIANCE * variances.max(), NO_VARIANCE)]

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from secretballot._public_state import PublicState
 from secretballot._typing import FloatArray, IntArray
-from secretballot.bases import TableBasis
+from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.integer_model import IntegerModel, with_constant
 
 __all__ = ["MomentsStudent"]
@@ -24,7 +24,7 @@ class MomentsStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: igno
 
     Parameters
     ----------
-    basis : TableBasis
+    basis : TableBasis or KernelBasis
         Fitted to public points.
     weights : ndarray of int64, shape (n_coordinates, n_columns)
         Released; of the basis's directions, and of the constant.
@@ -44,7 +44,9 @@ class MomentsStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: igno
     [[0.5, 0.5]]
     """
 
-    def __init__(self, basis: TableBasis, weights: IntArray, classes: Sequence[Any]) -> None:
+    def __init__(
+        self, basis: TableBasis | KernelBasis, weights: IntArray, classes: Sequence[Any]
+    ) -> None:
         self.basis = basis
         self.weights = weights
         self.classes = classes

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
-from secretballot.bases import TableBasis
+from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.integer_model import with_constant
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vector_sums import release_sums
@@ -55,8 +55,8 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
 
     Parameters
     ----------
-    basis : TableBasis, optional
-        Cloned and fitted to the public points.
+    basis : TableBasis or KernelBasis, optional
+        Cloned and fitted to the public points; a `TableBasis` by default.
     student : scikit-learn classifier, optional
         Learns from the released labels of the public points. By default the model itself is the
         student (`MomentsStudent`).
@@ -112,7 +112,7 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
 
     def __init__(
         self,
-        basis: TableBasis | None = None,
+        basis: TableBasis | KernelBasis | None = None,
         student: Any = None,
         *,
         budget: PrivacyBudget | None = None,
@@ -253,11 +253,11 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
 
     def _checked_budget(self, units: Any) -> PrivacyBudget:
         """Return the budget, after refusing settings that cannot be."""
-        if self.basis is not None and not isinstance(self.basis, TableBasis):
+        if self.basis is not None and not isinstance(self.basis, TableBasis | KernelBasis):
             raise ParameterError(
                 Parameter("basis"),
-                f" is a {type(self.basis).__name__}; give a TableBasis, which is fitted to the"
-                " public points here.",
+                f" is a {type(self.basis).__name__}; give a TableBasis or a KernelBasis, fitted"
+                " to the public points here.",
             )
         if check_count("n_stages", self.n_stages) > MOST_STAGES:
             raise ParameterError(

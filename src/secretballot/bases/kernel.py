@@ -1,0 +1,260 @@
+"""A public basis for vectors of numbers, such as images: likeness to public points."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot._validation import check_count
+from secretballot.bases.columns import ONE
+from secretballot.bases.rotation import UNIT, fitted_rotation
+from secretballot.exceptions import DataError, Parameter, ParameterError
+
+__all__ = ["KernelBasis"]
+
+#: Integers for one standard deviation of the public points, and how many of them a number may lie
+#: from their mean: farther ones are cut.
+STEPS_PER_DEVIATION, MOST_DEVIATIONS = 64, 8
+#: Columns that vary less than this share of the widest are measured as if they varied so much.
+LEAST_SPREAD = 0.1
+#: Steps of the exponent in the table of the kernel.
+EXPONENT_STEPS = 2**10
+BLOCK = 4096  # rows that are mapped at a time
+MOST_COLUMNS = 2**20  # squares of distances then stay below 2^40
+
+
+class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Map vectors to coordinates by how near they are to public landmarks.
+
+    Every vector is rounded to integers, its squared distances to landmarks are exact, and its
+    Gaussian kernel with each of them is looked up; these features are centred, rotated to the principal axes
+    of the public points and partly whitened (Nystroem's method in integers). No row depends on
+    another. Missing and infinite numbers count as the mean and the ends of the range.
+
+    Parameters
+    ----------
+    n_landmarks : int, default 500
+        Public points that others are compared with, chosen at random by `random_state`; all of them
+        where there are fewer.
+    width : float, default 1.0
+        Width of the kernel, over the median distance of public points and landmarks.
+    scaled : bool, default True
+        Whether every column is measured in its own standard deviations. Otherwise all are in those
+        of the widest, as pixels should be.
+    whitening : float, default 0.5
+        As for `TableBasis`.
+    n_directions : int, default 500
+        Largest number of directions kept.
+    random_state : int, default 0
+        Public seed of the choice of landmarks.
+
+    Attributes
+    ----------
+    n_directions_ : int
+        Directions kept.
+    uncovered_share_ : float
+        Share of further points like the public ones that `covered` denies, about.
+
+    Examples
+    --------
+    >>> pool = np.random.default_rng(0).normal(size=(200, 3))
+    >>> basis = sb.bases.KernelBasis(n_landmarks=50).fit(pool)
+    >>> basis.transform([[0.0, 1.0, -1.0]]).shape == (1, basis.n_directions_)
+    True
+    """
+
+    def __init__(
+        self,
+        n_landmarks: int = 500,
+        width: float = 1.0,
+        *,
+        scaled: bool = True,
+        whitening: float = 0.5,
+        n_directions: int = 500,
+        random_state: int = 0,
+    ) -> None:
+        self.n_landmarks = n_landmarks
+        self.width = width
+        self.scaled = scaled
+        self.whitening = whitening
+        self.n_directions = n_directions
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Learn the map from public points.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, list of rows or frame of numbers, shape (n_public, n_features)
+            Public.
+        y : None
+            Ignored.
+
+        Raises
+        ------
+        DataError
+            If the points are no table of numbers, or all alike.
+        ParameterError
+            If a setting is out of range.
+        """
+        self._check_settings()
+        numbers = _numbers_of(X)
+        if not len(numbers) or numbers.shape[1] > MOST_COLUMNS:
+            raise DataError(
+                Parameter("X"),
+                f" has shape {numbers.shape}; give public points with at most {MOST_COLUMNS}"
+                " columns.",
+            )
+        self.n_features_in_ = numbers.shape[1]
+        finite = np.where(np.isfinite(numbers), numbers, np.nan)
+        with np.errstate(all="ignore"):
+            spread = np.nan_to_num(_by_column(np.nanstd, finite))
+            self._centre = np.nan_to_num(_by_column(np.nanmean, finite))
+        widest = float(spread.max())
+        if not widest > 0:
+            raise DataError("The public points are all alike; no direction is left of them.")
+        self._spread = np.maximum(spread, LEAST_SPREAD * widest) if self.scaled else widest
+        points = self._rounded(numbers)
+        rng = np.random.default_rng(self.random_state)
+        chosen = rng.permutation(len(points))[: self.n_landmarks]
+        self._landmarks = points[np.sort(chosen)]
+        squares = self._squared_distances(points)
+        self._median = max(1, round(float(np.median(squares)) * self.width**2))
+        # Beyond all public points but one in a thousand: a landmark is near itself, so the distance
+        # to the second is taken.
+        near = np.partition(squares, min(1, squares.shape[1] - 1), axis=1)
+        second = near[:, min(1, squares.shape[1] - 1)]
+        self._farthest = int(np.quantile(second, 0.999, method="higher"))
+        self.uncovered_share_ = min(1.0, 0.002 + 2 / (len(points) + 1))
+        self._rotation = fitted_rotation(
+            self._kernel(squares), ONE, whitening=self.whitening, n_directions=self.n_directions
+        )
+        self.n_directions_ = self._rotation.weights.shape[1]
+        if not self.n_directions_:
+            raise DataError("The public points are too few or all alike; no direction is left.")
+        return self
+
+    def integers(self, X: Any) -> IntArray:
+        """Return coordinates in units of 1 / 2^14, an array of int64 of shape (n_rows,
+        n_directions).
+
+        Raises
+        ------
+        DataError
+            If the columns are not as many as those of the public points.
+        """
+        blocks = [
+            self._rotation.coordinates(self._kernel(self._squared_distances(points)))
+            for points in self._blocks(X)
+        ]
+        return np.concatenate(blocks) if blocks else np.empty((0, self.n_directions_), np.int64)
+
+    def covered(self, X: Any) -> BoolArray:
+        """Return which rows are about as near to a landmark as public points are, shape (n_rows,).
+
+        Each row is looked at by itself.
+        """
+        blocks = [
+            self._squared_distances(points).min(axis=1) <= self._farthest
+            for points in self._blocks(X)
+        ]
+        return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.bool_)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return coordinates, an array of shape (n_rows, n_directions); public points have a root
+        mean square length of one."""
+        return self.integers(X) / UNIT
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return a name for each direction."""
+        check_is_fitted(self, "n_directions_")
+        return np.array([f"direction{i}" for i in range(self.n_directions_)], dtype=object)
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and settings as JSON values, for a certificate."""
+        return {"name": "kernel", **self.get_params()}
+
+    def _check_settings(self) -> None:
+        check_count("n_landmarks", self.n_landmarks)
+        check_count("n_directions", self.n_directions)
+        check_count("random_state", self.random_state, minimum=0)
+        if not 0 <= self.whitening <= 1:
+            raise ParameterError(
+                Parameter("whitening"),
+                f" is {self.whitening}; it must lie between 0 and 1, such as 0.5.",
+            )
+        if not 0.01 <= self.width <= 100:
+            raise ParameterError(
+                Parameter("width"), f" is {self.width}; it must lie between 0.01 and 100."
+            )
+
+    def _blocks(self, X: Any) -> list[IntArray]:
+        """Return rounded points, block by block."""
+        check_is_fitted(self, "n_directions_")
+        numbers = _numbers_of(X)
+        if numbers.shape[1] != self.n_features_in_:
+            raise DataError(
+                Parameter("X"),
+                f" has {numbers.shape[1]} columns and the public points had"
+                f" {self.n_features_in_}; give the same columns.",
+            )
+        starts = range(0, len(numbers), BLOCK)
+        return [self._rounded(numbers[start : start + BLOCK]) for start in starts]
+
+    def _rounded(self, numbers: FloatArray) -> IntArray:
+        """Return numbers as integers, each by itself."""
+        ends = STEPS_PER_DEVIATION * MOST_DEVIATIONS
+        with np.errstate(all="ignore"):
+            steps = (numbers - self._centre) / self._spread * STEPS_PER_DEVIATION
+        found: IntArray = np.rint(np.clip(np.nan_to_num(steps, nan=0.0), -ends, ends)).astype(
+            np.int64
+        )
+        return found
+
+    def _squared_distances(self, points: IntArray) -> IntArray:
+        """Return squared distances to the landmarks, exactly: sums of integers below 2^53."""
+        products = points.astype(np.float64) @ self._landmarks.T.astype(np.float64)
+        lengths = np.einsum("ij,ij->i", points, points)
+        others = np.einsum("ij,ij->i", self._landmarks, self._landmarks)
+        squares: IntArray = lengths[:, None] + others - 2 * products.astype(np.int64)
+        return squares
+
+    def _kernel(self, squares: IntArray) -> IntArray:
+        """Return the Gaussian kernel of squared distances in units of 1 / `ONE`, from a table."""
+        table = np.rint(ONE * np.exp(-np.arange(16 * EXPONENT_STEPS) / EXPONENT_STEPS))
+        steps = squares * EXPONENT_STEPS // self._median
+        kernel: IntArray = np.append(table, 0).astype(np.int64)[
+            np.minimum(steps, 16 * EXPONENT_STEPS)
+        ]
+        return kernel
+
+
+def _by_column(summary: Any, numbers: FloatArray) -> FloatArray:
+    """Return a summary of each column; of one without numbers nan, and no warning."""
+    empty = np.isnan(numbers).all(axis=0)
+    filled = np.where(empty, 0.0, numbers)
+    result: FloatArray = summary(filled, axis=0)
+    return result
+
+
+def _numbers_of(X: Any) -> FloatArray:
+    """Return a table as floating point, each cell by itself; what is no number is missing."""
+    if hasattr(X, "to_pandas"):
+        X = X.to_pandas()
+    if hasattr(X, "toarray"):
+        X = X.toarray()
+    table = X.to_numpy() if hasattr(X, "iloc") else np.array(X, dtype=None)
+    if table.ndim != 2:
+        raise DataError(
+            Parameter("X"), f" has shape {table.shape}; give a table of shape (rows, columns)."
+        )
+    if table.dtype.kind in "iufb":
+        return table.astype(np.float64)
+    raise DataError(
+        Parameter("X"),
+        f" has the type {table.dtype.name[:40]}; a KernelBasis takes numbers alone. Use a"
+        " TableBasis.",
+    )

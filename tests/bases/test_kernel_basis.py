@@ -1,0 +1,107 @@
+"""Likeness to public landmarks, in integers: a row's coordinates are its own."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+
+import secretballot as sb
+from secretballot.bases import KernelBasis
+from secretballot.bases.rotation import UNIT
+from secretballot.exceptions import DataError, ParameterError
+
+POOL = np.random.default_rng(0).normal(size=(300, 6))
+ROWS = np.random.default_rng(1).normal(size=(500, 6)) * 2
+
+
+def test_a_row_is_mapped_alike_whatever_stands_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    basis = KernelBasis(n_landmarks=80).fit(POOL)
+    whole, known = basis.integers(ROWS), basis.covered(ROWS)
+    for size in (1, 7, 64, 499):
+        parts = [ROWS[at : at + size] for at in range(0, 500, size)]
+        assert (np.concatenate([basis.integers(part) for part in parts]) == whole).all()
+        assert (np.concatenate([basis.covered(part) for part in parts]) == known).all()
+    monkeypatch.setattr("secretballot.bases.kernel.BLOCK", 13)
+    assert (basis.integers(ROWS) == whole).all()
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324])
+def test_one_odd_record_moves_no_other_and_is_bounded(odd: float) -> None:
+    basis = KernelBasis(n_landmarks=80).fit(POOL)
+    whole, changed = basis.integers(ROWS), ROWS.copy()
+    changed[17, 3] = odd
+    found = basis.integers(changed)
+    others = np.arange(500) != 17
+    assert (found[others] == whole[others]).all()
+    assert np.abs(found).max() < 100 * UNIT
+
+
+def test_it_is_nystroem_s_method_up_to_rounding() -> None:
+    basis = KernelBasis(n_landmarks=40, whitening=1.0, n_directions=10).fit(POOL)
+    coordinates = basis.transform(POOL)
+    assert np.abs(coordinates.mean(axis=0)).max() < 1e-3
+    covariance = np.cov(coordinates.T, bias=True)
+    assert np.allclose(covariance, np.eye(10) / 10, atol=2e-3)
+    assert np.sqrt(np.mean(np.sum(coordinates**2, axis=1))) == pytest.approx(1, abs=0.01)
+
+
+def test_far_points_are_not_covered_and_near_ones_are() -> None:
+    basis = KernelBasis(n_landmarks=100).fit(POOL)
+    assert basis.covered(POOL).mean() > 0.99
+    assert basis.covered(np.random.default_rng(2).normal(size=(2000, 6))).mean() > 0.9
+    assert not basis.covered(POOL[:20] + 30).any()
+
+
+def test_frames_lists_and_arrays_are_mapped_alike() -> None:
+    basis = KernelBasis(n_landmarks=30).fit(POOL)
+    whole = basis.integers(ROWS[:5])
+    for table in (pd.DataFrame(ROWS[:5]), ROWS[:5].tolist(), np.asfortranarray(ROWS[:5])):
+        assert (basis.integers(table) == whole).all()
+
+
+def test_it_is_cloned_pickled_and_the_same_every_time() -> None:
+    basis = KernelBasis(n_landmarks=30, random_state=5).fit(POOL)
+    again = pickle.loads(pickle.dumps(clone(basis).fit(POOL)))
+    assert (again.integers(ROWS) == basis.integers(ROWS)).all()
+    assert again.describe()["name"] == "kernel"
+
+
+def test_moments_learn_digits_by_it() -> None:
+    X, y = load_digits(return_X_y=True)
+    model = sb.RecordMomentsClassifier(
+        KernelBasis(n_landmarks=200, scaled=False, n_directions=60),
+        budget=sb.PrivacyBudget(6.0, 1e-5),
+    )
+    model.fit(X[:1200], y[:1200], X_public=X[1200:], classes=list(range(10)))
+    # the same basis without privacy does better, and naming one digit has .1
+    basis = model.student_.basis
+    best = LogisticRegression(max_iter=1000, C=100).fit(basis.transform(X[:1200]), y[:1200])
+    assert best.score(basis.transform(X[1200:]), y[1200:]) > 0.9
+    assert np.mean(model.predict(X[1200:]) == y[1200:]) > 0.75
+
+
+@pytest.mark.parametrize(
+    ("settings", "table", "error", "words"),
+    [
+        ({"n_landmarks": 0}, POOL, ParameterError, "n_landmarks"),
+        ({"whitening": 2.0}, POOL, ParameterError, "whitening"),
+        ({"width": 0.0}, POOL, ParameterError, "width"),
+        ({"random_state": -1}, POOL, ParameterError, "random_state"),
+        ({}, np.zeros((10, 3)), DataError, "all alike"),
+        ({}, np.zeros(10), DataError, "give a table"),
+        ({}, np.full((3, 2), "a"), DataError, "numbers alone"),
+        ({}, np.empty((0, 3)), DataError, "give public points"),
+    ],
+)
+def test_bad_input_gets_a_sentence(settings, table, error, words) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(error, match=words):
+        KernelBasis(**settings).fit(table)
+
+
+def test_other_columns_are_refused() -> None:
+    with pytest.raises(DataError, match="give the same columns"):
+        KernelBasis(n_landmarks=10).fit(POOL).integers(POOL[:, :3])
