@@ -30,9 +30,9 @@ class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
     """Map vectors to coordinates by how near they are to public landmarks.
 
     Every vector is rounded to integers, its squared distances to landmarks are exact, and its
-    Gaussian kernel with each of them is looked up; these features are centred, rotated to the principal axes
-    of the public points and partly whitened (Nystroem's method in integers). No row depends on
-    another. Missing and infinite numbers count as the mean and the ends of the range.
+    Gaussian kernel with each of them is looked up; these features are centred, rotated to the
+    principal axes of the public points and partly whitened (Nystroem's method in integers). No row
+    depends on another. Missing and infinite numbers count as the mean and the ends of the range.
 
     Parameters
     ----------
