@@ -370,17 +370,8 @@ _MECHANISMS = {
 }
 _MOMENTS = {
     *("name", "n_stages", "n_classes", "sigma", "bound", "coordinates", "residual_units"),
-    *(
-        "mark_weight",
-        "marks",
-        "expected_uncovered",
-        "n_records",
-        "basis",
-        "basis_sha256",
-        "budget",
-        "weights",
-        "sums",
-    ),
+    *("mark_weight", "marks", "expected_uncovered", "n_records", "basis", "basis_sha256"),
+    *("budget", "weights", "covered_only", "sums"),
 }
 
 
@@ -606,7 +597,16 @@ def check_moments(document: dict[str, Any]) -> None:
         raise WrongError("The mechanism states another number of classes than the certificate.")
     if released["n_teachers"] or document["unit"] == "label":
         raise WrongError("Sums over records have no teachers, and are about records or users.")
-    coordinates = mechanism["coordinates"]
+    if not mechanism["mark_weight"] <= mechanism["bound"] // 4:
+        raise WrongError("A mark adds more than a quarter of the bound.")
+    coordinates, columns = mechanism["coordinates"], len(released["classes"])
+    columns = 1 if columns == 2 else columns
+    if coordinates <= len(marks) or (coordinates - len(marks)) % columns:
+        raise WrongError("The coordinates are no whole number for each column of the model.")
+    basis = mechanism["basis"]
+    named = isinstance(basis, dict) and is_sentence(basis.get("name"))
+    if not named or not is_digest(mechanism["basis_sha256"]):
+        raise WrongError("The basis is not named, or its digest is none.")
     lengths = {"sums": coordinates, "weights": coordinates - len(marks)}
     for name, length in lengths.items():
         if not isinstance(mechanism[name], list) or len(mechanism[name]) != stages:

@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import secretballot as sb
+from secretballot import verify_release as second
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import DataError, ParameterError
 
@@ -62,6 +63,18 @@ def test_a_released_model_is_a_function_of_the_certificate_and_the_pool() -> Non
     assert (again.predict(X) == model.predict(X)).all()
     assert model.released_labels_.n_teachers == 0
     assert (model.released_labels_.label_values == model.predict(X[2000:])).all()
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_both_verifiers_confirm_the_certificate(neighbours: str) -> None:
+    X, y = plane()
+    labels = np.array(["no", "yes", "maybe"])[y + (X[:, 2] > 1) * (2 - y)]
+    for classes, told in (((0, 1), y), (("maybe", "no", "yes"), labels)):
+        model = fitted(X[:2000], told[:2000], X[2000:], classes, neighbours=neighbours)
+        checks = sb.verify_certificate(model.certificate_).checks
+        assert [check.detail for check in checks if not check.ok] == []
+        assert "event" in second.check_mechanism(model.certificate_)
+        assert second.priced("price", model.certificate_).verdict == second.CONFIRMED
 
 
 def test_another_student_learns_from_the_labels() -> None:

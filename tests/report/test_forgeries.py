@@ -29,10 +29,12 @@ from secretballot.privacy.accounting import (
     RelabelledSampleEvent,
     SparseVectorEvent,
     calibrate_pure,
+    calibrate_vector_sum,
     epsilon_upper,
     event_from_json,
     price,
 )
+from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -201,6 +203,59 @@ def chosen() -> ReleasedLabels:
     return ReleasedLabels(np.arange(N), labels, ["a", "b"], 0, certificate=certificate)
 
 
+def summed(neighbours: str = "add-remove", unit: str = "record") -> ReleasedLabels:
+    """Return noisy sums of two stages over three coordinates, and the labels that follow."""
+    public = neighbours == "replace-one"
+    marks = ["uncovered"] if public else ["records", "uncovered"]
+    squared = (4 if public else 1) * 1000**2
+    sigma = calibrate_vector_sum(BUDGET, squared, 3 + len(marks), 2)
+    noise = NoisyVectorSum(sigma, 1000, 3 + len(marks), public)
+    event, labels = noise.event(2), np.arange(N) % 2
+    mechanism = {
+        "name": "record-moments",
+        "n_stages": 2,
+        "n_classes": 2,
+        "sigma": sigma,
+        "bound": 1000,
+        "coordinates": 3 + len(marks),
+        "residual_units": [1024, 1280],
+        "mark_weight": 99,
+        "marks": marks,
+        "expected_uncovered": 0.02,
+        "n_records": 500 if public else None,
+        "basis": {"name": "table", "n_bins": 16},
+        "basis_sha256": "2" * 64,
+        "budget": BUDGET.to_json(),
+        "weights": [[5, -6, 7], [8, 9, -10]],
+        "covered_only": [True, True],
+        "sums": [[2000 + k for k in range(3 + len(marks))] for _ in range(2)],
+    }
+    certificate = build_certificate(
+        budget=BUDGET,
+        events=[event],
+        price=price((event,), epsilon=1.0),
+        mechanism=mechanism,
+        composition={
+            "kind": "basic",
+            "dataset": "registry",
+            "unit": unit,
+            "neighbours": neighbours,
+            "durable": True,
+            "budget": {"epsilon": 4.0, "delta": 4e-5},
+            "spent_after": {"epsilon": 1.5, "delta": 2e-5},
+            "reservation": 7,
+        },
+        noise={"exact": True, "description": "discrete noise"},
+        released=describe_released(np.arange(N), labels, ["a", "b"], 0),
+        declaration={
+            "unit": unit,
+            "unit_column": "patient" if unit == "user" else None,
+            "neighbours": neighbours,
+        },
+    )
+    return ReleasedLabels(np.arange(N), labels, ["a", "b"], 0, certificate=certificate)
+
+
 KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "labels": voted,
     "labels by user": lambda: voted(unit="user"),
@@ -217,6 +272,9 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "votes of records": by_record,
     "votes of records, replaced": lambda: by_record(3, "replace-one"),
     "votes of records, by user": lambda: by_record(unit="user"),
+    "sums": summed,
+    "sums, replaced": lambda: summed("replace-one"),
+    "sums, by user": lambda: summed(unit="user"),
 }
 
 # Single fields that may say something else, and the certificate still verifies: the curator's word,
@@ -287,6 +345,13 @@ WORDS = {
     # states.
     *{"choices.*.epsilon", "choices.*.events.*.epsilon"},
 }
+# What sums came to, and what they were of, is the word of who made the release; how many there are,
+# and of which noise and bound, is not.
+SUMMED = {
+    *("mechanism.sums.*.*", "mechanism.weights.*.*", "mechanism.residual_units.*"),
+    *("mechanism.covered_only.*", "mechanism.expected_uncovered", "mechanism.mark_weight"),
+    *("mechanism.basis.name", "mechanism.basis.n_bins", "mechanism.n_records"),
+}
 # A stream's price does not depend on how many queries it may ask, nor that of votes of records on
 # how many points take them; fewer than were answered are
 # refused.
@@ -350,7 +415,8 @@ def test_only_words_may_say_something_else(kind: str) -> None:
             verify_certificate(changed(certificate, place, other)).ok for other in others(value)
         ):
             survivors.add(pattern)
-    assert survivors <= WORDS | ({"mechanism.n_queries"} if kind in STREAMS else set())
+    more = SUMMED if kind.startswith("sums") else set()
+    assert survivors <= WORDS | more | ({"mechanism.n_queries"} if kind in STREAMS else set())
 
 
 # Values that are equal to right ones in Python, or empty, or no text for a page; none of our
@@ -366,11 +432,15 @@ ODD_WORDS = {
     *{("purpose", repr(text)) for text in ("", " ", "\n", "\x1b[31m")},
     *{("released.classes.*", repr(odd)) for odd in (True, "", " ", "\n", "\x1b[31m", 1.0)},
     *{("mechanism.hypotheses", repr(odd)) for odd in ODD},
+    *{("mechanism.basis.n_bins", repr(odd)) for odd in ODD},
+    ("mechanism.expected_uncovered", "1.0"),
+    ("mechanism.basis.n_bins", "16.0"),
 }
 
 
 @pytest.mark.parametrize(
-    "kind", ["labels by user", "rounds and choices", "relabelled", "choice", "votes of records"]
+    "kind",
+    ["labels by user", "rounds and choices", "relabelled", "choice", "votes of records", "sums"],
 )
 def test_no_field_holds_a_value_that_only_looks_right(kind: str, make_folder: Any) -> None:
     """Both verifiers; what each says of the folder's other files does not matter here."""
@@ -429,6 +499,19 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
         *[(place, 6 * N) for place in ("mechanism.n_queries", "plan.planned", "events.0.queries")],
         ("events.0.shifts", 6 * N * (1 if d["mechanism"].get("n_classes") == 2 else 2)),
     ],
+    "more sums": lambda d: [
+        ("mechanism.n_stages", 4),
+        ("events.0.count", 4),
+        *[
+            (f"mechanism.{name}", 2 * d["mechanism"].get(name, []))
+            for name in ("sums", "weights", "residual_units", "covered_only")
+        ],
+    ],
+    "longer vectors": lambda d: [
+        ("mechanism.bound", 2 * d["mechanism"].get("bound", 1)),
+        ("events.0.squared_sensitivity", 4 * d["events"][0].get("squared_sensitivity", 1)),
+    ],
+    "marks beyond the bound": lambda d: [("mechanism.mark_weight", d["mechanism"].get("bound", 1))],
     "more votes": lambda d: [("mechanism.votes_per_record", 5)],
     "the price of records that come": lambda d: [
         ("mechanism.neighbours", "add-remove"),
@@ -523,8 +606,9 @@ def test_no_cell_says_more_than_was_paid_for(
     lines = (folder / "labels.csv").read_text().splitlines()
     for name, forge in CELLS.items():
         rows = forge(lines)
-        # a chosen model answers any number of points
-        if rows == lines or (kind, name) == ("choice", "one more row"):
+        # one model answers any number of points
+        models = kind == "choice" or kind.startswith("sums")
+        if rows == lines or (models and name == "one more row"):
             continue
         (folder / "labels.csv").write_text("\n".join(rows) + "\n")
         stated = {"queries": len(rows) - 1, "answered": sum("false" in row for row in rows)}

@@ -5,6 +5,7 @@ from typing import Any
 
 from secretballot._validation import check_count, check_finite
 from secretballot.exceptions import CertificateError
+from secretballot.report.certificate.fields import is_digest, is_sentence
 
 __all__ = [
     "MOMENTS",
@@ -25,17 +26,8 @@ MOMENTS_ASSUMPTIONS = (
 )
 MOMENTS_FIELDS = {
     *("name", "n_stages", "n_classes", "sigma", "bound", "coordinates", "residual_units"),
-    *(
-        "mark_weight",
-        "marks",
-        "expected_uncovered",
-        "n_records",
-        "basis",
-        "basis_sha256",
-        "budget",
-        "weights",
-        "sums",
-    ),
+    *("mark_weight", "marks", "expected_uncovered", "n_records", "basis", "basis_sha256"),
+    *("budget", "weights", "covered_only", "sums"),
 }
 _LARGEST = 2**53  # the largest integer that every reader of JSON reads alike
 _MOST_STAGES = 100
@@ -91,7 +83,8 @@ def check_moments(document: Mapping[str, Any]) -> None:
     coordinates = check_count("coordinates", mechanism["coordinates"])
     if n_stages > _MOST_STAGES:
         raise CertificateError(f"The mechanism states more than {_MOST_STAGES} stages.")
-    check_count("mark_weight", mechanism["mark_weight"])
+    if not check_count("mark_weight", mechanism["mark_weight"]) <= mechanism["bound"] // 4:
+        raise CertificateError("A mark adds more than a quarter of the bound.")
     marks = mechanism["marks"]
     if marks not in _MARKS:
         raise CertificateError("The marks are none that records have.")
@@ -110,6 +103,16 @@ def check_moments(document: Mapping[str, Any]) -> None:
         and all(isinstance(one, bool) for one in covered_only)
     ):
         raise CertificateError("covered_only is not true or false for each stage.")
+    n_columns = 1 if len(released["classes"]) == 2 else len(released["classes"])
+    if coordinates <= len(marks) or (coordinates - len(marks)) % n_columns:
+        raise CertificateError("The coordinates are no whole number for each column of the model.")
+    basis = mechanism["basis"]
+    if not (
+        isinstance(basis, Mapping)
+        and is_sentence(basis.get("name"))
+        and is_digest(mechanism["basis_sha256"])
+    ):
+        raise CertificateError("The basis is not named, or its digest is none.")
     _check_lists("sums", mechanism["sums"], n_stages, coordinates)
     _check_lists("weights", mechanism["weights"], n_stages, coordinates - len(marks))
     _check_lists("residual_units", [mechanism["residual_units"]], 1, n_stages)
