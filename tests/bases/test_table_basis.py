@@ -61,6 +61,32 @@ def test_one_odd_record_moves_no_other(cells: list[object], place: int) -> None:
     assert np.abs(found).max() < 2**24
 
 
+ALIKE = {
+    "lengths of time": [datetime.timedelta(days=day, hours=5) for day in range(3)],
+    "days of numpy": [np.datetime64(f"2020-01-0{day}") for day in (1, 2, 3)],
+    "moments": [datetime.datetime(2020, 1, day, microsecond=7) for day in (1, 2, 3)],
+    "days": [datetime.date(2020, 1, day) for day in (1, 2, 3)],
+    "periods": [pd.Period(f"2020-0{month}") for month in (1, 2, 3)],
+    "intervals": [pd.Interval(0, end) for end in (1, 2, 3)],
+    "texts": ["north", "south", "west"],
+}
+ODD = ["odd", None, 7, pd.NaT, "\ud800", np.datetime64("9999-01-01"), datetime.timedelta(1)]
+
+
+@pytest.mark.parametrize("name", ALIKE)
+@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
+def test_one_odd_cell_does_not_change_how_a_column_of_objects_is_read(
+    name: str, odd: object
+) -> None:
+    table = [[ALIKE[name][i % 3], "ab"[i // 3 % 2]] for i in range(60)]
+    for given in (table, np.array(table, dtype=object)):
+        basis = TableBasis().fit(given)
+        more = [*table, [odd, "a"]]
+        beside = np.array(more, dtype=object) if isinstance(given, np.ndarray) else more
+        assert np.array_equal(basis.integers(beside)[:60], basis.integers(given))
+        assert basis.covered(beside)[:60].all()
+
+
 def test_the_integers_are_those_of_exact_arithmetic() -> None:
     table = rows(6)
     inputs, rotation = BASIS._inputs(table).toarray(), BASIS._rotation

@@ -198,4 +198,8 @@ def _frame_of(X: Any) -> pd.DataFrame:
         raise DataError(
             Parameter("X"), f" has shape {table.shape}; give a table of shape (rows, columns)."
         )
-    return pd.DataFrame(table)
+    if table.dtype.kind in "biufMm":
+        return pd.DataFrame(table)
+    # pandas would make times of a column of times, and leave it as it is beside one odd cell
+    cells = table.astype(object)
+    return pd.DataFrame({i: pd.Series(cells[:, i], dtype=object) for i in range(cells.shape[1])})
