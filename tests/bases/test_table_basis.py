@@ -79,11 +79,11 @@ def test_one_odd_cell_does_not_change_how_a_column_of_objects_is_read(
     name: str, odd: object
 ) -> None:
     table = [[ALIKE[name][i % 3], "ab"[i // 3 % 2]] for i in range(60)]
-    for given in (table, np.array(table, dtype=object)):
-        basis = TableBasis().fit(given)
+    for shown in (table, np.array(table, dtype=object)):
+        basis = TableBasis().fit(shown)
         more = [*table, [odd, "a"]]
-        beside = np.array(more, dtype=object) if isinstance(given, np.ndarray) else more
-        assert np.array_equal(basis.integers(beside)[:60], basis.integers(given))
+        beside = np.array(more, dtype=object) if isinstance(shown, np.ndarray) else more
+        assert np.array_equal(basis.integers(beside)[:60], basis.integers(shown))
         assert basis.covered(beside)[:60].all()
 
 
