@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
+from secretballot.bases.exact_products import exact_products
 from secretballot.bases.rotation import UNIT
 
 __all__ = [
@@ -22,8 +23,7 @@ PROBABILITY_UNIT = 2**20
 WEIGHT_UNIT = 2**16
 #: The coordinate of the intercept, where public points have a root mean square length of `UNIT`.
 CONSTANT = UNIT // 2
-#: Coordinates beyond are cut. Products with weights of at most `LARGEST_WEIGHT`, over 2^10
-#: coordinates, stay below 2^52, where sums of integers are exact in floating point in any order.
+#: Coordinates beyond are cut.
 LARGEST_COORDINATE = 2**18
 LARGEST_WEIGHT = 2**23
 
@@ -63,11 +63,10 @@ class IntegerModel:
 
         Notes
         -----
-        Sums are of integers below 2^53, hence exact in any order; what follows looks at one row
-        alone, in integers and a table. So a row's probabilities are the same whatever stands
-        beside it, to the last bit.
+        Sums are of integers and exact; what follows looks at one row alone, in integers and a
+        table. So a row's probabilities are the same whatever stands beside it, to the last bit.
         """
-        logits = (coordinates.astype(np.float64) @ self.weights.astype(np.float64)).astype(np.int64)
+        logits = exact_products(coordinates, self.weights, LARGEST_COORDINATE)
         if logits.shape[1] == 1:
             logits = np.hstack([np.zeros_like(logits), logits])
         below = (logits.max(axis=1, keepdims=True) - logits) >> _STEP_SHIFT
@@ -78,7 +77,7 @@ class IntegerModel:
 
     def labels(self, coordinates: IntArray) -> IntArray:
         """Return the index of the most probable class of each row, the first of equal ones."""
-        logits = coordinates.astype(np.float64) @ self.weights.astype(np.float64)
+        logits = exact_products(coordinates, self.weights, LARGEST_COORDINATE)
         if logits.shape[1] == 1:
             return (logits[:, 0] > 0).astype(np.int64)
         most: IntArray = logits.argmax(axis=1)

@@ -7,13 +7,13 @@ import numpy as np
 from scipy import linalg
 
 from secretballot._typing import FloatArray, IntArray
+from secretballot.bases.exact_products import exact_products
 
 __all__ = ["UNIT", "Rotation", "fitted_rotation"]
 
 #: Integers for 1.0 in the coordinates that come out.
 UNIT = 2**14
-#: Integers for 1.0 in the weights of the rotation. With inputs of up to 2^10 in up to 2^12 columns
-#: no sum comes near 2^53.
+#: Integers for 1.0 in the weights of the rotation.
 WEIGHT_UNIT = 2**18
 #: Directions that carry less than this share of the largest variance are left out.
 LEAST_VARIANCE = 1e-6
@@ -31,11 +31,14 @@ class Rotation:
     offset : ndarray of int64, shape (n_directions,)
     shift : int
         Bits by which sums are rounded off.
+    largest_input : int
+        No integer that comes in is larger in size.
     """
 
     weights: IntArray
     offset: IntArray
     shift: int
+    largest_input: int
 
     def coordinates(self, inputs: Any) -> IntArray:
         """Return the coordinates of rows, an array of int64 of shape (n_rows, n_directions).
@@ -43,12 +46,7 @@ class Rotation:
         Sums of integers are exact in any order, and rounding looks at one number alone; so a row's
         coordinates do not depend on the rows around it, whatever the library does.
         """
-        if isinstance(inputs, np.ndarray):
-            # sums stay below 2^53, so floating point is exact too, and much faster
-            products = inputs.astype(np.float64) @ self.weights.astype(np.float64)
-            sums = products.astype(np.int64) - self.offset
-        else:
-            sums = np.asarray(inputs @ self.weights) - self.offset
+        sums = exact_products(inputs, self.weights, self.largest_input) - self.offset
         rounded: IntArray = (sums + (1 << (self.shift - 1))) >> self.shift
         return rounded
 
@@ -63,7 +61,7 @@ def fitted_rotation(
     inputs : array or sparse array of int64, shape (n_public, n_inputs)
         Public points.
     input_unit : int
-        Integers for 1.0 in `inputs`.
+        Integers for 1.0 in `inputs`, of which none is larger in size.
     whitening : float
         Every direction is multiplied by its variance to the power -whitening / 2: 0 rotates only, 1
         makes all variances equal, one half lies between.
@@ -85,7 +83,7 @@ def fitted_rotation(
     weights = np.rint(stretched * (WEIGHT_UNIT / max(length, NO_VARIANCE))).astype(np.int64)
     offset = np.rint(mean * input_unit @ weights).astype(np.int64)
     shift = int(np.log2(input_unit * WEIGHT_UNIT // UNIT))
-    return Rotation(weights, offset, shift)
+    return Rotation(weights, offset, shift, input_unit)
 
 
 def _fixed_signs(axes: FloatArray) -> FloatArray:

@@ -1,0 +1,39 @@
+"""Products of integers, exact, so that a row's do not depend on the rows around it."""
+
+from typing import Any
+
+import numpy as np
+
+from secretballot._typing import IntArray
+
+__all__ = ["exact_products"]
+
+#: Floating point holds all integers up to here.
+_EXACT = 2.0**53
+
+
+def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
+    """Return rows times weights, an array of int64 of shape (n_rows, n_columns).
+
+    Parameters
+    ----------
+    rows : array or sparse array of int64, shape (n_rows, n_inputs)
+    weights : ndarray of int64, shape (n_inputs, n_columns)
+        Public.
+    largest : int
+        No number of `rows` is larger in size; public.
+
+    Notes
+    -----
+    Where no sum can reach 2^53, floating point is exact in any order, and much faster. The weights
+    alone decide, and never the rows. Otherwise the products are those of integers, of which sums
+    beyond 2^63 wrap around alike in any order.
+    """
+    if not isinstance(rows, np.ndarray):
+        return np.asarray(rows @ weights)
+    longest = np.abs(weights.astype(np.float64)).sum(axis=0).max(initial=0.0)
+    if longest * largest < _EXACT / 2:
+        products: IntArray = (rows.astype(np.float64) @ weights.astype(np.float64)).astype(np.int64)
+        return products
+    exact: IntArray = rows.astype(np.int64) @ weights
+    return exact
