@@ -99,6 +99,9 @@ def test_votes_by_user_and_by_record_do_not_add_to_each_other_s_promise() -> Non
         with pytest.raises(sb.LedgerError, match="do not add to each other's promise"):
             sb.release(votes(unit=unit), priced(), ledger)
         assert not ledger.history()
+    declaration = {"unit": "record", "neighbours": "add-remove"}
+    with pytest.raises(sb.ParameterError, match="cast by user, and the declaration is about rec"):
+        sb.release(votes(unit="user"), priced(), account(), declaration=declaration)
     out = sb.release(votes(unit="user"), priced(), account(unit="user"))
     assert (out.certificate["unit"], sb.verify_certificate(out.certificate).ok) == ("user", True)
 

@@ -97,21 +97,29 @@ def check_votes_of_records(counts: VoteCounts | RecordVotes, aggregator: Aggrega
 
 
 def check_one_record_of_a_user(counts: VoteCounts | RecordVotes, ledger: Ledger, unit: str) -> None:
-    """Refuse votes by user from an account about records.
+    """Refuse votes by user as a promise about records, on the certificate and in the account.
 
     Of each user one record votes, and one more record of theirs may change which: then twice as
     many counts move as were paid for.
 
     Raises
     ------
-    LedgerError
+    ParameterError, LedgerError
         If that is the case; nothing was spent.
     """
-    if isinstance(counts, RecordVotes) and (unit == "user") != (ledger.unit == "user"):
+    if not isinstance(counts, RecordVotes):
+        return
+    cast_by = counts.declared["unit"]
+    if unit != cast_by:
+        raise ParameterError(
+            f"The votes of records were cast by {cast_by}, and the declaration is about {unit}s;"
+            " declare what they were cast by. Nothing was spent."
+        )
+    if (cast_by == "user") != (ledger.unit == "user"):
         raise LedgerError(
             f"The ledger of {ledger.dataset!r} is about {ledger.unit}s, and the votes are by"
-            f" {unit}; votes of records by user and by record do not add to each other's promise,"
-            f" so use a ledger about {unit}s. Nothing was spent."
+            f" {cast_by}; votes of records by user and by record do not add to each other's"
+            f" promise, so use a ledger about {cast_by}s. Nothing was spent."
         )
 
 
