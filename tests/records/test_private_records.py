@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -16,7 +17,7 @@ from secretballot.bases.integer_model import (
 )
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.records import PrivateRecords, Residuals, vector_sums
-from secretballot.records.vector_sums import LARGEST_BOUND
+from secretballot.records.vector_sums import LARGEST_BOUND, LARGEST_UNIT
 
 N = 40
 
@@ -150,12 +151,26 @@ def test_the_size_of_blocks_changes_nothing(
         {"mark_weight": 26},
         {"n_marks": 5},
         {"unit": 0},
+        # squares of such residuals wrapped around, and a record of any length passed for short
+        {"unit": 2**33},
+        {"unit": LARGEST_UNIT + 1},
     ],
 )
 def test_a_stage_out_of_range_is_refused(changed: dict[str, int]) -> None:
     terms = {"unit": 1024, "bound": 100, "mark_weight": 10, "n_marks": 1, **changed}
     with pytest.raises(ParameterError):
         Residuals(IntegerModel.of(np.zeros((2, 1))), **terms)
+
+
+def test_the_finest_unit_keeps_the_bound() -> None:
+    coordinates = np.array([[LARGEST_COORDINATE] * 40, [-LARGEST_COORDINATE] * 40, [3] * 40])
+    for n_classes in (2, 40):
+        model = IntegerModel.of(np.zeros((40, 1 if n_classes == 2 else n_classes)))
+        stage = Residuals(model, unit=LARGEST_UNIT, bound=LARGEST_BOUND)
+        for row in coordinates:
+            records = PrivateRecords(row[None], np.array([1]), n_classes)
+            vector = [int(one) for one in sum_of(records, stage)]
+            assert 0 < sum(one * one for one in vector) <= LARGEST_BOUND**2
 
 
 def test_every_mark_is_counted() -> None:
@@ -201,8 +216,33 @@ def test_what_does_not_fit_is_refused_without_a_value() -> None:
         PrivateRecords(coordinates, classes[1:], 2)
     with pytest.raises(DataError, match="do not fit together"):
         PrivateRecords(coordinates, classes, 2, np.arange(3))
-    far = coordinates.copy()
-    far[3, 2] = LARGEST_COORDINATE + 7
-    with pytest.raises(DataError, match="is beyond 262144") as caught:
-        PrivateRecords(far, classes, 2)
-    assert "262151" not in str(caught.value)
+    for beyond in (LARGEST_COORDINATE + 7, -LARGEST_COORDINATE - 1, np.iinfo(np.int64).min):
+        far = coordinates.copy()
+        far[3, 2] = beyond
+        with pytest.raises(DataError, match="is beyond 262144") as caught:
+            PrivateRecords(far, classes, 2)
+        assert str(beyond) not in str(caught.value)
+
+
+def test_a_model_of_other_classes_is_refused_whatever_the_records_are() -> None:
+    coordinates, classes = some_records(3)
+    for known in (classes, np.zeros(N, dtype=np.int64)):
+        with pytest.raises(ParameterError, match="need 5 by 3"):
+            sum_of(PrivateRecords(coordinates, known, 3), asked(2))
+
+
+def test_persons_with_many_rows_take_no_more_memory() -> None:
+    """Forty persons with five hundred rows each once took a block of all rows at a time."""
+    coordinates = np.ones((20_000, 200), dtype=np.int64)
+    persons = np.arange(20_000) // 500
+    records = PrivateRecords(coordinates, np.zeros(20_000, dtype=np.int64), 2, persons)
+    stage = Residuals(IntegerModel.of(np.zeros((200, 1))), 1024, 3_000_000)
+    whole = sum_of(records, stage)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector_sums, "_BLOCK_ENTRIES", 2**14)
+        tracemalloc.start()
+        try:
+            assert (sum_of(records, stage) == whole).all()
+            assert tracemalloc.get_traced_memory()[1] < 8_000_000
+        finally:
+            tracemalloc.stop()

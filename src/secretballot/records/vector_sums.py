@@ -18,6 +18,9 @@ __all__ = ["PrivateRecords", "Residuals"]
 
 #: Bound of a vector's norm. Squares of its entries then add up to less than 2^63.
 LARGEST_BOUND = 2**30
+#: Integers for 1.0 in a residual, at most: finer ones tell no more than probabilities do, and the
+#: squares of residuals add up to less than 2^63.
+LARGEST_UNIT = PROBABILITY_UNIT
 #: Of a record: that it is there, and what else is counted.
 MOST_MARKS = 4
 _BLOCK_ENTRIES = 2**22  # numbers that one block of rows takes
@@ -33,7 +36,7 @@ class Residuals:
     model : IntegerModel
         What is predicted so far.
     unit : int
-        Integers for 1.0 in a residual.
+        Integers for 1.0 in a residual, at most `LARGEST_UNIT`.
     bound : int
         Largest L2 norm of the vector of one unit of privacy, at most `LARGEST_BOUND`.
     mark_weight : int
@@ -65,7 +68,8 @@ class Residuals:
     without_marked: bool = False
 
     def __post_init__(self) -> None:
-        check_count("unit", self.unit)
+        if not check_count("unit", self.unit) <= LARGEST_UNIT:
+            raise ParameterError(f"unit is {self.unit}; it must be at most {LARGEST_UNIT}.")
         if not check_count("bound", self.bound) <= LARGEST_BOUND:
             raise ParameterError(f"bound is {self.bound}; it must be at most {LARGEST_BOUND}.")
         if self.without_marked and not self.n_marks:
@@ -133,7 +137,10 @@ class PrivateRecords(Sealed):
                 "Coordinates, classes and persons of records do not fit together; give one row, one"
                 " class and one person for each record."
             )
-        if coordinates.size and not np.abs(coordinates).max() <= LARGEST_COORDINATE:
+        # the least integer of 64 bits is its own absolute value
+        if coordinates.size and not (
+            coordinates.max() <= LARGEST_COORDINATE and coordinates.min() >= -LARGEST_COORDINATE
+        ):
             raise DataError(f"A coordinate is beyond {LARGEST_COORDINATE} in size; cut them first.")
         # half the memory: no coordinate needs more
         self.__coordinates = coordinates.astype(np.int32)
@@ -160,6 +167,13 @@ class PrivateRecords(Sealed):
                 f"The stage asks for {asked.n_marks} marks, and the records have"
                 f" {self.__marks.shape[1]}."
             )
+        columns = 1 if self.n_classes == 2 else self.n_classes
+        # found out here, as a class that the model does not know would raise for its records alone
+        if asked.model.weights.shape != (self.__coordinates.shape[1], columns):
+            raise ParameterError(
+                f"The stage's model has weights of shape {asked.model.weights.shape}; the records"
+                f" need {self.__coordinates.shape[1]} by {columns}."
+            )
         if self.__persons is None:
             return self._sum_over_records(asked)
         return self._sum_over_persons(asked)
@@ -183,24 +197,37 @@ class PrivateRecords(Sealed):
         order = np.argsort(self.__persons, kind="stable")
         starts = np.flatnonzero(np.diff(self.__persons[order], prepend=-1))
         ends = np.append(starts[1:], len(order))
-        width = asked.n_coordinates
-        total = np.zeros(width, dtype=np.int64)
-        size = max(1, _BLOCK_ENTRIES // width)
+        total = np.zeros(asked.n_coordinates, dtype=np.int64)
+        size = max(1, _BLOCK_ENTRIES // asked.n_coordinates)
         for first in range(0, len(starts), size):
-            of_block = slice(starts[first], ends[min(first + size, len(ends)) - 1])
-            coordinates, residuals = self._parts_of(order[of_block], asked)
+            last = min(first + size, len(ends)) - 1
+            rows = order[starts[first] : ends[last]]
+            owners = np.repeat(np.arange(last + 1 - first), (ends - starts)[first : last + 1])
+            vectors = self._vectors_of_persons(rows, owners, asked)
+            total += _shortened_vectors(vectors, asked.bound).sum(axis=0)
+        return total
+
+    def _vectors_of_persons(self, rows: IntArray, owners: IntArray, asked: Residuals) -> IntArray:
+        """Return the sum over the rows of each owner, before it is shortened.
+
+        Block by block, as a few persons may have any number of rows.
+        """
+        vectors = np.zeros((owners[-1] + 1, asked.n_coordinates), dtype=np.int64)
+        size = max(1, _BLOCK_ENTRIES // asked.n_coordinates)
+        for at in range(0, len(rows), size):
+            block, own = rows[at : at + size], owners[at : at + size]
+            coordinates, residuals = self._parts_of(block, asked)
             kept = _shortened(coordinates, residuals, asked.bound**2)
-            places = starts[first : first + size] - starts[first]
+            places = np.flatnonzero(np.diff(own, prepend=-1))
             sums = [
                 np.add.reduceat(kept * residuals[:, [column]], places, axis=0)
                 for column in range(residuals.shape[1])
             ]
-            vectors = np.stack(sums, axis=2).reshape(len(places), -1)
-            marks = self.__marks[order[of_block]].astype(np.int64)
+            moments = np.stack(sums, axis=2).reshape(len(places), -1)
+            marks = self.__marks[block].astype(np.int64)
             marked = asked.mark_weight * np.add.reduceat(marks, places, axis=0)
-            vectors = np.column_stack([vectors, marked])
-            total += _shortened_vectors(vectors, asked.bound).sum(axis=0)
-        return total
+            vectors[own[places]] += np.column_stack([moments, marked])
+        return vectors
 
     def _parts_of(self, rows: "slice | IntArray", asked: Residuals) -> tuple[IntArray, IntArray]:
         """Return coordinates and residuals of some records, as integers."""
