@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,52 @@ def test_a_known_request_gets_the_stored_answer_and_costs_nothing(tmp_path: Path
         release_sums(records_of(ROWS), asked(basis={"name": "other"}), ledger, request="a")
 
 
+OTHER_QUESTIONS = [
+    replace(asked(), classes=("yes", "no")),
+    replace(asked(), points_sha256="1" * 64),
+]
+
+
+@pytest.mark.parametrize("other", OTHER_QUESTIONS, ids=["classes", "points"])
+def test_a_stored_answer_about_other_classes_or_points_is_not_handed_out(
+    other: StagedSums,
+) -> None:
+    ledger = ledger_at()
+    release_sums(records_of(ROWS), asked(), ledger, request="a")
+    with pytest.raises(ParameterError, match="answered before"):
+        release_sums(records_of(ROWS), other, ledger, request="a")
+
+
+def test_sums_by_user_are_refused_in_an_account_about_records() -> None:
+    # one more record of a user, who stays, moves the sum by more than the bound
+    stage = Residuals(IntegerModel.of(np.zeros((1, 1))), 2, 10_000, 1000, 2)
+    rows, classes, marks = (
+        np.array([[5000], [20_000]]),
+        np.array([0, 1]),
+        np.array([[0, 0], [1, 1]]),
+    )
+    one_user = np.zeros(2, dtype=np.int64)
+    sums = [
+        PrivateRecords(rows[:n], classes[:n], 2, one_user[:n], marks[:n]).sum_at_the_door(stage)
+        for n in (1, 2)
+    ]
+    assert np.square(sums[1] - sums[0]).sum() > stage.bound**2
+
+    table = np.array(ROWS)
+    after = PrivateRecords(table[:, :2], table[:, 2], 2, np.array([0, 0, 1]))
+    ledger = ledger_at()
+    with pytest.raises(LedgerError, match="use a ledger about users"):
+        release_sums(after, asked(), ledger, declaration={"unit": "user"})
+    assert ledger.releases() == 0
+    found = release_sums(after, asked(), ledger_at(unit="user"), declaration={"unit": "user"})
+    assert found.certificate["composition"]["unit"] == "user"
+    again = ledger_at(unit="user")
+    declared = {"unit": "user", "unit_column": "patient"}
+    release_sums(after, asked(), again, request="a", declaration=declared)
+    with pytest.raises(ParameterError, match="answered before"):
+        release_sums(after, asked(), again, request="a", declaration={"unit": "user"})
+
+
 class InterruptedDrawError(Exception):
     pass
 
@@ -206,6 +253,9 @@ def test_an_interrupted_release_goes_on_after_its_last_stored_stage(
     assert (entry.state, entry.parts) == ("reserved", 1)
     with ledger.reading(entry.id) as page:
         stored = np.frombuffer(page.parts()[0][1], dtype="<i8")
+    for other in OTHER_QUESTIONS:
+        with pytest.raises(ParameterError, match="begun with other"):
+            release_sums(records_of(ROWS), other, ledger, request="a")
     # other terms do not go on with it
     with pytest.raises(ParameterError, match="begun with other"):
         release_sums(records_of(ROWS), asked(basis={"name": "other"}), ledger, request="a")

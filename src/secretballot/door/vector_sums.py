@@ -129,12 +129,12 @@ def release_sums(
     """
     purchase.check_ledger(ledger)
     declared = check_declaration(declaration)
-    _check_promise_of(asked.mechanism, records, declared)
+    _check_promise_of(asked.mechanism, records, ledger, declared)
     key = uuid.uuid4().hex if request is None else request
     question = _question_of(asked, declared)
     stored = ledger.released(key)
     if stored is not None:
-        return _same_release(stored, asked, key)
+        return _same_release(stored, asked, declared, key)
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
     purchase.check_sample(None, declaration, key)
     paid = purchase.priced((asked.event,), asked.budget)
@@ -159,9 +159,13 @@ def release_sums(
 
 
 def _check_promise_of(
-    mechanism: NoisyVectorSum, records: PrivateRecords, declared: Mapping[str, object]
+    mechanism: NoisyVectorSum,
+    records: PrivateRecords,
+    ledger: Ledger,
+    declared: Mapping[str, object],
 ) -> None:
-    """Refuse noise for another relation, or vectors of another unit, than is declared."""
+    """Refuse noise for another relation, or vectors of another unit, than is declared, and vectors
+    of users in an account about records."""
     if mechanism.replaced != (declared["neighbours"] == "replace-one"):
         raise ParameterError(
             f"The noise is for another relation than {declared['neighbours']!r}; calibrate it"
@@ -172,6 +176,14 @@ def _check_promise_of(
             f"The vectors are bounded by {records.unit}, and unit {declared['unit']!r} is declared;"
             " declare what is bounded. Nothing was spent."
         )
+    # of a user that stays, one more record moves the vector from one within the bound to another:
+    # that is up to twice the bound
+    if records.unit == "user" != ledger.unit:
+        raise LedgerError(
+            f"The ledger of {ledger.dataset!r} is about {ledger.unit}s, and the vectors are by"
+            " user; sums by user do not add to a promise about records, so use a ledger about"
+            " users. Nothing was spent."
+        )
 
 
 def _question_of(asked: StagedSums, declared: Mapping[str, object]) -> bytes:
@@ -179,9 +191,12 @@ def _question_of(asked: StagedSums, declared: Mapping[str, object]) -> bytes:
     terms = {
         "about": asked.about,
         "events": [asked.event.to_json()],
+        "classes": list(asked.classes),
+        "points_sha256": asked.points_sha256,
         "unit": [declared["unit"], declared["unit_column"], declared["neighbours"]],
     }
-    return hashlib.sha256(canonical_json(json.loads(json.dumps(terms))).encode()).digest()
+    plain = json.loads(json.dumps(terms, default=repr))  # a class that no certificate takes
+    return hashlib.sha256(canonical_json(plain).encode()).digest()
 
 
 def _reserved_entry(
@@ -297,12 +312,22 @@ def _certified(
     return ReleasedLabels(rows, labels, asked.classes, 0, certificate=certificate)
 
 
-def _same_release(content: bytes, asked: StagedSums, request: str) -> ReleasedLabels:
+def _same_release(
+    content: bytes, asked: StagedSums, declared: Mapping[str, object], request: str
+) -> ReleasedLabels:
     """Return the stored release if it answers this very question."""
     stored = ReleasedLabels.from_json(json.loads(content))
-    known = stored.certificate["mechanism"]
+    document = stored.certificate
+    known = document["mechanism"]
     plain = json.loads(json.dumps(dict(asked.about)))
-    if any(known.get(name) != value for name, value in plain.items()):
+    promise = ("unit", "unit_column", "neighbours")
+    same = (
+        all(known.get(name) == value for name, value in plain.items())
+        and all(document[name] == declared[name] for name in promise)
+        and list(stored.classes) == list(asked.classes)
+        and document["released"].get("points_sha256") == asked.points_sha256
+    )
+    if not same:
         raise ParameterError(
             f"The request {request!r} was answered before, with another question; ask the same"
             " again, or use a new request."

@@ -157,7 +157,7 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
             Public; never inferred from the private labels.
         units : array of shape (n_records,), optional
             Ids, such as patient numbers: all records of one id are protected together. With
-            "add-remove" only.
+            "add-remove" only, and with a `ledger` about users.
         unit_name : str, optional
             What the ids are, for the certificate.
 
