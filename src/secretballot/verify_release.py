@@ -574,6 +574,10 @@ def check_moments(document: dict[str, Any]) -> None:
         raise WrongError("The sums count records where their number is public, or do not.")
     if stated is not None and not is_count(stated, 1):
         raise WrongError("The number of records is none.")
+    if (stated is None) != (document["neighbours"] == "add-remove"):
+        raise WrongError(
+            "The number of records is private where one comes or goes, and only there."
+        )
     share = mechanism["expected_uncovered"]
     if not is_number(share) or not 0 <= share <= 1:
         raise WrongError("The expected share of uncovered records is no share.")
@@ -597,6 +601,9 @@ def check_moments(document: dict[str, Any]) -> None:
         raise WrongError("The mechanism states another number of classes than the certificate.")
     if released["n_teachers"] or document["unit"] == "label":
         raise WrongError("Sums over records have no teachers, and are about records or users.")
+    # one more record of a user who stays may move that user's vector by twice the bound
+    if (document["unit"] == "user") != (document["composition"]["unit"] == "user"):
+        raise WrongError("Sums by user and by record do not add to each other.")
     if not mechanism["mark_weight"] <= mechanism["bound"] // 4:
         raise WrongError("A mark adds more than a quarter of the bound.")
     coordinates, columns = mechanism["coordinates"], len(released["classes"])
@@ -618,8 +625,10 @@ def check_moments(document: dict[str, Any]) -> None:
     if not isinstance(covered, list) or [type(one) for one in covered] != [bool] * stages:
         raise WrongError("The stages do not say which records they are about.")
     units = mechanism["residual_units"]
-    if not are_integers(units, stages) or not all(unit >= 1 for unit in units):
-        raise WrongError("The residual units are not one integer for each stage.")
+    if not are_integers(units, stages) or not all(1 <= unit <= 2**20 for unit in units):
+        raise WrongError("The residual units are not one integer up to 2^20 for each stage.")
+    if not mechanism["bound"] <= 2**30:
+        raise WrongError("The bound is larger than any that records are cut to.")
 
 
 def are_integers(value: object, length: int) -> bool:

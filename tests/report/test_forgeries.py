@@ -512,6 +512,23 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
         ("events.0.squared_sensitivity", 4 * d["events"][0].get("squared_sensitivity", 1)),
     ],
     "marks beyond the bound": lambda d: [("mechanism.mark_weight", d["mechanism"].get("bound", 1))],
+    "residuals whose squares wrap around": lambda d: [("mechanism.residual_units.0", 2**33)],
+    "sums by user for an account about records": lambda d: (
+        [("composition.unit", "record")]
+        if d["mechanism"]["name"] == "record-moments" and d["unit"] == "user"
+        else []
+    ),
+    "the number of records, which is private": lambda d: (
+        [
+            ("mechanism.n_records", 500),
+            ("mechanism.marks", ["uncovered"]),
+            ("mechanism.coordinates", d["mechanism"]["coordinates"] - 1),
+            ("events.0.coordinates", d["mechanism"]["coordinates"] - 1),
+            ("mechanism.sums", [one[:-1] for one in d["mechanism"]["sums"]]),
+        ]
+        if d["mechanism"].get("marks") == ["records", "uncovered"]
+        else []
+    ),
     "more votes": lambda d: [("mechanism.votes_per_record", 5)],
     "the price of records that come": lambda d: [
         ("mechanism.neighbours", "add-remove"),
@@ -545,21 +562,43 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("name", TOGETHER)
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_change_of_fields_together_claims_more_than_was_paid(kind: str, name: str) -> None:
-    certificate = KINDS[kind]().certificate
+def changed_together(certificate: dict[str, Any], name: str) -> tuple[dict[str, Any], int]:
+    """Return a certificate with several fields changed, and how many there were."""
     document, touched = copy.deepcopy(certificate), 0
     for place, value in TOGETHER[name](certificate):
         *path, last = place.split(".")
         holder: Any = document
         for key in path:
             holder = holder[int(key)] if isinstance(holder, list) else holder.get(key, {})
-        if last in holder and holder[last] != value:
-            holder[last], touched = value, touched + 1
+        known: Any = int(last) if isinstance(holder, list) else last
+        if (isinstance(holder, list) or known in holder) and holder[known] != value:
+            holder[known], touched = value, touched + 1
+    return document | {"digest": certificate_digest(document)}, touched
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_change_of_fields_together_claims_more_than_was_paid(kind: str, name: str) -> None:
+    document, touched = changed_together(KINDS[kind]().certificate, name)
     if not touched or (name == "more queries" and kind in STREAMS):
         pytest.skip("this kind of release has no such fields")
-    assert not verify_certificate(document | {"digest": certificate_digest(document)}).ok
+    assert not verify_certificate(document).ok
+
+
+SUMS_TOGETHER = [
+    *("residuals whose squares wrap around", "sums by user for an account about records"),
+    *("the number of records, which is private", "marks beyond the bound"),
+]
+
+
+@pytest.mark.parametrize("name", SUMS_TOGETHER)
+def test_the_second_verifier_refuses_sums_that_claim_more(name: str) -> None:
+    certificate = KINDS["sums, by user"]().certificate
+    assert second.check_mechanism(certificate)
+    document, touched = changed_together(certificate, name)
+    assert touched
+    with pytest.raises(second.WrongError):
+        second.check_mechanism(document)
 
 
 CELLS: dict[str, Callable[[list[str]], list[str]]] = {

@@ -30,6 +30,7 @@ MOMENTS_FIELDS = {
     *("budget", "weights", "covered_only", "sums"),
 }
 _LARGEST = 2**53  # the largest integer that every reader of JSON reads alike
+_LARGEST_UNIT, _LARGEST_BOUND = 2**20, 2**30  # as the records take them
 _MOST_STAGES = 100
 _MARKS = (["records", "uncovered"], ["uncovered"])
 
@@ -79,6 +80,9 @@ def check_moments(document: Mapping[str, Any]) -> None:
         )
     if document["unit"] == "label":
         raise CertificateError("Sums over records are about records or users, not labels.")
+    # one more record of a user who stays may move that user's vector by twice the bound
+    if (document["unit"] == "user") != (document["composition"]["unit"] == "user"):
+        raise CertificateError("Sums by user and by record do not add to each other's promise.")
     n_stages = check_count("n_stages", mechanism["n_stages"])
     coordinates = check_count("coordinates", mechanism["coordinates"])
     if n_stages > _MOST_STAGES:
@@ -93,6 +97,11 @@ def check_moments(document: Mapping[str, Any]) -> None:
     if (mechanism["n_records"] is None) != ("records" in marks):
         raise CertificateError(
             "The sums count records where no number of them is stated, and only there."
+        )
+    if (mechanism["n_records"] is None) != (document["neighbours"] == "add-remove"):
+        raise CertificateError(
+            "The number of records is public where one is replaced, and private where one comes or"
+            " goes; the certificate says otherwise."
         )
     if mechanism["n_records"] is not None:
         check_count("n_records", mechanism["n_records"])
@@ -116,8 +125,11 @@ def check_moments(document: Mapping[str, Any]) -> None:
     _check_lists("sums", mechanism["sums"], n_stages, coordinates)
     _check_lists("weights", mechanism["weights"], n_stages, coordinates - len(marks))
     _check_lists("residual_units", [mechanism["residual_units"]], 1, n_stages)
-    if not all(unit >= 1 for unit in mechanism["residual_units"]):
-        raise CertificateError("A residual unit is below 1.")
+    # beyond, the squares by which a vector's length is found would not fit their integers
+    if not all(1 <= unit <= _LARGEST_UNIT for unit in mechanism["residual_units"]):
+        raise CertificateError(f"A residual unit is not from 1 to {_LARGEST_UNIT}.")
+    if not mechanism["bound"] <= _LARGEST_BOUND:
+        raise CertificateError(f"The bound is above {_LARGEST_BOUND}.")
 
 
 def _check_lists(name: str, lists: object, n_lists: int, length: int) -> None:
