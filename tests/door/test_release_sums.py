@@ -265,6 +265,31 @@ def test_an_interrupted_release_goes_on_after_its_last_stored_stage(
     assert next(draws) == 3
 
 
+@pytest.mark.parametrize("at", [2, 3])
+def test_who_is_overtaken_by_another_process_gets_its_answer(tmp_path: Path, at: int) -> None:
+    """The other one finishes the request while this one is between two stages, or about to end."""
+    honest, calls, answers = asked(), itertools.count(1), []
+
+    def overtaken() -> None:
+        if next(calls) == at:
+            other = ledger_at(tmp_path / "l")
+            answers.append(release_sums(records_of(ROWS[:1]), honest, other, request="a"))
+
+    def stage(sums: Sequence[np.ndarray]) -> Residuals:
+        overtaken()
+        return honest.stage(sums)
+
+    def outcome(sums: Sequence[np.ndarray]) -> Any:
+        overtaken()
+        return honest.outcome(sums)
+
+    slow = replace(honest, stage=stage) if at == 2 else replace(honest, outcome=outcome)
+    calls = itertools.count(1 if at == 2 else 2)  # the first outcome is that of the room
+    ledger = ledger_at(tmp_path / "l")
+    assert release_sums(records_of(ROWS), slow, ledger, request="a") == answers[0]
+    assert ledger.spent().epsilon == pytest.approx(1.0)
+
+
 def test_nothing_is_drawn_that_was_not_reserved(monkeypatch: pytest.MonkeyPatch) -> None:
     def never() -> None:
         raise AssertionError("noise was asked for")
