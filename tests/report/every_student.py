@@ -34,6 +34,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
+from secretballot.bases import TableBasis
 from secretballot.hypotheses import (
     DecisionStumps,
     FiniteClass,
@@ -49,6 +50,7 @@ from secretballot.report.student.export import dump_onnx, dump_student
 from secretballot.students import (
     GraphCountsClassifier,
     HypothesisStudent,
+    MomentsStudent,
     NoisyCountsClassifier,
     VotingStudent,
     fit_student,
@@ -168,6 +170,23 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
         HypothesisStudent.of(exact, Halfspaces(), ("no", "yes"), 2),
         POINTS[:, :2],
     )
+    for n_classes in (2, 3):
+        yield f"moments {n_classes}", *moments(n_classes)
+
+
+def moments(n_classes: int, texts: bool = True) -> tuple[MomentsStudent, np.ndarray]:
+    """Return a model of weights in a basis with columns of every kind, and its public points."""
+    columns = [*POINTS.T, np.where(POINTS[:, 0] > -0.5, 0.0, POINTS[:, 1]), np.arange(150) % 3 - 1]
+    table = np.column_stack(columns).astype(object if texts else float)
+    table[:20, 0], table[10:40, 5] = np.nan, np.nan
+    if texts:
+        table = np.column_stack(
+            [table, np.array(["north", "south", None], object)[np.arange(150) % 3]]
+        )
+    basis = TableBasis(n_bins=6).fit(table)
+    shape = (basis.n_directions_ + 1, 1 if n_classes == 2 else n_classes)
+    weights = np.random.default_rng(2).integers(-(2**18), 2**18, shape)
+    return MomentsStudent(basis, weights, ("no", "yes", "maybe")[:n_classes]), table
 
 
 def texts() -> tuple[Any, list[str]]:

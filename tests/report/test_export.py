@@ -4,6 +4,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import every_student
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -24,6 +25,7 @@ from secretballot.exceptions import DataError
 from secretballot.released import ReleasedLabels
 from secretballot.report.extras import MissingExtraError, require_extra
 from secretballot.report.student.export import dump_onnx, dump_student, load_student
+from secretballot.report.student.moments_graph import moments_graph
 from secretballot.students import NoisyCountsClassifier, fit_student
 
 STUDENTS = [
@@ -109,6 +111,31 @@ def test_our_own_student_goes_out_both_ways(
     label, shares = session.run(None, {"X": X})
     assert label.tolist() == student.predict(X).tolist()
     assert np.allclose(shares, student.predict_shares(X), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_model_of_moments_goes_out_digit_by_digit(tmp_path: Path, n_classes: int) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    student, table = every_student.moments(n_classes, texts=False)
+    dump_onnx(student, tmp_path / "student.onnx", table)
+    session = runtime.InferenceSession(
+        (tmp_path / "student.onnx").read_bytes(), providers=["CPUExecutionProvider"]
+    )
+    odd = [[value] * table.shape[1] for value in (np.nan, np.inf, -np.inf, 3e38, -3e38, 0, -0.0)]
+    points = np.vstack([table, table + 1e-3, 1e9 * table, odd]).astype(np.float32)
+    label, shares = session.run(None, {"X": points})
+    assert np.array_equal(shares, student.predict_proba(points))
+    assert label.tolist() == student.predict(points).tolist()
+    assert len(set(label)) == n_classes
+
+
+def test_a_model_of_moments_on_texts_has_no_onnx_file(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    student, table = every_student.moments(2)
+    with pytest.raises(DataError, match="one numeric array"):
+        dump_onnx(student, tmp_path / "student.onnx", table)
+    with pytest.raises(DataError, match="a column of the public points holds texts"):
+        moments_graph(student)
 
 
 def test_a_stranger_is_refused_by_name_and_loads_once_trusted(

@@ -26,9 +26,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
+from secretballot.bases import TableBasis
 from secretballot.exceptions import DataError
 from secretballot.report.student.canonical import SCHEMA, zipped
 from secretballot.report.student.export import dump_student, load_student
+from secretballot.students import MomentsStudent
 
 X = every_student.POINTS
 Y = (X[:, 0] + X[:, 1] ** 2 > 1).astype(int)
@@ -229,6 +231,77 @@ def test_a_tree_alone_is_no_student(tmp_path: Path) -> None:
     refused(parts | {SCHEMA: json.dumps(tree).encode()}, tmp_path, "where none belongs")
 
 
+def emptied(node: dict[str, Any]) -> None:
+    node["content"].clear()
+
+
+def shortened(node: dict[str, Any]) -> None:
+    node["content"].pop()
+
+
+def numbered(number: str) -> Callable[[dict[str, Any]], None]:
+    return lambda node: node.update(content=number)
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "words"),
+    [
+        ("_columns", shortened, "other columns"),
+        ("n_features_in_", numbered("3"), "other columns"),
+        ("levels", emptied, "other features"),
+        ("n_inputs_", numbered("5"), "other features"),
+        ("n_directions_", numbered("2"), "another shape|other weights"),
+        ("n_directions_", numbered("-1"), "another shape|other weights"),
+        ("shift", numbered("0"), "rotation of its basis is odd"),
+        ("shift", numbered("64"), "rotation of its basis is odd"),
+        ("missing", numbered("7"), "column of its basis is odd"),
+        ("spike", numbered("NaN"), "column of its basis is odd"),
+        ("spike", numbered('"x"'), "column of its basis is odd"),
+        ("classes", shortened, "other weights"),
+        ("classes", emptied, "no classes"),
+    ],
+)
+def test_a_moments_student_of_other_sizes_is_refused(
+    tmp_path: Path, key: str, change: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    parts = members(every_student.moments(3)[0], tmp_path)
+
+    def forge(schema: Any) -> None:
+        for node in values(schema, key):
+            change(node)
+
+    refused(changed(parts, forge), tmp_path, words)
+
+
+FORGED: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
+    "edges": (lambda array: array[::-1], "odd bins"),
+    "sorted_values": (lambda array: array[:0], "odd bins"),
+    "weights": (lambda array: array[:-1], "another shape|other weights"),
+    "offset": (lambda array: array.astype(float), "another shape"),
+}
+
+
+@pytest.mark.parametrize("key", FORGED)
+def test_a_moments_student_with_other_arrays_is_refused(tmp_path: Path, key: str) -> None:
+    parts = members(every_student.moments(2)[0], tmp_path)
+    change, words = FORGED[key]
+    named = {node["file"] for node in values(json.loads(parts[SCHEMA]), key)}
+    forged = {name: npy(change(array)) for name, array in arrays(parts) if name in named}
+    refused(parts | forged, tmp_path, words)
+
+
+@pytest.mark.parametrize("entry", [2**62, -(2**62)])
+def test_a_moments_student_with_weights_beyond_bounds_is_refused(
+    tmp_path: Path, entry: int
+) -> None:
+    student, _ = every_student.moments(2)
+    parts = members(student, tmp_path)
+    for name, array in arrays(parts):
+        if array.shape == student.weights.shape:
+            array[0, 0] = entry
+            refused(parts | {name: npy(array)}, tmp_path, "other weights")
+
+
 def twice(parts: Members) -> bytes:
     buffer = io.BytesIO(zipped(parts.items()))
     with pytest.warns(UserWarning, match="Duplicate"), zipfile.ZipFile(buffer, "a") as file:
@@ -392,6 +465,8 @@ def victims() -> dict[str, Any]:
         X, np.arange(len(X)) % 3
     )
     found["logistic"] = LogisticRegression().fit(X, Y)
+    basis = TableBasis(n_bins=4).fit(X)
+    found["moments"] = MomentsStudent(basis, np.ones((basis.n_directions_ + 1, 1), int), [0, 1])
     return found
 
 

@@ -35,19 +35,19 @@ class LevelColumn:
 
     Attributes
     ----------
-    levels : dict
-        From level to its place.
+    levels : tuple of str, float or None
+        By their places; None is any missing value.
     uncovered_share : float
         Share of further cells like the pool's whose level has no feature, about.
     """
 
-    levels: dict[Hashable, int]
+    levels: tuple[str | float | None, ...]
     uncovered_share: float
 
     @property
     def names(self) -> list[str]:
         """Return a suffix for each feature."""
-        return [" missing" if level == MISSING else f"={level}" for level in self.levels]
+        return [" missing" if level is None else f"={level}" for level in self.levels]
 
     def entries(self, cells: "pd.Series[Any]") -> tuple[IntArray, IntArray, IntArray]:
         """Return rows, places and integers of what is not 0."""
@@ -64,9 +64,10 @@ class LevelColumn:
 
     def _places(self, cells: "pd.Series[Any]") -> IntArray:
         """Return the place of each cell's level, -1 for one that the pool does not show."""
-        return np.array(
-            [self.levels.get(_level(cell), -1) for cell in cells.tolist()], dtype=np.int64
-        )
+        known: dict[Hashable, int] = {
+            MISSING if level is None else level: place for place, level in enumerate(self.levels)
+        }
+        return np.array([known.get(_level(cell), -1) for cell in cells.tolist()], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +173,14 @@ def _level_column(cells: "pd.Series[Any]") -> LevelColumn:
     # without one of its rows a level that is just frequent enough would not be
     rare = seen[seen <= LEAST_SEEN].sum() / max(1, len(cells))
     share = float(rare) if often else 0.0
-    return LevelColumn({level: place for place, level in enumerate(often)}, share)
+    return LevelColumn(tuple(_plain_level(level) for level in often), share)
+
+
+def _plain_level(level: Hashable) -> str | float | None:
+    """Return a public level as a text or number that can be written plainly, None if missing."""
+    if level == MISSING:
+        return None
+    return level if isinstance(level, float) else str(level)
 
 
 def _level(cell: Any) -> Hashable:

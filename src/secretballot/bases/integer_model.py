@@ -10,8 +10,10 @@ from secretballot.bases.rotation import UNIT
 
 __all__ = [
     "CONSTANT",
+    "EXPONENTIALS",
     "LARGEST_COORDINATE",
     "PROBABILITY_UNIT",
+    "STEP_SHIFT",
     "WEIGHT_UNIT",
     "IntegerModel",
     "with_constant",
@@ -28,9 +30,9 @@ LARGEST_COORDINATE = 2**18
 LARGEST_WEIGHT = 2**23
 
 _STEPS = 2**10  # of a logit, in the table of exponentials
-_STEP_SHIFT = (UNIT * WEIGHT_UNIT // _STEPS).bit_length() - 1
+STEP_SHIFT = (UNIT * WEIGHT_UNIT // _STEPS).bit_length() - 1
 #: exp(-t / `_STEPS`) in units of `PROBABILITY_UNIT`; 0 beyond its end.
-_EXPONENTIALS = np.append(np.rint(PROBABILITY_UNIT * np.exp(-np.arange(16 * _STEPS) / _STEPS)), 0)
+EXPONENTIALS = np.append(np.rint(PROBABILITY_UNIT * np.exp(-np.arange(16 * _STEPS) / _STEPS)), 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +71,8 @@ class IntegerModel:
         logits = exact_products(coordinates, self.weights, LARGEST_COORDINATE)
         if logits.shape[1] == 1:
             logits = np.hstack([np.zeros_like(logits), logits])
-        below = (logits.max(axis=1, keepdims=True) - logits) >> _STEP_SHIFT
-        parts = _EXPONENTIALS.astype(np.int64)[np.minimum(below, len(_EXPONENTIALS) - 1)]
+        below = (logits.max(axis=1, keepdims=True) - logits) >> STEP_SHIFT
+        parts = EXPONENTIALS.astype(np.int64)[np.minimum(below, len(EXPONENTIALS) - 1)]
         totals = parts.sum(axis=1, keepdims=True)
         probabilities: IntArray = (parts * PROBABILITY_UNIT + totals // 2) // totals
         return probabilities

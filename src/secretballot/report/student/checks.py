@@ -74,6 +74,7 @@ _ESTIMATORS = {
 _MOST_COLUMNS = 10_000_000
 _TREES, _SEARCH = ("Tree",), ("KDTree", "BallTree")
 _COMPILED = (*_TREES, "TreePredictor", *_SEARCH)
+_LARGEST_INTEGER = 2**40
 _MOST_DRAWN = 624  # numbers that a Mersenne twister keeps
 
 
@@ -446,6 +447,117 @@ def _check_one_hot(one: Any) -> list[Any]:
     return []
 
 
+def _check_basis(one: Any) -> list[Any]:
+    """Check a public basis: what its columns give, the rotation takes, and all are integers."""
+    about = vars(one)
+    if "_rotation" not in about:
+        return []
+    columns, rotation = about.get("_columns"), about["_rotation"]
+    refuse_unless(
+        isinstance(columns, list) and len(columns) == _n_columns(one) and columns,
+        "a basis of it has other columns",
+    )
+    names = about.get("feature_names_in_")
+    refuse_unless(
+        isinstance(names, np.ndarray)
+        and names.shape == (len(columns),)
+        and all(isinstance(name, str) for name in names.tolist()),
+        "a basis of it has other names than columns",
+    )
+    for column in columns:
+        known = {"LevelColumn": _check_levels, "NumberColumn": _check_numbers}
+        refuse_unless(type(column).__name__ in known, "a column of its basis is none")
+        known[type(column).__name__](vars(column))
+    refuse_unless(type(rotation).__name__ == "Rotation", "a basis of it has no rotation")
+    n_inputs = sum(len(column.names) for column in columns)
+    n_directions = about.get("n_directions_")
+    refuse_unless(
+        _is_count(about.get("n_inputs_"), n_inputs, n_inputs) and n_inputs > 0,
+        "a basis of it has other features than its columns",
+    )
+    _check_rotation(vars(rotation), n_inputs, n_directions)
+    return []
+
+
+def _check_levels(about: dict[str, Any]) -> None:
+    levels = about.get("levels")
+    refuse_unless(isinstance(levels, tuple), "a column of its basis has no levels")
+    refuse_unless(
+        all(level is None or type(level) in (str, float) for level in levels or ())
+        and len(set(levels or ())) == len(levels or ()),
+        "a column of its basis has odd levels",
+    )
+
+
+def _check_numbers(about: dict[str, Any]) -> None:
+    edges, ranked = about.get("edges"), about.get("sorted_values")
+    refuse_unless(
+        _is_ascending(edges) and _is_ascending(ranked) and len(ranked) > 0,
+        "a column of its basis has odd bins",
+    )
+    spike = about.get("spike")
+    refuse_unless(
+        (spike is None or (type(spike) is float and bool(np.isfinite(spike))))
+        and type(about.get("missing")) is bool,
+        "a column of its basis is odd",
+    )
+
+
+def _is_ascending(values: Any) -> Any:
+    return (
+        isinstance(values, np.ndarray)
+        and values.ndim == 1
+        and values.dtype == np.float64
+        and bool(np.isfinite(values).all())
+        and bool((np.diff(values) >= 0).all())
+    )
+
+
+def _check_rotation(about: dict[str, Any], n_inputs: int, n_directions: Any) -> None:
+    weights, offset = about.get("weights"), about.get("offset")
+    refuse_unless(
+        _is_count(n_directions, _MOST_COLUMNS)
+        and _are_integers(weights, (n_inputs, n_directions))
+        and _are_integers(offset, (n_directions,)),
+        "the rotation of its basis has another shape",
+    )
+    refuse_unless(_is_count(about.get("shift"), 62), "the rotation of its basis is odd")
+
+
+def _are_integers(values: Any, shape: tuple[int, ...]) -> bool:
+    """Return whether these are integers, none so large that their sums leave 64 bits at once."""
+    return (
+        isinstance(values, np.ndarray)
+        and values.dtype == np.int64
+        and values.shape == shape
+        and bool((np.abs(values.astype(np.float64)) <= _LARGEST_INTEGER).all())
+    )
+
+
+def _check_moments(one: Any) -> list[Any]:
+    """Check a model of released moments: one weight for each direction of its basis, and class."""
+    about = vars(one)
+    basis, classes = about.get("basis"), about.get("classes")
+    refuse_unless(
+        type(basis).__name__ == "TableBasis" and "_rotation" in vars(basis),
+        "a model of it has no basis",
+    )
+    refuse_unless(
+        isinstance(classes, list | tuple)
+        and len(classes) >= 2
+        and all(type(value) in (str, int, float, bool) for value in classes)
+        and len(set(classes)) == len(classes),
+        "a model of it has no classes",
+    )
+    n_directions = vars(basis).get("n_directions_")
+    rows = int(n_directions) + 1 if _is_count(n_directions, _MOST_COLUMNS) else 0
+    shape = (rows, 1 if len(classes) == 2 else len(classes))
+    refuse_unless(
+        _are_integers(about.get("weights"), shape), "a model of it has other weights than it needs"
+    )
+    return []
+
+
 _CHECKS: dict[str, Callable[[Any], list[Any]]] = {
     "DecisionTreeClassifier": _check_tree,
     "DecisionTreeRegressor": _check_tree,
@@ -454,6 +566,8 @@ _CHECKS: dict[str, Callable[[Any], list[Any]]] = {
     "GradientBoostingClassifier": _check_boosting,
     "HistGradientBoostingClassifier": _check_histograms,
     "KNeighborsClassifier": _check_neighbours,
+    "MomentsStudent": _check_moments,
     "OneHotEncoder": _check_one_hot,
     "RandomForestClassifier": _check_forest,
+    "TableBasis": _check_basis,
 }

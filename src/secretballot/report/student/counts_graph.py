@@ -1,12 +1,14 @@
 """The student of noisy counts as an ONNX graph, made from its public numbers alone."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from secretballot.report.extras import require_extra
 
-__all__ = ["COUNTS_STUDENT", "counts_graph"]
+__all__ = ["COUNTS_STUDENT", "counts_graph", "model_bytes"]
 
 COUNTS_STUDENT = "secretballot.students.noisy_counts.NoisyCountsClassifier"
 _OPSET, _IR_VERSION = 13, 8  # of 2021: every runtime in use reads them
@@ -33,13 +35,41 @@ def counts_graph(student: Any) -> bytes:
     MissingExtraError
         If onnx is not installed.
     """
-    onnx, helper = require_extra("onnx", "onnx"), require_extra("onnx.helper", "onnx")
-    kinds = onnx.TensorProto
-    classes = np.asarray(student.classes_)
-    as_text = classes.dtype.kind not in "iub"
     # written node by node: a converter would need the student's class, and computes in single
     # precision, in which its distances lose their digits
-    nodes, constants = _graph_nodes(helper, student), _graph_constants(student)
+    helper = require_extra("onnx.helper", "onnx")
+    return model_bytes(
+        _graph_nodes(helper, student),
+        _graph_constants(student),
+        np.asarray(student.classes_),
+        int(student.n_features_in_),
+    )
+
+
+def model_bytes(
+    nodes: list[Any],
+    constants: Mapping[str, NDArray[Any]],
+    classes: NDArray[Any],
+    n_features: int,
+) -> bytes:
+    """Return an ONNX model of nodes that lead from ``X`` to ``label`` and ``shares``.
+
+    Parameters
+    ----------
+    nodes : list of onnx.NodeProto
+        They may use ``classes``, which is added here.
+    constants : mapping of str to array
+    classes : array of shape (n_classes,)
+    n_features : int
+
+    Raises
+    ------
+    MissingExtraError
+        If onnx is not installed.
+    """
+    onnx, helper = require_extra("onnx", "onnx"), require_extra("onnx.helper", "onnx")
+    kinds = onnx.TensorProto
+    as_text = classes.dtype.kind not in "iub"
     tensors = [
         require_extra("onnx.numpy_helper", "onnx").from_array(value, name)
         for name, value in constants.items()
@@ -52,7 +82,7 @@ def counts_graph(student: Any) -> bytes:
     graph = helper.make_graph(
         nodes,
         "student",
-        [helper.make_tensor_value_info("X", kinds.FLOAT, [None, int(student.n_features_in_)])],
+        [helper.make_tensor_value_info("X", kinds.FLOAT, [None, n_features])],
         [
             helper.make_tensor_value_info("label", label, [None]),
             helper.make_tensor_value_info("shares", kinds.DOUBLE, [None, len(classes)]),

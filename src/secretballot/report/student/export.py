@@ -31,6 +31,7 @@ from secretballot.report.student.grammar import (
     checked_members,
     object_types,
 )
+from secretballot.report.student.moments_graph import MOMENTS_STUDENT, moments_graph
 from secretballot.report.student.onnx_names import with_plain_names
 
 __all__ = ["TRUSTED_TYPES", "dump_onnx", "dump_student", "load_student"]
@@ -45,6 +46,10 @@ TRUSTED_TYPES = (
     VOTING_STUDENT,
     "fractions.Fraction",
     "numpy.dtype",
+    "secretballot.bases.columns.LevelColumn",
+    "secretballot.bases.columns.NumberColumn",
+    "secretballot.bases.rotation.Rotation",
+    "secretballot.bases.table.TableBasis",
     "secretballot.hypotheses.cuts.Cut",
     "secretballot.hypotheses.finite.FiniteClass",
     "secretballot.hypotheses.finite.Member",
@@ -57,6 +62,7 @@ TRUSTED_TYPES = (
     "secretballot.hypotheses.stumps.DecisionStumps",
     "secretballot.hypotheses.thresholds.Thresholds",
     "secretballot.students.hypothesis_student.HypothesisStudent",
+    MOMENTS_STUDENT,
     "sklearn._loss.link.HalfLogitLink",
     "sklearn._loss.link.Interval",
     "sklearn._loss.link.LogitLink",
@@ -340,6 +346,8 @@ def _onnx_bytes(student: Any, points: np.ndarray[Any, Any]) -> bytes:
     name = f"{type(student).__module__}.{type(student).__qualname__}"
     if name == COUNTS_STUDENT:
         return counts_graph(student)
+    if name == MOMENTS_STUDENT:
+        return moments_graph(student)
     if name == VOTING_STUDENT:
         student = student.as_adaboost()
     skl2onnx = require_extra("skl2onnx", "onnx")
