@@ -15,6 +15,7 @@ __all__ = [
     "COMPOSITIONS",
     "HEADER_LINES",
     "HYPOTHESES",
+    "LEARN_METHODS",
     "NEIGHBOURS",
     "RECORD_CHANGES",
     "RELEASES",
@@ -27,6 +28,7 @@ __all__ = [
     "Composition",
     "HeaderLine",
     "HypothesesName",
+    "LearnMethod",
     "Neighbours",
     "RecordChange",
     "ReleaseKind",
@@ -68,6 +70,7 @@ VotesKind = Literal["votes", "counts"]
 HeaderLine = Literal["yes", "no"]
 Resampling = Literal["splits", "bootstrap"]
 RecordChange = Literal["drop", "add", "add-missing", "replace"]
+LearnMethod = Literal["auto", "moments", "votes"]
 
 UNITS: tuple[Unit, ...] = get_args(Unit)
 NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
@@ -81,6 +84,7 @@ VOTES_KINDS: tuple[VotesKind, ...] = get_args(VotesKind)
 HEADER_LINES: tuple[HeaderLine, ...] = get_args(HeaderLine)
 RESAMPLINGS: tuple[Resampling, ...] = get_args(Resampling)
 RECORD_CHANGES: tuple[RecordChange, ...] = get_args(RecordChange)
+LEARN_METHODS: tuple[LearnMethod, ...] = get_args(LearnMethod)
 
 Word = TypeVar("Word", bound=str)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from secretballot._validation import Abstentions, AggregatorName, StrategyName
+from secretballot._validation import Abstentions, AggregatorName, LearnMethod, StrategyName
 from secretballot.cli.options import (
     OUT,
     AsJson,
@@ -35,7 +35,9 @@ from secretballot.cli.outcome import print_folders, print_json, release_summary,
 if TYPE_CHECKING:
     from secretballot.planning.plan.model import Plan
     from secretballot.runs.learn import LearnOutcome, LearnRun
+    from secretballot.runs.moments import MomentsRun
     from secretballot.runs.progress import Note
+    from secretballot.runs.tables import RunTables
 
 __all__ = ["learn", "print_lines", "run_and_watch", "summary"]
 
@@ -61,6 +63,13 @@ def learn(
             help="Privacy budget delta, well below one over the records; needed without a plan.",
         ),
     ] = None,
+    method: Annotated[
+        LearnMethod,
+        typer.Option(
+            help="Noisy sums over all records, or votes of teachers on shards; auto takes sums"
+            " unless an option of voting is given."
+        ),
+    ] = "auto",
     plan: Annotated[
         Path | None,
         typer.Option(
@@ -156,16 +165,24 @@ def learn(
     from secretballot.publishing.process import start_publishing
 
     start_publishing()  # before this program's own imports, which take as long
-    from secretballot.runs.learn import LearnRun
-    from secretballot.runs.plan import read_plan, run_by_plan
+    from secretballot.runs.methods import method_of_run
     from secretballot.runs.tables import RunTables
 
     tables = RunTables(
         private, public, target, classes_of(classes), unit, schema, words_of(drop), evaluate
     )
-    settings: dict[str, Any] = {
+    common: dict[str, Any] = {
         "epsilon": epsilon,
         "delta": delta,
+        "student": student,
+        "records": records,
+        "neighbours": neighbours,
+        "ledger": ledger,
+        "dataset": dataset,
+        "seed": seed,
+        "without": words_of(without),
+    }
+    of_voting: dict[str, Any] = {
         "teachers": teachers,
         "queries": queries,
         "aggregator": aggregator,
@@ -175,23 +192,38 @@ def learn(
         "strategy": strategy,
         "round_size": round_size,
         "teacher": teacher,
-        "student": student,
-        "records": records,
-        "neighbours": neighbours,
         "abstentions": abstentions,
-        "ledger": ledger,
-        "dataset": dataset,
-        "seed": seed,
         "jobs": jobs,
-        "without": words_of(without),
     }
+    given = {name for name in (*common, *of_voting, "plan") if was_given(ctx, name)}
     if plan is None:
         _need_price(epsilon, delta)
-        run = LearnRun(tables, out=out, **settings)
+    chosen, why = method_of_run(method, given, delta, out)
+    run: LearnRun | MomentsRun
+    if chosen == "moments":
+        run = _moments_run(tables, out, common)
     else:
-        given = {name: value for name, value in settings.items() if was_given(ctx, name)}
-        run = run_by_plan(read_plan(plan), tables, out, **given)
-    perform(run, as_json=as_json)
+        run = _voting_run(tables, out, common | of_voting, plan, given)
+    perform(run, why, as_json=as_json)
+
+
+def _moments_run(tables: "RunTables", out: Path, settings: dict[str, Any]) -> "MomentsRun":
+    from secretballot.runs.moments import MomentsRun
+
+    return MomentsRun(tables, out=out, **settings)
+
+
+def _voting_run(
+    tables: "RunTables", out: Path, settings: dict[str, Any], plan: Path | None, given: set[str]
+) -> "LearnRun":
+    """Return a run of voting, by its settings or by a plan."""
+    from secretballot.runs.learn import LearnRun
+    from secretballot.runs.plan import read_plan, run_by_plan
+
+    if plan is None:
+        return LearnRun(tables, out=out, **settings)
+    own = {name: value for name, value in settings.items() if name in given}
+    return run_by_plan(read_plan(plan), tables, out, **own)
 
 
 def was_given(ctx: typer.Context, name: str) -> bool:
@@ -212,22 +244,31 @@ def _need_price(epsilon: float | None, delta: float | None) -> None:
         )
 
 
-def perform(run: "LearnRun", *, as_json: bool) -> None:
+def perform(run: "LearnRun | MomentsRun", why: str, *, as_json: bool) -> None:
     """Run, and say what came of it."""
-    outcome, notes = run_and_watch(run)
+    outcome, notes = run_and_watch(run, why)
     if as_json:
         print_json(summary(outcome, notes))
     else:
         print_lines(outcome)
 
 
-def run_and_watch(run: "LearnRun") -> tuple["LearnOutcome", list["Note"]]:
-    """Run under the eyes of the curator, and return the outcome with all notes."""
+def run_and_watch(
+    run: "LearnRun | MomentsRun", why: str = ""
+) -> tuple["LearnOutcome", list["Note"]]:
+    """Run under the eyes of the curator, told why by this method, and return the outcome with all
+    notes."""
     from secretballot.cli.console import watching
-    from secretballot.runs.learn import run_learn
+    from secretballot.runs.learn import LearnRun, run_learn
+    from secretballot.runs.moments import run_moments
 
     with watching() as watch:
-        outcome = run_learn(run, watch)
+        if why:
+            watch.note(why, private=False)
+        if isinstance(run, LearnRun):
+            outcome = run_learn(run, watch)
+        else:
+            outcome = run_moments(run, watch)
     return outcome, watch.notes
 
 
@@ -239,6 +280,7 @@ def summary(outcome: "LearnOutcome", notes: list["Note"]) -> dict[str, Any]:
     certificate = outcome.certificate
     epsilon, delta = total_price(certificate)
     return {
+        "method": outcome.method,
         "accuracy": outcome.accuracy,
         "epsilon": epsilon,
         "delta": delta,
@@ -281,7 +323,14 @@ def print_lines(outcome: "LearnOutcome") -> None:
     epsilon, delta = total_price(certificate)
     price = f"epsilon {epsilon:g}, delta {delta:g}"
     say(f"guarantee    {price} for each {certificate['unit']}")
-    say(f"answers      {outcome.answered} of {outcome.queries} queries")
+    if outcome.method == "moments":
+        n_stages, coordinates = (
+            certificate["mechanism"][name] for name in ("n_stages", "coordinates")
+        )
+        say(f"released     {n_stages} noisy sums of {coordinates:,} numbers, over all records")
+        say(f"labels       {outcome.queries:,} public points, by the model that the sums fix")
+    else:
+        say(f"answers      {outcome.answered} of {outcome.queries} queries")
     if "plan" in certificate:
         asked = certificate["plan"]
         left = asked["planned"] - asked["used"]

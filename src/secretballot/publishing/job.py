@@ -19,6 +19,7 @@ __all__ = [
     "GivenStudent",
     "NamedStudent",
     "ReleaseJob",
+    "ReleasedWeights",
     "SavedStudent",
     "StudentSource",
 ]
@@ -65,7 +66,13 @@ class ChosenHypothesis:
     hypotheses: str
 
 
-StudentSource = NamedStudent | GivenStudent | SavedStudent | ChosenHypothesis
+@dataclass(frozen=True)
+class ReleasedWeights:
+    """The model of released moments: its weights stand on the certificate, and its basis follows
+    from the public points."""
+
+
+StudentSource = NamedStudent | GivenStudent | SavedStudent | ChosenHypothesis | ReleasedWeights
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,11 @@ from secretballot.publishing.job import (
     ChosenHypothesis,
     GivenStudent,
     NamedStudent,
+    ReleasedWeights,
     ReleaseJob,
     SavedStudent,
 )
+from secretballot.publishing.moments import model_of_certificate
 from secretballot.publishing.story import tell_story
 from secretballot.report.release.folder import WrittenFiles, write_files
 from secretballot.report.student.export import load_student
@@ -93,6 +95,10 @@ def _students_before_and_after(job: ReleaseJob, say: Callable[[str], None]) -> t
             return student, student
         case ChosenHypothesis(name):
             student = _hypothesis_of_certificate(job, name)
+            return student, student
+        case ReleasedWeights():
+            say("Fitting the basis")
+            student = model_of_certificate(job)
             return student, student
         case NamedStudent(name):
             template = student_by_name(name)

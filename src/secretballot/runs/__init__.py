@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from secretballot.runs.diagnosis.run import DiagnoseOutcome, DiagnoseRun, run_diagnose
     from secretballot.runs.label import LabelOutcome, LabelRun, run_label
     from secretballot.runs.learn import LearnOutcome, LearnRun, run_learn
+    from secretballot.runs.moments import MomentsRun, run_moments
     from secretballot.runs.plan import PlanRun, classifier_by_plan, read_plan, run_plan
     from secretballot.runs.progress import Watch
     from secretballot.runs.tables import LabelledTable, RunTables
@@ -24,6 +25,7 @@ _HOMES = {
     "LabelledTable": "tables",
     "LearnOutcome": "learn",
     "LearnRun": "learn",
+    "MomentsRun": "moments",
     "PlanRun": "plan",
     "RunTables": "tables",
     "Watch": "progress",
@@ -33,6 +35,7 @@ _HOMES = {
     "run_diagnose": "diagnosis.run",
     "run_label": "label",
     "run_learn": "learn",
+    "run_moments": "moments",
     "run_plan": "plan",
 }
 _ROOMS: tuple[str, ...] = ()
@@ -47,6 +50,7 @@ __all__ = [
     "LabelledTable",
     "LearnOutcome",
     "LearnRun",
+    "MomentsRun",
     "PlanRun",
     "RunTables",
     "Watch",
@@ -56,6 +60,7 @@ __all__ = [
     "run_diagnose",
     "run_label",
     "run_learn",
+    "run_moments",
     "run_plan",
 ]
 

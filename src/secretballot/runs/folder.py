@@ -22,7 +22,7 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import make_vault, read_secret, write_secret
 
-__all__ = ["RunFolder", "check_outside_of_runs", "file_digest"]
+__all__ = ["RunFolder", "begun_description", "check_outside_of_runs", "file_digest"]
 
 FORMAT = "secretballot/run"
 VERSION = 1
@@ -181,11 +181,7 @@ class RunFolder:
                 f"{str(self.vault)!r} is a link, and a vault is a folder; give another folder with"
                 " --out."
             )
-        content = None
-        with suppress(DataError):  # a file that cannot be read is no run's either
-            content = read_secret(self.vault / "run.json", largest=LARGEST_JSON)
-        kinds = {"format": str, "version": int, "request": str, "description": dict}
-        stored = None if content is None else json_fields(content, kinds)
+        stored = _stored_fields(self.vault)
         known = stored is not None and (stored["format"], stored["version"]) == (FORMAT, VERSION)
         if self._is_complete():
             if not known or stored is None or stored["description"] != self._description:
@@ -283,6 +279,26 @@ class RunFolder:
     def _is_known_to(self, ledger: Ledger) -> bool:
         """Return whether a ledger has an entry under the key of this run, or one made of it."""
         return any(entry.request.startswith(self.request) for entry in ledger.history())
+
+
+def begun_description(root: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the description of the run that was begun in a folder; empty where there is none."""
+    vault = Path(root) / "vault"
+    stored = None if vault.is_symlink() else _stored_fields(vault)
+    return {} if stored is None else dict(stored["description"])
+
+
+def _stored_fields(vault: Path) -> dict[str, Any] | None:
+    """Return the fields of run.json; None where there is no such file, or it is no run's."""
+    content = None
+    with suppress(DataError):  # a file that cannot be read is no run's either
+        content = read_secret(vault / "run.json", largest=LARGEST_JSON)
+    kinds = {"format": str, "version": int, "request": str, "description": dict}
+    stored = None if content is None else json_fields(content, kinds)
+    if stored is not None and stored["description"].get("verb") == "learn":
+        # runs that were begun before there was another method vote
+        stored["description"] = {"method": "votes", **stored["description"]}
+    return stored
 
 
 def _is_file_at(handle: int, place: Path) -> bool:

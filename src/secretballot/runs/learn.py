@@ -12,7 +12,7 @@ from secretballot._validation import (
     check_count,
     check_positive,
 )
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import choose_teachers
@@ -27,11 +27,17 @@ from secretballot.publishing.job import AskedInRounds, NamedStudent, ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseFolder, check_parts, publish
 from secretballot.queries import STRATEGIES, strategy_by_name
+from secretballot.report.certificate.moments import has_moments
 from secretballot.runs.account import open_ledger, settle_request
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.plan_agreement import check_settings, check_tables
 from secretballot.runs.progress import Watch, note_few_answers, public_warnings_noted
+from secretballot.runs.promise import (
+    check_records_against,
+    check_relation,
+    check_stated_records,
+)
 from secretballot.runs.tables import (
     RunInputs,
     RunTables,
@@ -42,10 +48,12 @@ from secretballot.runs.tables import (
 )
 from secretballot.students.names import student_by_name
 
-__all__ = ["LearnOutcome", "LearnRun", "run_learn"]
+__all__ = ["LearnOutcome", "LearnRun", "measured_accuracy", "outcome_again", "run_learn"]
 
+VOTES = "votes"
 DEFAULT_TEACHERS = 250
 PASSIVE = "passive"
+TAKEN_UP = "An interrupted run is taken up: what was learnt and paid for is kept."
 
 
 @dataclass(frozen=True)
@@ -143,7 +151,7 @@ class LearnRun:
         # a plan shapes the result by the settings alone
         for name in ("tables", "out", "jobs", "without", "plan"):
             settings.pop(name)
-        described = {"verb": "learn", **settings, **self.tables.description()}
+        described = {"verb": "learn", "method": VOTES, **settings, **self.tables.description()}
         plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
         return plain
 
@@ -179,6 +187,11 @@ class LearnOutcome:
     files: tuple[str, ...]
     resumed: bool
     plan: Plan | None = None
+
+    @property
+    def method(self) -> str:
+        """How private records became the model: "moments" or "votes"."""
+        return "moments" if has_moments(self.certificate) else VOTES
 
 
 def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
@@ -227,17 +240,14 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     refuse_private_as_public(description)
     folder = RunFolder(run.out, description)
     if folder.finished:
-        return _outcome_again(run, folder, watch)
+        return outcome_again(folder, watch, run.plan)
     watch.step("Reading tables")
     inputs = read_inputs(run.tables, watch)
     _check_against(run, inputs, watch)
     check_parts(run.without)
     with folder:
         if folder.resumed:
-            watch.note(
-                "An interrupted run is taken up: what was learnt and paid for is kept.",
-                private=False,
-            )
+            watch.note(TAKEN_UP, private=False)
         ledger = open_ledger(
             run.ledger or folder.ledger,
             dataset=run.dataset_name,
@@ -258,7 +268,7 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     released = model.released_labels_
     return LearnOutcome(
         certificate=made.certificate,
-        accuracy=_measured_accuracy(made, inputs, watch),
+        accuracy=measured_accuracy(made, inputs, watch),
         queries=len(released.queries),
         answered=int(released.answered.sum()),
         release=folder.release,
@@ -269,8 +279,8 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     )
 
 
-def _outcome_again(run: LearnRun, folder: RunFolder, watch: Watch) -> LearnOutcome:
-    """Return what the finished run came to; the student is not measured again."""
+def outcome_again(folder: RunFolder, watch: Watch, plan: Plan | None = None) -> LearnOutcome:
+    """Return what a finished run came to; the student is not measured again."""
     again = look_again(folder, watch)
     return LearnOutcome(
         **vars(again),
@@ -278,7 +288,7 @@ def _outcome_again(run: LearnRun, folder: RunFolder, watch: Watch) -> LearnOutco
         release=folder.release,
         vault=folder.vault,
         resumed=False,
-        plan=run.plan,
+        plan=plan,
     )
 
 
@@ -309,31 +319,14 @@ def _refuse_unfit_settings(run: LearnRun, watch: Watch) -> None:
         check_count("max_unstable", run.max_unstable)
     if run.estimate_epsilon is not None:
         check_positive("estimate_epsilon", run.estimate_epsilon)
-    if run.neighbours == "replace-one" and run.tables.unit is not None:
-        raise ParameterError(
-            "A unit column goes with neighbours add-remove only; leave --unit or --neighbours out."
-        )
-    if run.records is None:
-        return
-    check_count("records", run.records)
-    if run.teachers is not None and run.teachers > run.records:
+    check_relation(run.neighbours, run.tables)
+    if run.teachers is not None and run.records is not None and run.teachers > run.records:
+        check_count("records", run.records)
         raise ParameterError(
             f"{run.teachers} teachers are more than the {run.records} records stated; use fewer"
             " with --teachers."
         )
-    if delta * run.records >= 1:
-        watch.note(
-            _careless_delta_words(delta, f"one over the stated number of records, {run.records}"),
-            private=False,
-        )
-
-
-def _careless_delta_words(delta: float, bound: str) -> str:
-    """Return the warning of a delta that one record's publication would satisfy."""
-    return (
-        f"delta {delta:g} is not below {bound}: a program that publishes one whole record at random"
-        " would keep such a promise; use a much smaller delta."
-    )
+    check_stated_records(run.records, delta, watch)
 
 
 def _check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
@@ -354,17 +347,7 @@ def _check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
             f"{run.queries} queries are more than the {n_public} rows of the public file; ask for"
             " fewer with --queries."
         )
-    if run.neighbours == "replace-one" and run.records not in (None, n_private):
-        raise DataError(
-            "The private file has another number of rows than was stated with --records or a plan,"
-            " and under replace-one that number is public and exact; state the right one."
-        )
-    n_units = n_private if inputs.units is None else len(set(inputs.units))
-    if run.records is None and run.delta * n_units >= 1:
-        watch.note(
-            _careless_delta_words(run.delta, "one over the number of units in the private file"),
-            private=True,
-        )
+    check_records_against(run.records, run.neighbours, run.delta, inputs, watch)
 
 
 def _number_of_teachers(run: LearnRun, inputs: RunInputs, watch: Watch) -> int:
@@ -440,7 +423,7 @@ def _fit_labels(model: PATEClassifier, run: LearnRun, inputs: RunInputs, watch: 
         )
 
 
-def _measured_accuracy(made: ReleaseFolder, inputs: RunInputs, watch: Watch) -> float | None:
+def measured_accuracy(made: ReleaseFolder, inputs: RunInputs, watch: Watch) -> float | None:
     """Return the accuracy of the published student, and say so where it cannot be measured."""
     if inputs.test is not None and made.student is None:
         watch.note(

@@ -490,9 +490,9 @@ def _check_levels(about: dict[str, Any]) -> None:
 
 
 def _check_numbers(about: dict[str, Any]) -> None:
-    edges, ranked = about.get("edges"), about.get("sorted_values")
+    edges, ranked = about.get("edges"), about.get("sorted_values", np.empty(0))
     refuse_unless(
-        _is_ascending(edges) and _is_ascending(ranked) and len(ranked) > 0,
+        _is_ascending(edges) and _is_ascending(ranked) and ranked.size > 0,
         "a column of its basis has odd bins",
     )
     spike = about.get("spike")

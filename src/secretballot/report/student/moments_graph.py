@@ -1,5 +1,4 @@
-"""The model of released moments as an ONNX graph: integers in double precision, digit by digit as in
-Python."""
+"""The model of released moments as an ONNX graph: integers in double precision, as in Python."""
 
 from typing import Any
 
@@ -162,7 +161,7 @@ def _add_ranks(graph: _Graph, values: str, sorted_values: FloatArray) -> str:
 
 
 def _rank_steps(sorted_values: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return where the rank climbs from -`ONE`, and by how much: at a value, and right behind it."""
+    """Return where the rank climbs from -`ONE`, and how far: at a value, and right behind it."""
     distinct, below = np.unique(sorted_values, return_index=True)
     upto = np.append(below[1:], len(sorted_values))
     at = (below + upto) * ONE // len(sorted_values)

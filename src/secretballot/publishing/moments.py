@@ -1,0 +1,60 @@
+"""The model of released moments, made anew from the certificate and the public points."""
+
+import hashlib
+import numbers
+from typing import Any
+
+import numpy as np
+
+from secretballot.bases import TableBasis
+from secretballot.bases.integer_model import with_constant
+from secretballot.exceptions import DataError
+from secretballot.publishing.job import ReleaseJob
+from secretballot.report.certificate.moments import has_moments
+from secretballot.students import MomentsStudent
+
+__all__ = ["model_of_certificate"]
+
+
+def model_of_certificate(job: ReleaseJob) -> MomentsStudent:
+    """Return the model whose weights the certificate states, in the basis of the public points.
+
+    Raises
+    ------
+    DataError
+        If the certificate is about something else, or the public points do not give its basis.
+    """
+    certificate = job.released.certificate
+    if not has_moments(certificate):
+        raise DataError(
+            "The release holds no sums over records, so no model follows from its certificate; name"
+            " another student."
+        )
+    if job.X_public is None:
+        raise DataError("The model needs the public points of the release; give them as X_public.")
+    mechanism = certificate["mechanism"]
+    basis = _basis_by_settings(mechanism["basis"]).fit(job.X_public)
+    pool = with_constant(basis.integers(job.X_public))
+    weights = np.array(mechanism["weights"][-1], dtype=np.int64)
+    n_classes = len(job.released.classes)
+    shape = (pool.shape[1], 1 if n_classes == 2 else n_classes)
+    digest = hashlib.sha256(pool.astype("<i8").tobytes()).hexdigest()
+    if digest != mechanism["basis_sha256"] or weights.size != shape[0] * shape[1]:
+        raise DataError(
+            "The public points do not give the basis of the certificate: their coordinates have"
+            " another digest. Give the very points of the release, with the versions of numpy and"
+            " scipy that the certificate names; nothing that was paid for is lost."
+        )
+    return MomentsStudent(basis, weights.reshape(shape), job.released.classes)
+
+
+def _basis_by_settings(described: Any) -> TableBasis:
+    """Return the unfitted basis that a certificate describes; the file may be a stranger's."""
+    settings = dict(described) if isinstance(described, dict) else {}
+    known = settings.pop("name", None) == "table" and {*settings} == {*TableBasis().get_params()}
+    if not known or not all(isinstance(value, numbers.Real) for value in settings.values()):
+        raise DataError(
+            "The certificate describes a basis that this program does not know; use the version"
+            " that it names."
+        )
+    return TableBasis(**settings)

@@ -1,0 +1,71 @@
+"""What a run says of its private records: relation, unit, their stated number, and delta."""
+
+from secretballot._validation import check_count
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.runs.progress import Watch
+from secretballot.runs.tables import RunInputs, RunTables
+
+__all__ = ["check_records_against", "check_relation", "check_stated_records"]
+
+
+def check_relation(neighbours: str, tables: RunTables) -> None:
+    """Refuse persons whose records are replaced.
+
+    Raises
+    ------
+    ParameterError
+        If a unit column is named with replace-one.
+    """
+    if neighbours == "replace-one" and tables.unit is not None:
+        raise ParameterError(
+            "A unit column goes with neighbours add-remove only; leave --unit or --neighbours out."
+        )
+
+
+def check_stated_records(records: int | None, delta: float, watch: Watch) -> None:
+    """Refuse a stated number that is none, and warn of a delta that is too large for it.
+
+    Raises
+    ------
+    ParameterError
+        If it is no positive integer.
+    """
+    if records is None:
+        return
+    check_count("records", records)
+    if delta * records >= 1:
+        bound = f"one over the stated number of records, {records}"
+        watch.note(_careless_delta_words(delta, bound), private=False)
+
+
+def check_records_against(
+    records: int | None, neighbours: str, delta: float, inputs: RunInputs, watch: Watch
+) -> None:
+    """Compare what was stated with the private table.
+
+    The number of private rows is public under replace-one alone; elsewhere what is said of it is
+    for the curator's eyes, and refuses nothing.
+
+    Raises
+    ------
+    DataError
+        If the stated number is wrong where it is exact and public.
+    """
+    n_private = len(inputs.private.X)
+    if neighbours == "replace-one" and records not in (None, n_private):
+        raise DataError(
+            "The private file has another number of rows than was stated with --records or a plan,"
+            " and under replace-one that number is public and exact; state the right one."
+        )
+    n_units = n_private if inputs.units is None else len(set(inputs.units))
+    if records is None and delta * n_units >= 1:
+        bound = "one over the number of units in the private file"
+        watch.note(_careless_delta_words(delta, bound), private=True)
+
+
+def _careless_delta_words(delta: float, bound: str) -> str:
+    """Return the warning of a delta that one record's publication would satisfy."""
+    return (
+        f"delta {delta:g} is not below {bound}: a program that publishes one whole record at random"
+        " would keep such a promise; use a much smaller delta."
+    )
