@@ -20,7 +20,7 @@ from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import read_table
 from secretballot.learners.pate.rounds import AskableRows
 from secretballot.publishing.again import differing_files
-from secretballot.publishing.job import AskedInRounds, NamedStudent
+from secretballot.publishing.job import AskedInRounds, NamedStudent, ReleasedWeights, StudentSource
 
 HERE = Path(__file__).parent
 EVERY_KIND = {
@@ -76,6 +76,10 @@ def given(tmp_path: Path) -> Path:
         X, y, X_public=points, classes=["no", "yes"]
     )
     released["chosen"] = chosen.released_labels_
+    moments = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(1.0, 1e-5)).fit(
+        X, y, X_public=points, classes=["no", "yes"]
+    )
+    released["moments"] = moments.released_labels_
     for name, labels in released.items():
         (folder / f"{name}.json").write_text(json.dumps(labels.to_json()))
     account = sb.Ledger(folder / "ledger.sqlite", dataset="d", budget=sb.PrivacyBudget(4.0, 1e-5))
@@ -119,9 +123,18 @@ def test_no_byte_depends_on_the_private_side(tmp_path: Path, given: Path) -> Non
     assert len(story["explanation"]["rounds"]) == 6  # the walk was taken again
 
 
-@pytest.mark.parametrize("strategy", [pytest.param("passive", marks=pytest.mark.slow), "margin"])
+METHODS = {
+    "passive": (["--teachers", "20", "--strategy", "passive", "--queries", "40"], "learn"),
+    "margin": (["--teachers", "20", "--strategy", "margin", "--queries", "40"], "learn"),
+    "moments": (["--method", "moments"], "moments"),
+}
+
+
+@pytest.mark.parametrize(
+    "method", [pytest.param("passive", marks=pytest.mark.slow), "margin", "moments"]
+)
 def test_an_interrupted_run_comes_to_the_same_release_wherever_it_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     rng = np.random.default_rng(5)
     table = rng.normal(size=(700, 2)).round(3)
@@ -130,62 +143,36 @@ def test_an_interrupted_run_comes_to_the_same_release_wherever_it_goes_on(
     (tmp_path / "public.csv").write_text(
         "a,b\n" + "\n".join(f"{a},{b}" for a, b in table[600:]) + "\n"
     )
-    words = [
-        "learn",
-        str(tmp_path / "private.csv"),
-        str(tmp_path / "public.csv"),
-        "--target",
-        "y",
-        "--classes",
-        "0,1",
-    ]
-    words += [
-        "--epsilon",
-        "4",
-        "--delta",
-        "1e-5",
-        "--teachers",
-        "20",
-        "--strategy",
-        strategy,
-        "--queries",
-        "40",
-    ]
+    files = [str(tmp_path / "private.csv"), str(tmp_path / "public.csv")]
+    words = ["learn", *files, "--target", "y", "--classes", "0,1"]
+    own, module = METHODS[method]
+    words += ["--epsilon", "4", "--delta", "1e-5", *own]
 
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("secretballot.runs.learn.publish", interrupt)
+        broken.setattr(f"secretballot.runs.{module}.publish", interrupt)
         assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / "here")]).exit_code == 130
     shutil.copytree(tmp_path / "here", tmp_path / "elsewhere" / "run")
     assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / "here")]).exit_code == 0
+    more = ["--out", "run", *([] if method == "moments" else ["--jobs", "2"])]
     done = subprocess.run(
-        [sys.executable, "-m", "secretballot", *words, "--out", "run", "--jobs", "2"],
+        [sys.executable, "-m", "secretballot", *words, *more],
         env={**os.environ, "PYTHONHASHSEED": "12", "OMP_NUM_THREADS": "2"},
         cwd=tmp_path / "elsewhere",
         capture_output=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    public = Schema.read(tmp_path / "here" / "release" / "schema.json").encode(
-        read_table(tmp_path / "public.csv")
-    )
-    asked = (
-        None
-        if strategy == "passive"
-        else AskedInRounds(strategy, AskableRows.of(public).rows, None)
-    )
+    release = tmp_path / "here" / "release"
+    public = Schema.read(release / "schema.json").encode(read_table(tmp_path / "public.csv"))
+    rounds = AskedInRounds(method, AskableRows.of(public).rows, None)
+    asked = rounds if method == "margin" else None
+    source: StudentSource = ReleasedWeights() if method == "moments" else NamedStudent("auto")
     given: dict[str, Any] = {"X_public": public, "asked": asked}
-    assert (
-        differing_files(tmp_path / "here" / "release", student=NamedStudent("auto"), **given) == []
-    )
-    assert "student.skops" in differing_files(
-        tmp_path / "here" / "release", student=NamedStudent("tree"), **given
-    )
-    one, two = (
-        contents(tmp_path / "here" / "release"),
-        contents(tmp_path / "elsewhere" / "run" / "release"),
-    )
+    assert differing_files(release, student=source, **given) == []
+    assert "student.skops" in differing_files(release, student=NamedStudent("tree"), **given)
+    one, two = contents(release), contents(tmp_path / "elsewhere" / "run" / "release")
     assert one.keys() == two.keys()
     assert [name for name in one if one[name] != two[name]] == []

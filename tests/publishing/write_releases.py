@@ -14,7 +14,13 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
-from secretballot.publishing.job import AskedInRounds, ChosenHypothesis, NamedStudent, ReleaseJob
+from secretballot.publishing.job import (
+    AskedInRounds,
+    ChosenHypothesis,
+    NamedStudent,
+    ReleasedWeights,
+    ReleaseJob,
+)
 from secretballot.publishing.release import publish, write_release
 from secretballot.released import ReleasedLabels
 
@@ -56,6 +62,7 @@ def main() -> None:
         "chosen": ReleaseJob(
             released["chosen"], ChosenHypothesis("stumps"), points, schema, without=("report",)
         ),
+        "moments": ReleaseJob(released["moments"], ReleasedWeights(), points, schema),
     }
     for name, job in jobs.items():
         publish(out / name, job)

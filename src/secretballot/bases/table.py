@@ -121,18 +121,7 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         DataError
             If the columns are not as many as those of the public points.
         """
-        check_is_fitted(self, "n_directions_")
-        frame = _frame_of(X)
-        if frame.shape[1] != self.n_features_in_:
-            raise DataError(
-                Parameter("X"),
-                f" has {frame.shape[1]} columns and the public points had {self.n_features_in_};"
-                " give the same columns.",
-            )
-        if isinstance(X, pd.DataFrame) and [str(name) for name in X] != [*self.feature_names_in_]:
-            raise DataError(
-                Parameter("X"), " has other columns than the public points had; give the same ones."
-            )
+        frame = self._checked_frame(X)
         blocks = [
             self._rotation.coordinates(self._inputs(frame.iloc[start : start + BLOCK]))
             for start in range(0, len(frame), BLOCK)
@@ -158,9 +147,45 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "n_directions_")
         return np.array([f"direction{i}" for i in range(self.n_directions_)], dtype=object)
 
+    def features(self, X: Any) -> tuple[Any, IntArray]:
+        """Return features before the rotation, in whole numbers, and which column each is of.
+
+        Returns
+        -------
+        features : sparse array of int64, shape (n_rows, n_inputs)
+        columns : ndarray of int64, shape (n_inputs,)
+            Number of the column that a feature is made of.
+        """
+        frame = self._checked_frame(X)
+        widths = [len(column.names) for column in self._columns]
+        return self._inputs(frame), np.repeat(np.arange(len(widths)), widths)
+
+    def effects(self, weights: Any) -> FloatArray:
+        """Return what weights of directions mean for features, an array of shape (n_inputs,
+        n_columns), up to one factor."""
+        check_is_fitted(self, "n_directions_")
+        meant: FloatArray = self._rotation.weights.astype(np.float64) @ np.asarray(weights, float)
+        return meant
+
     def describe(self) -> dict[str, Any]:
         """Return name and settings as JSON values, for a certificate."""
         return {"name": "table", **self.get_params()}
+
+    def _checked_frame(self, X: Any) -> pd.DataFrame:
+        """Return rows as a frame of the columns that the public points had."""
+        check_is_fitted(self, "n_directions_")
+        frame = _frame_of(X)
+        if frame.shape[1] != self.n_features_in_:
+            raise DataError(
+                Parameter("X"),
+                f" has {frame.shape[1]} columns and the public points had {self.n_features_in_};"
+                " give the same columns.",
+            )
+        if isinstance(X, pd.DataFrame) and [str(name) for name in X] != [*self.feature_names_in_]:
+            raise DataError(
+                Parameter("X"), " has other columns than the public points had; give the same ones."
+            )
+        return frame
 
     def _inputs(self, frame: pd.DataFrame) -> Any:
         """Return the integer features before the rotation, (n_rows, n_inputs)."""

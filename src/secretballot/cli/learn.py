@@ -265,10 +265,7 @@ def run_and_watch(
     with watching() as watch:
         if why:
             watch.note(why, private=False)
-        if isinstance(run, LearnRun):
-            outcome = run_learn(run, watch)
-        else:
-            outcome = run_moments(run, watch)
+        outcome = run_learn(run, watch) if isinstance(run, LearnRun) else run_moments(run, watch)
     return outcome, watch.notes
 
 

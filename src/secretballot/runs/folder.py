@@ -116,7 +116,7 @@ class RunFolder:
         self.vault = self.root / "vault"
         self.release = self.root / "release"
         self.ledger = self.vault / "ledger.sqlite"
-        self._description = dict(description)
+        self._description = _with_method(description)
         self._in_use: Ledger | None = None
         self._lock: int | None = None
         self._read_state()
@@ -295,10 +295,15 @@ def _stored_fields(vault: Path) -> dict[str, Any] | None:
         content = read_secret(vault / "run.json", largest=LARGEST_JSON)
     kinds = {"format": str, "version": int, "request": str, "description": dict}
     stored = None if content is None else json_fields(content, kinds)
-    if stored is not None and stored["description"].get("verb") == "learn":
-        # runs that were begun before there was another method vote
-        stored["description"] = {"method": "votes", **stored["description"]}
+    if stored is not None:
+        stored["description"] = _with_method(stored["description"])
     return stored
+
+
+def _with_method(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a description with its method; runs begun before there was another one vote."""
+    method = {"method": "votes"} if description.get("verb") == "learn" else {}
+    return {**method, **description}
 
 
 def _is_file_at(handle: int, place: Path) -> bool:

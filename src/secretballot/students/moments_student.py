@@ -80,6 +80,36 @@ class MomentsStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: igno
         shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
         return shares
 
+    def column_shares(self, X: Any) -> FloatArray:
+        """Return how much of what the model says on these points comes from each column.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_points, n_features)
+            Public points.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            Share of the variance of the logits, as the covariance of a column's part with the
+            whole; together 1, or all 0 where the model says the same of all points. A share is
+            below 0 where a column's part mostly takes back what others say.
+        """
+        check_is_fitted(self.basis)
+        effects = self.basis.effects(self.weights[:-1])
+        # of more than two classes only differences between logits mean something
+        effects -= effects.mean(axis=1, keepdims=True) if effects.shape[1] > 1 else 0.0
+        inputs, columns = self.basis.features(X)
+        logits = inputs @ effects
+        logits -= logits.mean(axis=0)
+        covariances = inputs.T @ logits / len(logits)
+        shares = np.bincount(
+            columns, (effects * covariances).sum(axis=1), minlength=self.n_features_in_
+        )
+        total = shares.sum()
+        parts: FloatArray = shares / total if total > 0 else np.zeros(self.n_features_in_)
+        return parts
+
     @property
     def _model(self) -> IntegerModel:
         return IntegerModel(self.weights)

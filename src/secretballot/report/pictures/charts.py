@@ -174,12 +174,14 @@ def _draw_labels(released: ReleasedLabels) -> str:
     if released.n_classes > _MOST_CLASSES:
         others = order[_MOST_CLASSES:]
         rows.append((f"{len(others)} other classes", int(counts[others].sum())))
-    rows.append(("no answer", len(released.queries) - int(counts.sum())))
+    by_model = released.n_teachers == 0  # which leaves no point without an answer
+    if not by_model:
+        rows.append(("no answer", len(released.queries) - int(counts.sum())))
 
     def paint(axes: Any) -> None:
         places = np.arange(len(rows))[::-1]
         for place, (_, count) in zip(places, rows, strict=True):
-            last = place == 0
+            last = place == 0 and not by_model
             axes.barh(
                 place,
                 count,
@@ -192,7 +194,7 @@ def _draw_labels(released: ReleasedLabels) -> str:
             )
         axes.set_yticks(places, [name for name, _ in rows])
         axes.set_xlim(0, 1.16 * max(1, *(count for _, count in rows)))
-        axes.set_xlabel("queries with this released label")
+        axes.set_xlabel(f"{'public points' if by_model else 'queries'} with this released label")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         integer_ticks(axes.xaxis)

@@ -134,6 +134,7 @@ def write_files(
             X_public=X_public,
             files_written=listed,
             story=story,
+            schema=schema,
         )
         written.attempt(
             "report.html", "the report, for people", lambda path: path.write_bytes(page().encode())

@@ -14,11 +14,20 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import UNSEEN_TEACHERS
 from secretballot.report.certificate.by_record import RECORD_VOTES, is_by_record
 from secretballot.report.certificate.chosen import EXPONENTIAL, is_chosen
+from secretballot.report.certificate.moments import MOMENTS, has_moments
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.extras import require_extra
 from secretballot.report.pictures.charts import draw_budget, draw_confidence, draw_votes
 from secretballot.report.release.chosen_words import EXPONENTIAL_SENTENCE, chosen_words
+from secretballot.report.release.moments_words import (
+    MOMENTS_SENTENCE,
+    moments_captions,
+    moments_facts,
+    moments_pictures,
+    moments_rows,
+    moments_words,
+)
 from secretballot.report.release.plan_words import choice_rows, choices_words, plan_words
 from secretballot.report.rounds.captions import QUERY_TITLES, query_captions
 from secretballot.report.rounds.pictures import draw_query_pictures
@@ -38,6 +47,7 @@ _FALSE_ALARMS = (0.001, 0.01, 0.05)
 _MOST_POINTS = 10_000
 _SENTENCES = {
     EXPONENTIAL: EXPONENTIAL_SENTENCE,
+    MOMENTS: MOMENTS_SENTENCE,
     "gaussian": (
         "Votes are counted, and random noise with a Gaussian distribution on the integers is added"
         " to the count before it is used."
@@ -126,6 +136,7 @@ def render_page(
     X_public: Any = None,
     files_written: Mapping[str, str] | None = None,
     story: QueryStory | None = None,
+    schema: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the report of a release as one HTML page that needs nothing else.
 
@@ -141,6 +152,8 @@ def render_page(
         Name of each file beside the page, with what it is.
     story : QueryStory, optional
         How the queries were chosen; its pictures get a section of their own.
+    schema : mapping, optional
+        Public description of the columns, as JSON values: for their names in pictures.
 
     Raises
     ------
@@ -168,6 +181,9 @@ def render_page(
     )
     certificate, markup = released.certificate, jinja2.utils.markupsafe.Markup
     pictures, captions = _pictures_and_captions(released, student, X_public)
+    if has_moments(certificate):
+        pictures |= moments_pictures(certificate, student, X_public, schema)
+        captions |= moments_captions(certificate)
     drawn = _query_pictures(story, released)
     page: str = template.render(
         certificate=certificate,
@@ -267,6 +283,8 @@ def _votes_caption(released: ReleasedLabels) -> str:
     abstained = int((~released.answered).sum())
     if is_chosen(released.certificate):
         return f"What the chosen model says of {count_text(len(released.queries), 'public point')}."
+    if has_moments(released.certificate):
+        return f"What the model says of {count_text(len(released.queries), 'public point')}."
     if released.noisy_counts is None:
         return (
             f"The released labels of {count_text(len(released.queries), 'query')}; {abstained:,}"
@@ -314,6 +332,8 @@ def _fact_values(released: ReleasedLabels) -> dict[str, Any]:
         ),
         "candidates": certificate["mechanism"]["n_candidates"] if is_chosen(certificate) else 0,
         "chosen": chosen_words(certificate) if is_chosen(certificate) else "",
+        "moments": moments_facts(certificate) if has_moments(certificate) else {},
+        "moments_words": moments_words(certificate) if has_moments(certificate) else "",
         "unseen": UNSEEN_TEACHERS in certificate["assumptions"],
         "counts": released.noisy_counts is not None,
         "sentence": _SENTENCES.get(mechanism, "Random noise is added before anything is released."),
@@ -346,6 +366,8 @@ def _guarantee_values(certificate: Mapping[str, Any]) -> dict[str, Any]:
 
 def _mechanism_rows(certificate: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the mechanism's parameters as pairs of words; the budget has a place of its own."""
+    if has_moments(certificate):
+        return moments_rows(certificate["mechanism"])
     rows = []
     for key, value in certificate["mechanism"].items():
         if key in ("name", "budget") or value is None:

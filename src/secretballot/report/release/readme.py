@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from secretballot.report.certificate.chosen import is_chosen
+from secretballot.report.certificate.moments import has_moments
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.release.chosen_words import chosen_words
+from secretballot.report.release.moments_words import moments_words
 from secretballot.report.release.plan_words import choices_words, plan_words
 from secretballot.report.wording import number_text, one_in, shown, unit_noun
 
@@ -63,6 +65,8 @@ def release_readme(
         )
     if is_chosen(certificate):
         parts.append(_wrapped_text(chosen_words(certificate)))
+    if has_moments(certificate):
+        parts.append(_wrapped_text(moments_words(certificate)))
     parts += [
         _wrapped_text(words)
         for words in (plan_words(certificate), choices_words(certificate))
@@ -81,7 +85,7 @@ def release_readme(
             " label."
         )
     parts += [
-        _labels_section(formula_like, bool(certificate["released"]["count_columns"])),
+        _labels_section(certificate, formula_like),
         _verifying_section(),
     ]
     return "\n\n".join(parts) + "\n"
@@ -127,10 +131,15 @@ def _loading_section(untrusted: Sequence[str], has_schema: bool) -> str:
     return "\n".join(lines)
 
 
-def _labels_section(formula_like: Sequence[str], has_counts: bool) -> str:
-    counts = "; `noisy_count[...]` are the released noisy counts, in votes" if has_counts else ""
+def _labels_section(certificate: Mapping[str, Any], formula_like: Sequence[str]) -> str:
+    counts = ""
+    if certificate["released"]["count_columns"]:
+        counts = "; `noisy_count[...]` are the released noisy counts, in votes"
+    rows = "the public file or of the vote file"
+    if has_moments(certificate):
+        rows = "the public points"
     text = (
-        "labels.csv: `query` is the row (from 0) of the public file or of the vote file, `label`"
+        f"labels.csv: `query` is the row (from 0) of {rows}, `label`"
         f" the released class, empty where `abstained` is true{counts}. Values are written as they"
         " are."
     )

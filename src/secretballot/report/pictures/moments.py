@@ -1,0 +1,117 @@
+"""Pictures of released moments: what stands out of the noise, and which columns carry the model."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from secretballot._typing import FloatArray
+from secretballot.report.pictures.style import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    PALE,
+    Picture,
+    grid,
+    short_name,
+)
+from secretballot.report.wording import number_text
+
+__all__ = ["draw_columns", "draw_moments", "released_sizes"]
+
+_MOST_COLUMNS = 12
+_SMALLEST = 0.01  # on the axis; a number that came out as 0 stands there
+_STAGE_COLOURS = (BLUE, ORANGE, INK)
+
+
+def released_sizes(mechanism: Mapping[str, Any]) -> list[FloatArray]:
+    """Return, for each stage, the sizes of the released numbers over their noise, largest first.
+
+    What counts records is left out: arrays of shape (n_coordinates,).
+    """
+    counts = int(mechanism["count"] > 0)
+    stages = [np.array(one[: len(one) - counts], dtype=np.float64) for one in mechanism["sums"]]
+    return [np.sort(np.abs(one))[::-1] / mechanism["sigma"] for one in stages]
+
+
+def draw_moments(mechanism: Mapping[str, Any]) -> str:
+    """Draw the released numbers of every stage by size, beside what noise alone would give.
+
+    Parameters
+    ----------
+    mechanism : mapping
+        Of a certificate of noisy sums.
+    """
+    sizes = released_sizes(mechanism)
+    n = len(sizes[0])
+    places = np.arange(1, n + 1)
+    # the middle of the r-th largest of n, for a normal distribution
+    alone = -ndtri((places - 0.5) / n / 2)
+
+    def paint(axes: Any) -> None:
+        axes.axhspan(_SMALLEST, 1.0, color=PALE, linewidth=0)
+        axes.plot(places, np.maximum(alone, _SMALLEST), color=GREY, linestyle="--", linewidth=1.4)
+        for number, size in enumerate(sizes):
+            axes.plot(
+                places,
+                np.maximum(size, _SMALLEST),
+                color=_STAGE_COLOURS[number % len(_STAGE_COLOURS)],
+                linewidth=2.0 if number == 0 else 1.6,
+                linestyle=("-", "-.", ":")[number // len(_STAGE_COLOURS) % 3],
+                marker="o" if n <= 60 else "",
+                markersize=2.5,
+            )
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: number_text(value))
+        axes.set_ylim(_SMALLEST * 3, 2 * max(float(size[0]) for size in sizes) + 4)
+        axes.set_xlim(0, n + 1)
+        words = [f"stage {number + 1}" for number in range(len(sizes))]
+        axes.legend(
+            axes.lines, ["noise alone", *words], frameon=False, loc="upper right", fontsize=9.5
+        )
+        axes.set_xlabel("released numbers, largest first")
+        axes.set_ylabel("size, in standard\ndeviations of the noise")
+        grid(axes, "y")
+
+    return Picture("moments", 2.9, paint).inline()
+
+
+def draw_columns(names: Sequence[str], shares: FloatArray) -> str:
+    """Draw which share of what the model says comes from each column, the largest first.
+
+    Parameters
+    ----------
+    names : sequence of str
+    shares : array of shape (n_columns,)
+        Together 1.
+    """
+    order = np.argsort(-shares, kind="stable")
+    rows = [(short_name(names[place]), 100 * float(shares[place])) for place in order]
+    if len(rows) > _MOST_COLUMNS:
+        rest = rows[_MOST_COLUMNS - 1 :]
+        others = (f"{len(rest)} others", sum(share for _, share in rest))
+        rows = [*rows[: _MOST_COLUMNS - 1], others]
+
+    def paint(axes: Any) -> None:
+        places = np.arange(len(rows))[::-1]
+        for place, (_, share) in zip(places, rows, strict=True):
+            axes.barh(place, share, 0.62, color=BLUE, edgecolor=BLUE)
+            axes.annotate(
+                f"{share:.1f} %",
+                (max(share, 0.0), place),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+            )
+        axes.set_yticks(places, [name for name, _ in rows])
+        least, most = min(0.0, *(share for _, share in rows)), max(share for _, share in rows)
+        axes.set_xlim(1.1 * least, max(1.0, 1.22 * most))
+        axes.axvline(0, color=GREY, linewidth=0.8)
+        axes.set_xlabel("share of what the model says (%)")
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        grid(axes, "x")
+
+    return Picture("columns", 0.8 + 0.3 * len(rows), paint).inline()

@@ -1,0 +1,166 @@
+"""Noisy sums over records in words and pictures, for the page and for README.txt."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from secretballot._typing import FloatArray
+from secretballot.report.pictures.moments import draw_columns, draw_moments, released_sizes
+from secretballot.report.wording import count_text, number_text, shown, unit_noun
+
+__all__ = [
+    "MOMENTS_SENTENCE",
+    "moments_captions",
+    "moments_facts",
+    "moments_pictures",
+    "moments_rows",
+    "moments_words",
+]
+
+MOMENTS_SENTENCE = (
+    "The vectors of all records are added up, and random noise with a Gaussian distribution on the"
+    " integers is added to every number of the sum."
+)
+_PARAMETERS = {
+    "n_stages": "stages, each one noisy sum",
+    "n_classes": "classes",
+    "sigma": "standard deviation of the noise on every number",
+    "bound": "largest length of a vector",
+    "coordinates": "numbers in a sum",
+    "residual_units": "units in which a stage counts what the model misses",
+    "count": "what each record adds to the number that counts records",
+    "n_records": "stated number of records",
+    "basis": "basis",
+    "basis_sha256": "SHA-256 of the public points in this basis",
+}
+_CLEAR = 2.0  # standard deviations of the noise: larger ones are rarely noise
+_BY_CHANCE = 0.0455  # share of pure noise beyond that
+
+
+def moments_words(certificate: Mapping[str, Any]) -> str:
+    """Return what was released, in sentences.
+
+    Parameters
+    ----------
+    certificate : mapping
+        Of noisy sums over records.
+    """
+    mechanism, unit = certificate["mechanism"], unit_noun(certificate["unit"])
+    together = " of one person together" if certificate["unit"] == "user" else ""
+    return (
+        f"Released were {count_text(mechanism['n_stages'], 'noisy sum')} of"
+        f" {number_text(mechanism['coordinates'])} numbers each, one a stage. What a {unit} adds to"
+        f" a sum is its coordinates in a basis fixed by the public points, times what the model so"
+        f" far misses of its class{together}, and no longer than a fixed bound. The model is the"
+        " logistic one whose sums on the public points meet the released ones. The labels are what"
+        f" it says of the public points. {_number_of_records(certificate)}"
+    )
+
+
+def _number_of_records(certificate: Mapping[str, Any]) -> str:
+    """Return where the number of records is from, in a sentence."""
+    mechanism = certificate["mechanism"]
+    if not mechanism["count"]:
+        return (
+            f"The number of records, {number_text(mechanism['n_records'])}, was stated, not"
+            " counted."
+        )
+    counted = np.mean([one[-1] for one in mechanism["sums"]]) / mechanism["count"]
+    error = mechanism["sigma"] / mechanism["count"] / np.sqrt(mechanism["n_stages"])
+    return (
+        f"One number of each sum counts records, with noise: {number_text(round(float(counted)))},"
+        f" with a standard error of {number_text(float(f'{error:.2g}'))}."
+    )
+
+
+def moments_facts(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that the page shows at a glance."""
+    mechanism = certificate["mechanism"]
+    return {"stages": mechanism["n_stages"], "coordinates": mechanism["coordinates"]}
+
+
+def moments_rows(mechanism: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the parameters as pairs of words, without the long lists of the certificate."""
+    found = []
+    for key, value in mechanism.items():
+        if key in ("name", "budget", "sums", "weights") or value is None:
+            continue
+        found.append((_PARAMETERS.get(key, shown(key)), _value_text(value)))
+    return found
+
+
+def _value_text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(
+            f"{shown(key)} {shown(one)}".replace("_", " ") for key, one in value.items()
+        )
+    if isinstance(value, list):
+        return ", ".join(number_text(one) for one in value)
+    return number_text(value) if isinstance(value, int | float) else shown(value)
+
+
+def moments_pictures(
+    certificate: Mapping[str, Any],
+    student: Any,
+    X_public: Any,
+    schema: Mapping[str, Any] | None,
+) -> dict[str, str]:
+    """Return the pictures by name; that of the columns where the student is the model itself."""
+    pictures = {"moments": draw_moments(certificate["mechanism"])}
+    if X_public is not None and hasattr(student, "column_shares"):
+        names, shares = _named_shares(student, X_public, schema)
+        if shares.any():
+            pictures["columns"] = draw_columns(names, shares)
+    return pictures
+
+
+def _named_shares(
+    student: Any, X_public: Any, schema: Mapping[str, Any] | None
+) -> tuple[list[str], FloatArray]:
+    """Return the columns of the table, by name, and the share of each."""
+    shares = student.column_shares(X_public)
+    encoded = [] if schema is None else _columns_of_schema(schema)
+    if len(encoded) != len(shares):
+        encoded = [str(name) for name in student.basis.feature_names_in_]
+    names = list(dict.fromkeys(encoded))
+    places = [names.index(name) for name in encoded]
+    of_names: FloatArray = np.bincount(places, shares, minlength=len(names)).astype(np.float64)
+    return names, of_names
+
+
+def _columns_of_schema(schema: Mapping[str, Any]) -> list[str]:
+    """Return, for each encoded column, the column of the table that it was made of."""
+    columns = schema.get("columns")
+    found: list[str] = []
+    for name, spec in columns.items() if isinstance(columns, Mapping) else ():
+        kind = spec.get("kind") if isinstance(spec, Mapping) else None
+        width = {"numeric": 1, "categorical": 1}.get(str(kind), 0)
+        if kind == "numeric":
+            width += bool(spec.get("indicator"))
+        elif kind == "categorical":
+            width += len(spec.get("categories", ()))  # and one for all others
+        found += [str(name)] * width
+    return found
+
+
+def moments_captions(certificate: Mapping[str, Any]) -> dict[str, str]:
+    """Return a caption for each picture."""
+    sizes = released_sizes(certificate["mechanism"])
+    clear = [int((size > _CLEAR).sum()) for size in sizes]
+    n = len(sizes[0])
+    stages = " and ".join(f"{number:,} in stage {place + 1}" for place, number in enumerate(clear))
+    return {
+        "moments": (
+            f"The {n:,} released numbers of each stage, by size. Inside the grey band a number is"
+            " below one standard deviation of its noise; the dashed line is what noise alone would"
+            f" give. Beyond {_CLEAR:g} standard deviations are {stages}; of noise alone it would be"
+            f" about {round(_BY_CHANCE * n):,}. A later stage asks for what the model still misses,"
+            " so it is smaller."
+        ),
+        "columns": (
+            "How much of what the model says on the public points comes from each column: the share"
+            " of the variance of its log-odds. Columns that tell the same divide their share as it"
+            " happens, and a large share is no cause."
+        ),
+    }

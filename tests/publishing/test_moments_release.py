@@ -1,0 +1,101 @@
+"""The release of record moments: its student made anew from certificate and public points."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import secretballot as sb
+from secretballot.exceptions import DataError
+from secretballot.publishing.job import NamedStudent, ReleasedWeights, ReleaseJob
+from secretballot.publishing.moments import model_of_certificate
+from secretballot.publishing.release import publish, write_release
+from secretballot.released import ReleasedLabels
+from secretballot.verify_release import main as independent_verifier
+
+RNG = np.random.default_rng(0)
+POINTS = RNG.normal(size=(200, 3)).round(2)
+X = RNG.normal(size=(600, 3)).round(2)
+CLASSES = ["no", "yes", "maybe"]
+Y = np.array(CLASSES)[np.digitize(X[:, 0], [-0.5, 0.5])]
+
+
+@pytest.fixture(scope="module")
+def model() -> sb.RecordMomentsClassifier:
+    fresh = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(4.0, 1e-5))
+    return fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
+
+
+def test_the_model_comes_back_from_certificate_and_public_points(
+    tmp_path: Path, model: sb.RecordMomentsClassifier
+) -> None:
+    made = publish(
+        tmp_path / "release", ReleaseJob(model.released_labels_, ReleasedWeights(), POINTS)
+    )
+    assert {"student.skops", "student.onnx", "report.html"} <= {*made.files, *made.left_out}
+    student = sb.load_student(tmp_path / "release" / "student.skops")
+    assert isinstance(student, sb.MomentsStudent)
+    assert np.array_equal(student.predict_proba(X), model.predict_proba(X))
+    assert sb.verify_certificate(tmp_path / "release").ok
+    assert independent_verifier([str(tmp_path / "release")]) == 0
+    labels = pd.read_csv(tmp_path / "release" / "labels.csv")
+    assert labels["label"].tolist() == student.predict(POINTS).tolist()
+
+
+def test_another_student_learns_from_the_labels_of_the_pool(
+    tmp_path: Path, model: sb.RecordMomentsClassifier
+) -> None:
+    job = ReleaseJob(model.released_labels_, NamedStudent("tree"), POINTS, without=("report",))
+    made = publish(tmp_path / "release", job)
+    assert type(made.student).__name__ == "DecisionTreeClassifier"
+    assert np.mean(made.student.predict(POINTS) == model.predict(POINTS)) > 0.8
+
+
+def test_the_fitted_model_can_be_written_from_python(
+    tmp_path: Path, model: sb.RecordMomentsClassifier
+) -> None:
+    written = write_release(
+        tmp_path / "release", model.released_labels_, student=model.student_, X_public=POINTS
+    )
+    assert "student.skops" in written.files
+    assert np.array_equal(written.student.predict(X), model.predict(X))
+
+
+def job_with(model: sb.RecordMomentsClassifier, points: object, **changes: object) -> ReleaseJob:
+    """Return the job of a release whose certificate has other values in its mechanism."""
+    document = json.loads(json.dumps(model.released_labels_.to_json()))
+    document["certificate"]["mechanism"] |= changes
+    return ReleaseJob(ReleasedLabels.from_json(document), ReleasedWeights(), points)
+
+
+@pytest.mark.parametrize(
+    ("points", "changes", "words"),
+    [
+        (POINTS[::-1], {}, "do not give the basis"),
+        (POINTS[:-1], {}, "do not give the basis"),
+        (POINTS[:, ::-1], {}, "do not give the basis"),
+        (None, {}, "give them as X_public"),
+        (POINTS, {"weights": [[1, 2, 3]]}, "do not give the basis"),
+        (POINTS, {"basis": {"name": "graph"}}, "does not know"),
+        (POINTS, {"basis": "table"}, "does not know"),
+        (
+            POINTS,
+            {"basis": {"name": "table", "n_bins": "x", "whitening": 0.5, "n_directions": 5}},
+            "does not know",
+        ),
+        (POINTS, {"name": "gaussian"}, "holds no sums"),
+    ],
+)
+def test_other_points_or_settings_are_refused(
+    model: sb.RecordMomentsClassifier, points: object, changes: dict[str, object], words: str
+) -> None:
+    with pytest.raises(DataError, match=words):
+        model_of_certificate(job_with(model, points, **changes))
+
+
+def test_a_refusal_leaves_no_folder(tmp_path: Path, model: sb.RecordMomentsClassifier) -> None:
+    with pytest.raises(DataError, match="nothing that was paid for is lost"):
+        publish(tmp_path / "release", job_with(model, POINTS[:50]))
+    assert not any(tmp_path.iterdir())
