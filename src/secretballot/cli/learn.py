@@ -245,26 +245,22 @@ def _need_price(epsilon: float | None, delta: float | None) -> None:
 
 
 def perform(run: "LearnRun | MomentsRun", why: str, *, as_json: bool) -> None:
-    """Run, and say what came of it."""
-    outcome, notes = run_and_watch(run, why)
+    """Run, and say what came of it, and why by this method."""
+    outcome, notes = run_and_watch(run)
     if as_json:
-        print_json(summary(outcome, notes))
+        print_json({**summary(outcome, notes), "method_reason": why})
     else:
+        say(f"method       {outcome.method}: {why}")
         print_lines(outcome)
 
 
-def run_and_watch(
-    run: "LearnRun | MomentsRun", why: str = ""
-) -> tuple["LearnOutcome", list["Note"]]:
-    """Run under the eyes of the curator, told why by this method, and return the outcome with all
-    notes."""
+def run_and_watch(run: "LearnRun | MomentsRun") -> tuple["LearnOutcome", list["Note"]]:
+    """Run under the eyes of the curator, and return the outcome with all notes."""
     from secretballot.cli.console import watching
     from secretballot.runs.learn import LearnRun, run_learn
     from secretballot.runs.moments import run_moments
 
     with watching() as watch:
-        if why:
-            watch.note(why, private=False)
         outcome = run_learn(run, watch) if isinstance(run, LearnRun) else run_moments(run, watch)
     return outcome, watch.notes
 

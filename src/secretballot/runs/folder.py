@@ -116,7 +116,7 @@ class RunFolder:
         self.vault = self.root / "vault"
         self.release = self.root / "release"
         self.ledger = self.vault / "ledger.sqlite"
-        self._description = _with_method(description)
+        self._description = dict(description)
         self._in_use: Ledger | None = None
         self._lock: int | None = None
         self._read_state()
@@ -184,7 +184,11 @@ class RunFolder:
         stored = _stored_fields(self.vault)
         known = stored is not None and (stored["format"], stored["version"]) == (FORMAT, VERSION)
         if self._is_complete():
-            if not known or stored is None or stored["description"] != self._description:
+            if (
+                not known
+                or stored is None
+                or stored["description"] != _with_method(self._description)
+            ):
                 raise DataError(
                     f"The folder {str(self.root)!r} holds a finished release; give another one with"
                     " --out."
@@ -205,7 +209,7 @@ class RunFolder:
         return {*_names_in(self.root)} <= {"vault"} and {*_names_in(self.vault)} <= {"run.lock"}
 
     def _refuse_other(self, described: Mapping[str, Any]) -> None:
-        now = self._description
+        now = _with_method(self._description)
         other = {key for key in {*described, *now} - _FREE if described.get(key) != now.get(key)}
         # what else stands in the file may be anything, and may be long
         named = [

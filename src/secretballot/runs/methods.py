@@ -26,7 +26,7 @@ _OWN = {
 def method_of_run(
     asked: str, given: Collection[str], delta: float | None, out: Path
 ) -> tuple[str, str]:
-    """Return the method of a run, and a sentence that says why.
+    """Return the method of a run, and why it is that one, in a few words.
 
     Parameters
     ----------
@@ -44,19 +44,16 @@ def method_of_run(
     """
     if check_choice("method", asked, METHODS) != AUTO:
         _refuse_settings_of_others(asked, given)
-        return asked, f"Method {asked}, as asked."
+        return asked, "as asked"
     begun = begun_description(out).get("method")
     foreign = [name for name in _OWN[VOTES] if name in given]
     if foreign:
-        return VOTES, f"Method votes, since {_option(foreign[0])} is about voting."
+        return VOTES, f"{_option(foreign[0])} is an option of voting"
     if begun in METHODS:
-        return begun, f"Method {begun}, with which the run in {str(out)!r} was begun."
+        return begun, "the run in this folder was begun so"
     if delta is not None and not delta > 0:
-        return VOTES, "Method votes, since moments need a delta above 0."
-    return MOMENTS, (
-        "Method moments: noisy sums over all records at once. For black-box teachers on shards,"
-        " give --method votes."
-    )
+        return VOTES, "delta is 0, and noisy sums need more"
+    return MOMENTS, "records are given, and no option of voting (--method votes has teachers)"
 
 
 def _refuse_settings_of_others(method: str, given: Collection[str]) -> None:
