@@ -63,6 +63,28 @@ def test_the_fitted_model_can_be_written_from_python(
     assert np.array_equal(written.student.predict(X), model.predict(X))
 
 
+def test_auto_is_the_model_itself_on_frames_too(tmp_path: Path) -> None:
+    table = pd.DataFrame(
+        {
+            "age": RNG.integers(18, 90, 800),
+            "city": RNG.choice(["north", "south", "west"], 800),
+            "score": np.where(RNG.random(800) < 0.2, np.nan, RNG.normal(size=800)),
+            "member": RNG.random(800) < 0.5,
+        }
+    )
+    y = np.where(table["age"] > 50, "old", "young")
+    fresh = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(4.0, 1e-5))
+    model = fresh.fit(table[:600], y[:600], X_public=table[600:], classes=["old", "young"])
+    written = write_release(
+        tmp_path / "release", model.released_labels_, student="auto", X_public=table[600:]
+    )
+    assert "one numeric array" in written.left_out["student.onnx"]
+    assert "student.onnx: " in (tmp_path / "release" / "README.txt").read_text()
+    student = sb.load_student(tmp_path / "release" / "student.skops")
+    assert isinstance(student, sb.MomentsStudent)
+    assert np.array_equal(student.predict_proba(table), model.predict_proba(table))
+
+
 def job_with(model: sb.RecordMomentsClassifier, points: object, **changes: object) -> ReleaseJob:
     """Return the job of a release whose certificate has other values in its mechanism."""
     document = json.loads(json.dumps(model.released_labels_.to_json()))
@@ -75,7 +97,7 @@ def job_with(model: sb.RecordMomentsClassifier, points: object, **changes: objec
     [
         (POINTS[::-1], {}, "do not give the basis"),
         (POINTS[:-1], {}, "do not give the basis"),
-        (POINTS[:, ::-1], {}, "do not give the basis"),
+        (np.roll(POINTS, 1, axis=0), {}, "do not give the basis"),
         (None, {}, "give them as X_public"),
         (POINTS, {"weights": [[1, 2, 3]]}, "do not give the basis"),
         (POINTS, {"basis": {"name": "graph"}}, "does not know"),

@@ -21,6 +21,7 @@ from secretballot.publishing.job import (
 )
 from secretballot.publishing.moments import model_of_certificate
 from secretballot.publishing.story import tell_story
+from secretballot.report.certificate.moments import has_moments
 from secretballot.report.release.folder import WrittenFiles, write_files
 from secretballot.report.student.export import load_student
 from secretballot.students import HypothesisStudent, default_student, fit_student
@@ -87,7 +88,10 @@ def _students_before_and_after(job: ReleaseJob, say: Callable[[str], None]) -> t
     """Return the student before and after its fit; None twice where there is none."""
     # a student from a file is fitted already; the story needs the template only to fit it again
     # round by round, and then both are the same
-    match job.student:
+    source = job.student
+    if source == NamedStudent("auto") and has_moments(job.released.certificate):
+        source = ReleasedWeights()  # the model itself is the best that follows from its labels
+    match source:
         case GivenStudent(model, True):
             return model, model
         case SavedStudent(content):

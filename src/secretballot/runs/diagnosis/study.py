@@ -27,6 +27,7 @@ from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.learners.training.trained import FILE as TEACHERS
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.runs.folder import file_digest
+from secretballot.runs.learn import VOTES
 from secretballot.runs.progress import Watch
 from secretballot.vault import read_secret
 
@@ -216,6 +217,11 @@ def _settings_of_run(vault: Path) -> dict[str, Any]:
         content = read_secret(vault / "run.json", largest=LARGEST_JSON)
     stored = None if content is None else json_fields(content, {"description": dict})
     settings: dict[str, Any] = {} if stored is None else stored["description"]
+    if settings.get("verb") == "learn" and settings.get("method", VOTES) != VOTES:
+        raise DataError(
+            f"{str(vault)!r} is of a run of noisy sums, which has no teachers to diagnose; name the"
+            " vault of a run with --method votes."
+        )
     typed = all(
         name in settings and type(settings[name]) in kinds for name, kinds in _SETTINGS.items()
     )

@@ -1,0 +1,310 @@
+"""`secretballot learn` by record moments: which method runs, what it writes, and bad input."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+import secretballot as sb
+from secretballot.cli import app
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.mechanisms import NoisyVectorSum
+from secretballot.runs.methods import METHODS, method_of_run
+from secretballot.verify_release import main as independent_verifier
+
+N_PRIVATE, N_PUBLIC, N_TEST = 900, 150, 300
+
+
+def rows(count: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "patient": np.arange(count) // 2,
+            "age": rng.integers(20, 90, count),
+            "ward": rng.choice(["north", "south"], count),
+            "dose": rng.normal(5, 2, count).round(2),
+        }
+    )
+    score = table["age"] + 4 * table["dose"] + 10 * (table["ward"] == "north")
+    table["ill"] = np.where(score + rng.normal(0, 6, count) > 80, "yes", "no")
+    return table
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Write private, public and test files and return their folder."""
+    rows(N_PRIVATE, 1).to_csv(tmp_path / "private.csv", index=False)
+    rows(N_PUBLIC, 2)[["age", "ward", "dose"]].to_csv(tmp_path / "public.csv", index=False)
+    rows(N_TEST, 3).drop(columns="patient").to_csv(tmp_path / "test.csv", index=False)
+    return tmp_path
+
+
+def learn(folder: Path, *more: str, unit: bool = False) -> Result:
+    """Run a small, complete command; later options override earlier ones."""
+    tables = [str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
+    price = ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5"]
+    patient = ["--unit", "patient"] if unit else ["--drop", "patient"]
+    words = ["learn", *tables, *price, *patient, "--out", str(folder / "out"), *more]
+    return CliRunner().invoke(app, words)
+
+
+def document_of(result: Result) -> dict[str, Any]:
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def mechanism_in(folder: Path) -> dict[str, Any]:
+    text = (folder / "out" / "release" / "certificate.json").read_text()
+    found: dict[str, Any] = json.loads(text)["mechanism"]
+    return found
+
+
+def test_without_options_of_voting_a_run_is_of_moments(files: Path) -> None:
+    document = document_of(learn(files, "--evaluate", str(files / "test.csv"), "--json"))
+    assert document["method"] == "moments"
+    assert "no option of voting" in document["method_reason"]
+    assert document["accuracy"] > 0.85
+    assert (document["epsilon"], document["delta"]) == (2.0, 1e-5)
+    assert document["queries"] == document["answered"] == N_PUBLIC
+    release = files / "out" / "release"
+    assert mechanism_in(files)["name"] == "record-moments"
+    assert Ledger.open_existing(files / "out/vault/ledger.sqlite").spent().epsilon == 2.0
+    assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
+    assert independent_verifier([str(release)]) == 0
+    stored = json.loads((files / "out" / "vault" / "run.json").read_text())
+    assert stored["description"]["method"] == "moments"
+
+
+def test_the_files_speak_of_sums_and_not_of_teachers(files: Path) -> None:
+    result = learn(files)
+    assert result.exit_code == 0, result.stderr
+    assert re.search(r"^method +moments: records are given", result.stdout, re.MULTILINE)
+    assert re.search(
+        r"^released +2 noisy sums of \d+ numbers, over all records", result.stdout, re.M
+    )
+    release = files / "out" / "release"
+    readme = (release / "README.txt").read_text()
+    assert not re.search(r"teacher|vote|quer(y|ies) on", readme, re.IGNORECASE)
+    assert "Released were 2 noisy sums" in " ".join(readme.split())
+    page = (release / "report.html").read_text()
+    for words in ("What stands out of the noise", "Which columns carry the model", "Noisy sums"):
+        assert words in page
+    shown = re.sub(r"<[^>]*>", " ", page.split("</style>")[1].split("What was not protected")[0])
+    assert not re.search(r"teacher|voted|votes|shard", shown, re.IGNORECASE)
+    mechanism = mechanism_in(files)
+    assert str(mechanism["weights"][0][0]) not in page
+    assert str(mechanism["sums"][0][0]) not in page
+    # numbers of the table by their own names, not by those of encoded columns
+    assert all(f">{name}</text>" in page for name in ("age", "ward", "dose"))
+
+
+def test_a_named_student_learns_from_the_labels_of_the_pool(files: Path) -> None:
+    document = document_of(learn(files, "--student", "tree", "--json", "--without", "report"))
+    assert document["method"] == "moments"
+    student = sb.load_student(files / "out" / "release" / "student.skops")
+    assert type(student).__name__ == "DecisionTreeClassifier"
+
+
+def test_persons_relation_records_and_ledger(files: Path) -> None:
+    more = ["--ledger", str(files / "l.sqlite"), "--dataset", "registry", "--records", "900"]
+    document = document_of(learn(files, *more, "--json", "--without", "report", unit=True))
+    assert document["method"] == "moments"
+    certificate = json.loads((files / "out/release/certificate.json").read_text())
+    assert (certificate["unit"], certificate["unit_column"]) == ("user", "patient")
+    assert (certificate["mechanism"]["n_records"], certificate["mechanism"]["count"]) == (900, 0)
+    assert certificate["composition"]["dataset"] == "registry"
+    out = ["--out", str(files / "two"), "--neighbours", "replace-one", "--without", "report"]
+    assert learn(files, *out).exit_code == 0
+    second = json.loads((files / "two/release/certificate.json").read_text())
+    assert second["mechanism"]["n_records"] == N_PRIVATE
+    wrong = learn(files, *out[2:], "--records", "899", "--out", str(files / "three"))
+    assert (wrong.exit_code, (files / "three").exists()) == (2, False)
+
+
+def test_what_the_ledger_does_not_admit_is_refused(files: Path) -> None:
+    ledger = files / "l.sqlite"
+    Ledger(ledger, dataset="private", budget=sb.PrivacyBudget(1.0, 1e-5))
+    result = learn(files, "--ledger", str(ledger))
+    assert result.exit_code == 3
+    assert Ledger.open_existing(ledger).spent().epsilon == 0
+
+
+OPTIONS = [
+    *("teachers", "queries", "aggregator", "max_unstable", "estimate_epsilon", "release"),
+    *("strategy", "round_size", "teacher", "abstentions", "jobs", "plan"),
+]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_of_voting_takes_votes_and_contradicts_moments(tmp_path: Path, name: str) -> None:
+    method, why = method_of_run("auto", {"epsilon", name}, 1e-5, tmp_path)
+    assert method == "votes"
+    assert f"--{name.replace('_', '-')} is an option of voting" == why
+    assert method_of_run("votes", {name}, 1e-5, tmp_path) == ("votes", "as asked")
+    with pytest.raises(ParameterError, match=f"{name} goes with --method votes alone"):
+        method_of_run("moments", {name}, 1e-5, tmp_path)
+
+
+def test_a_method_that_was_asked_for_is_taken_or_refused(tmp_path: Path, files: Path) -> None:
+    assert method_of_run("auto", (), 0.0, tmp_path)[0] == "votes"
+    assert method_of_run("auto", ("student", "records", "seed"), 1e-5, tmp_path)[0] == "moments"
+    with pytest.raises(ParameterError, match="method is 'vote'; it must be one of"):
+        method_of_run("vote", (), 1e-5, tmp_path)
+    assert METHODS[0] == "auto"
+    refused = learn(files, "--method", "moments", "--teachers", "20")
+    assert refused.exit_code == 2
+    assert refused.stderr == (
+        "secretballot: --teachers goes with --method votes alone, and --method moments was asked"
+        " for; leave one of the two out.\n"
+    )
+    assert not (files / "out").exists()
+    voted = document_of(learn(files, "--teachers", "20", "--json", "--without", "report"))
+    assert (voted["method"], voted["method_reason"]) == (
+        "votes",
+        "--teachers is an option of voting",
+    )
+
+
+def test_a_delta_of_zero_is_no_price_of_moments(files: Path) -> None:
+    result = learn(files, "--method", "moments", "--delta", "0")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("secretballot: --delta is 0.0, and the noise on sums needs")
+    assert not (files / "out").exists()
+
+
+def interrupted_voting_run(files: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("secretballot.runs.learn.publish", interrupt)
+        assert learn(files, *more).exit_code == 130
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_run_that_was_begun_by_votes_goes_on_by_votes(
+    files: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    monkeypatch.setattr("secretballot.runs.learn.DEFAULT_TEACHERS", 20)
+    interrupted_voting_run(files, monkeypatch, "--method", "votes", "--without", "report")
+    place = files / "out" / "vault" / "run.json"
+    stored = json.loads(place.read_text())
+    assert stored["description"]["method"] == "votes"
+    if not known:  # as an earlier version wrote it, which had one method
+        del stored["description"]["method"]
+        place.write_text(json.dumps(stored))
+    document = document_of(learn(files, "--without", "report", "--json"))
+    assert (document["method"], document["resumed"]) == ("votes", True)
+    assert document["method_reason"] == "the run in this folder was begun so"
+    assert Ledger.open_existing(files / "out/vault/ledger.sqlite").spent().epsilon == 2.0
+    again = document_of(learn(files, "--without", "report", "--json"))
+    assert again["method"] == "votes"
+    assert any("finished already" in note for note in again["notes"])
+
+
+@pytest.mark.parametrize("stage", [0, 1])
+def test_a_run_that_was_interrupted_between_stages_pays_once(
+    files: Path, monkeypatch: pytest.MonkeyPatch, stage: int
+) -> None:
+    drawn: list[Any] = []
+    draw = NoisyVectorSum.release
+
+    def interrupted(self: NoisyVectorSum, *given: Any) -> Any:
+        if len(drawn) == stage:
+            raise KeyboardInterrupt
+        drawn.append(draw(self, *given))
+        return drawn[-1]
+
+    with monkeypatch.context() as broken:
+        broken.setattr(NoisyVectorSum, "release", interrupted)
+        assert learn(files).exit_code == 130
+    ledger = Ledger.open_existing(files / "out/vault/ledger.sqlite")
+    assert ledger.spent().epsilon == 2.0
+    document = document_of(learn(files, "--json", "--without", "report"))
+    assert document["resumed"]
+    sums = mechanism_in(files)["sums"]
+    assert [one.tolist() for one in drawn] == sums[:stage]
+    assert (ledger.spent().epsilon, len(ledger.history())) == (2.0, 1)
+
+
+def test_an_interrupted_run_of_moments_is_not_taken_up_by_votes(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("secretballot.runs.moments.publish", interrupt)
+        assert learn(files).exit_code == 130
+    refused = learn(files, "--method", "votes")
+    assert refused.exit_code == 2
+    assert "interrupted run that differs in" in refused.stderr
+    assert "method" in refused.stderr
+    # another student is post-processing, and the sums are paid for
+    document = document_of(learn(files, "--student", "tree", "--json", "--without", "report"))
+    assert document["resumed"]
+
+
+def changed(files: Path, name: str, change: Any) -> None:
+    table = pd.read_csv(files / name)
+    change(table).to_csv(files / name, index=False)
+
+
+BAD_TABLES = {
+    "fewer public rows than directions": ("public.csv", lambda t: t.head(25)),
+    "a constant public column": ("public.csv", lambda t: t.assign(dose=3.0)),
+    "a constant private column": ("private.csv", lambda t: t.assign(dose=3.0)),
+    "one class": ("private.csv", lambda t: t.assign(ill="yes")),
+    "odd numbers in one record": (
+        "private.csv",
+        lambda t: t.assign(dose=["inf", "nan", "-inf", "1e400", *t["dose"][4:]]),
+    ),
+    "one record": ("private.csv", lambda t: t.head(1)),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TABLES)
+def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
+    changed(files, *BAD_TABLES[name])
+    test = ["--evaluate", str(files / "test.csv"), "--without", "report", "--json"]
+    document = document_of(learn(files, *test))
+    assert document["method"] == "moments"
+    assert 0 <= document["accuracy"] <= 1
+    assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
+
+
+def test_noise_that_drowns_everything_gives_a_model_all_the_same(files: Path) -> None:
+    document = document_of(learn(files, "--epsilon", "1e-5", "--json"))
+    assert document["epsilon"] == 1e-5
+    student = sb.load_student(files / "out" / "release" / "student.skops")
+    shares = student.predict_proba(np.zeros((3, student.n_features_in_)))
+    assert np.isfinite(shares).all()
+    assert "What stands out of the noise" in (files / "out/release/report.html").read_text()
+
+
+def test_public_points_that_tell_nothing_are_refused_before_anything_is_paid(files: Path) -> None:
+    for change in (
+        lambda t: t.assign(age=40, ward="north", dose=3.0),
+        lambda t: t.head(3),
+    ):
+        changed(files, "public.csv", change)
+        result = learn(files)
+        assert result.exit_code == 2
+        assert "all alike" in result.stderr
+    assert not (files / "out").exists()
+
+
+def test_a_diagnosis_of_a_run_without_teachers_is_refused_in_a_sentence(files: Path) -> None:
+    assert learn(files, "--without", "report").exit_code == 0
+    words = ["diagnose", str(files / "out"), "--public", str(files / "public.csv")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert "defect" not in result.stderr
+    assert "no teachers" in result.stderr
