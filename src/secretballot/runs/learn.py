@@ -35,8 +35,8 @@ from secretballot.runs.plan_agreement import check_settings, check_tables
 from secretballot.runs.progress import Watch, note_few_answers, public_warnings_noted
 from secretballot.runs.promise import (
     check_records_against,
-    check_relation,
     check_stated_records,
+    check_unit_column,
 )
 from secretballot.runs.tables import (
     RunInputs,
@@ -319,7 +319,7 @@ def _refuse_unfit_settings(run: LearnRun, watch: Watch) -> None:
         check_count("max_unstable", run.max_unstable)
     if run.estimate_epsilon is not None:
         check_positive("estimate_epsilon", run.estimate_epsilon)
-    check_relation(run.neighbours, run.tables)
+    check_unit_column(run.neighbours, run.tables)
     if run.teachers is not None and run.records is not None and run.teachers > run.records:
         check_count("records", run.records)
         raise ParameterError(

@@ -3,16 +3,15 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from secretballot._validation import check_choice, name_part
+from secretballot._validation import LEARN_METHODS, check_choice, name_part
 from secretballot.exceptions import ParameterError
 from secretballot.runs.folder import begun_description
 from secretballot.runs.learn import VOTES
 from secretballot.runs.moments import MOMENTS
 
-__all__ = ["AUTO", "METHODS", "method_of_run"]
+__all__ = ["AUTO", "method_of_run"]
 
 AUTO = "auto"
-METHODS = (AUTO, MOMENTS, VOTES)
 
 #: Settings that one method alone has, by the name of the method.
 _OWN = {
@@ -42,18 +41,21 @@ def method_of_run(
     ParameterError
         If a setting of another method was given with the one that was asked for.
     """
-    if check_choice("method", asked, METHODS) != AUTO:
+    if check_choice("method", asked, LEARN_METHODS) != AUTO:
         _refuse_settings_of_others(asked, given)
         return asked, "as asked"
     begun = begun_description(out).get("method")
     foreign = [name for name in _OWN[VOTES] if name in given]
     if foreign:
         return VOTES, f"{_option(foreign[0])} is an option of voting"
-    if begun in METHODS:
+    if begun in LEARN_METHODS:
         return begun, "the run in this folder was begun so"
     if delta is not None and not delta > 0:
         return VOTES, "delta is 0, and noisy sums need more"
-    return MOMENTS, "records are given, and no option of voting (--method votes has teachers)"
+    return (
+        MOMENTS,
+        "records are given, and no option of voting (for teachers on shards: --method votes)",
+    )
 
 
 def _refuse_settings_of_others(method: str, given: Collection[str]) -> None:

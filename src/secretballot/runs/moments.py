@@ -18,8 +18,8 @@ from secretballot.publishing.release import check_parts, publish
 from secretballot.runs.account import open_ledger, settle_request
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.learn import TAKEN_UP, LearnOutcome, measured_accuracy, outcome_again
-from secretballot.runs.progress import Watch
-from secretballot.runs.promise import check_records_against, check_relation, check_stated_records
+from secretballot.runs.progress import Watch, public_warnings_noted
+from secretballot.runs.promise import check_records_against, check_stated_records, check_unit_column
 from secretballot.runs.tables import (
     RunInputs,
     RunTables,
@@ -50,7 +50,7 @@ class MomentsRun:
         "auto" is the model that the sums fix; any other name learns from its labels of the public
         points.
     records : int or None
-        Publicly stated number of private records; None lets the sums count them, with noise.
+        Publicly stated number of private records, to warn of a careless delta; the sums count them.
     neighbours : str
         "add-remove" or "replace-one".
     ledger : Path or None
@@ -158,7 +158,7 @@ def run_moments(run: MomentsRun, watch: Watch | None = None) -> LearnOutcome:
         settle_request(folder, ledger, watch, goes_on=True)
         refuse_beyond(ledger, run.budget, folder.request, goes_on=True)
         watch.step("Adding up records")
-        model = _fitted_model(run, folder, ledger, inputs)
+        model = _fitted_model(run, folder, ledger, inputs, watch)
         made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
     released = model.released_labels_
     return LearnOutcome(
@@ -183,33 +183,36 @@ def _refuse_unfit_settings(run: MomentsRun, watch: Watch) -> None:
         )
     check_choice("neighbours", run.neighbours, NEIGHBOURS)
     check_count("seed", run.seed, minimum=0)
-    check_relation(run.neighbours, run.tables)
+    check_unit_column(run.neighbours, run.tables)
     check_stated_records(run.records, run.delta, watch)
     student_by_name(run.student)
 
 
 def _fitted_model(
-    run: MomentsRun, folder: RunFolder, ledger: Ledger, inputs: RunInputs
+    run: MomentsRun, folder: RunFolder, ledger: Ledger, inputs: RunInputs, watch: Watch
 ) -> RecordMomentsClassifier:
     """Return the fitted learner, without a student, which is fitted where no private data ever
     was."""
     # The folder's key in the ledger goes with it: a run that is taken up again is not paid twice.
     model = RecordMomentsClassifier(
         budget=run.budget,
-        n_records=run.records,
         neighbours=run.neighbours,
         ledger=ledger,
         request=folder.request,
         purpose="learn",
     )
-    return model.fit_labels(
-        inputs.private.X,
-        object_array(inputs.classes)[inputs.private.index],
-        X_public=inputs.X_public,
-        classes=list(inputs.classes),
-        units=inputs.units,
-        unit_name=run.tables.unit,
-    )
+    with public_warnings_noted(watch):
+        model.fit_labels(
+            inputs.private.X,
+            object_array(inputs.classes)[inputs.private.index],
+            X_public=inputs.X_public,
+            classes=list(inputs.classes),
+            units=inputs.units,
+            unit_name=run.tables.unit,
+        )
+    if model.coverage_.is_poor:
+        watch.note(model.coverage_.warning, private=False)
+    return model
 
 
 def _release_job(run: MomentsRun, model: RecordMomentsClassifier, inputs: RunInputs) -> ReleaseJob:

@@ -5,10 +5,10 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.runs.progress import Watch
 from secretballot.runs.tables import RunInputs, RunTables
 
-__all__ = ["check_records_against", "check_relation", "check_stated_records"]
+__all__ = ["check_records_against", "check_stated_records", "check_unit_column"]
 
 
-def check_relation(neighbours: str, tables: RunTables) -> None:
+def check_unit_column(neighbours: str, tables: RunTables) -> None:
     """Refuse persons whose records are replaced.
 
     Raises

@@ -19,7 +19,7 @@ from secretballot.door.vector_sums import release_sums
 from secretballot.ensemble.isolation import isolated, one_thread
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.exceptions import Argument, Parameter, ParameterError
-from secretballot.learners.moments.stages import Coverage, staged_sums
+from secretballot.learners.moments.stages import staged_sums
 from secretballot.learners.training.account import account_of_fit, required_budget
 from secretballot.learners.training.inputs import (
     as_matrix,
@@ -242,7 +242,7 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
         sums = [np.array(one) for one in self.certificate_["mechanism"]["sums"]]
         self.coverage_ = stages.coverage_of(sums)
         if self.coverage_.is_poor:
-            warnings.warn(_poor_words(self.coverage_), UserWarning, stacklevel=2)
+            warnings.warn(self.coverage_.warning, UserWarning, stacklevel=2)
         weights = np.array(self.certificate_["mechanism"]["weights"][-1], dtype=np.int64)
         self.student_ = MomentsStudent(basis, weights.reshape(pool.shape[1], -1), names)
         self.classes_ = np.asarray(names)
@@ -294,12 +294,3 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
         matrix = as_matrix("X", X)
         validate_data(self, matrix, reset=False, skip_check_array=True)
         return matrix
-
-
-def _poor_words(coverage: Coverage) -> str:
-    return (
-        f"About {100 * coverage.uncovered:.0f} % of the records have values that the public points"
-        f" do not show, where {100 * coverage.expected:.0f} % were to be expected: the model knows"
-        " nothing of them. Give public points from all parts of the population. This was paid for"
-        " and stands on the certificate."
-    )

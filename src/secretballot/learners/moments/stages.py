@@ -14,6 +14,7 @@ from secretballot.door.vector_sums import StagedSums
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_vector_sum
 from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.records import Residuals
+from secretballot.report.certificate.coverage import Coverage
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
 
 __all__ = ["NAME", "Coverage", "MomentStages", "staged_sums"]
@@ -30,40 +31,8 @@ MARK_SHARE = 0.1
 #: What is counted beside the moments: the records, unless their number is public, and those with a
 #: cell that the public points do not show.
 RECORDS, UNCOVERED = "records", "uncovered"
-#: Share of the records that may be uncovered beyond what is expected.
-LEAST_EXCESS = 0.03
 #: Share expected to be uncovered, above which uncovered records are not left out from the start.
 MOST_EXPECTED = 0.25
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """How far public points cover the records; released with the sums.
-
-    Attributes
-    ----------
-    uncovered : float
-        Share of the records with a cell that the public points do not show, with noise.
-    standard_error : float
-        Of that share, by the noise.
-    expected : float
-        Share where records are like the public points, about.
-    """
-
-    uncovered: float
-    standard_error: float
-    expected: float
-
-    @property
-    def excess(self) -> float:
-        """What is more than expected and more than noise makes, as a share; 0 if nothing is."""
-        beyond = self.uncovered - self.expected
-        return beyond if beyond > LEAST_EXCESS + 3 * self.standard_error else 0.0
-
-    @property
-    def is_poor(self) -> bool:
-        """Whether more records are uncovered than chance and noise explain."""
-        return self.excess > 0
 
 
 @dataclass(frozen=True, eq=False)

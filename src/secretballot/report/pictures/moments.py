@@ -31,8 +31,8 @@ def released_sizes(mechanism: Mapping[str, Any]) -> list[FloatArray]:
 
     What counts records is left out: arrays of shape (n_coordinates,).
     """
-    counts = int(mechanism["count"] > 0)
-    stages = [np.array(one[: len(one) - counts], dtype=np.float64) for one in mechanism["sums"]]
+    n_marks = len(mechanism["marks"])
+    stages = [np.array(one[: len(one) - n_marks], dtype=np.float64) for one in mechanism["sums"]]
     return [np.sort(np.abs(one))[::-1] / mechanism["sigma"] for one in stages]
 
 

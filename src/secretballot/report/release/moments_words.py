@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import FloatArray
+from secretballot.report.certificate.coverage import coverage_on
 from secretballot.report.pictures.moments import draw_columns, draw_moments, released_sizes
 from secretballot.report.wording import count_text, number_text, shown, unit_noun
 
 __all__ = [
     "MOMENTS_SENTENCE",
+    "coverage_warning",
     "moments_captions",
     "moments_facts",
     "moments_pictures",
@@ -29,8 +31,10 @@ _PARAMETERS = {
     "bound": "largest length of a vector",
     "coordinates": "numbers in a sum",
     "residual_units": "units in which a stage counts what the model misses",
-    "count": "what each record adds to the number that counts records",
-    "n_records": "stated number of records",
+    "mark_weight": "what a record adds to a number that counts records",
+    "marks": "counted beside",
+    "expected_uncovered": "share of uncovered records where they are like the public points",
+    "n_records": "number of records, public",
     "basis": "basis",
     "basis_sha256": "SHA-256 of the public points in this basis",
 }
@@ -59,19 +63,30 @@ def moments_words(certificate: Mapping[str, Any]) -> str:
 
 
 def _number_of_records(certificate: Mapping[str, Any]) -> str:
-    """Return where the number of records is from, in a sentence."""
-    mechanism = certificate["mechanism"]
-    if not mechanism["count"]:
-        return (
-            f"The number of records, {number_text(mechanism['n_records'])}, was stated, not"
-            " counted."
+    """Return how many records there are and how far the public points cover them."""
+    coverage, number, error = coverage_on(certificate["mechanism"])
+    records = f"There are {number_text(number)} records, which is public."
+    if certificate["mechanism"]["n_records"] is None:
+        records = (
+            "The sums count the records, too, with noise:"
+            f" {number_text(round(number))}, with a standard error of"
+            f" {number_text(float(f'{error:.2g}'))}."
         )
-    counted = np.mean([one[-1] for one in mechanism["sums"]]) / mechanism["count"]
-    error = mechanism["sigma"] / mechanism["count"] / np.sqrt(mechanism["n_stages"])
     return (
-        f"One number of each sum counts records, with noise: {number_text(round(float(counted)))},"
-        f" with a standard error of {number_text(float(f'{error:.2g}'))}."
+        f"{records} Of them, {_percent(coverage.uncovered)} have a value that the public points do"
+        f" not show (standard error {_percent(coverage.standard_error)}); where records are like"
+        f" the public points it is about {_percent(coverage.expected)}."
     )
+
+
+def _percent(share: float) -> str:
+    return f"{number_text(float(f'{100 * share:.2g}'))} %"
+
+
+def coverage_warning(certificate: Mapping[str, Any]) -> str:
+    """Return what to say aloud of public points that miss a part of the records; else nothing."""
+    coverage = coverage_on(certificate["mechanism"])[0]
+    return coverage.warning if coverage.is_poor else ""
 
 
 def moments_facts(certificate: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,7 +111,7 @@ def _value_text(value: object) -> str:
             f"{shown(key)} {shown(one)}".replace("_", " ") for key, one in value.items()
         )
     if isinstance(value, list):
-        return ", ".join(number_text(one) for one in value)
+        return ", ".join(shown(one) if isinstance(one, str) else number_text(one) for one in value)
     return number_text(value) if isinstance(value, int | float) else shown(value)
 
 

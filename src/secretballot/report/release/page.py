@@ -22,6 +22,7 @@ from secretballot.report.pictures.charts import draw_budget, draw_confidence, dr
 from secretballot.report.release.chosen_words import EXPONENTIAL_SENTENCE, chosen_words
 from secretballot.report.release.moments_words import (
     MOMENTS_SENTENCE,
+    coverage_warning,
     moments_captions,
     moments_facts,
     moments_pictures,
@@ -333,6 +334,7 @@ def _fact_values(released: ReleasedLabels) -> dict[str, Any]:
         "candidates": certificate["mechanism"]["n_candidates"] if is_chosen(certificate) else 0,
         "chosen": chosen_words(certificate) if is_chosen(certificate) else "",
         "moments": moments_facts(certificate) if has_moments(certificate) else {},
+        "coverage_warning": coverage_warning(certificate) if has_moments(certificate) else "",
         "moments_words": moments_words(certificate) if has_moments(certificate) else "",
         "unseen": UNSEEN_TEACHERS in certificate["assumptions"],
         "counts": released.noisy_counts is not None,

@@ -8,7 +8,7 @@ from secretballot.report.certificate.chosen import is_chosen
 from secretballot.report.certificate.moments import has_moments
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.release.chosen_words import chosen_words
-from secretballot.report.release.moments_words import moments_words
+from secretballot.report.release.moments_words import coverage_warning, moments_words
 from secretballot.report.release.plan_words import choices_words, plan_words
 from secretballot.report.wording import number_text, one_in, shown, unit_noun
 
@@ -67,6 +67,8 @@ def release_readme(
         parts.append(_wrapped_text(chosen_words(certificate)))
     if has_moments(certificate):
         parts.append(_wrapped_text(moments_words(certificate)))
+        if warning := coverage_warning(certificate):
+            parts.append(_wrapped_text(f"Careful: {warning}"))
     parts += [
         _wrapped_text(words)
         for words in (plan_words(certificate), choices_words(certificate))

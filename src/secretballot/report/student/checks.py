@@ -484,7 +484,8 @@ def _check_levels(about: dict[str, Any]) -> None:
     refuse_unless(isinstance(levels, tuple), "a column of its basis has no levels")
     refuse_unless(
         all(level is None or type(level) in (str, float) for level in levels or ())
-        and len(set(levels or ())) == len(levels or ()),
+        and len(set(levels or ())) == len(levels or ())
+        and type(about.get("uncovered_share")) is float,
         "a column of its basis has odd levels",
     )
 
