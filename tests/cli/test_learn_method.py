@@ -279,6 +279,24 @@ def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
 
 
+def test_a_pool_that_misses_a_part_of_the_world_is_told_aloud(files: Path) -> None:
+    changed(files, "public.csv", lambda t: t.assign(age=20 + t["age"] % 30, ward="north"))
+    document = document_of(learn(files, "--json", "--epsilon", "8"))
+    (note,) = document["notes"]
+    assert "values that the public points do not show" in note
+    for name in ("report.html", "README.txt"):
+        text = " ".join((files / "out" / "release" / name).read_text().split())
+        assert note in text
+
+
+def test_a_pool_like_the_records_is_not(files: Path) -> None:
+    document = document_of(learn(files, "--json"))
+    assert document["notes"] == []
+    readme = " ".join((files / "out" / "release" / "README.txt").read_text().split())
+    assert "Careful" not in readme
+    assert "have a value that the public points do not show" in readme
+
+
 def test_noise_that_drowns_everything_gives_a_model_all_the_same(files: Path) -> None:
     document = document_of(learn(files, "--epsilon", "1e-5", "--json"))
     assert document["epsilon"] == 1e-5

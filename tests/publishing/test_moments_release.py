@@ -85,6 +85,18 @@ def test_auto_is_the_model_itself_on_frames_too(tmp_path: Path) -> None:
     assert np.array_equal(student.predict_proba(table), model.predict_proba(table))
 
 
+def test_a_basis_of_landmarks_is_made_anew_too(tmp_path: Path) -> None:
+    basis = sb.bases.KernelBasis(n_landmarks=40, random_state=3)
+    fresh = sb.RecordMomentsClassifier(basis, budget=sb.PrivacyBudget(4.0, 1e-5))
+    model = fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
+    publish(tmp_path / "release", ReleaseJob(model.released_labels_, ReleasedWeights(), POINTS))
+    student = sb.load_student(tmp_path / "release" / "student.skops")
+    assert np.array_equal(student.predict_proba(X), model.predict_proba(X))
+    page = (tmp_path / "release" / "report.html").read_text()
+    assert "What stands out of the noise" in page
+    assert "Which columns carry" not in page
+
+
 def job_with(model: sb.RecordMomentsClassifier, points: object, **changes: object) -> ReleaseJob:
     """Return the job of a release whose certificate has other values in its mechanism."""
     document = json.loads(json.dumps(model.released_labels_.to_json()))

@@ -34,7 +34,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from secretballot.bases import TableBasis
+from secretballot.bases import KernelBasis, TableBasis
 from secretballot.hypotheses import (
     DecisionStumps,
     FiniteClass,
@@ -172,6 +172,15 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
     )
     for n_classes in (2, 3):
         yield f"moments {n_classes}", *moments(n_classes)
+    for scaled in (True, False):
+        yield f"landmarks {scaled}", landmarks(scaled=scaled), POINTS
+
+
+def landmarks(*, scaled: bool = True) -> MomentsStudent:
+    """Return a model of weights in a basis of landmarks."""
+    basis = KernelBasis(n_landmarks=20, scaled=scaled).fit(POINTS)
+    weights = np.random.default_rng(3).integers(-(2**18), 2**18, (basis.n_directions_ + 1, 1))
+    return MomentsStudent(basis, weights, [4, 5])
 
 
 def moments(n_classes: int, texts: bool = True) -> tuple[MomentsStudent, np.ndarray]:

@@ -113,10 +113,18 @@ def test_our_own_student_goes_out_both_ways(
     assert np.allclose(shares, student.predict_shares(X), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_model_of_moments_goes_out_digit_by_digit(tmp_path: Path, n_classes: int) -> None:
+MOMENTS = {
+    "two classes": lambda: every_student.moments(2, texts=False),
+    "three classes": lambda: every_student.moments(3, texts=False),
+    "landmarks": lambda: (every_student.landmarks(), every_student.POINTS),
+    "landmarks in one scale": lambda: (every_student.landmarks(scaled=False), every_student.POINTS),
+}
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_a_model_of_moments_goes_out_digit_by_digit(tmp_path: Path, name: str) -> None:
     runtime = pytest.importorskip("onnxruntime")
-    student, table = every_student.moments(n_classes, texts=False)
+    student, table = MOMENTS[name]()
     dump_onnx(student, tmp_path / "student.onnx", table)
     session = runtime.InferenceSession(
         (tmp_path / "student.onnx").read_bytes(), providers=["CPUExecutionProvider"]
@@ -126,7 +134,7 @@ def test_a_model_of_moments_goes_out_digit_by_digit(tmp_path: Path, n_classes: i
     label, shares = session.run(None, {"X": points})
     assert np.array_equal(shares, student.predict_proba(points))
     assert label.tolist() == student.predict(points).tolist()
-    assert len(set(label)) == n_classes
+    assert len(set(label)) == len(student.classes_)
 
 
 def test_a_model_of_moments_on_texts_has_no_onnx_file(tmp_path: Path) -> None:

@@ -290,6 +290,28 @@ def test_a_moments_student_with_other_arrays_is_refused(tmp_path: Path, key: str
     refused(parts | forged, tmp_path, words)
 
 
+@pytest.mark.parametrize(
+    ("key", "change", "words"),
+    [
+        ("n_features_in_", numbered("3"), "landmarks of its basis"),
+        ("n_directions_", numbered("3"), "another shape|other weights"),
+        ("_median", numbered("0"), "no distances"),
+        ("_farthest", numbered("-1"), "no distances"),
+        ("shift", numbered("99"), "rotation of its basis is odd"),
+    ],
+)
+def test_a_student_of_landmarks_of_other_sizes_is_refused(
+    tmp_path: Path, key: str, change: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    parts = members(every_student.landmarks(), tmp_path)
+
+    def forge(schema: Any) -> None:
+        for node in values(schema, key):
+            change(node)
+
+    refused(changed(parts, forge), tmp_path, words)
+
+
 @pytest.mark.parametrize("entry", [2**62, -(2**62)])
 def test_a_moments_student_with_weights_beyond_bounds_is_refused(
     tmp_path: Path, entry: int
@@ -466,6 +488,7 @@ def victims() -> dict[str, Any]:
     )
     found["logistic"] = LogisticRegression().fit(X, Y)
     basis = TableBasis(n_bins=4).fit(X)
+    found["landmarks"] = every_student.landmarks()
     found["moments"] = MomentsStudent(basis, np.ones((basis.n_directions_ + 1, 1), int), [0, 1])
     return found
 

@@ -13,7 +13,7 @@ from secretballot.bases.columns import ONE
 from secretballot.bases.rotation import UNIT, fitted_rotation
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = ["KernelBasis"]
+__all__ = ["KernelBasis", "kernel_table"]
 
 #: Integers for one standard deviation of the public points, and how many of them a number may lie
 #: from their mean: farther ones are cut.
@@ -224,12 +224,17 @@ class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
 
     def _kernel(self, squares: IntArray) -> IntArray:
         """Return the Gaussian kernel of squared distances in units of 1 / `ONE`, from a table."""
-        table = np.rint(ONE * np.exp(-np.arange(16 * EXPONENT_STEPS) / EXPONENT_STEPS))
+        table = kernel_table()
         steps = squares * EXPONENT_STEPS // self._median
-        kernel: IntArray = np.append(table, 0).astype(np.int64)[
-            np.minimum(steps, 16 * EXPONENT_STEPS)
-        ]
+        kernel: IntArray = table[np.minimum(steps, len(table) - 1)]
         return kernel
+
+
+def kernel_table() -> IntArray:
+    """Return the kernel by steps of its exponent, in units of 1 / `ONE`; 0 at the end."""
+    table = np.rint(ONE * np.exp(-np.arange(16 * EXPONENT_STEPS) / EXPONENT_STEPS))
+    whole: IntArray = np.append(table, 0).astype(np.int64)
+    return whole
 
 
 def _by_column(summary: Any, numbers: FloatArray) -> FloatArray:

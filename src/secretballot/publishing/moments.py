@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from secretballot.bases import TableBasis
+from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.integer_model import with_constant
 from secretballot.exceptions import DataError
 from secretballot.publishing.job import ReleaseJob
@@ -48,13 +48,21 @@ def model_of_certificate(job: ReleaseJob) -> MomentsStudent:
     return MomentsStudent(basis, weights.reshape(shape), job.released.classes)
 
 
-def _basis_by_settings(described: Any) -> TableBasis:
+_BASES: dict[object, type[TableBasis] | type[KernelBasis]] = {
+    "table": TableBasis,
+    "kernel": KernelBasis,
+}
+
+
+def _basis_by_settings(described: Any) -> TableBasis | KernelBasis:
     """Return the unfitted basis that a certificate describes; the file may be a stranger's."""
     settings = dict(described) if isinstance(described, dict) else {}
-    known = settings.pop("name", None) == "table" and {*settings} == {*TableBasis().get_params()}
-    if not known or not all(isinstance(value, numbers.Real) for value in settings.values()):
+    name = settings.pop("name", None)
+    kind = _BASES.get(name) if isinstance(name, str) else None
+    plain = all(isinstance(value, numbers.Real) for value in settings.values())
+    if kind is None or {*settings} != {*kind().get_params()} or not plain:
         raise DataError(
             "The certificate describes a basis that this program does not know; use the version"
             " that it names."
         )
-    return TableBasis(**settings)
+    return kind(**settings)

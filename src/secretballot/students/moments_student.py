@@ -12,6 +12,7 @@ from secretballot._public_state import PublicState
 from secretballot._typing import FloatArray, IntArray
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.integer_model import IntegerModel, with_constant
+from secretballot.exceptions import DataError
 
 __all__ = ["MomentsStudent"]
 
@@ -94,8 +95,18 @@ class MomentsStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: igno
             Share of the variance of the logits, as the covariance of a column's part with the
             whole; together 1, or all 0 where the model says the same of all points. A share is
             below 0 where a column's part mostly takes back what others say.
+
+        Raises
+        ------
+        DataError
+            If the basis mixes all columns, as a `KernelBasis` does.
         """
         check_is_fitted(self.basis)
+        if not isinstance(self.basis, TableBasis):
+            raise DataError(
+                f"A {type(self.basis).__name__} mixes all columns, so none has a share of its own;"
+                " use a TableBasis."
+            )
         effects = self.basis.effects(self.weights[:-1])
         # of more than two classes only differences between logits mean something
         effects -= effects.mean(axis=1, keepdims=True) if effects.shape[1] > 1 else 0.0

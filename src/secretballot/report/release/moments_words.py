@@ -1,11 +1,12 @@
 """Noisy sums over records in words and pictures, for the page and for README.txt."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from secretballot._typing import FloatArray
+from secretballot.bases import TableBasis
 from secretballot.report.certificate.coverage import coverage_on
 from secretballot.report.pictures.moments import draw_columns, draw_moments, released_sizes
 from secretballot.report.wording import count_text, number_text, shown, unit_noun
@@ -35,6 +36,7 @@ _PARAMETERS = {
     "marks": "counted beside",
     "expected_uncovered": "share of uncovered records where they are like the public points",
     "n_records": "number of records, public",
+    "covered_only": "stages over the records alone that the public points cover",
     "basis": "basis",
     "basis_sha256": "SHA-256 of the public points in this basis",
 }
@@ -76,7 +78,17 @@ def _number_of_records(certificate: Mapping[str, Any]) -> str:
         f"{records} Of them, {_percent(coverage.uncovered)} have a value that the public points do"
         f" not show (standard error {_percent(coverage.standard_error)}); where records are like"
         f" the public points it is about {_percent(coverage.expected)}."
+        f"{_left_out_words(certificate['mechanism']['covered_only'])}"
     )
+
+
+def _left_out_words(covered_only: Sequence[bool]) -> str:
+    """Return from which sums such records were left out, in a sentence."""
+    if not any(covered_only):
+        return ""
+    stages = ", ".join(str(place + 1) for place, one in enumerate(covered_only) if one)
+    of_sums = "" if all(covered_only) else f" of stage {stages}"
+    return f" Such records were left out of the sums{of_sums}."
 
 
 def _percent(share: float) -> str:
@@ -92,7 +104,12 @@ def coverage_warning(certificate: Mapping[str, Any]) -> str:
 def moments_facts(certificate: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that the page shows at a glance."""
     mechanism = certificate["mechanism"]
-    return {"stages": mechanism["n_stages"], "coordinates": mechanism["coordinates"]}
+    return {
+        "stages": mechanism["n_stages"],
+        "coordinates": mechanism["coordinates"],
+        # where the records that count change between stages, the model is begun anew
+        "anew": len(set(mechanism["covered_only"])) > 1,
+    }
 
 
 def moments_rows(mechanism: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -110,6 +127,8 @@ def _value_text(value: object) -> str:
         return ", ".join(
             f"{shown(key)} {shown(one)}".replace("_", " ") for key, one in value.items()
         )
+    if isinstance(value, list) and all(isinstance(one, bool) for one in value):
+        return ", ".join(str(place + 1) for place, one in enumerate(value) if one) or "none"
     if isinstance(value, list):
         return ", ".join(shown(one) if isinstance(one, str) else number_text(one) for one in value)
     return number_text(value) if isinstance(value, int | float) else shown(value)
@@ -123,7 +142,8 @@ def moments_pictures(
 ) -> dict[str, str]:
     """Return the pictures by name; that of the columns where the student is the model itself."""
     pictures = {"moments": draw_moments(certificate["mechanism"])}
-    if X_public is not None and hasattr(student, "column_shares"):
+    basis = getattr(student, "basis", None)
+    if X_public is not None and isinstance(basis, TableBasis):
         names, shares = _named_shares(student, X_public, schema)
         if shares.any():
             pictures["columns"] = draw_columns(names, shares)

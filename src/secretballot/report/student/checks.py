@@ -479,6 +479,38 @@ def _check_basis(one: Any) -> list[Any]:
     return []
 
 
+def _check_kernel(one: Any) -> list[Any]:
+    """Check a basis of landmarks: rounded points of as many columns, and one feature for each."""
+    about = vars(one)
+    if "_rotation" not in about:
+        return []
+    n_columns, landmarks, rotation = _n_columns(one), about.get("_landmarks"), about["_rotation"]
+    refuse_unless(
+        isinstance(landmarks, np.ndarray)
+        and landmarks.ndim == 2
+        and len(landmarks)
+        and _are_integers(landmarks, (len(landmarks), n_columns)),
+        "the landmarks of its basis have other columns",
+    )
+    for name in ("_centre", "_spread"):
+        scale = np.asarray(about.get(name))
+        refuse_unless(
+            scale.dtype == np.float64
+            and scale.shape in ((), (n_columns,))
+            and np.isfinite(scale).all(),
+            "a basis of it has no scale",
+        )
+    refuse_unless((np.asarray(about["_spread"]) > 0).all(), "a basis of it has no scale")
+    refuse_unless(
+        _is_count(about.get("_median"), _LARGEST_INTEGER)
+        and _is_count(about.get("_farthest"), _LARGEST_INTEGER, 0),
+        "a basis of it has no distances",
+    )
+    refuse_unless(type(rotation).__name__ == "Rotation", "a basis of it has no rotation")
+    _check_rotation(vars(rotation), len(landmarks), about.get("n_directions_"))
+    return []
+
+
 def _check_levels(about: dict[str, Any]) -> None:
     levels = about.get("levels")
     refuse_unless(isinstance(levels, tuple), "a column of its basis has no levels")
@@ -540,7 +572,7 @@ def _check_moments(one: Any) -> list[Any]:
     about = vars(one)
     basis, classes = about.get("basis"), about.get("classes")
     refuse_unless(
-        type(basis).__name__ == "TableBasis" and "_rotation" in vars(basis),
+        type(basis).__name__ in ("TableBasis", "KernelBasis") and "_rotation" in vars(basis),
         "a model of it has no basis",
     )
     refuse_unless(
@@ -567,6 +599,7 @@ _CHECKS: dict[str, Callable[[Any], list[Any]]] = {
     "GradientBoostingClassifier": _check_boosting,
     "HistGradientBoostingClassifier": _check_histograms,
     "KNeighborsClassifier": _check_neighbours,
+    "KernelBasis": _check_kernel,
     "MomentsStudent": _check_moments,
     "OneHotEncoder": _check_one_hot,
     "RandomForestClassifier": _check_forest,

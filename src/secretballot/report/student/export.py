@@ -48,6 +48,7 @@ TRUSTED_TYPES = (
     "numpy.dtype",
     "secretballot.bases.columns.LevelColumn",
     "secretballot.bases.columns.NumberColumn",
+    "secretballot.bases.kernel.KernelBasis",
     "secretballot.bases.rotation.Rotation",
     "secretballot.bases.table.TableBasis",
     "secretballot.hypotheses.cuts.Cut",

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secretballot._typing import FloatArray, IntArray
+from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.columns import ONE, LevelColumn, NumberColumn
 from secretballot.bases.integer_model import (
     CONSTANT,
@@ -13,6 +14,12 @@ from secretballot.bases.integer_model import (
     LARGEST_COORDINATE,
     PROBABILITY_UNIT,
     STEP_SHIFT,
+)
+from secretballot.bases.kernel import (
+    EXPONENT_STEPS,
+    MOST_DEVIATIONS,
+    STEPS_PER_DEVIATION,
+    kernel_table,
 )
 from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
@@ -88,17 +95,51 @@ class _Graph:
 def _add_basis(graph: _Graph, basis: Any) -> str:
     """Add the map from cells to coordinates, and return its output."""
     precise = graph.add("Cast", ["X"], to=_DOUBLE)
-    features = []
-    for place, column in enumerate(basis._columns):
-        cells = graph.add("Gather", [precise, graph.constant([place], np.int64)], axis=1)
-        make = _add_levels if isinstance(column, LevelColumn) else _add_numbers
-        features += make(graph, cells, column)
-    joined = graph.add("Concat", features, axis=1)
+    add_features = _add_likeness if isinstance(basis, KernelBasis) else _add_columns
+    features = add_features(graph, precise, basis)
     rotation = basis._rotation
-    sums = graph.add("MatMul", [joined, graph.constant(rotation.weights)])
+    sums = graph.add("MatMul", [features, graph.constant(rotation.weights)])
     half = graph.constant((1 << (rotation.shift - 1)) - rotation.offset)
     shifted = graph.times(graph.add("Add", [sums, half]), 1 / (1 << rotation.shift))
     return graph.add("Floor", [shifted])
+
+
+def _add_columns(graph: _Graph, cells: str, basis: TableBasis) -> str:
+    """Add the features of every column of a table."""
+    features = []
+    for place, column in enumerate(basis._columns):
+        own = graph.add("Gather", [cells, graph.constant([place], np.int64)], axis=1)
+        if isinstance(column, LevelColumn):
+            features += _add_levels(graph, own, column)
+        else:
+            features += _add_numbers(graph, own, column)
+    return graph.add("Concat", features, axis=1)
+
+
+def _add_likeness(graph: _Graph, cells: str, basis: KernelBasis) -> str:
+    """Add the kernel of every landmark."""
+    apart = graph.add("Sub", [cells, graph.constant(basis._centre)])
+    steps = graph.times(
+        graph.add("Div", [apart, graph.constant(basis._spread)]), STEPS_PER_DEVIATION
+    )
+    known = graph.add("Where", [graph.add("IsNaN", [steps]), graph.constant([0.0]), steps])
+    end = float(STEPS_PER_DEVIATION * MOST_DEVIATIONS)
+    cut = graph.add("Max", [known, graph.constant([-end])])
+    points = graph.add("Round", [graph.add("Min", [cut, graph.constant([end])])])
+    landmarks = basis._landmarks
+    lengths = _add_row_sums(graph, graph.add("Mul", [points, points]))
+    products = graph.add("MatMul", [points, graph.constant(-2 * landmarks.T)])
+    others = graph.constant((landmarks**2).sum(axis=1))
+    squares = graph.add("Add", [graph.add("Add", [lengths, products]), others])
+    scaled, median = graph.times(squares, EXPONENT_STEPS), graph.constant([basis._median])
+    quotient = graph.add("Floor", [graph.add("Div", [scaled, median])])
+    # a quotient that was rounded up to an integer leaves less than nothing
+    rest = graph.add("Sub", [scaled, graph.add("Mul", [quotient, median])])
+    too_many = graph.as_numbers(graph.add("Less", [rest, graph.constant([0.0])]))
+    places = graph.add("Sub", [quotient, too_many])
+    table = kernel_table()
+    places = graph.add("Min", [places, graph.constant([len(table) - 1.0])])
+    return graph.add("Gather", [graph.constant(table), graph.add("Cast", [places], to=_INTEGER)])
 
 
 def _add_levels(graph: _Graph, cells: str, column: LevelColumn) -> list[str]:

@@ -1,0 +1,71 @@
+"""What a model of released moments says of itself: which columns carry it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import secretballot as sb
+from secretballot.bases import KernelBasis, TableBasis
+from secretballot.bases.integer_model import with_constant
+from secretballot.exceptions import DataError
+from secretballot.students import MomentsStudent
+
+RNG = np.random.default_rng(0)
+POOL = pd.DataFrame(
+    {
+        "a": RNG.normal(size=400),
+        "b": RNG.choice(["x", "y", "z"], 400),
+        "c": RNG.integers(0, 5, 400),
+    }
+)
+BASIS = TableBasis(whitening=0.0).fit(POOL)
+
+
+def student_of(weights: np.ndarray, classes: list[str]) -> MomentsStudent:
+    whole = np.rint(2**16 * weights).astype(np.int64)
+    return MomentsStudent(BASIS, np.vstack([whole, whole[:1]]), classes)
+
+
+def logits_of(student: MomentsStudent, table: pd.DataFrame) -> np.ndarray:
+    """Return the logits of rows; of three classes, around their mean."""
+    logits = with_constant(BASIS.integers(table)) @ student.weights
+    return logits - (logits.mean(axis=1, keepdims=True) if logits.shape[1] > 1 else 0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_shares_are_those_of_the_logits(n_classes: int) -> None:
+    weights = RNG.normal(size=(BASIS.n_directions_, 1 if n_classes == 2 else 3))
+    student = student_of(weights, ["no", "yes", "maybe"][:n_classes])
+    shares = student.column_shares(POOL)
+    assert shares.sum() == pytest.approx(1.0)
+    logits = logits_of(student, POOL)
+    total = np.sum(np.var(logits, axis=0))
+    for place, name in enumerate(POOL.columns):
+        # what a column adds by itself: rows that differ in that column alone
+        alone = POOL.copy()
+        for other in POOL.columns.difference([name]):
+            alone[other] = POOL[other].iloc[0]
+        own = logits_of(student, alone)
+        parts = [np.cov(own[:, k], logits[:, k], bias=True)[0, 1] for k in range(own.shape[1])]
+        assert shares[place] == pytest.approx(np.sum(parts) / total, abs=2e-3)
+
+
+def test_a_model_of_one_column_is_carried_by_it() -> None:
+    y = np.where(POOL["b"] == "x", "yes", "no")
+    model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(50.0, 1e-5))
+    model.fit(POOL, y, X_public=POOL, classes=["no", "yes"])
+    shares = model.student_.column_shares(POOL)
+    assert shares.argmax() == 1
+    assert shares[1] > 0.9
+
+
+def test_a_model_that_says_the_same_of_all_points_is_carried_by_none() -> None:
+    student = student_of(np.zeros((BASIS.n_directions_, 1)), ["no", "yes"])
+    assert student.column_shares(POOL).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_basis_that_mixes_columns_has_no_shares() -> None:
+    basis = KernelBasis(n_landmarks=20).fit(POOL[["a", "c"]])
+    weights = np.ones((basis.n_directions_ + 1, 1), dtype=np.int64)
+    with pytest.raises(DataError, match="mixes all columns"):
+        MomentsStudent(basis, weights, ["no", "yes"]).column_shares(POOL[["a", "c"]])
