@@ -26,7 +26,7 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.extras import MissingExtraError, require_extra
 from secretballot.report.student.export import dump_onnx, dump_student, load_student
 from secretballot.report.student.moments_graph import moments_graph
-from secretballot.students import NoisyCountsClassifier, fit_student
+from secretballot.students import MomentsStudent, NoisyCountsClassifier, fit_student
 
 STUDENTS = [
     LogisticRegression(),
@@ -144,6 +144,14 @@ def test_a_model_of_moments_on_texts_has_no_onnx_file(tmp_path: Path) -> None:
         dump_onnx(student, tmp_path / "student.onnx", table)
     with pytest.raises(DataError, match="a column of the public points holds texts"):
         moments_graph(student)
+
+
+def test_a_model_whose_sums_are_too_large_for_doubles_has_no_onnx_file() -> None:
+    pytest.importorskip("onnx")
+    student, _ = every_student.moments(2, texts=False)
+    large = MomentsStudent(student.basis, np.full_like(student.weights, 2**35), student.classes)
+    with pytest.raises(DataError, match="fewer directions"):
+        moments_graph(large)
 
 
 def test_a_stranger_is_refused_by_name_and_loads_once_trusted(

@@ -254,6 +254,7 @@ def numbered(number: str) -> Callable[[dict[str, Any]], None]:
         ("n_directions_", numbered("-1"), "another shape|other weights"),
         ("shift", numbered("0"), "rotation of its basis is odd"),
         ("shift", numbered("64"), "rotation of its basis is odd"),
+        ("largest_input", numbered("0"), "rotation of its basis is odd"),
         ("missing", numbered("7"), "column of its basis is odd"),
         ("spike", numbered("NaN"), "column of its basis is odd"),
         ("spike", numbered('"x"'), "column of its basis is odd"),

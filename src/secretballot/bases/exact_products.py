@@ -6,7 +6,7 @@ import numpy as np
 
 from secretballot._typing import IntArray
 
-__all__ = ["exact_products"]
+__all__ = ["exact_in_floats", "exact_products"]
 
 #: Floating point holds all integers up to here.
 _EXACT = 2.0**53
@@ -31,9 +31,14 @@ def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
     """
     if not isinstance(rows, np.ndarray):
         return np.asarray(rows @ weights)
-    longest = np.abs(weights.astype(np.float64)).sum(axis=0).max(initial=0.0)
-    if longest * largest < _EXACT / 2:
+    if exact_in_floats(weights, largest):
         products: IntArray = (rows.astype(np.float64) @ weights.astype(np.float64)).astype(np.int64)
         return products
     exact: IntArray = rows.astype(np.int64) @ weights
     return exact
+
+
+def exact_in_floats(weights: IntArray, largest: int) -> bool:
+    """Return whether no sum over numbers up to `largest` times weights can come near 2^53."""
+    longest = np.abs(weights.astype(np.float64)).sum(axis=0).max(initial=0.0)
+    return bool(longest * largest < _EXACT / 2)

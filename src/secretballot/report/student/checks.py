@@ -554,7 +554,11 @@ def _check_rotation(about: dict[str, Any], n_inputs: int, n_directions: Any) -> 
         and _are_integers(offset, (n_directions,)),
         "the rotation of its basis has another shape",
     )
-    refuse_unless(_is_count(about.get("shift"), 62), "the rotation of its basis is odd")
+    refuse_unless(
+        _is_count(about.get("shift"), 62)
+        and _is_count(about.get("largest_input"), _LARGEST_INTEGER),
+        "the rotation of its basis is odd",
+    )
 
 
 def _are_integers(values: Any, shape: tuple[int, ...]) -> bool:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from secretballot._typing import FloatArray, IntArray
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.columns import ONE, LevelColumn, NumberColumn
+from secretballot.bases.exact_products import exact_in_floats
 from secretballot.bases.integer_model import (
     CONSTANT,
     EXPONENTIALS,
@@ -52,10 +53,19 @@ def moments_graph(student: Any) -> bytes:
     MissingExtraError
         If onnx is not installed.
     DataError
-        If a column holds texts.
+        If a column holds texts, or sums are too large for doubles.
     """
     graph = _Graph()
     classes, weights = np.asarray(student.classes_), np.asarray(student.weights)
+    rotation = student.basis._rotation
+    if not (
+        exact_in_floats(rotation.weights, rotation.largest_input)
+        and exact_in_floats(weights, LARGEST_COORDINATE)
+    ):
+        raise DataError(
+            "Sums of this model leave the integers that ONNX's doubles hold; take a basis of fewer"
+            " directions."
+        )
     coordinates = _add_basis(graph, student.basis)
     logits = _add_logits(graph, coordinates, weights)
     _add_shares(graph, logits)
