@@ -260,6 +260,7 @@ def numbered(number: str) -> Callable[[dict[str, Any]], None]:
         ("spike", numbered('"x"'), "column of its basis is odd"),
         ("classes", shortened, "other weights"),
         ("classes", emptied, "no classes"),
+        ("classes", lambda node: numbered("NaN")(node["content"][0]), "no classes"),
     ],
 )
 def test_a_moments_student_of_other_sizes_is_refused(

@@ -583,6 +583,7 @@ def _check_moments(one: Any) -> list[Any]:
         isinstance(classes, list | tuple)
         and len(classes) >= 2
         and all(type(value) in (str, int, float, bool) for value in classes)
+        and all(value == value for value in classes)  # nan is no class
         and len(set(classes)) == len(classes),
         "a model of it has no classes",
     )
