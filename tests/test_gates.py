@@ -1,5 +1,6 @@
 """Gates: public names, docstring headings, help of every verb, and the walls between the rooms."""
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -174,3 +175,29 @@ def test_only_the_noise_room_reads_entropy() -> None:
     )
     readers = {path.name for path, text in sources.items() if pattern.search(text)}
     assert readers == {"noise.py"}
+
+
+def imported_names(path: Path) -> set[tuple[str, str]]:
+    """Return (module, name) of everything that a file imports from the package, wherever in it."""
+    return {
+        (node.module, alias.name)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("secretballot")
+        for alias in node.names
+    }
+
+
+@pytest.mark.parametrize("room", ["benchmarks", "campaigns", "tools"])
+def test_what_stands_beside_the_package_imports_what_there_is(room: str) -> None:
+    # campaigns and benchmarks run for hours, and import some of it late
+    found = {
+        (path.name, *one) for path in (ROOT / room).rglob("*.py") for one in imported_names(path)
+    }
+    assert found or room == "tools"
+    for file, module, name in sorted(found):
+        loaded = importlib.import_module(module)
+        try:
+            known = hasattr(loaded, name) or bool(importlib.import_module(f"{module}.{name}"))
+        except ModuleNotFoundError:
+            known = False
+        assert known, f"{file}: {module} has no {name}"

@@ -380,7 +380,7 @@ def _write_release(folder: Path, certificate: Any, found: Any) -> None:
 
 def _listed_anew(certificate: Any, place: Path) -> Any:
     """Return a certificate that states the files of a folder as they are now."""
-    from secretballot.report.certificate import with_files
+    from secretballot.report.certificate.build import with_files
 
     contents = {
         path.name: path.read_bytes() for path in place.iterdir() if path.name != "certificate.json"
