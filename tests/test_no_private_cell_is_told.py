@@ -111,6 +111,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 LEARN = ("learn", "private.csv", "public.csv", "--target", "ill", "--classes", "no,yes")
 LEARN += ("--epsilon", "4", "--delta", "1e-4", "--teachers", str(TEACHERS), "--unit", "id")
 LEARN += ("--queries", "20", "--student", "tree", "--without", "report", "--out", "out")
+MOMENTS = (*LEARN[:5], "--method", "moments", "--epsilon", "4", "--delta", "1e-4", "--unit", "id")
+MOMENTS += ("--classes", "no,yes", "--without", "report", "--out", "out")
 CHOOSE = ("choose", "private.csv", "public.csv", "--target", "ill", "--classes", "no,yes")
 CHOOSE += ("--epsilon", "4", "--hypotheses", "stumps", "--drop", "id,ward", "--out", "out")
 PLAN = ("plan", "--records", "1000", "--public", "200", "--epsilon", "1", "--delta", "1e-5")
@@ -149,11 +151,11 @@ def refuse_marks(seen: str) -> None:
 
 
 @pytest.mark.parametrize("name", CELLS)
-@pytest.mark.parametrize("reader", ["csv", "schema", "parquet", "typed parquet"])
+@pytest.mark.parametrize("reader", ["csv", "moments", "schema", "parquet", "typed parquet"])
 def test_a_run_tells_no_cell_of_its_private_table(
     reader: str, name: str, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rows, words = records(), LEARN
+    rows, words = records(), MOMENTS if reader == "moments" else LEARN
     plant, codes = CELLS[name]
     plant(rows)
     (folder / "private.csv").write_bytes(table(HEADER, rows))
