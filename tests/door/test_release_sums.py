@@ -351,6 +351,29 @@ def test_a_request_of_another_kind_is_not_answered() -> None:
         release_sums(records_of(ROWS), asked(), ledger, request="a")
 
 
+def test_weights_and_labels_take_the_same_room_whatever_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the widest sums come to need not be wide itself."""
+
+    def outcome(sums: Sequence[np.ndarray]) -> tuple[dict[str, Any], np.ndarray]:
+        wide = sums[0][0] > 0
+        weights = [[-(2**23) if wide else 0] * 300] * len(sums)
+        fields = {"weights": weights, "covered_only": [not wide] * len(sums)}
+        return fields, np.full(400, 11 if wide else 0)
+
+    many = replace(asked(), outcome=outcome, classes=tuple(range(12)))
+    sizes = set()
+    for noise in ([-900, 0, 0, 0], [900, 0, 0, 0]):
+        monkeypatch.setattr(purchase, "exact_noise", lambda noise=noise: ScriptedNoise(noise))
+        ledger = ledger_at()
+        release_sums(records_of(ROWS), many, ledger, request="a")
+        stored = ledger.released("a")
+        assert stored is not None
+        sizes.add(len(stored))
+    assert len(sizes) == 1
+
+
 def test_what_is_stored_is_as_long_whatever_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = set()
     for noise in ([0, 0, 0, 0], [10**9, -(10**9), 10**6, 1]):

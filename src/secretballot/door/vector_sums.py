@@ -141,11 +141,15 @@ def release_sums(
     # before the purchase: an installation that cannot draw must cost nothing
     noise = purchase.exact_noise()
 
-    def certified(sums: Sequence[IntArray], reservation: int) -> ReleasedLabels:
-        return _certified(asked, sums, ledger, reservation, paid, noise, purpose, declaration)
+    def certified(
+        sums: Sequence[IntArray], outcome: tuple[dict[str, Any], IntArray], reservation: int
+    ) -> ReleasedLabels:
+        return _certified(
+            asked, sums, outcome, ledger, reservation, paid, noise, purpose, declaration
+        )
 
     widest = [np.full(asked.mechanism.coordinates, _WIDEST)] * asked.n_stages
-    room = purchase.room_for(certified(widest, 0).to_json())
+    room = purchase.room_for(certified(widest, _widest_outcome(asked, widest), 0).to_json())
     # An end between purchase and answer loses nothing here: the same request goes on. So signals
     # are held back for each stage alone.
     entry = _reserved_entry(asked, ledger, key, purpose, room)
@@ -154,7 +158,7 @@ def release_sums(
         while len(sums) < asked.n_stages:
             sums.append(_released_stage(records, asked, ledger, entry.id, question, sums, noise))
         with signals_held_back():
-            released = certified(sums, entry.id)
+            released = certified(sums, asked.outcome(sums), entry.id)
             content = purchase.encoded(released.to_json(), room)
             ledger.commit(entry.id, content, parts=asked.n_stages)
     except LedgerError:
@@ -287,9 +291,26 @@ def _refuse_other_terms(answers: Mapping[bytes, bytes], question: bytes, reserva
         )
 
 
+def _widest_outcome(asked: StagedSums, sums: Sequence[IntArray]) -> tuple[dict[str, Any], IntArray]:
+    """Return dummy fields and labels whose text is as long as that of any outcome."""
+    outcome, labels = asked.outcome(sums)
+    label = max(range(len(asked.classes)), key=lambda value: len(str(value)))
+    return {name: _widened(value) for name, value in outcome.items()}, np.full_like(labels, label)
+
+
+def _widened(value: Any) -> Any:
+    """Return a JSON value with every integer and truth value in it as long as any."""
+    if isinstance(value, list):
+        return [_widened(item) for item in value]
+    if isinstance(value, bool):
+        return False
+    return _WIDEST if isinstance(value, int) else value
+
+
 def _certified(
     asked: StagedSums,
     sums: Sequence[IntArray],
+    outcome: tuple[dict[str, Any], IntArray],
     ledger: Ledger,
     reservation: int,
     paid: Price,
@@ -298,7 +319,7 @@ def _certified(
     declaration: Mapping[str, object] | None,
 ) -> ReleasedLabels:
     """Return what the stages come to, with its certificate."""
-    outcome, labels = asked.outcome(sums)
+    fields, labels = outcome
     rows = np.arange(len(labels))
     certificate = build_certificate(
         budget=asked.budget,
@@ -306,7 +327,7 @@ def _certified(
         price=paid,
         mechanism={
             **asked.about,
-            **outcome,
+            **fields,
             "sums": [one.tolist() for one in sums],
         },
         composition=purchase.composition_of(ledger, reservation),
