@@ -39,7 +39,7 @@ ROOM = 10_000
 #: Seconds that processes get to see that the one that started them is gone: a crowded machine is
 #: slow.
 _CALM = 20.0
-VERBS = ("learn", "rounds", "label", "choose")
+VERBS = ("learn", "moments", "rounds", "label", "choose")
 
 
 def make_files(folder: Path) -> None:
@@ -77,6 +77,7 @@ def command(verb: str, *more: str) -> list[str]:
     account = ["--ledger", "ledger.sqlite", "--dataset", "registry", "--out", "out", "--json"]
     words = {
         "learn": ["learn", *tables, *price, "--teachers", str(N_TEACHERS), "--queries", "30"],
+        "moments": ["learn", *tables, *price, "--method", "moments"],
         "rounds": [
             "learn",
             *tables,
