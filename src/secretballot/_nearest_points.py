@@ -86,8 +86,8 @@ class NearestPoints:
         table = _integer_table("records", records)
         if table.shape[1] != self.n_coordinates:
             raise DataError(
-                f"records have {table.shape[1]} coordinates and the points {self.n_coordinates};"
-                " they must have the same."
+                f"The records have {table.shape[1]} coordinates and the points"
+                f" {self.n_coordinates}; they must have the same."
             )
         size = max(1, _BLOCK_CELLS // self.n_points)
         blocks = [

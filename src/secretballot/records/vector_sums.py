@@ -12,7 +12,7 @@ from secretballot.bases.integer_model import (
     IntegerModel,
 )
 from secretballot.ensemble.sealed import Sealed
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = ["PrivateRecords", "Residuals"]
 
@@ -69,9 +69,13 @@ class Residuals:
 
     def __post_init__(self) -> None:
         if not check_count("unit", self.unit) <= LARGEST_UNIT:
-            raise ParameterError(f"unit is {self.unit}; it must be at most {LARGEST_UNIT}.")
+            raise ParameterError(
+                f"The residual unit is {self.unit}; it must be at most {LARGEST_UNIT}."
+            )
         if not check_count("bound", self.bound) <= LARGEST_BOUND:
-            raise ParameterError(f"bound is {self.bound}; it must be at most {LARGEST_BOUND}.")
+            raise ParameterError(
+                Parameter("bound"), f" is {self.bound}; it must be at most {LARGEST_BOUND}."
+            )
         if self.without_marked and not self.n_marks:
             raise ParameterError("A stage without marked records has no mark to know them by.")
         if not 0 <= self.n_marks <= MOST_MARKS or not 0 <= self.mark_weight <= self.bound // 4:
