@@ -14,12 +14,17 @@ from secretballot.door.vector_sums import StagedSums
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_vector_sum
 from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.records import Residuals
-from secretballot.report.certificate.coverage import Coverage
+from secretballot.report.certificate.coverage import (
+    RECORDS,
+    UNCOVERED,
+    Coverage,
+    counted_by_marks,
+)
+from secretballot.report.certificate.moments import MOMENTS
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
 
-__all__ = ["NAME", "Coverage", "MomentStages", "staged_sums"]
+__all__ = ["MomentStages", "staged_sums"]
 
-NAME = "record-moments"
 #: Integers for 1.0 in a residual of the first stage.
 RESIDUAL_UNIT = 2**10
 #: Share of the pool whose coordinates are longer than the bound of the first stage.
@@ -28,9 +33,6 @@ CLIPPED = 0.37
 LATER_BOUND = 0.8
 #: What a mark of a record adds to the coordinate that counts it, over the bound of the rest.
 MARK_SHARE = 0.1
-#: What is counted beside the moments: the records, unless their number is public, and those with a
-#: cell that the public points do not show.
-RECORDS, UNCOVERED = "records", "uncovered"
 #: Share expected to be uncovered, above which uncovered records are not left out from the start.
 MOST_EXPECTED = 0.25
 
@@ -109,25 +111,17 @@ class MomentStages:
 
     def _records_of(self, sums: Sequence[IntArray]) -> float:
         """Return the number of records, public or counted with noise."""
-        if self.n_records is not None:
-            return float(self.n_records)
-        # fewer than the noise could hide are taken for as many as it could
-        return max(self._marked(RECORDS, sums), self._noise_of_mark(sums), 1.0)
+        return self._counted(sums)[1]
 
     def coverage_of(self, sums: Sequence[IntArray]) -> Coverage:
         """Return how far the public points cover the records, by the sums so far."""
-        n_records = self._records_of(sums)
-        share = self._marked(UNCOVERED, sums) / n_records
-        error = self._noise_of_mark(sums) / n_records
-        return Coverage(min(max(share, 0.0), 1.0), error, self.expected_uncovered)
+        return self._counted(sums)[0]
 
-    def _marked(self, mark: str, sums: Sequence[IntArray]) -> float:
-        """Return how many records have a mark, by the mean over stages."""
-        place = self.marks.index(mark) - len(self.marks)
-        return float(np.mean([total[place] for total in sums])) / self.mark_weight
-
-    def _noise_of_mark(self, sums: Sequence[IntArray]) -> float:
-        return self.sigma / self.mark_weight / math.sqrt(len(sums))
+    def _counted(self, sums: Sequence[IntArray]) -> tuple[Coverage, float, float]:
+        """Return what the marks of the sums so far say, as the certificate's readers find it."""
+        return counted_by_marks(
+            sums, self.marks, self.mark_weight, self.sigma, self.n_records, self.expected_uncovered
+        )
 
     def asked_after(self, sums: Sequence[IntArray]) -> Residuals:
         """Return what the next stage asks."""
@@ -202,7 +196,7 @@ def staged_sums(
     )
     mechanism = NoisyVectorSum(sigma, bound, coordinates, replaced)
     about = {
-        "name": NAME,
+        "name": MOMENTS,
         "n_stages": n_stages,
         "n_classes": n_classes,
         "sigma": sigma,

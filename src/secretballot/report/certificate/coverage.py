@@ -1,12 +1,17 @@
 """How far the public points cover the records, as noisy sums have counted it; public."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Coverage", "coverage_on"]
+__all__ = ["RECORDS", "UNCOVERED", "Coverage", "counted_by_marks", "coverage_on"]
+
+#: What is counted beside the moments: the records, unless their number is public, and those with a
+#: cell that the public points do not show.
+RECORDS, UNCOVERED = "records", "uncovered"
 
 #: Share of the records that may be uncovered beyond what is expected.
 LEAST_EXCESS = 0.03
@@ -53,21 +58,48 @@ class Coverage:
 
 
 def coverage_on(mechanism: Mapping[str, Any]) -> tuple[Coverage, float, float]:
-    """Return the coverage, the number of records, and the standard error of a count.
+    """Return what the marks say, as `counted_by_marks`.
 
     Parameters
     ----------
     mechanism : mapping
         Of a certificate of noisy sums.
     """
-    marks, sums = mechanism["marks"], mechanism["sums"]
-    error = mechanism["sigma"] / mechanism["mark_weight"] / np.sqrt(len(sums))
+    terms = ("sums", "marks", "mark_weight", "sigma", "n_records", "expected_uncovered")
+    return counted_by_marks(*(mechanism[name] for name in terms))
+
+
+def counted_by_marks(
+    sums: Sequence[Any],
+    marks: Sequence[str],
+    mark_weight: int,
+    sigma: float,
+    n_records: int | None,
+    expected: float,
+) -> tuple[Coverage, float, float]:
+    """Return the coverage, the number of records, and the standard error of a count.
+
+    Parameters
+    ----------
+    sums : sequence of sequences of int
+        Released; what each mark counts stands last, in the order of `marks`.
+    marks : sequence of str
+        Of `RECORDS` and `UNCOVERED`.
+    mark_weight : int
+        What a mark of one record adds.
+    sigma : float
+        Scale of the noise.
+    n_records : int or None
+        Where it is public; None where the sums count them.
+    expected : float
+        Share of uncovered records where they are like the public points.
+    """
+    error = sigma / mark_weight / math.sqrt(len(sums))
     counted = {
-        mark: float(np.mean([one[place - len(marks)] for one in sums])) / mechanism["mark_weight"]
+        mark: float(np.mean([one[place - len(marks)] for one in sums])) / mark_weight
         for place, mark in enumerate(marks)
     }
-    stated = mechanism["n_records"]
     # fewer than the noise could hide are taken for as many as it could
-    number = float(stated) if stated is not None else max(counted["records"], error, 1.0)
-    share = min(max(counted["uncovered"] / number, 0.0), 1.0)
-    return Coverage(share, error / number, mechanism["expected_uncovered"]), number, float(error)
+    number = float(n_records) if n_records is not None else max(counted[RECORDS], error, 1.0)
+    share = min(max(counted[UNCOVERED] / number, 0.0), 1.0)
+    return Coverage(share, error / number, expected), number, error

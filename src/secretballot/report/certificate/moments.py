@@ -5,6 +5,7 @@ from typing import Any
 
 from secretballot._validation import check_count, check_finite
 from secretballot.exceptions import CertificateError
+from secretballot.report.certificate.coverage import RECORDS, UNCOVERED
 from secretballot.report.certificate.fields import is_digest, is_sentence
 
 __all__ = [
@@ -32,7 +33,7 @@ MOMENTS_FIELDS = {
 _LARGEST = 2**53  # the largest integer that every reader of JSON reads alike
 _LARGEST_UNIT, _LARGEST_BOUND = 2**20, 2**30  # as the records take them
 _MOST_STAGES = 100
-_MARKS = (["records", "uncovered"], ["uncovered"])
+_MARKS = ([RECORDS, UNCOVERED], [UNCOVERED])
 
 
 def has_moments(certificate: Mapping[str, Any]) -> bool:
@@ -94,7 +95,7 @@ def check_moments(document: Mapping[str, Any]) -> None:
         raise CertificateError("The marks are none that records have.")
     if not 0 <= check_finite("expected_uncovered", mechanism["expected_uncovered"]) <= 1:
         raise CertificateError("The expected share of uncovered records is no share.")
-    if (mechanism["n_records"] is None) != ("records" in marks):
+    if (mechanism["n_records"] is None) != (RECORDS in marks):
         raise CertificateError(
             "The sums count records where no number of them is stated, and only there."
         )
