@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
+from sklearn.svm import LinearSVC
 
 import secretballot as sb
 from secretballot import verify_release as second
@@ -82,6 +83,23 @@ def test_another_student_learns_from_the_labels() -> None:
     model = fitted(X[:2000], y[:2000], X[2000:], student=LogisticRegression())
     assert isinstance(model.student_, LogisticRegression)
     assert np.mean(model.predict(X) == y) > 0.9
+
+
+def test_probabilities_are_those_of_the_student_for_all_declared_classes() -> None:
+    X, y = plane()
+    classes = [0, 1, 2]  # nobody is of the last one, so a student of labels never sees it
+    model = fitted(
+        X[:2000],
+        y[:2000],
+        X[2000:],
+        classes,
+        student=LogisticRegression(),
+        budget=sb.PrivacyBudget(8.0, 1e-5),
+    )
+    assert model.predict_proba(X).shape == (3000, 3)
+    assert np.allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert hasattr(sb.RecordMomentsClassifier(), "predict_proba")
+    assert not hasattr(sb.RecordMomentsClassifier(student=LinearSVC()), "predict_proba")
 
 
 def test_users_are_bounded_together_and_named() -> None:

@@ -6,11 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 import sklearn
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from secretballot._typing import FloatArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.integer_model import with_constant
@@ -32,6 +30,7 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
+from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.records import PrivateRecords
@@ -44,7 +43,12 @@ MOST_STAGES = 10
 
 
 # scikit-learn ships no types
-class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class RecordMomentsClassifier(
+    StudentPredictions,
+    LearnerState,
+    ClassifierMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Learn a publishable classifier from private records and a public pool, all records at once.
 
     Public points fix a basis. Every record adds its coordinates times what the model so far misses
@@ -280,17 +284,6 @@ class RecordMomentsClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # 
             )
         return budget
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the student's class for every row of `X`, an array of shape (n_rows,)."""
-        return np.asarray(self.student_.predict(self._checked_points(X)))
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the student's probability of every class, an array of shape (n_rows,
-        n_classes)."""
-        return np.asarray(self.student_.predict_proba(self._checked_points(X)), dtype=np.float64)
-
-    def _checked_points(self, X: Any) -> Any:
-        check_is_fitted(self, "student_")
-        matrix = as_matrix("X", X)
-        validate_data(self, matrix, reset=False, skip_check_array=True)
-        return matrix
+    @property
+    def _student_to_fit(self) -> Any:
+        return MomentsStudent if self.student is None else self.student

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import IntArray
 from secretballot._validation import (
     ABSTENTIONS,
     NEIGHBOURS,
@@ -44,6 +42,7 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.shards import assign_shards, fingerprint, forget_records
+from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.learners.training.trained import check_teacher
 from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget
@@ -65,16 +64,13 @@ def _is_learner(student: Any) -> bool:
     )
 
 
-def _student_has(method: str) -> Callable[[Any], bool]:
-    def has(self: Any) -> bool:
-        getattr(self.student_ if hasattr(self, "student_") else self.student, method)
-        return True
-
-    return has
-
-
 # scikit-learn ships no types
-class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PATEClassifier(
+    StudentPredictions,
+    LearnerState,
+    ClassifierMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Learn a publishable classifier from private labels and public unlabelled points.
 
     The private records are cut into disjoint shards, one teacher per shard; the teachers vote on
@@ -479,32 +475,6 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
     def _protected_unit(self, by_unit: bool) -> str:
         """Return whose data the promise is about."""
         return "user" if by_unit else "record"
-
-    def _checked_points(self, X: Any) -> Any:
-        check_is_fitted(self, "student_")
-        matrix = as_matrix("X", X)
-        validate_data(self, matrix, reset=False, skip_check_array=True)
-        return matrix
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the student's class for every row of `X`, an array of shape (n_rows,)."""
-        matrix = self._checked_points(X)
-        return np.asarray(self.student_.predict(matrix))
-
-    # scikit-learn ships no types
-    @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the student's class probabilities, an array of shape (n_rows, n_classes) in the
-        order of `classes_`.
-
-        Classes that the student never saw get probability 0.
-        """
-        matrix = self._checked_points(X)
-        shares = np.asarray(self.student_.predict_proba(matrix), dtype=np.float64)
-        known = [int(np.flatnonzero(self.classes_ == value)[0]) for value in self.student_.classes_]
-        whole = np.zeros((len(shares), len(self.classes_)))
-        whole[:, known] = shares
-        return whole
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

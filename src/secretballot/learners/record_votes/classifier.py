@@ -6,14 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 import sklearn
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._nearest_points import NearestPoints
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
 from secretballot.aggregation import RecordVotesAggregator
 from secretballot.door import release
@@ -37,6 +35,7 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.one_of_each_unit import one_record_each
 from secretballot.learners.training.point_digests import points_digest
+from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
@@ -57,17 +56,13 @@ def default_votes(n_points: int) -> int:
     return max(1, min(_FEW_VOTES, n_points // _FEW_IN), n_points // _ONE_IN)
 
 
-def _student_has(method: str) -> Any:
-    def has(self: Any) -> bool:
-        chosen = self.student_ if hasattr(self, "student_") else self.student
-        getattr(RecordVotesStudent() if chosen is None else chosen, method)
-        return True
-
-    return has
-
-
 # scikit-learn ships no types
-class RecordVotesClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class RecordVotesClassifier(
+    StudentPredictions,
+    LearnerState,
+    ClassifierMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Learn a publishable classifier from votes that private records cast for themselves.
 
     Every record gives its label to the public points nearest to it. How many votes each point got
@@ -363,28 +358,9 @@ class RecordVotesClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             )
         return found
 
-    def _checked_points(self, X: Any) -> Any:
-        check_is_fitted(self, "student_")
-        matrix = as_matrix("X", X)
-        validate_data(self, matrix, reset=False, skip_check_array=True)
-        return matrix
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the student's class for every row of `X`, an array of shape (n_rows,)."""
-        matrix = self._checked_points(X)
-        return np.asarray(self.student_.predict(matrix))
-
-    # scikit-learn ships no types
-    @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the student's class probabilities, an array of shape (n_rows, n_classes) in the
-        order of `classes_`."""
-        matrix = self._checked_points(X)
-        shares = np.asarray(self.student_.predict_proba(matrix), dtype=np.float64)
-        known = [int(np.flatnonzero(self.classes_ == value)[0]) for value in self.student_.classes_]
-        whole = np.zeros((len(shares), len(self.classes_)))
-        whole[:, known] = shares
-        return whole
+    @property
+    def _student_to_fit(self) -> Any:
+        return RecordVotesStudent() if self.student is None else self.student
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
