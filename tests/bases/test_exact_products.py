@@ -28,6 +28,15 @@ def test_sums_on_both_sides_of_what_floats_hold_are_exact(width: int, kept: obje
     assert found.tolist() == exact_sums(rows, weights)
 
 
+@pytest.mark.parametrize("width", [1, 64, 130])
+def test_sparse_rows_have_the_products_of_dense_ones(width: int) -> None:
+    weights = RNG.integers(-(2**20), 2**20, (30, width))
+    rows = RNG.integers(-1024, 1024, (50, 30)) * (RNG.random((50, 30)) < 0.3)
+    found = exact_products(sp.csr_array(rows), weights, 1024)
+    assert found.dtype == np.int64
+    assert (found == rows @ weights).all()
+
+
 def test_a_row_has_the_same_logits_and_coordinates_whatever_stands_around_it() -> None:
     """Six thousand coordinates at their ends add up to more than 2^53."""
     weights = RNG.integers(LARGEST_WEIGHT - 2**10, LARGEST_WEIGHT, (6000, 2))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from secretballot.bases import TableBasis
+from secretballot.bases.columns import ONE, fitted_column
 from secretballot.bases.rotation import UNIT
 from secretballot.exceptions import DataError, ParameterError
 
@@ -124,6 +125,23 @@ def test_levels_bins_spike_and_missing_values_have_features_of_their_own() -> No
     low["age"], high["age"] = -1e9, 1e9
     far = BASIS.integers(pd.concat([low, high]))
     assert np.abs(far).max() < 4 * UNIT  # beyond the pool there is only the outermost bin
+
+
+@pytest.mark.parametrize("n_values", [13, 40, 400])
+def test_bins_and_ranks_count_the_values_of_the_pool(n_values: int) -> None:
+    rng = np.random.default_rng(n_values)
+    pool = rng.choice(np.sort(rng.normal(size=n_values)), 500)
+    column = fitted_column(pd.Series(pool), 16)
+    cells = np.concatenate([pool, rng.normal(size=200), [-1e9, 1e9, pool.min(), pool.max()]])
+    rows, places, integers = column.entries(pd.Series(cells))
+    values = column.sorted_values
+    assert len(rows) == 2 * len(cells)
+    for row, place, integer in zip(rows, places, integers, strict=True):
+        below, upto = int(np.sum(values < cells[row])), int(np.sum(values <= cells[row]))
+        if place == len(column.edges) + 1:
+            assert integer == (below + upto) * ONE // len(values) - ONE
+        else:
+            assert (place, integer) == (np.sum(column.edges <= cells[row]), ONE)
 
 
 def test_containers_of_the_same_numbers_are_mapped_alike() -> None:

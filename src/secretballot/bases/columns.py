@@ -103,9 +103,10 @@ class NumberColumn:
         absent = np.isnan(values)
         spiked = values == self.spike if self.spike is not None else np.zeros_like(absent)
         plain = np.flatnonzero(~(absent | spiked))
+        bins, ranks = self._bins_and_ranks(values[plain])
         found = [
-            (plain, np.searchsorted(self.edges, values[plain], side="right"), _ones(plain)),
-            (plain, np.full(len(plain), len(self.edges) + 1), self._ranks(values[plain])),
+            (plain, bins, _ones(plain)),
+            (plain, np.full(len(plain), len(self.edges) + 1), ranks),
         ]
         place = len(self.edges) + 2
         for apart, has_feature in ((spiked, self.spike is not None), (absent, self.missing)):
@@ -128,12 +129,19 @@ class NumberColumn:
         covered: BoolArray = ((values >= low) & (values <= high)) | (values == self.spike)
         return covered | (np.isnan(values) & self.missing)
 
-    def _ranks(self, values: FloatArray) -> IntArray:
-        """Return the rank among the pool's values, from -ONE to ONE."""
-        below = np.searchsorted(self.sorted_values, values, side="left")
-        upto = np.searchsorted(self.sorted_values, values, side="right")
-        ranks: IntArray = (below + upto) * ONE // len(self.sorted_values) - ONE
-        return ranks
+    def _bins_and_ranks(self, values: FloatArray) -> tuple[IntArray, IntArray]:
+        """Return the number of each value's bin, and its rank among the pool's values, from -ONE to
+        ONE.
+
+        One search finds both, as the edges are values of the pool.
+        """
+        distinct, first = np.unique(self.sorted_values, return_index=True)
+        starts = np.append(first, len(self.sorted_values))
+        smaller = np.searchsorted(distinct, values, side="left")
+        upto = smaller + (distinct[np.minimum(smaller, len(distinct) - 1)] == values)
+        bins_upto = np.append(0, np.searchsorted(self.edges, distinct, side="right"))
+        ranks = (starts[smaller] + starts[upto]) * ONE // len(self.sorted_values) - ONE
+        return bins_upto[upto], ranks
 
 
 def _ones(rows: IntArray) -> IntArray:

@@ -10,6 +10,8 @@ __all__ = ["exact_in_floats", "exact_products"]
 
 #: Floating point holds all integers up to here.
 _EXACT = 2.0**53
+#: Columns of weights that a product with sparse rows takes at a time: so many stay in the cache.
+_COLUMNS = 64
 
 
 def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
@@ -29,13 +31,17 @@ def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
     alone decide, and never the rows. Otherwise the products are those of integers, of which sums
     beyond 2^63 wrap around alike in any order.
     """
-    if not isinstance(rows, np.ndarray):
-        return np.asarray(rows @ weights)
-    if exact_in_floats(weights, largest):
-        products: IntArray = (rows.astype(np.float64) @ weights.astype(np.float64)).astype(np.int64)
+    if not exact_in_floats(weights, largest):
+        return np.asarray(rows.astype(np.int64) @ weights)
+    floats, wide = rows.astype(np.float64), weights.astype(np.float64)
+    if isinstance(rows, np.ndarray):
+        products: IntArray = (floats @ wide).astype(np.int64)
         return products
-    exact: IntArray = rows.astype(np.int64) @ weights
-    return exact
+    found = np.empty((rows.shape[0], wide.shape[1]), dtype=np.int64)
+    for start in range(0, wide.shape[1], _COLUMNS):
+        part = slice(start, start + _COLUMNS)
+        found[:, part] = floats @ np.ascontiguousarray(wide[:, part])
+    return found
 
 
 def exact_in_floats(weights: IntArray, largest: int) -> bool:

@@ -13,6 +13,7 @@ from secretballot.bases.integer_model import (
 )
 from secretballot.ensemble.sealed import Sealed
 from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.records.mapped_rows import MappedRows
 
 __all__ = ["PrivateRecords", "Residuals"]
 
@@ -95,7 +96,7 @@ class PrivateRecords(Sealed):
 
     Parameters
     ----------
-    coordinates : ndarray of int64, shape (n_records, n_coordinates)
+    coordinates : ndarray of int, or MappedRows, of shape (n_records, n_coordinates)
         Each row a function of that record and public values alone. None beyond
         `LARGEST_COORDINATE`.
     classes : ndarray of int64, shape (n_records,)
@@ -128,7 +129,7 @@ class PrivateRecords(Sealed):
 
     def __init__(
         self,
-        coordinates: IntArray,
+        coordinates: IntArray | MappedRows,
         classes: IntArray,
         n_classes: int,
         persons: IntArray | None = None,
@@ -141,13 +142,7 @@ class PrivateRecords(Sealed):
                 "Coordinates, classes and persons of records do not fit together; give one row, one"
                 " class and one person for each record."
             )
-        # the least integer of 64 bits is its own absolute value
-        if coordinates.size and not (
-            coordinates.max() <= LARGEST_COORDINATE and coordinates.min() >= -LARGEST_COORDINATE
-        ):
-            raise DataError(f"A coordinate is beyond {LARGEST_COORDINATE} in size; cut them first.")
-        # half the memory: no coordinate needs more
-        self.__coordinates = coordinates.astype(np.int32)
+        self.__coordinates = _held(coordinates)
         self.__classes, self.__persons = classes.astype(np.int64), persons
         self.__marks = (marks != 0).astype(np.int8)
         self.n_classes = n_classes
@@ -247,6 +242,24 @@ class PrivateRecords(Sealed):
 
     def __repr__(self) -> str:
         return f"PrivateRecords(n_classes={self.n_classes}, unit={self.unit!r}, records=<private>)"
+
+
+def _held(coordinates: IntArray | MappedRows) -> IntArray | MappedRows:
+    """Return coordinates in four bytes each, as no coordinate needs more; mapped rows as they are.
+
+    Raises
+    ------
+    DataError
+        If one is too large.
+    """
+    if isinstance(coordinates, MappedRows):
+        return coordinates
+    # the least integer of 64 bits is its own absolute value
+    if coordinates.size and not (
+        coordinates.max() <= LARGEST_COORDINATE and coordinates.min() >= -LARGEST_COORDINATE
+    ):
+        raise DataError(f"A coordinate is beyond {LARGEST_COORDINATE} in size; cut them first.")
+    return coordinates.astype(np.int32, copy=False)
 
 
 def _shortened(coordinates: IntArray, residuals: IntArray, squared_bound: int) -> IntArray:

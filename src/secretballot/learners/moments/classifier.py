@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-import sklearn
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
@@ -14,7 +13,7 @@ from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.integer_model import with_constant
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vector_sums import release_sums
-from secretballot.ensemble.isolation import isolated, one_thread
+from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.learners.moments.stages import staged_sums
@@ -34,6 +33,7 @@ from secretballot.learners.training.student_predictions import StudentPrediction
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.records import PrivateRecords
+from secretballot.records.mapped_rows import mapped_rows
 from secretballot.students.fitting import fit_student
 from secretballot.students.moments_student import MomentsStudent
 
@@ -223,10 +223,8 @@ class RecordMomentsClassifier(
                 expected_uncovered=basis.uncovered_share_,
                 points_sha256=points_digest(X_public),
             )
-            # what a private cell could make a library say stays unsaid
-            with isolated(0, sklearn.get_config()):
-                coordinates = with_constant(basis.integers(X))
-                beyond = ~basis.covered(X)
+            coordinates, covered = mapped_rows(basis, X)
+            beyond = ~covered
             known = [] if public_number is not None else [np.ones(len(beyond), dtype=np.int64)]
             marks = np.column_stack([*known, beyond.astype(np.int64)])
             records = PrivateRecords(coordinates, index, len(names), persons, marks)

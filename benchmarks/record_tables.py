@@ -1,0 +1,187 @@
+"""Record moments on six real tables that nothing was tuned on, beside other private learners.
+
+    python benchmarks/record_tables.py [n_runs]
+
+real_tables.py says which tables, and why. One setting for all of them, each a default: record
+moments; a forest that learns from the pool's labels by the same release; record votes; and
+`PATEClassifier` with linear teachers, as many as its rule for public numbers says. The private rows
+are 60 % of a table (20,000 at most), the pool 20 %, and the rest is scored; every run cuts anew.
+delta 1e-5. Nothing was chosen on these tables, with privacy or without.
+
+Peers have an environment of their own (peers.txt): record_tables_peers.py leaves their results in
+build/record_tables_peers.jsonl, and this script shows them beside ours. Where build/peers is such
+an environment, it is run from here.
+
+Results go to build/record_tables.jsonl, one line a cell; a run that is interrupted goes on.
+"""
+
+import os
+
+# one BLAS thread, so that figures do not depend on the machine
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import functools
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from cells import Cells, text_of
+from real_tables import BUILD, NAMES, Split, encoded, missing_packages, split_of
+from secretballot import (
+    PATEClassifier,
+    PrivacyBudget,
+    RecordMomentsClassifier,
+    RecordVotesClassifier,
+)
+from secretballot.exceptions import SecretBallotError
+from secretballot.learners.pate.defaults import choose_teachers
+from secretballot.students.fitting import fit_student
+
+DELTA = 1e-5
+EPSILONS = (0.1, 0.5, 1.0, 2.0)
+OURS = ("moments", "moments, forest", "record votes", "PATE")
+PEERS = ("Opacus", "DP-EBM", "diffprivlib")
+WITHOUT = ("linear", "forest", "boosting")
+
+
+def accuracy(found: np.ndarray, split: Split) -> float:
+    """Return the share of held-out rows that are right, in percent."""
+    return 100 * float(np.mean(found == split.y_held_out))
+
+
+def moments(split: Split, epsilon: float, run: int) -> dict[str, Any]:
+    """Return the accuracies of the model and of a forest that learns from its labels."""
+    model = RecordMomentsClassifier(budget=PrivacyBudget(epsilon, DELTA))
+    classes = list(range(split.n_classes))
+    begun = time.process_time()
+    model.fit(split.private, split.y, X_public=split.pool, classes=classes)
+    seconds = time.process_time() - begun
+    _, pool, held_out = encoded(split)
+    forest = fit_student(
+        RandomForestClassifier(), pool, model.released_labels_, random_state=run
+    ).predict(held_out)
+    return {
+        "accuracy": accuracy(model.predict(split.held_out), split),
+        "forest": accuracy(forest, split),
+        "seconds": seconds,
+    }
+
+
+def record_votes(split: Split, epsilon: float, run: int) -> dict[str, Any]:
+    """Return the accuracy of record votes."""
+    private, pool, held_out = encoded(split)
+    model = RecordVotesClassifier(budget=PrivacyBudget(epsilon, DELTA))
+    begun = time.process_time()
+    model.fit(private, split.y, X_public=pool, classes=list(range(split.n_classes)))
+    seconds = time.process_time() - begun
+    return {"accuracy": accuracy(model.predict(held_out), split), "seconds": seconds}
+
+
+def pate(split: Split, epsilon: float, run: int) -> dict[str, Any]:
+    """Return the accuracy of votes of shards; none where it says that noise would drown them."""
+    private, pool, held_out = encoded(split)
+    budget = PrivacyBudget(epsilon, DELTA)
+    stated = round(len(private), -2)
+    n_teachers = choose_teachers(budget, stated, private.shape[1])
+    model = PATEClassifier(n_teachers=n_teachers, budget=budget, random_state=run)
+    begun = time.process_time()
+    try:
+        model.fit(private, split.y, X_public=pool, classes=list(range(split.n_classes)))
+    except SecretBallotError as refused:
+        return {"accuracy": None, "problem": str(refused)[:200], "n_teachers": n_teachers}
+    seconds = time.process_time() - begun
+    found = accuracy(model.predict(held_out), split)
+    return {"accuracy": found, "seconds": seconds, "n_teachers": n_teachers}
+
+
+def without_privacy(split: Split, run: int) -> dict[str, Any]:
+    """Return accuracies without privacy, and of always naming the commonest class."""
+    private, _, held_out = encoded(split)
+    learners = {
+        "linear": LogisticRegression(max_iter=1000),
+        "forest": RandomForestClassifier(random_state=run),
+        "boosting": HistGradientBoostingClassifier(random_state=run),
+    }
+    found = {
+        name: accuracy(learner.fit(private, split.y).predict(held_out), split)
+        for name, learner in learners.items()
+    }
+    most = np.bincount(split.y).argmax()
+    return {**found, "commonest": accuracy(np.full(len(split.y_held_out), most), split)}
+
+
+def best_peer(peers: Cells, name: str, epsilon: float, method: str) -> list[float]:
+    """Return a peer's accuracies by the setting that turned out best in the mean."""
+    cells = [
+        (tuple(np.atleast_1d(key.get("setting", "only")).tolist()), found["accuracy"])
+        for key, found in peers.items()
+        if (key["table"], key["epsilon"], key["method"]) == (name, epsilon, method)
+        and found["accuracy"] is not None
+    ]
+    by_setting: dict[tuple[Any, ...], list[float]] = {}
+    for setting, value in cells:
+        by_setting.setdefault(setting, []).append(value)
+    most = max(map(len, by_setting.values()), default=0)
+    # a setting that has not been run as often as the others is not compared yet
+    whole = [values for values in by_setting.values() if len(values) == most]
+    return max(whole, key=np.mean, default=[])
+
+
+def print_table(cells: Cells, peers: Cells) -> None:
+    """Print one row for each table and epsilon, the best private learner in bold."""
+    names = ["table", "epsilon", *OURS, *PEERS, *(f"{one}, no privacy" for one in WITHOUT)]
+    print(f"| {' | '.join(names)} |\n{'|---' * len(names)}|")
+    for name in NAMES:
+        for epsilon in EPSILONS:
+            wanted = {"table": name, "epsilon": epsilon}
+            private = [
+                cells.values("accuracy", **wanted, method="moments"),
+                cells.values("forest", **wanted, method="moments"),
+                cells.values("accuracy", **wanted, method="record votes"),
+                cells.values("accuracy", **wanted, method="PATE"),
+                *(best_peer(peers, name, epsilon, method) for method in PEERS),
+            ]
+            means = [np.mean(values) if values else 0.0 for values in private]
+            texts = [text_of(values) for values in private]
+            best = int(np.argmax(means))
+            texts[best] = f"**{texts[best]}**"
+            plain = [text_of(cells.values(one, table=name, method="none")) for one in WITHOUT]
+            print(f"| {name} | {epsilon:g} | {' | '.join([*texts, *plain])} |")
+
+
+def main(n_runs: int) -> None:
+    """Compute all cells that are not known, then print the table."""
+    warnings.simplefilter("ignore")  # of skewed pools and slow convergence
+    cells = Cells(BUILD / "record_tables.jsonl")
+    methods = {"moments": moments, "record votes": record_votes, "PATE": pate}
+    for run in range(n_runs):
+        for name in NAMES:
+            split = split_of(name, run)
+            key = {"table": name, "run": run}
+            cells.found({**key, "method": "none"}, functools.partial(without_privacy, split, run))
+            for epsilon in EPSILONS:
+                for method, compute in methods.items():
+                    cells.found(
+                        {**key, "epsilon": epsilon, "method": method},
+                        functools.partial(compute, split, epsilon, run),
+                    )
+    python, script = BUILD / "peers/bin/python", Path(__file__).with_name("record_tables_peers.py")
+    if python.exists():
+        subprocess.run([python, script, str(n_runs)], check=True, stdout=subprocess.DEVNULL)
+    else:
+        print("No environment of peers in build/peers; peers.txt says how to make it.\n")
+    print_table(cells, Cells(BUILD / "record_tables_peers.jsonl"))
+
+
+if __name__ == "__main__":
+    if missing_packages():
+        sys.exit(print("Left out, as the packages with data are not here; see real_tables.py."))
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)

@@ -1,0 +1,113 @@
+"""Coordinates of records, mapped block by block, so that no more than a bounded part of them is
+held."""
+
+from typing import Any, Protocol
+
+import numpy as np
+import sklearn
+
+from secretballot._typing import BoolArray, IntArray
+from secretballot.bases.integer_model import with_constant
+from secretballot.ensemble.isolation import isolated
+from secretballot.ensemble.rows import block_bounds, n_rows, row_block, take_rows
+from secretballot.ensemble.sealed import Sealed
+
+__all__ = ["MappedRows", "mapped_rows"]
+
+#: Coordinates, of four bytes each, that are kept; more are mapped anew whenever they are asked for.
+MOST_KEPT = 2**29
+_BLOCK_ENTRIES = 2**22  # coordinates of one block of rows
+
+
+class _FittedBasis(Protocol):
+    """What maps rows, each by itself."""
+
+    n_directions_: int
+
+    def integers(self, X: Any) -> IntArray:
+        """Return coordinates, int64 of shape (n_rows, n_directions)."""
+
+    def covered(self, X: Any) -> BoolArray:
+        """Return which rows the public points cover."""
+
+
+class MappedRows(Sealed):
+    """The coordinates of a private table, which are computed when some of its rows are asked for.
+
+    A row's coordinates do not depend on the rows around it, to the last bit; so it makes no
+    difference in which blocks they are computed, or how often.
+
+    Parameters
+    ----------
+    basis : TableBasis or KernelBasis
+        Fitted to public points.
+    table : array, sparse matrix or frame of shape (n_records, n_features)
+        Private.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Records, and coordinates of each, the constant's last.
+    ndim : int
+
+    Examples
+    --------
+    >>> basis = sb.bases.TableBasis().fit([[age] for age in range(60)])
+    >>> rows = MappedRows(basis, np.array([[20.0], [30.0]]))
+    >>> rows, rows.shape == (2, basis.n_directions_ + 1)
+    (MappedRows(<private>), True)
+    """
+
+    __slots__ = ("__basis", "__table", "ndim", "shape")
+    _refusal = "mapped rows refuse to {}; ask the door for a noisy sum over them."
+
+    def __init__(self, basis: _FittedBasis, table: Any) -> None:
+        self.__basis, self.__table = basis, table
+        self.shape = n_rows(table), basis.n_directions_ + 1
+        self.ndim = 2
+
+    def __len__(self) -> int:  # type: ignore[override]
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice | IntArray) -> IntArray:  # type: ignore[override]
+        """Return the coordinates of some records, int64."""
+        if isinstance(rows, slice):
+            part = row_block(self.__table, *rows.indices(len(self))[:2])
+        else:
+            part = take_rows(self.__table, rows)
+        # what a private cell could make a library say stays unsaid
+        with isolated(0, sklearn.get_config()):
+            return with_constant(self.__basis.integers(part))
+
+    def blocks(self) -> list[tuple[int, int]]:
+        """Return first and last row of consecutive blocks that bound what is in memory."""
+        return list(block_bounds(len(self), max(1, _BLOCK_ENTRIES // self.shape[1])))
+
+    def __repr__(self) -> str:
+        return "MappedRows(<private>)"
+
+
+def mapped_rows(basis: _FittedBasis, table: Any) -> tuple[IntArray | MappedRows, BoolArray]:
+    """Return coordinates of a private table for `PrivateRecords`, and which rows the public points
+    cover.
+
+    All rows are mapped once, before anything is spent. Up to `MOST_KEPT` coordinates are kept, in
+    four bytes each; of a larger table none are, and they are mapped anew for every stage.
+
+    Parameters
+    ----------
+    basis : TableBasis or KernelBasis
+        Fitted to public points.
+    table : array, sparse matrix or frame of shape (n_records, n_features)
+        Private.
+    """
+    rows = MappedRows(basis, table)
+    kept: Any = np.empty(rows.shape, dtype=np.int32) if np.prod(rows.shape) <= MOST_KEPT else None
+    covered = np.empty(len(rows), dtype=np.bool_)
+    for start, stop in rows.blocks():
+        block = rows[start:stop]
+        if kept is not None:
+            kept[start:stop] = block
+        with isolated(0, sklearn.get_config()):
+            covered[start:stop] = basis.covered(row_block(table, start, stop))
+    return rows if kept is None else kept, covered
