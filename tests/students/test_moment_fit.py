@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
+from sklearn.linear_model import LogisticRegression
 
 from secretballot.bases.integer_model import PROBABILITY_UNIT, with_constant
 from secretballot.bases.rotation import UNIT
@@ -89,6 +90,28 @@ def test_the_search_ends_where_the_gradient_is_nothing() -> None:
     w = after.weights[:, 0]
     gradient = phi.T @ (expit(phi @ w) - 0.5) / n - moments + penalty * w
     assert np.abs(gradient).max() < 1e-6
+
+
+def test_later_stages_take_a_small_pool_to_the_model_of_the_records() -> None:
+    # one stage meets the records' moments on a pool that is another sample; what the model still
+    # changes later is little, so later stages end near the records' own likelihood
+    records, _, labels = world(2, n=20_000, d=12)
+    pool = records[np.random.default_rng(3).permutation(20_000)[:150]]
+    phi = records / UNIT
+    plain = LogisticRegression(C=1e4, max_iter=1000, fit_intercept=False).fit(phi, labels)
+
+    def lost_likelihood(n_stages: int) -> float:
+        fit = MomentFit.start(pool, 2)
+        for _ in range(n_stages):
+            sums = exact_sums(records, labels, fit)
+            fit = fit.after(ReleasedMoments(sums, 1.0, RESIDUAL_UNIT, 20_000.0))
+        losses = [
+            np.mean(np.logaddexp(0, logits) - labels * logits)
+            for logits in (phi @ fit.weights[:, 0], phi @ plain.coef_[0])
+        ]
+        return float(losses[0] - losses[1])
+
+    assert 0 < lost_likelihood(4) < 0.15 * lost_likelihood(1)
 
 
 def test_columns_of_a_softmax_stay_level() -> None:

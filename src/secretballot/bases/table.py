@@ -36,7 +36,7 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     n_bins : int, default 16
         Quantile bins of a column of numbers.
-    whitening : float, default 0.5
+    whitening : float, default 0.6
         Between 0 (rotate only) and 1 (equal variances in all directions).
     n_directions : int, default 500
         Largest number of directions kept.
@@ -58,7 +58,7 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(self, n_bins: int = 16, whitening: float = 0.5, n_directions: int = 500) -> None:
+    def __init__(self, n_bins: int = 16, whitening: float = 0.6, n_directions: int = 500) -> None:
         self.n_bins = n_bins
         self.whitening = whitening
         self.n_directions = n_directions

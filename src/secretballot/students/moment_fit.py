@@ -25,6 +25,9 @@ CURVATURE = 0.48
 #: Variance of a moment around its expectation, over that of the coordinate and the mean of
 #: p (1 - p): for one record, and for one public point. Both are samples.
 RECORD_VARIANCE, POINT_VARIANCE = 1.0, 0.25
+#: How much of both a later stage counts anew. The records are the same in all stages, and the
+#: points stand in a later moment by what the model still changes alone, which is little.
+LATER_RECORDS, LATER_POINTS = 0.1, 0.08
 _NEWTON_STEPS = 100
 _SETTLED = 1e-12  # gain of the objective, below which a search ends
 
@@ -63,11 +66,14 @@ class MomentFit:
         One column for two classes.
     precision : ndarray of float64, shape (n_coordinates,)
         Of each weight around its value here.
+    is_start : bool
+        Whether nothing was released before.
     """
 
     pool: IntArray
     weights: FloatArray
     precision: FloatArray
+    is_start: bool = False
 
     @classmethod
     def start(cls, pool: IntArray, n_classes: int) -> "MomentFit":
@@ -79,7 +85,7 @@ class MomentFit:
         prior[-1] = PRIOR / float(points[0, -1]) ** 2
         prior[:-1] = np.maximum(prior[:-1], 1e-12)
         n_columns = 1 if n_classes == 2 else n_classes
-        return cls(pool, np.zeros((pool.shape[1], n_columns)), 1 / prior)
+        return cls(pool, np.zeros((pool.shape[1], n_columns)), 1 / prior, is_start=True)
 
     @property
     def model(self) -> IntegerModel:
@@ -105,13 +111,17 @@ class MomentFit:
             noise *= 1 - 1 / n_columns
         target = moments + points.T @ shares / n_public
         spread = _curvature(n_columns)
-        sampling = spread * (RECORD_VARIANCE / released.n_records + POINT_VARIANCE / n_public)
+        records, pool = RECORD_VARIANCE / released.n_records, POINT_VARIANCE / n_public
+        if not self.is_start:
+            records, pool = LATER_RECORDS * records, LATER_POINTS * pool
+        sampling = spread * (records + pool)
         uncertain = noise + sampling * points.var(axis=0)
         curvature = spread * (points**2).mean(axis=0)
         penalty = uncertain * self.precision / curvature
         search = _binary_weights if n_columns == 1 else _softmax_weights
         weights = search(points, target, penalty, self.weights)
-        return replace(self, weights=weights, precision=self.precision + curvature**2 / uncertain)
+        precision = self.precision + curvature**2 / uncertain
+        return replace(self, weights=weights, precision=precision, is_start=False)
 
 
 def _curvature(n_columns: int) -> float:

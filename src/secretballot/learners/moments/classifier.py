@@ -66,7 +66,7 @@ class RecordMomentsClassifier(
         student (`MomentsStudent`).
     budget : PrivacyBudget
         (epsilon, delta) of this fit, with delta above 0.
-    n_stages : int, default 3
+    n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10.
     neighbours : {"add-remove", "replace-one"}, default "add-remove"
         Relation of the promise.
@@ -120,7 +120,7 @@ class RecordMomentsClassifier(
         student: Any = None,
         *,
         budget: PrivacyBudget | None = None,
-        n_stages: int = 3,
+        n_stages: int = 4,
         neighbours: str = "add-remove",
         ledger: Ledger | None = None,
         request: str | None = None,

@@ -29,8 +29,6 @@ __all__ = ["MomentStages", "staged_sums"]
 RESIDUAL_UNIT = 2**10
 #: Share of the pool whose coordinates are longer than the bound of the first stage.
 CLIPPED = 0.37
-#: Bound of later stages over that of the first: residuals have become smaller.
-LATER_BOUND = 0.8
 #: What a mark of a record adds to the coordinate that counts it, over the bound of the rest.
 MARK_SHARE = 0.1
 #: Share expected to be uncovered, above which uncovered records are not left out from the start.
@@ -185,8 +183,7 @@ def staged_sums(
     weight = max(1, round(MARK_SHARE * rest))
     marks = (UNCOVERED,) if n_records is not None else (RECORDS, UNCOVERED)
     bound = 1 + math.isqrt(rest**2 + len(marks) * weight**2)
-    # later residuals in finer units: their bound is smaller, and the same in integers
-    units = (RESIDUAL_UNIT, *[round(RESIDUAL_UNIT / LATER_BOUND)] * (n_stages - 1))
+    units = (RESIDUAL_UNIT,) * n_stages
     coordinates = pool.shape[1] * n_columns + len(marks)
     replaced = neighbours == "replace-one"
     squared = (4 if replaced else 1) * bound**2
