@@ -35,7 +35,8 @@ from secretballot.privacy.accounting import (
 )
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.release import write_release
-from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
+from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID
 
 FILE = Path(second.__file__)
 STREAM = SparseVectorEvent(8.0, 11.5, 176, 5, refresh=False)

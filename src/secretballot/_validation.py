@@ -70,7 +70,7 @@ VotesKind = Literal["votes", "counts"]
 HeaderLine = Literal["yes", "no"]
 Resampling = Literal["splits", "bootstrap"]
 RecordChange = Literal["drop", "add", "add-missing", "replace"]
-LearnMethod = Literal["auto", "moments", "votes"]
+LearnMethod = Literal["auto", "moments", "votes", "record-votes"]
 
 UNITS: tuple[Unit, ...] = get_args(Unit)
 NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)

@@ -64,6 +64,7 @@ _MAX_LABELS = 250 * 10**6
 _MAX_FILES = 1000
 _MAX_TOTAL = 2 * 10**9
 _MAX_INTEGER = 2**53
+_BLINDLY = " and every parameter of the mechanism were fixed without looking at private data."
 _OR_PAID = ", or chosen by a step listed under choices, at its own price."
 _WRONG_OPENDP = ((0, 14, 0), (0, 14, 1))
 _WORK = 4e8  # cells of a game, about half a minute
@@ -792,7 +793,9 @@ def check_assumptions(document: dict[str, Any]) -> str:
         If the list and the choices do not agree.
     """
     listed = sum(line.endswith(_OR_PAID) for line in document["assumptions"])
-    if (listed > 0) != bool(document.get("choices")):
+    chosen = bool(document.get("choices"))
+    denied = chosen and any(line.endswith(_BLINDLY) for line in document["assumptions"])
+    if (listed > 0) != chosen or denied:
         raise WrongError(
             "The assumptions and the list of choices say different things of what was chosen."
         )

@@ -137,7 +137,7 @@ def test_what_the_ledger_does_not_admit_is_refused(files: Path) -> None:
 
 
 OPTIONS = [
-    *("teachers", "queries", "aggregator", "max_unstable", "estimate_epsilon", "release"),
+    *("teachers", "aggregator", "max_unstable", "estimate_epsilon", "release"),
     *("strategy", "round_size", "teacher", "abstentions", "jobs", "plan"),
 ]
 
@@ -150,6 +150,31 @@ def test_an_option_of_voting_takes_votes_and_contradicts_moments(tmp_path: Path,
     assert method_of_run("votes", {name}, 1e-5, tmp_path) == ("votes", "as asked")
     with pytest.raises(ParameterError, match=f"{name} goes with --method votes alone"):
         method_of_run("moments", {name}, 1e-5, tmp_path)
+
+
+def test_options_of_votes_of_records(tmp_path: Path) -> None:
+    chosen = method_of_run("auto", {"votes_per_record"}, 1e-5, tmp_path)
+    assert chosen == ("record-votes", "--votes-per-record is an option of votes of records")
+    assert method_of_run("auto", {"votes_per_record", "queries"}, 1e-5, tmp_path)[0] == chosen[0]
+    # how many points to ask is an option of both kinds of votes, and shards come first
+    assert method_of_run("auto", {"queries"}, 1e-5, tmp_path)[0] == "votes"
+    assert method_of_run("record-votes", {"queries"}, 1e-5, tmp_path)[0] == "record-votes"
+    with pytest.raises(
+        ParameterError, match="queries goes with --method votes or record-votes alone"
+    ):
+        method_of_run("moments", {"queries"}, 1e-5, tmp_path)
+    with pytest.raises(
+        ParameterError, match="votes_per_record goes with --method record-votes alone"
+    ):
+        method_of_run("votes", {"votes_per_record"}, 1e-5, tmp_path)
+    with pytest.raises(ParameterError, match="jobs goes with --method votes alone"):
+        method_of_run("record-votes", {"jobs"}, 1e-5, tmp_path)
+    with pytest.raises(
+        ParameterError,
+        match="--teachers goes with --method votes alone, and --votes-per-record with --method"
+        " record-votes; leave one of the two out",
+    ):
+        method_of_run("auto", {"teachers", "votes_per_record"}, 1e-5, tmp_path)
 
 
 def test_a_method_that_was_asked_for_is_taken_or_refused(tmp_path: Path, files: Path) -> None:
@@ -172,9 +197,13 @@ def test_a_method_that_was_asked_for_is_taken_or_refused(tmp_path: Path, files: 
 
 
 def test_a_delta_of_zero_is_no_price_of_moments(files: Path) -> None:
-    result = learn(files, "--method", "moments", "--delta", "0")
-    assert result.exit_code == 2
-    assert result.stderr.startswith("secretballot: --delta is 0.0, and the noise on sums needs")
+    for method in ("moments", "record-votes"):
+        result = learn(files, "--method", method, "--delta", "0")
+        assert result.exit_code == 2
+        assert result.stderr == (
+            f"secretballot: --delta is 0.0, and the noise of --method {method} needs more than 0,"
+            " such as 1e-6; give one, or take --method votes.\n"
+        )
     assert not (files / "out").exists()
 
 
@@ -240,7 +269,7 @@ def test_an_interrupted_run_of_moments_is_not_taken_up_by_votes(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("secretballot.runs.moments.publish", interrupt)
+        broken.setattr("secretballot.runs.records.publish", interrupt)
         assert learn(files).exit_code == 130
     refused = learn(files, "--method", "votes")
     assert refused.exit_code == 2

@@ -19,7 +19,8 @@ from secretballot.learners.selection import candidates as room
 from secretballot.learners.selection.candidates import certified
 from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.privacy.noise import ExactNoise
-from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
+from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID
 from secretballot.students import fit_student
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)

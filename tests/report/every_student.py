@@ -52,6 +52,7 @@ from secretballot.students import (
     HypothesisStudent,
     MomentsStudent,
     NoisyCountsClassifier,
+    RecordVotesStudent,
     VotingStudent,
     fit_student,
 )
@@ -172,8 +173,18 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
     )
     for n_classes in (2, 3):
         yield f"moments {n_classes}", *moments(n_classes)
+        yield f"record votes {n_classes}", record_votes(n_classes), POINTS
     for scaled in (True, False):
         yield f"landmarks {scaled}", landmarks(scaled=scaled), POINTS
+
+
+def record_votes(n_classes: int, basis: Any = None) -> RecordVotesStudent:
+    """Return a student of votes that records cast at their nearest points."""
+    votes = np.random.default_rng(4).normal(size=(len(POINTS), n_classes)) * 3
+    votes[np.arange(len(POINTS)), np.argmax(POINTS[:, :n_classes], axis=1)] += 40
+    return RecordVotesStudent(basis).fit(
+        POINTS, votes, sigma=3.0, votes_per_record=2, classes=["no", "yes", "maybe"][:n_classes]
+    )
 
 
 def landmarks(*, scaled: bool = True) -> MomentsStudent:

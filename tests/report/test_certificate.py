@@ -10,12 +10,20 @@ from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
-    ASSUMPTIONS,
-    NOT_PROTECTED,
-    UNSEEN_TEACHERS,
     canonical_json,
     certificate_digest,
     with_files,
+)
+from secretballot.report.certificate.standing import (
+    ASSUMPTIONS,
+    FIXED_BLINDLY,
+    FIXED_OR_PAID,
+    NOT_PROTECTED,
+    UNSEEN_TEACHERS,
+    contradict_choices,
+    standing_assumptions,
+    standing_limits,
+    with_choices_named,
 )
 
 Make = Callable[..., ReleasedLabels]
@@ -127,3 +135,27 @@ def test_a_list_of_files_is_names_and_digests_alone(
 ) -> None:
     with pytest.raises(CertificateError, match="field files"):
         with_files(make_binary().certificate, files)
+
+
+WITHOUT_TEACHERS = ["exponential-choice", "record-moments", "record-votes"]
+
+
+@pytest.mark.parametrize("mechanism", WITHOUT_TEACHERS)
+def test_what_stands_on_a_certificate_without_teachers_speaks_of_none(mechanism: str) -> None:
+    lines = standing_assumptions(mechanism)
+    texts = " ".join((*lines, *standing_limits(mechanism, "record")))
+    assert "teacher" not in texts
+    assert "The vault: the folder with the ledger must stay secret." in texts
+    assert ("votes" in texts) == (mechanism == "record-votes")
+    # a choice that was paid for changes the one sentence that would deny it
+    chosen = with_choices_named(lines)
+    assert len(set(chosen) - set(lines)) == 1
+    assert not contradict_choices(lines, chosen=False)
+    assert not contradict_choices(chosen, chosen=True)
+    assert contradict_choices(lines, chosen=True)
+    assert contradict_choices(chosen, chosen=False)
+    assert contradict_choices([*chosen, *lines], chosen=True)
+    # as it stood on certificates of these mechanisms before
+    old = [line if "looking at private data" not in line else FIXED_BLINDLY for line in lines]
+    assert not contradict_choices(old, chosen=False)
+    assert contradict_choices([*old, FIXED_OR_PAID], chosen=True)

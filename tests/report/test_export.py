@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from secretballot.bases import KernelBasis
 from secretballot.exceptions import DataError
 from secretballot.released import ReleasedLabels
 from secretballot.report.extras import MissingExtraError, require_extra
@@ -135,6 +136,65 @@ def test_a_model_of_moments_goes_out_digit_by_digit(tmp_path: Path, name: str) -
     assert np.array_equal(shares, student.predict_proba(points))
     assert label.tolist() == student.predict(points).tolist()
     assert len(set(label)) == len(student.classes_)
+
+
+RECORD_VOTES = {
+    "two classes": lambda: every_student.record_votes(2),
+    "three classes": lambda: every_student.record_votes(3),
+    "landmarks": lambda: every_student.record_votes(2, KernelBasis(n_landmarks=20)),
+}
+
+
+@pytest.mark.parametrize("name", RECORD_VOTES)
+def test_a_student_of_votes_of_records_goes_out_with_its_labels_and_probabilities(
+    tmp_path: Path, name: str
+) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    student, points = RECORD_VOTES[name](), every_student.POINTS
+    dump_onnx(student, tmp_path / "student.onnx", points)
+    session = runtime.InferenceSession(
+        (tmp_path / "student.onnx").read_bytes(), providers=["CPUExecutionProvider"]
+    )
+    more = np.vstack([points, 3 * points, np.full((1, points.shape[1]), np.nan)])
+    label, shares = session.run(None, {"X": more.astype(np.float32)})
+    wanted = student.predict_proba(more.astype(np.float32))
+    assert np.allclose(shares, wanted, rtol=0, atol=1e-12)
+    assert label.tolist() == student.predict(more.astype(np.float32)).tolist()
+    assert len(set(label)) == len(student.classes_)
+
+
+class OwnBasis:
+    """A basis of somebody's own."""
+
+    def integers(self, X: Any) -> Any:
+        return np.rint(1000 * np.asarray(X)).astype(np.int64)
+
+
+def test_a_student_of_votes_in_a_basis_of_its_own_has_no_onnx_file(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    student = every_student.record_votes(2, OwnBasis())
+    with pytest.raises(DataError, match="The basis OwnBasis has no ONNX form"):
+        dump_onnx(student, tmp_path / "student.onnx", every_student.POINTS)
+
+
+def test_the_file_of_a_student_of_votes_of_records_is_trusted_and_checked(tmp_path: Path) -> None:
+    student = every_student.record_votes(2)
+    assert dump_student(student, tmp_path / "student.skops") == ()
+    loaded = load_student(tmp_path / "student.skops")
+    points = every_student.POINTS
+    assert np.array_equal(loaded.predict_proba(points), student.predict_proba(points))
+    changes = {
+        "weights": lambda s: setattr(s, "coef_", s.coef_[:, :-1]),
+        "columns": lambda s: setattr(s, "n_features_in_", 3),
+        "unit": lambda s: setattr(s, "_unit", 0.0),
+        "classes": lambda s: setattr(s, "classes_", s.classes_[:1]),
+        "intercept": lambda s: setattr(s, "intercept_", np.array([np.nan, 0.0])),
+    }
+    for name, change in changes.items():
+        odd = every_student.record_votes(2)
+        change(odd)
+        with pytest.raises(DataError, match=r"would read it again|not be read again"):
+            dump_student(odd, tmp_path / f"{name}.skops")
 
 
 def test_a_model_of_moments_on_texts_has_no_onnx_file(tmp_path: Path) -> None:

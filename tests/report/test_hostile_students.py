@@ -492,6 +492,7 @@ def victims() -> dict[str, Any]:
     basis = TableBasis(n_bins=4).fit(X)
     found["landmarks"] = every_student.landmarks()
     found["moments"] = MomentsStudent(basis, np.ones((basis.n_directions_ + 1, 1), int), [0, 1])
+    found["record votes"] = every_student.record_votes(2)
     return found
 
 

@@ -18,7 +18,8 @@ from secretballot.privacy.accounting import (
     price,
 )
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
+from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.release.page import render_page
 from secretballot.report.release.readme import release_readme

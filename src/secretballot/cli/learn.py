@@ -35,8 +35,8 @@ from secretballot.cli.outcome import print_folders, print_json, release_summary,
 if TYPE_CHECKING:
     from secretballot.planning.plan.model import Plan
     from secretballot.runs.learn import LearnOutcome, LearnRun
-    from secretballot.runs.moments import MomentsRun
     from secretballot.runs.progress import Note
+    from secretballot.runs.records import RecordsRun
     from secretballot.runs.tables import RunTables
 
 __all__ = ["learn", "print_lines", "run_and_watch", "summary"]
@@ -66,8 +66,9 @@ def learn(
     method: Annotated[
         LearnMethod,
         typer.Option(
-            help="Noisy sums over all records, or votes of teachers on shards; auto takes sums"
-            " unless an option of voting is given."
+            help="Noisy sums over all records (moments), votes of teachers on shards, or votes of"
+            " all records at their nearest public points; auto takes moments unless an option of"
+            " another method is given."
         ),
     ] = "auto",
     plan: Annotated[
@@ -142,6 +143,15 @@ def learn(
     ] = None,
     schema: SchemaFile = None,
     drop: Drop = None,
+    votes_per_record: Annotated[
+        int | None,
+        typer.Option(
+            "--votes-per-record",
+            metavar="K",
+            help="Public points that a record votes for, with --method record-votes; by default one"
+            " in a hundred.",
+        ),
+    ] = None,
     abstentions: Annotated[
         Abstentions, typer.Option(help="What the student makes of queries without an answer.")
     ] = "drop",
@@ -182,6 +192,7 @@ def learn(
         "seed": seed,
         "without": words_of(without),
     }
+    of_record_votes: dict[str, Any] = {"votes_per_record": votes_per_record, "queries": queries}
     of_voting: dict[str, Any] = {
         "teachers": teachers,
         "queries": queries,
@@ -195,22 +206,24 @@ def learn(
         "abstentions": abstentions,
         "jobs": jobs,
     }
-    given = {name for name in (*common, *of_voting, "plan") if was_given(ctx, name)}
+    options = (*common, *of_voting, *of_record_votes, "plan")
+    given = {name for name in options if was_given(ctx, name)}
     if plan is None:
         _need_price(epsilon, delta)
     chosen, why = method_of_run(method, given, delta, out)
-    run: LearnRun | MomentsRun
-    if chosen == "moments":
-        run = _moments_run(tables, out, common)
-    else:
+    run: LearnRun | RecordsRun
+    if chosen == "votes":
         run = _voting_run(tables, out, common | of_voting, plan, given)
+    else:
+        own = of_record_votes if chosen == "record-votes" else {}
+        run = _records_run(tables, out, {**common, **own, "method": chosen})
     perform(run, why, as_json=as_json)
 
 
-def _moments_run(tables: "RunTables", out: Path, settings: dict[str, Any]) -> "MomentsRun":
-    from secretballot.runs.moments import MomentsRun
+def _records_run(tables: "RunTables", out: Path, settings: dict[str, Any]) -> "RecordsRun":
+    from secretballot.runs.records import RecordsRun
 
-    return MomentsRun(tables, out=out, **settings)
+    return RecordsRun(tables, out=out, **settings)
 
 
 def _voting_run(
@@ -244,7 +257,7 @@ def _need_price(epsilon: float | None, delta: float | None) -> None:
         )
 
 
-def perform(run: "LearnRun | MomentsRun", why: str, *, as_json: bool) -> None:
+def perform(run: "LearnRun | RecordsRun", why: str, *, as_json: bool) -> None:
     """Run, and say what came of it, and why by this method."""
     outcome, notes = run_and_watch(run)
     if as_json:
@@ -254,14 +267,14 @@ def perform(run: "LearnRun | MomentsRun", why: str, *, as_json: bool) -> None:
         print_lines(outcome)
 
 
-def run_and_watch(run: "LearnRun | MomentsRun") -> tuple["LearnOutcome", list["Note"]]:
+def run_and_watch(run: "LearnRun | RecordsRun") -> tuple["LearnOutcome", list["Note"]]:
     """Run under the eyes of the curator, and return the outcome with all notes."""
     from secretballot.cli.console import watching
     from secretballot.runs.learn import LearnRun, run_learn
-    from secretballot.runs.moments import run_moments
+    from secretballot.runs.records import run_records
 
     with watching() as watch:
-        outcome = run_learn(run, watch) if isinstance(run, LearnRun) else run_moments(run, watch)
+        outcome = run_learn(run, watch) if isinstance(run, LearnRun) else run_records(run, watch)
     return outcome, watch.notes
 
 
@@ -322,6 +335,13 @@ def print_lines(outcome: "LearnOutcome") -> None:
         )
         say(f"released     {n_stages} noisy sums of {coordinates:,} numbers, over all records")
         say(f"labels       {outcome.queries:,} public points, by the model that the sums fix")
+    elif outcome.method == "record-votes":
+        votes, n_classes = (
+            certificate["mechanism"][name] for name in ("votes_per_record", "n_classes")
+        )
+        say(f"released     {outcome.queries:,} times {n_classes} noisy counts of votes")
+        points = "public point" if votes == 1 else f"{votes:,} public points"
+        say(f"votes        of each {certificate['unit']} at the {points} nearest to it")
     else:
         say(f"answers      {outcome.answered} of {outcome.queries} queries")
     if "plan" in certificate:

@@ -56,6 +56,7 @@ _OF_THE_SAME_NAME = (
     "teacher",
     "teachers",
     "timeout",
+    "votes_per_record",
 )
 #: The option that sets each parameter, of those that have one.
 OPTIONS = _RENAMED | {name: f"--{name.replace('_', '-')}" for name in _OF_THE_SAME_NAME}

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from secretballot.runs.diagnosis.run import DiagnoseOutcome, DiagnoseRun, run_diagnose
     from secretballot.runs.label import LabelOutcome, LabelRun, run_label
     from secretballot.runs.learn import LearnOutcome, LearnRun, run_learn
-    from secretballot.runs.moments import MomentsRun, run_moments
     from secretballot.runs.plan import PlanRun, classifier_by_plan, read_plan, run_plan
     from secretballot.runs.progress import Watch
+    from secretballot.runs.records import RecordsRun, run_records
     from secretballot.runs.tables import LabelledTable, RunTables
 
 _HOMES = {
@@ -25,8 +25,8 @@ _HOMES = {
     "LabelledTable": "tables",
     "LearnOutcome": "learn",
     "LearnRun": "learn",
-    "MomentsRun": "moments",
     "PlanRun": "plan",
+    "RecordsRun": "records",
     "RunTables": "tables",
     "Watch": "progress",
     "classifier_by_plan": "plan",
@@ -35,8 +35,8 @@ _HOMES = {
     "run_diagnose": "diagnosis.run",
     "run_label": "label",
     "run_learn": "learn",
-    "run_moments": "moments",
     "run_plan": "plan",
+    "run_records": "records",
 }
 _ROOMS: tuple[str, ...] = ()
 
@@ -50,8 +50,8 @@ __all__ = [
     "LabelledTable",
     "LearnOutcome",
     "LearnRun",
-    "MomentsRun",
     "PlanRun",
+    "RecordsRun",
     "RunTables",
     "Watch",
     "classifier_by_plan",
@@ -60,8 +60,8 @@ __all__ = [
     "run_diagnose",
     "run_label",
     "run_learn",
-    "run_moments",
     "run_plan",
+    "run_records",
 ]
 
 

@@ -2,16 +2,84 @@
 
 import os
 from pathlib import Path
+from typing import Protocol
 
 from secretballot.door.known_ledger import keep_in_step
 from secretballot.exceptions import LedgerError
 from secretballot.learners.pate.estimated_size import EstimatedSize
+from secretballot.learners.training.account import refuse_beyond
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Watch
+from secretballot.runs.tables import RunInputs
 
-__all__ = ["open_ledger", "settle_request"]
+__all__ = ["TAKEN_UP", "PaidRun", "ledger_of_run", "open_ledger", "settle_request"]
+
+TAKEN_UP = "An interrupted run is taken up: what was learnt and paid for is kept."
+
+
+class PaidRun(Protocol):
+    """What every run on private records says of its account."""
+
+    @property
+    def budget(self) -> PrivacyBudget: ...
+
+    @property
+    def dataset_name(self) -> str: ...
+
+    @property
+    def ledger(self) -> Path | None: ...
+
+    @property
+    def neighbours(self) -> str: ...
+
+
+def ledger_of_run(
+    run: PaidRun,
+    folder: RunFolder,
+    inputs: RunInputs,
+    watch: Watch,
+    *,
+    goes_on: bool,
+    priced: bool = True,
+) -> Ledger:
+    """Return the account of a run, opened or made, after asking whether it admits the price.
+
+    Parameters
+    ----------
+    run : PaidRun
+    folder : RunFolder
+        Entered; its key in the ledger is a new one where the old one gets no answer any more.
+    inputs : RunInputs
+        Whether units are given decides whose account it is.
+    watch : Watch
+        Told that an interrupted run is taken up.
+    goes_on : bool
+        Whether a reservation without its answer is answered later, part by part.
+    priced : bool
+        Whether the price is that of the run; otherwise the learner asks before it trains.
+
+    Raises
+    ------
+    BudgetError
+        If the ledger does not admit the price; nothing was spent.
+    LedgerError
+        If the ledger is that of something else, or cannot be used.
+    """
+    if folder.resumed:
+        watch.note(TAKEN_UP, private=False)
+    ledger = open_ledger(
+        run.ledger or folder.ledger,
+        dataset=run.dataset_name,
+        budget=run.budget,
+        unit="record" if inputs.units is None else "user",
+        neighbours=run.neighbours,
+    )
+    settle_request(folder, ledger, watch, goes_on=goes_on)
+    if priced:
+        refuse_beyond(ledger, run.budget, folder.request, goes_on=goes_on)
+    return ledger
 
 
 def open_ledger(

@@ -12,7 +12,6 @@ from secretballot.datasets.schema import Schema
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
-from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.inputs import object_array
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
@@ -22,7 +21,7 @@ from secretballot.publishing.release import check_parts, publish
 from secretballot.publishing.work import hypotheses_by_name
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.student.export import load_student
-from secretballot.runs.account import open_ledger, settle_request
+from secretballot.runs.account import ledger_of_run
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
@@ -30,9 +29,8 @@ from secretballot.runs.tables import (
     RunInputs,
     RunTables,
     accuracy_on_test,
-    check_files,
+    folder_of_run,
     read_inputs,
-    refuse_private_as_public,
 )
 
 __all__ = ["ChooseOutcome", "ChooseRun", "run_choose"]
@@ -171,10 +169,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     _refuse_unfit_settings(run)
     schema = run.tables.schema or _schema_beside(run.candidates)
     run = replace(run, tables=replace(run.tables, schema=schema))
-    check_files(run.tables)
-    description = run.description()
-    refuse_private_as_public(description)
-    folder = RunFolder(run.out, description)
+    folder = folder_of_run(run)
     if folder.finished:
         return _outcome_again(folder, watch)
     watch.step("Reading tables")
@@ -185,15 +180,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
         hypotheses = _class_by_name(run.hypotheses, inputs.X_public.shape[1])
     check_parts(run.without)
     with folder:
-        ledger = open_ledger(
-            run.ledger or folder.ledger,
-            dataset=run.dataset_name,
-            budget=run.budget,
-            unit="record" if inputs.units is None else "user",
-            neighbours=run.neighbours,
-        )
-        settle_request(folder, ledger, watch, goes_on=False)
-        refuse_beyond(ledger, run.budget, folder.request, goes_on=False)
+        ledger = ledger_of_run(run, folder, inputs, watch, goes_on=False)
         _note_other_accounts(run.candidates, ledger, watch)
         watch.step("Choosing")
         model = SemiPrivateClassifier(

@@ -17,7 +17,6 @@ from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import choose_teachers
 from secretballot.learners.pate.rounds import AskableRows
-from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.inputs import object_array
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan
@@ -27,8 +26,9 @@ from secretballot.publishing.job import AskedInRounds, NamedStudent, ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseFolder, check_parts, publish
 from secretballot.queries import STRATEGIES, strategy_by_name
+from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.moments import has_moments
-from secretballot.runs.account import open_ledger, settle_request
+from secretballot.runs.account import ledger_of_run
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.plan_agreement import check_settings, check_tables
@@ -42,9 +42,8 @@ from secretballot.runs.tables import (
     RunInputs,
     RunTables,
     accuracy_on_test,
-    check_files,
+    folder_of_run,
     read_inputs,
-    refuse_private_as_public,
 )
 from secretballot.students.names import student_by_name
 
@@ -53,7 +52,6 @@ __all__ = ["LearnOutcome", "LearnRun", "measured_accuracy", "outcome_again", "ru
 VOTES = "votes"
 DEFAULT_TEACHERS = 250
 PASSIVE = "passive"
-TAKEN_UP = "An interrupted run is taken up: what was learnt and paid for is kept."
 
 
 @dataclass(frozen=True)
@@ -190,8 +188,10 @@ class LearnOutcome:
 
     @property
     def method(self) -> str:
-        """How private records became the model: "moments" or "votes"."""
-        return "moments" if has_moments(self.certificate) else VOTES
+        """How private records became the model: "moments", "votes" or "record-votes"."""
+        if has_moments(self.certificate):
+            return "moments"
+        return "record-votes" if is_by_record(self.certificate) else VOTES
 
 
 def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
@@ -235,10 +235,7 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     _refuse_unfit_settings(run, watch)
     teacher_by_name(run.teacher)  # an unknown name is refused before any file is opened
     student = student_by_name(run.student)
-    check_files(run.tables)
-    description = run.description()
-    refuse_private_as_public(description)
-    folder = RunFolder(run.out, description)
+    folder = folder_of_run(run)
     if folder.finished:
         return outcome_again(folder, watch, run.plan)
     watch.step("Reading tables")
@@ -246,20 +243,15 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     _check_against(run, inputs, watch)
     check_parts(run.without)
     with folder:
-        if folder.resumed:
-            watch.note(TAKEN_UP, private=False)
-        ledger = open_ledger(
-            run.ledger or folder.ledger,
-            dataset=run.dataset_name,
-            budget=run.budget,
-            unit="record" if inputs.units is None else "user",
-            neighbours=run.neighbours,
+        ledger = ledger_of_run(
+            run,
+            folder,
+            inputs,
+            watch,
+            goes_on=run.strategy != PASSIVE,
+            # an estimate may be paid already: the learner looks before it trains
+            priced=run.estimate_epsilon is None,
         )
-        goes_on = run.strategy != PASSIVE
-        settle_request(folder, ledger, watch, goes_on=goes_on)
-        # which may be paid already: the learner looks before it trains
-        if run.estimate_epsilon is None:
-            refuse_beyond(ledger, run.budget, folder.request, goes_on=goes_on)
         watch.step("Training teachers")
         model = _unfitted_learner(run, folder, ledger, watch, inputs, student)
         _fit_labels(model, run, inputs, watch)

@@ -7,19 +7,24 @@ from secretballot._validation import LEARN_METHODS, check_choice, name_part
 from secretballot.exceptions import ParameterError
 from secretballot.runs.folder import begun_description
 from secretballot.runs.learn import VOTES
-from secretballot.runs.moments import MOMENTS
+from secretballot.runs.records import MOMENTS, RECORD_VOTES
 
 __all__ = ["AUTO", "method_of_run"]
 
 AUTO = "auto"
+_METHODS = (MOMENTS, VOTES, RECORD_VOTES)  # in the order in which auto takes them
+_VOTING = (
+    *("plan", "teachers", "aggregator", "max_unstable", "estimate_epsilon"),
+    *("release", "strategy", "round_size", "teacher", "abstentions", "jobs"),
+)
 
-#: Settings that one method alone has, by the name of the method.
-_OWN = {
-    VOTES: (
-        *("plan", "teachers", "queries", "aggregator", "max_unstable", "estimate_epsilon"),
-        *("release", "strategy", "round_size", "teacher", "abstentions", "jobs"),
-    ),
+#: Settings that not all methods have, and the methods that have them.
+_OWN: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_VOTING, (VOTES,)),
+    "queries": (VOTES, RECORD_VOTES),
+    "votes_per_record": (RECORD_VOTES,),
 }
+_OF = {VOTES: "voting", RECORD_VOTES: "votes of records"}
 
 
 def method_of_run(
@@ -29,7 +34,7 @@ def method_of_run(
 
     Parameters
     ----------
-    asked : {"auto", "moments", "votes"}
+    asked : {"auto", "moments", "votes", "record-votes"}
     given : collection of str
         Names of the settings that somebody gave, rather than left to their defaults.
     delta : float or None
@@ -39,17 +44,28 @@ def method_of_run(
     Raises
     ------
     ParameterError
-        If a setting of another method was given with the one that was asked for.
+        If a setting of another method was given with the one that was asked for, or settings that
+        no method has together.
     """
+    own = [name for name in _OWN if name in given]
     if check_choice("method", asked, LEARN_METHODS) != AUTO:
-        _refuse_settings_of_others(asked, given)
+        for name in own:
+            if asked not in _OWN[name]:
+                raise ParameterError(
+                    name_part(name),
+                    f" goes with --method {' or '.join(_OWN[name])} alone, and --method {asked} was"
+                    " asked for; leave one of the two out.",
+                )
         return asked, "as asked"
+    fitting = [method for method in _METHODS if all(method in _OWN[name] for name in own)]
+    if not fitting:
+        raise ParameterError(_no_method_words(own))
     begun = begun_description(out).get("method")
-    foreign = [name for name in _OWN[VOTES] if name in given]
-    if foreign:
-        return VOTES, f"{_option(foreign[0])} is an option of voting"
-    if begun in LEARN_METHODS:
+    if begun in fitting:
         return begun, "the run in this folder was begun so"
+    if own:
+        telling = min(own, key=lambda name: len(_OWN[name]))  # the first that leaves least choice
+        return fitting[0], f"{_option(telling)} is an option of {_OF[fitting[0]]}"
     if delta is not None and not delta > 0:
         return VOTES, "delta is 0, and noisy sums need more"
     return (
@@ -58,15 +74,15 @@ def method_of_run(
     )
 
 
-def _refuse_settings_of_others(method: str, given: Collection[str]) -> None:
-    for other, own in _OWN.items():
-        for name in own:
-            if other != method and name in given:
-                raise ParameterError(
-                    name_part(name),
-                    f" goes with --method {other} alone, and --method {method} was asked for; leave"
-                    " one of the two out.",
-                )
+def _no_method_words(own: Collection[str]) -> str:
+    """Return that no method has all of these settings, naming two that exclude each other."""
+    first, second = next(
+        (one, other) for one in own for other in own if not set(_OWN[one]) & set(_OWN[other])
+    )
+    return (
+        f"{_option(first)} goes with --method {' or '.join(_OWN[first])} alone, and"
+        f" {_option(second)} with --method {' or '.join(_OWN[second])}; leave one of the two out."
+    )
 
 
 def _option(name: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from secretballot.datasets.tables import (
 )
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import object_array
-from secretballot.runs.folder import file_digest
+from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
 
 __all__ = [
@@ -37,9 +37,8 @@ __all__ = [
     "RunTables",
     "accuracy_on_test",
     "check_classes",
-    "check_files",
+    "folder_of_run",
     "read_inputs",
-    "refuse_private_as_public",
 ]
 
 
@@ -144,7 +143,34 @@ def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(classes)
 
 
-def refuse_private_as_public(description: Mapping[str, Any]) -> None:
+class RunOnTables(Protocol):
+    """A run that reads tables and writes a folder."""
+
+    @property
+    def tables(self) -> RunTables: ...
+
+    @property
+    def out(self) -> Path: ...
+
+    def description(self) -> dict[str, Any]: ...
+
+
+def folder_of_run(run: RunOnTables) -> RunFolder:
+    """Return the folder of a run whose files can be tables; nothing is read but for digests.
+
+    Raises
+    ------
+    DataError
+        If a file is none, the private one stands in the place of the public one, or the folder
+        holds something else.
+    """
+    _check_files(run.tables)
+    description = run.description()
+    _refuse_private_as_public(description)
+    return RunFolder(run.out, description)
+
+
+def _refuse_private_as_public(description: Mapping[str, Any]) -> None:
     """Refuse the most expensive slip of the hand: the private file in the place of the public one.
 
     Raises
@@ -166,7 +192,7 @@ def accuracy_on_test(student: Any, inputs: RunInputs) -> float | None:
     return float(np.mean(np.asarray(student.predict(inputs.test.X)) == truth))
 
 
-def check_files(tables: RunTables) -> None:
+def _check_files(tables: RunTables) -> None:
     """Refuse files that cannot be tables, before time goes into reading or digesting any of them.
 
     Raises

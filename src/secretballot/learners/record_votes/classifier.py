@@ -202,6 +202,28 @@ class RecordVotesClassifier(
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
+        self.fit_labels(X, y, X_public=X_public, classes=classes, units=units, unit_name=unit_name)
+        points = as_matrix("X_public", X_public)
+        self.student_ = fit_student(
+            RecordVotesStudent(self.basis) if self.student is None else clone(self.student),
+            with_public_types(points, points),
+            self.released_labels_,
+            random_state=0 if self.random_state is None else self.random_state,
+            basis=self.basis,
+        )
+        return self
+
+    def fit_labels(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        X_public: Any = None,
+        classes: Sequence[Any] | None = None,
+        units: Any = None,
+        unit_name: str | None = None,
+    ) -> Self:
+        """Do all that `fit` does but fit the student."""
         # Public values first, then the account, then private records: what can be refused is
         # refused before a record is looked at.
         names = declared_classes(classes)
@@ -237,13 +259,6 @@ class RecordVotesClassifier(
         self.n_features_in_ = n_columns(X)
         if hasattr(X, "columns"):
             self.feature_names_in_ = np.asarray(X.columns, dtype=object)
-        self.student_ = fit_student(
-            RecordVotesStudent(self.basis) if self.student is None else clone(self.student),
-            X_public,
-            found,
-            random_state=0 if self.random_state is None else self.random_state,
-            basis=self.basis,
-        )
         return self
 
     def _check_settings(self, units: Any) -> None:

@@ -31,7 +31,8 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
+from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.standing import with_choices_named
 from secretballot.report.certificate.verify import verify_certificate
 
 __all__ = ["ChosenCandidate", "certified", "choose_candidate"]
@@ -266,10 +267,9 @@ def certified(
     entries = _choice_entries(document, choices, rejected)
     spents = [part["spent_after"] for part in (document["composition"], *parts)]
     spent = {key: max(one[key] for one in spents) for key in ("epsilon", "delta")}
-    lines = [
-        FIXED_OR_PAID if entries and line == FIXED_BLINDLY else line
-        for line in document["assumptions"]
-    ]
+    lines = list(document["assumptions"])
+    if entries:
+        lines = with_choices_named(lines)
     if (
         any(choice.mechanism["name"] == "exponential-choice" for choice in choices)
         and INDEPENDENT not in lines

@@ -29,8 +29,6 @@ from secretballot._validation import (
 )
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, delta_upper
-from secretballot.report.certificate.by_record import RECORD_VOTES, RECORD_VOTES_ASSUMPTIONS
-from secretballot.report.certificate.chosen import EXPONENTIAL, EXPONENTIAL_ASSUMPTIONS
 from secretballot.report.certificate.fields import (
     FORMAT,
     VERSION,
@@ -38,16 +36,15 @@ from secretballot.report.certificate.fields import (
     is_sentence,
 )
 from secretballot.report.certificate.labels_file import class_value, labels_digest
-from secretballot.report.certificate.moments import MOMENTS, MOMENTS_ASSUMPTIONS
 from secretballot.report.certificate.plan_checks import check_choices, check_plan
+from secretballot.report.certificate.standing import (
+    UNSEEN_TEACHERS,
+    standing_assumptions,
+    standing_limits,
+    with_choices_named,
+)
 
 __all__ = [
-    "ASSUMPTIONS",
-    "FIXED_BLINDLY",
-    "FIXED_OR_PAID",
-    "NOT_PROTECTED",
-    "PUBLIC_FEATURES",
-    "UNSEEN_TEACHERS",
     "build_certificate",
     "canonical_json",
     "certificate_digest",
@@ -56,53 +53,6 @@ __all__ = [
     "with_files",
 ]
 
-FIXED_BLINDLY = (
-    "The number of teachers, the classes, the number of queries and every parameter of the"
-    " mechanism were fixed without looking at private data."
-)
-FIXED_OR_PAID = (
-    FIXED_BLINDLY.removesuffix(".")
-    + ", or chosen by a step listed under choices, at its own price."
-)
-ASSUMPTIONS = (
-    "One unit reaches the training data of one teacher only.",
-    (
-        "A teacher depends on its own shard, on public data and on its own randomness, and on"
-        " nothing else."
-    ),
-    FIXED_BLINDLY,
-    (
-        "The queried points and every other file of the release come from public data and released"
-        " labels only."
-    ),
-)
-# in the place of the first two
-_WITHOUT_TEACHERS = {
-    EXPONENTIAL: EXPONENTIAL_ASSUMPTIONS,
-    MOMENTS: MOMENTS_ASSUMPTIONS,
-    RECORD_VOTES: RECORD_VOTES_ASSUMPTIONS,
-}
-UNSEEN_TEACHERS = (
-    # certificates written before carry these sentences, and the verifiers look for them: they stay
-    "The votes came from outside; that one unit touches one teacher is the word of whoever made the"
-    " release, and was not checked by the program."
-)
-NOT_PROTECTED = (
-    "How long the computation took, and other side channels of the machine it ran on.",
-    "The vault: the folder with teachers, votes and ledger must stay secret.",
-    (
-        "The public points, the classes, the parameters stated here, and the fact that the release"
-        " was made."
-    ),
-    (
-        "What is true of people in general: a conclusion that the data would support without any"
-        " one unit."
-    ),
-)
-PUBLIC_FEATURES = (
-    "The features of the records, how many there are, and whatever the features tell of a label:"
-    " only the labels are private."
-)
 # "sample" is for the door alone (`door.purchase.check_sample`): the events state it, so the
 # certificate need not
 _DECLARED = ("unit", "unit_column", "neighbours", "assumptions", "not_protected", "sample")
@@ -271,9 +221,7 @@ def build_certificate(
         check_plan(plain)
     if choices:
         check_choices(plain)
-        plain["assumptions"] = [
-            FIXED_OR_PAID if line == FIXED_BLINDLY else line for line in plain["assumptions"]
-        ]
+        plain["assumptions"] = with_choices_named(plain["assumptions"])
     plain["digest"] = certificate_digest(plain)
     return dict(plain)
 
@@ -343,7 +291,6 @@ def check_declaration(
             Parameter("unit_column"),
             f" is {shown(column)} and unit {unit!r}; only users are distinguished by a column.",
         )
-    standing = (*NOT_PROTECTED, PUBLIC_FEATURES) if unit == "label" else NOT_PROTECTED
     return {
         "unit": unit,
         # a promise to users names what distinguishes them; ids without a name are called what the
@@ -351,11 +298,13 @@ def check_declaration(
         "unit_column": "units" if unit == "user" and column is None else column,
         "neighbours": neighbours,
         "assumptions": [
-            *_WITHOUT_TEACHERS.get(mechanism, ASSUMPTIONS[:2]),
-            *ASSUMPTIONS[2:],
+            *standing_assumptions(mechanism),
             *_declared_sentences("assumptions", given),
         ],
-        "not_protected": [*standing, *_declared_sentences("not_protected", given)],
+        "not_protected": [
+            *standing_limits(mechanism, unit),
+            *_declared_sentences("not_protected", given),
+        ],
     }
 
 

@@ -15,7 +15,7 @@ from secretballot._validation import check_relation, plain_line, shown
 from secretballot._versions import draws_wrong_noise
 from secretballot.exceptions import CertificateError, SecretBallotError
 from secretballot.privacy.accounting import Event, delta_upper
-from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
+from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.by_record import RECORD_VOTES, check_by_record, is_by_record
 from secretballot.report.certificate.chosen import EXPONENTIAL, check_chosen, is_chosen
 from secretballot.report.certificate.events import SLACK, check_relation_of, read_events
@@ -35,6 +35,7 @@ from secretballot.report.certificate.moments import MOMENTS, check_moments, has_
 from secretballot.report.certificate.plan_checks import check_choices, check_plan, total_price
 from secretballot.report.certificate.release_files import LABELS_FILE, check_files
 from secretballot.report.certificate.released_rows import check_rows
+from secretballot.report.certificate.standing import contradict_choices
 from secretballot.report.wording import count_text
 
 __all__ = ["Check", "Verification", "verify_certificate"]
@@ -260,9 +261,7 @@ def _check_mechanism(document: Mapping[str, Any]) -> str:
 def _check_assumed(document: Mapping[str, Any]) -> None:
     """Refuse assumptions about the parameters that the list of choices denies."""
     chosen = bool(document.get("choices"))
-    if (FIXED_OR_PAID in document["assumptions"]) != chosen or (
-        chosen and FIXED_BLINDLY in document["assumptions"]
-    ):
+    if contradict_choices(document["assumptions"], chosen=chosen):
         raise CertificateError(
             f"The certificate lists {'' if chosen else 'no '}choices made with private data, and"
             " its assumptions say otherwise."

@@ -11,11 +11,11 @@ from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import delta_upper, event_from_json
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import UNSEEN_TEACHERS
 from secretballot.report.certificate.by_record import RECORD_VOTES, is_by_record
 from secretballot.report.certificate.chosen import EXPONENTIAL, is_chosen
 from secretballot.report.certificate.moments import MOMENTS, has_moments
 from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.certificate.standing import UNSEEN_TEACHERS
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.extras import require_extra
 from secretballot.report.pictures.charts import draw_budget, draw_confidence, draw_votes

@@ -596,6 +596,43 @@ def _check_moments(one: Any) -> list[Any]:
     return []
 
 
+def _check_record_votes(one: Any) -> list[Any]:
+    """Check a student of votes of records: one weight for each direction of its basis, and class.
+
+    One that is not fitted has nothing to check, and predicts nothing.
+    """
+    about = vars(one)
+    if "coef_" not in about:
+        return []
+    basis, classes, columns = about.get("basis_"), about.get("classes_"), None
+    refuse_unless(
+        isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) >= 2,
+        "a model of it has no classes",
+    )
+    # any other basis is of a type that the reader vouches for
+    if type(basis).__name__ in ("TableBasis", "KernelBasis"):
+        columns = vars(basis).get("n_directions_")
+        refuse_unless(
+            _is_count(columns, _MOST_COLUMNS) and _n_columns(one) == _n_columns(basis),
+            "a model of it has other columns than its basis",
+        )
+    width = np.shape(about["coef_"])[-1] if columns is None and np.ndim(about["coef_"]) else columns
+    for name, shape in (("coef_", (len(classes), width)), ("intercept_", (len(classes),))):
+        weights = about.get(name)
+        refuse_unless(
+            isinstance(weights, np.ndarray)
+            and weights.dtype == np.float64
+            and weights.shape == shape
+            and bool(np.isfinite(weights).all()),
+            "a model of it has other weights than it needs",
+        )
+    unit = about.get("_unit")
+    refuse_unless(
+        type(unit) is float and np.isfinite(unit) and unit > 0, "a model of it has no unit"
+    )
+    return []
+
+
 _CHECKS: dict[str, Callable[[Any], list[Any]]] = {
     "DecisionTreeClassifier": _check_tree,
     "DecisionTreeRegressor": _check_tree,
@@ -608,5 +645,6 @@ _CHECKS: dict[str, Callable[[Any], list[Any]]] = {
     "MomentsStudent": _check_moments,
     "OneHotEncoder": _check_one_hot,
     "RandomForestClassifier": _check_forest,
+    "RecordVotesStudent": _check_record_votes,
     "TableBasis": _check_basis,
 }

@@ -31,7 +31,12 @@ from secretballot.report.student.grammar import (
     checked_members,
     object_types,
 )
-from secretballot.report.student.moments_graph import MOMENTS_STUDENT, moments_graph
+from secretballot.report.student.moments_graph import (
+    MOMENTS_STUDENT,
+    RECORD_VOTES_STUDENT,
+    moments_graph,
+    record_votes_graph,
+)
 from secretballot.report.student.onnx_names import with_plain_names
 
 __all__ = ["TRUSTED_TYPES", "dump_onnx", "dump_student", "load_student"]
@@ -64,6 +69,7 @@ TRUSTED_TYPES = (
     "secretballot.hypotheses.thresholds.Thresholds",
     "secretballot.students.hypothesis_student.HypothesisStudent",
     MOMENTS_STUDENT,
+    RECORD_VOTES_STUDENT,
     "sklearn._loss.link.HalfLogitLink",
     "sklearn._loss.link.Interval",
     "sklearn._loss.link.LogitLink",
@@ -349,6 +355,8 @@ def _onnx_bytes(student: Any, points: np.ndarray[Any, Any]) -> bytes:
         return counts_graph(student)
     if name == MOMENTS_STUDENT:
         return moments_graph(student)
+    if name == RECORD_VOTES_STUDENT:
+        return record_votes_graph(student)
     if name == VOTING_STUDENT:
         student = student.as_adaboost()
     skl2onnx = require_extra("skl2onnx", "onnx")

@@ -1,4 +1,4 @@
-"""The model of released moments as an ONNX graph: integers in double precision, as in Python."""
+"""Linear models in a public basis as ONNX graphs: integers in double precision, as in Python."""
 
 from typing import Any
 
@@ -26,9 +26,10 @@ from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
 from secretballot.report.student.counts_graph import model_bytes
 
-__all__ = ["MOMENTS_STUDENT", "moments_graph"]
+__all__ = ["MOMENTS_STUDENT", "RECORD_VOTES_STUDENT", "moments_graph", "record_votes_graph"]
 
 MOMENTS_STUDENT = "secretballot.students.moments_student.MomentsStudent"
+RECORD_VOTES_STUDENT = "secretballot.students.record_votes.RecordVotesStudent"
 _LARGEST = np.finfo(np.float64).max
 _DOUBLE, _INTEGER = 11, 7  # ONNX's names of these types
 
@@ -57,21 +58,60 @@ def moments_graph(student: Any) -> bytes:
     """
     graph = _Graph()
     classes, weights = np.asarray(student.classes_), np.asarray(student.weights)
-    rotation = student.basis._rotation
-    if not (
-        exact_in_floats(rotation.weights, rotation.largest_input)
-        and exact_in_floats(weights, LARGEST_COORDINATE)
-    ):
-        raise DataError(
-            "Sums of this model leave the integers that ONNX's doubles hold; take a basis of fewer"
-            " directions."
-        )
+    if not exact_in_floats(weights, LARGEST_COORDINATE):
+        raise DataError(_TOO_LARGE)
     coordinates = _add_basis(graph, student.basis)
     logits = _add_logits(graph, coordinates, weights)
     _add_shares(graph, logits)
     graph.add("ArgMax", [logits], "index", axis=1, keepdims=0)
     graph.add("Gather", ["classes", "index"], "label")
     return model_bytes(graph.nodes, graph.constants, classes, int(student.n_features_in_))
+
+
+def record_votes_graph(student: Any) -> bytes:
+    """Return an ONNX model with the label and the probabilities that the student predicts.
+
+    Parameters
+    ----------
+    student : fitted RecordVotesStudent
+        In a basis of this library, of columns that hold numbers alone.
+
+    Returns
+    -------
+    bytes
+        Input and outputs as of `moments_graph`. The coordinates are those of the student; what
+        follows is computed in double precision, as in Python.
+
+    Raises
+    ------
+    MissingExtraError
+        If onnx is not installed.
+    DataError
+        If the basis is of another kind, a column holds texts, or sums are too large for doubles.
+    """
+    if not isinstance(student.basis_, TableBasis | KernelBasis):
+        raise DataError(
+            f"The basis {type(student.basis_).__name__} has no ONNX form; use a TableBasis or a"
+            " KernelBasis."
+        )
+    graph = _Graph()
+    coordinates = _add_basis(graph, student.basis_)
+    # the unit goes into the weights: a runtime may fuse a division by it in single precision
+    weights = np.asarray(student.coef_).T / student._unit
+    moved = graph.add("MatMul", [coordinates, graph.constant(weights)])
+    logits = graph.add("Add", [moved, graph.constant(student.intercept_)])
+    graph.add("Softmax", [logits], "shares", axis=1)
+    graph.add("ArgMax", ["shares"], "index", axis=1, keepdims=0)
+    graph.add("Gather", ["classes", "index"], "label")
+    return model_bytes(
+        graph.nodes, graph.constants, np.asarray(student.classes_), int(student.n_features_in_)
+    )
+
+
+_TOO_LARGE = (
+    "Sums of this model leave the integers that ONNX's doubles hold; take a basis of fewer"
+    " directions."
+)
 
 
 class _Graph:
@@ -103,7 +143,15 @@ class _Graph:
 
 
 def _add_basis(graph: _Graph, basis: Any) -> str:
-    """Add the map from cells to coordinates, and return its output."""
+    """Add the map from cells to coordinates, and return its output.
+
+    Raises
+    ------
+    DataError
+        If a column holds texts, or sums are too large for doubles.
+    """
+    if not exact_in_floats(basis._rotation.weights, basis._rotation.largest_input):
+        raise DataError(_TOO_LARGE)
     precise = graph.add("Cast", ["X"], to=_DOUBLE)
     add_features = _add_likeness if isinstance(basis, KernelBasis) else _add_columns
     features = add_features(graph, precise, basis)

@@ -1,4 +1,5 @@
-"""One run of record moments, from files to folders: `secretballot learn --method moments`."""
+"""One run of a method without teachers, from files to folders: `secretballot learn --method
+moments` and `--method record-votes`."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -8,35 +9,33 @@ from typing import Any
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
-from secretballot.learners.training.account import refuse_beyond
+from secretballot.learners.record_votes import RecordVotesClassifier
 from secretballot.learners.training.inputs import object_array
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import NamedStudent, ReleasedWeights, ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish
-from secretballot.runs.account import open_ledger, settle_request
+from secretballot.runs.account import ledger_of_run
 from secretballot.runs.folder import RunFolder
-from secretballot.runs.learn import TAKEN_UP, LearnOutcome, measured_accuracy, outcome_again
+from secretballot.runs.learn import LearnOutcome, measured_accuracy, outcome_again
 from secretballot.runs.progress import Watch, public_warnings_noted
 from secretballot.runs.promise import check_records_against, check_stated_records, check_unit_column
-from secretballot.runs.tables import (
-    RunInputs,
-    RunTables,
-    check_files,
-    read_inputs,
-    refuse_private_as_public,
-)
+from secretballot.runs.tables import RunInputs, RunTables, folder_of_run, read_inputs
 from secretballot.students.names import student_by_name
 
-__all__ = ["MOMENTS", "MomentsRun", "run_moments"]
+__all__ = ["MOMENTS", "RECORD_VOTES", "RecordsRun", "run_records"]
 
-MOMENTS = "moments"
+MOMENTS, RECORD_VOTES = "moments", "record-votes"
+#: Settings that votes of records alone have.
+_OF_VOTES = ("queries", "votes_per_record")
+
+Learner = RecordMomentsClassifier | RecordVotesClassifier
 
 
 @dataclass(frozen=True)
-class MomentsRun:
-    """What to learn by noisy sums over records, from which files, at which price.
+class RecordsRun:
+    """What to learn from all records at once, from which files, at which price.
 
     Attributes
     ----------
@@ -46,11 +45,19 @@ class MomentsRun:
         Price of the release; delta above 0.
     out : Path
         Folder for vault and release.
+    method : {"moments", "record-votes"}
+        Noisy sums over all records, or votes of all records at their nearest public points.
+    votes_per_record : int or None
+        Of votes of records: public points that a record votes for; None takes the learner's
+        default.
+    queries : int or None
+        Of votes of records: public points that take votes; None takes all.
     student : str
-        "auto" is the model that the sums fix; any other name learns from its labels of the public
-        points.
+        "auto" is the model that the sums fix, or the student of shares of votes; any other name
+        learns from its labels of the public points.
     records : int or None
-        Publicly stated number of private records, to warn of a careless delta; the sums count them.
+        Publicly stated number of private records, to warn of a careless delta; the release counts
+        them.
     neighbours : str
         "add-remove" or "replace-one".
     ledger : Path or None
@@ -58,7 +65,7 @@ class MomentsRun:
     dataset : str or None
         Public name of the private dataset; None takes the name of its file.
     seed : int
-        Of a named student, never of noise.
+        Of a named student and of the choice of public points, never of noise.
     without : tuple of {"report", "student"}
         Parts of the release that are not wanted.
     """
@@ -67,6 +74,9 @@ class MomentsRun:
     epsilon: float
     delta: float
     out: Path
+    method: str = MOMENTS
+    votes_per_record: int | None = None
+    queries: int | None = None
     student: str = "auto"
     records: int | None = None
     neighbours: str = "add-remove"
@@ -89,29 +99,30 @@ class MomentsRun:
         """Return, as JSON, all that shapes the result: the settings and the digests of the
         files."""
         settings = asdict(self)
-        for name in ("tables", "out", "without"):
+        foreign = _OF_VOTES if self.method == MOMENTS else ()
+        for name in ("tables", "out", "without", *foreign):
             settings.pop(name)
-        described = {"verb": "learn", "method": MOMENTS, **settings, **self.tables.description()}
+        described = {"verb": "learn", **settings, **self.tables.description()}
         plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
         return plain
 
 
-def run_moments(run: MomentsRun, watch: Watch | None = None) -> LearnOutcome:
-    """Learn from files by noisy sums over all records, and write the folders of the run.
+def run_records(run: RecordsRun, watch: Watch | None = None) -> LearnOutcome:
+    """Learn from files by a release about all records at once, and write the folders of the run.
 
-    A run that was interrupted goes on when it is repeated: stages that were drawn are kept in the
-    ledger, and what was paid for is not paid again.
+    A run that was interrupted goes on when it is repeated: what was drawn is kept in the ledger,
+    and what was paid for is not paid again.
 
     Parameters
     ----------
-    run : MomentsRun
+    run : RecordsRun
     watch : Watch, optional
         Told what happens.
 
     Returns
     -------
     LearnOutcome
-        Its queries are all public points.
+        Its queries are the public points that were labelled, or took votes.
 
     Raises
     ------
@@ -135,30 +146,18 @@ def run_moments(run: MomentsRun, watch: Watch | None = None) -> LearnOutcome:
     # As in a run of voting: what can be refused comes before anything is paid, and what is
     # published comes last, since it can be made again.
     _refuse_unfit_settings(run, watch)
-    check_files(run.tables)
-    description = run.description()
-    refuse_private_as_public(description)
-    folder = RunFolder(run.out, description)
+    folder = folder_of_run(run)
     if folder.finished:
         return outcome_again(folder, watch)
     watch.step("Reading tables")
     inputs = read_inputs(run.tables, watch)
-    check_records_against(run.records, run.neighbours, run.delta, inputs, watch)
+    _check_against(run, inputs, watch)
     check_parts(run.without)
     with folder:
-        if folder.resumed:
-            watch.note(TAKEN_UP, private=False)
-        ledger = open_ledger(
-            run.ledger or folder.ledger,
-            dataset=run.dataset_name,
-            budget=run.budget,
-            unit="record" if inputs.units is None else "user",
-            neighbours=run.neighbours,
-        )
-        settle_request(folder, ledger, watch, goes_on=True)
-        refuse_beyond(ledger, run.budget, folder.request, goes_on=True)
-        watch.step("Adding up records")
-        model = _fitted_model(run, folder, ledger, inputs, watch)
+        # a table of votes is one answer; sums come stage by stage
+        ledger = ledger_of_run(run, folder, inputs, watch, goes_on=run.method == MOMENTS)
+        watch.step("Adding up records" if run.method == MOMENTS else "Letting records vote")
+        model = _fitted_learner(run, folder, ledger, inputs, watch)
         made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
     released = model.released_labels_
     return LearnOutcome(
@@ -173,34 +172,64 @@ def run_moments(run: MomentsRun, watch: Watch | None = None) -> LearnOutcome:
     )
 
 
-def _refuse_unfit_settings(run: MomentsRun, watch: Watch) -> None:
+def _refuse_unfit_settings(run: RecordsRun, watch: Watch) -> None:
     """Refuse settings that cannot be, and warn of a careless one, before any file is opened."""
+    check_choice("method", run.method, (MOMENTS, RECORD_VOTES))
     if not run.budget.delta > 0:
         raise ParameterError(
             Parameter("delta"),
-            f" is {shown(run.delta)}, and the noise on sums needs more than 0, such as 1e-6; give"
-            " one, or --method votes.",
+            f" is {shown(run.delta)}, and the noise of --method {run.method} needs more than 0,"
+            " such as 1e-6; give one, or take --method votes.",
         )
     check_choice("neighbours", run.neighbours, NEIGHBOURS)
     check_count("seed", run.seed, minimum=0)
+    for name in _OF_VOTES:
+        if getattr(run, name) is not None:
+            check_count(name, getattr(run, name))
     check_unit_column(run.neighbours, run.tables)
     check_stated_records(run.records, run.delta, watch)
     student_by_name(run.student)
 
 
-def _fitted_model(
-    run: MomentsRun, folder: RunFolder, ledger: Ledger, inputs: RunInputs, watch: Watch
-) -> RecordMomentsClassifier:
+def _check_against(run: RecordsRun, inputs: RunInputs, watch: Watch) -> None:
+    """Check settings against tables: more points or votes than there are, a false number of
+    records."""
+    n_public = len(inputs.X_public)
+    if run.queries is not None and run.queries > n_public:
+        raise ParameterError(
+            f"{run.queries} queries are more than the {n_public} rows of the public file; ask for"
+            " fewer with --queries."
+        )
+    n_points = n_public if run.queries is None else run.queries
+    if run.votes_per_record is not None and run.votes_per_record > n_points:
+        raise ParameterError(
+            f"{run.votes_per_record} votes of a record are more than the {n_points} public points"
+            " that take votes; give fewer with --votes-per-record."
+        )
+    check_records_against(run.records, run.neighbours, run.delta, inputs, watch)
+
+
+def _fitted_learner(
+    run: RecordsRun, folder: RunFolder, ledger: Ledger, inputs: RunInputs, watch: Watch
+) -> Learner:
     """Return the fitted learner, without a student, which is fitted where no private data ever
     was."""
     # The folder's key in the ledger goes with it: a run that is taken up again is not paid twice.
-    model = RecordMomentsClassifier(
-        budget=run.budget,
-        neighbours=run.neighbours,
-        ledger=ledger,
-        request=folder.request,
-        purpose="learn",
-    )
+    settings: dict[str, Any] = {
+        "budget": run.budget,
+        "neighbours": run.neighbours,
+        "ledger": ledger,
+        "request": folder.request,
+        "purpose": "learn",
+        "random_state": run.seed,
+    }
+    model: Learner
+    if run.method == MOMENTS:
+        model = RecordMomentsClassifier(**settings)
+    else:
+        model = RecordVotesClassifier(
+            votes_per_record=run.votes_per_record, n_queries=run.queries, **settings
+        )
     with public_warnings_noted(watch):
         model.fit_labels(
             inputs.private.X,
@@ -210,16 +239,18 @@ def _fitted_model(
             units=inputs.units,
             unit_name=run.tables.unit,
         )
-    if model.coverage_.is_poor:
-        watch.note(model.coverage_.warning, private=False)
+    coverage = getattr(model, "coverage_", None)
+    if coverage is not None and coverage.is_poor:
+        watch.note(coverage.warning, private=False)
     return model
 
 
-def _release_job(run: MomentsRun, model: RecordMomentsClassifier, inputs: RunInputs) -> ReleaseJob:
+def _release_job(run: RecordsRun, model: Learner, inputs: RunInputs) -> ReleaseJob:
     """Return all that the release is made of: what left the door, public inputs, and settings."""
+    of_certificate = run.student == "auto" and run.method == MOMENTS
     return ReleaseJob(
         model.released_labels_,
-        ReleasedWeights() if run.student == "auto" else NamedStudent(run.student),
+        ReleasedWeights() if of_certificate else NamedStudent(run.student),
         inputs.X_public,
         replace(inputs.schema, classes=inputs.classes).to_json(),
         seed=run.seed,

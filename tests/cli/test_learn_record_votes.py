@@ -1,0 +1,245 @@
+"""`secretballot learn --method record-votes`: what it writes, resumption, and bad input."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+import secretballot as sb
+from secretballot.cli import app
+from secretballot.privacy.ledger import Ledger
+from secretballot.verify_release import main as independent_verifier
+
+N_PRIVATE, N_PUBLIC, N_TEST = 1_500, 150, 300
+
+
+def rows(count: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "patient": np.arange(count) // 2,
+            "age": rng.integers(20, 90, count),
+            "ward": rng.choice(["north", "south"], count),
+            "dose": rng.normal(5, 2, count).round(2),
+        }
+    )
+    score = table["age"] + 4 * table["dose"] + 10 * (table["ward"] == "north")
+    table["ill"] = np.where(score + rng.normal(0, 6, count) > 80, "yes", "no")
+    return table
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Write private, public and test files and return their folder."""
+    rows(N_PRIVATE, 1).to_csv(tmp_path / "private.csv", index=False)
+    rows(N_PUBLIC, 2)[["age", "ward", "dose"]].to_csv(tmp_path / "public.csv", index=False)
+    rows(N_TEST, 3).drop(columns="patient").to_csv(tmp_path / "test.csv", index=False)
+    return tmp_path
+
+
+def words_of_run(folder: Path, *more: str, unit: bool = False) -> list[str]:
+    tables = [str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
+    price = ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5"]
+    patient = ["--unit", "patient"] if unit else ["--drop", "patient"]
+    method = ["--method", "record-votes"]
+    return ["learn", *tables, *price, *patient, *method, "--out", str(folder / "out"), *more]
+
+
+def learn(folder: Path, *more: str, unit: bool = False) -> Result:
+    """Run a small, complete command; later options override earlier ones."""
+    return CliRunner().invoke(app, words_of_run(folder, *more, unit=unit))
+
+
+def document_of(result: Result) -> dict[str, Any]:
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def certificate_in(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "out/release/certificate.json").read_text())
+    return found
+
+
+def test_a_run_of_votes_of_records_is_whole_and_both_verifiers_confirm_it(files: Path) -> None:
+    document = document_of(learn(files, "--evaluate", str(files / "test.csv"), "--json"))
+    assert (document["method"], document["method_reason"]) == ("record-votes", "as asked")
+    assert document["accuracy"] > 0.8
+    assert document["queries"] == document["answered"] == N_PUBLIC
+    certificate = certificate_in(files)
+    assert certificate["mechanism"]["name"] == "record-votes"
+    assert certificate["mechanism"]["votes_per_record"] == 5  # a hundredth would be one
+    assert Ledger.open_existing(files / "out/vault/ledger.sqlite").spent().epsilon == 2.0
+    assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
+    assert independent_verifier([str(files / "out" / "release")]) == 0
+    # the file is trusted as it is, and says what the other one says
+    student = sb.load_student(files / "out" / "release" / "student.skops")
+    assert type(student).__name__ == "RecordVotesStudent"
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(
+        (files / "out/release/student.onnx").read_bytes(), providers=["CPUExecutionProvider"]
+    )
+    points = np.random.default_rng(0).normal(5, 9, (50, student.n_features_in_)).astype(np.float32)
+    label, shares = session.run(None, {"X": points})
+    assert label.tolist() == student.predict(points).tolist()
+    assert np.allclose(shares, student.predict_proba(points), atol=1e-9)
+
+
+def test_the_words_are_about_records_and_counts(files: Path) -> None:
+    result = learn(files)
+    assert result.exit_code == 0, result.stderr
+    assert re.search(r"^method +record-votes: as asked$", result.stdout, re.MULTILINE)
+    assert re.search(r"^released +150 times 2 noisy counts of votes$", result.stdout, re.M)
+    assert "of each record at the 5 public points nearest to it" in result.stdout
+    release = files / "out" / "release"
+    assert not re.search(r"teacher|shard", (release / "README.txt").read_text(), re.IGNORECASE)
+    page = (release / "report.html").read_text().split("</style>")[1]
+    assert not re.search(r"teacher|shard|ensemble", re.sub(r"<[^>]*>", " ", page), re.IGNORECASE)
+
+
+def test_settings_of_the_votes_are_taken_and_auto_follows_them(files: Path) -> None:
+    more = ["--method", "auto", "--votes-per-record", "3", "--queries", "120", "--json"]
+    document = document_of(learn(files, *more, "--student", "tree", "--without", "report"))
+    assert document["method"] == "record-votes"
+    assert document["method_reason"] == "--votes-per-record is an option of votes of records"
+    mechanism = certificate_in(files)["mechanism"]
+    assert (mechanism["votes_per_record"], mechanism["n_queries"]) == (3, 120)
+    student = sb.load_student(files / "out" / "release" / "student.skops")
+    assert type(student).__name__ == "DecisionTreeClassifier"
+
+
+def test_persons_and_relation(files: Path) -> None:
+    assert learn(files, "--without", "report", unit=True).exit_code == 0
+    certificate = certificate_in(files)
+    assert (certificate["unit"], certificate["unit_column"]) == ("user", "patient")
+    out = ["--out", str(files / "two"), "--neighbours", "replace-one", "--without", "report"]
+    assert learn(files, *out).exit_code == 0
+    second = json.loads((files / "two/release/certificate.json").read_text())
+    assert second["events"][0]["shifts"] == 2 * second["mechanism"]["votes_per_record"]
+    wrong = learn(files, *out, "--records", "899", "--out", str(files / "three"))
+    assert (wrong.exit_code, (files / "three").exists()) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--votes-per-record", "151"], "151 votes of a record are more than the 150 public"),
+        (["--queries", "151"], "151 queries are more than the 150 rows of the public file"),
+        (
+            ["--queries", "4", "--votes-per-record", "5"],
+            "5 votes of a record are more than the 4 public points that take votes",
+        ),
+        (["--votes-per-record", "0"], "--votes-per-record is 0; it must be an integer of at least"),
+        (["--teachers", "10"], "--teachers goes with --method votes alone, and --method record"),
+        (["--strategy", "margin"], "--strategy goes with --method votes alone"),
+        (["--method", "moments", "--votes-per-record", "2"], "goes with --method record-votes"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_before_anything_is_paid(
+    files: Path, more: list[str], said: str
+) -> None:
+    result = learn(files, *more)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not (files / "out").exists()
+
+
+def test_what_the_ledger_does_not_admit_is_refused(files: Path) -> None:
+    ledger = files / "l.sqlite"
+    Ledger(ledger, dataset="private", budget=sb.PrivacyBudget(1.0, 1e-5))
+    assert learn(files, "--ledger", str(ledger)).exit_code == 3
+    assert Ledger.open_existing(ledger).spent().epsilon == 0
+
+
+def changed(files: Path, name: str, change: Any) -> None:
+    table = pd.read_csv(files / name)
+    change(table).to_csv(files / name, index=False)
+
+
+BAD_TABLES = {
+    "few public rows": ("public.csv", lambda t: t.head(25)),
+    "a constant public column": ("public.csv", lambda t: t.assign(dose=3.0)),
+    "one class": ("private.csv", lambda t: t.assign(ill="yes")),
+    "odd numbers in one record": (
+        "private.csv",
+        lambda t: t.assign(dose=["inf", "nan", "-inf", "1e400", *t["dose"][4:]]),
+    ),
+    "one record": ("private.csv", lambda t: t.head(1)),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TABLES)
+def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
+    changed(files, *BAD_TABLES[name])
+    test = ["--evaluate", str(files / "test.csv"), "--without", "report", "--json"]
+    document = document_of(learn(files, *test))
+    assert 0 <= document["accuracy"] <= 1
+    assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
+
+
+def test_noise_that_drowns_everything_gives_a_model_all_the_same(files: Path) -> None:
+    assert document_of(learn(files, "--epsilon", "1e-5", "--json"))["epsilon"] == 1e-5
+    student = sb.load_student(files / "out" / "release" / "student.skops")
+    assert np.isfinite(student.predict_proba(np.zeros((3, student.n_features_in_)))).all()
+
+
+def test_an_interrupted_run_is_taken_up_and_pays_once(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("secretballot.runs.records.publish", interrupt)
+        assert learn(files).exit_code == 130
+    ledger = Ledger.open_existing(files / "out/vault/ledger.sqlite")
+    (paid,) = ledger.history()
+    refused = learn(files, "--votes-per-record", "7")
+    assert refused.exit_code == 2
+    assert "votes_per_record" in refused.stderr
+    # without the option the run in the folder says which method it was
+    words = [word for word in words_of_run(files) if word not in ("--method", "record-votes")]
+    result = CliRunner().invoke(app, [*words, "--json", "--without", "report"])
+    document = document_of(result)
+    assert (document["method"], document["resumed"]) == ("record-votes", True)
+    assert document["method_reason"] == "the run in this folder was begun so"
+    assert [entry.request for entry in ledger.history()] == [paid.request]
+    assert ledger.spent().epsilon == 2.0
+    again = document_of(learn(files, "--json", "--without", "report"))
+    assert any("finished already" in note for note in again["notes"])
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signal 9")
+def test_a_run_that_is_killed_between_purchase_and_publication_pays_once(files: Path) -> None:
+    command = [sys.executable, "-m", "secretballot", *words_of_run(files, "--without", "report")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    place, end = files / "out/vault/ledger.sqlite", time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        if place.exists() and committed_in(place):
+            break
+        time.sleep(0.005)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert committed_in(place)
+    document = document_of(learn(files, "--json", "--without", "report"))
+    assert document["method"] == "record-votes"
+    ledger = Ledger.open_existing(place)
+    assert (ledger.spent().epsilon, len(ledger.history())) == (2.0, 1)
+    assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
+
+
+def committed_in(place: Path) -> bool:
+    try:
+        return any(entry.state == "committed" for entry in Ledger.open_existing(place).history())
+    except sb.SecretBallotError:
+        return False  # it is being made
