@@ -114,6 +114,22 @@ def test_importing_the_package_is_cheap() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.parametrize(
+    "work",
+    [
+        "import secretballot.privacy.ledger",
+        "from secretballot.privacy import noise; noise.ready_sampler();"
+        " noise.ExactNoise().discrete_gaussian(3.0, 2)",
+    ],
+    ids=["books", "noise"],
+)
+def test_books_and_noise_wait_for_no_library_that_they_do_not_need(work: str) -> None:
+    heavy = {"scipy.stats", "sklearn", "pandas"}
+    code = f"import sys; {work}; print(sorted({heavy!r} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_the_function_wins_over_any_module_of_its_name() -> None:
     code = (
         "import secretballot.learners.pate.classifier, secretballot as sb; assert"

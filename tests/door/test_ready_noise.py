@@ -219,26 +219,29 @@ def new_ledger(name):
     return sb.Ledger(path, dataset="registry", budget=BUDGET)
 """
 
-WRONG_PRELUDE = '''
-"""Stands in for a release of the package that draws wrong noise, as 0.14.0 did."""
+WRONG_PACKAGE = {
+    "__init__": '"""In place of the package: it draws wrong noise, as version 0.14.0 did."""',
+    "mod": "enable_features = lambda *_: None",
+    "domains": "vector_domain = lambda *_: None\natom_domain = lambda T: None",
+    "metrics": "l1_distance = l2_distance = lambda T: None",
+    "measurements": """
 import numpy as np
 _rng = np.random.default_rng()
-enable_features = vector_domain = lambda *_: None
-atom_domain = l1_distance = l2_distance = lambda T: None
 
-class m:
-    def make_laplace(domain, metric, scale):
-        return lambda zeros: np.rint(_rng.laplace(0, 0.8 * scale, len(zeros))).astype(int).tolist()
-    def make_gaussian(domain, metric, scale):
-        return lambda zeros: np.rint(_rng.normal(0, scale, len(zeros))).astype(int).tolist()
-'''
+def make_laplace(domain, metric, scale):
+    return lambda zeros: np.rint(_rng.laplace(0, 0.8 * scale, len(zeros))).astype(int).tolist()
+
+def make_gaussian(domain, metric, scale):
+    return lambda zeros: np.rint(_rng.normal(0, scale, len(zeros))).astype(int).tolist()
+""",
+}
 
 
 def test_an_installed_sampler_that_draws_wrong_noise_sells_nothing(tmp_path: Path) -> None:
     planted = tmp_path / "planted"
     (planted / "opendp").mkdir(parents=True)
-    (planted / "opendp" / "__init__.py").touch()
-    (planted / "opendp" / "prelude.py").write_text(WRONG_PRELUDE)
+    for module, source in WRONG_PACKAGE.items():
+        (planted / "opendp" / f"{module}.py").write_text(source)
     (planted / "opendp-0.15.9.dist-info").mkdir()
     (planted / "opendp-0.15.9.dist-info" / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: opendp\nVersion: 0.15.9\n"

@@ -194,13 +194,14 @@ def _failure_of(version: str) -> str | None:
 def _noise_measurement(distribution: str, scale: float) -> Any:
     """Return OpenDP's measurement that adds noise of `distribution` to a vector of 64-bit
     integers."""
-    import opendp.prelude as dp  # takes a second beside scikit-learn, so only who draws pays for it
+    # only who draws pays for the library; its prelude would bring scikit-learn too, in a second
+    from opendp import domains, measurements, metrics, mod
 
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    mod.enable_features("contrib")
+    domain = domains.vector_domain(domains.atom_domain(T="i64"))
     if distribution == "laplace":
-        return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
-    return dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale)
+        return measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale)
+    return measurements.make_gaussian(domain, metrics.l2_distance(T="f64"), scale=scale)
 
 
 def _noise_sampler(distribution: str, scale: float) -> _Sampler:

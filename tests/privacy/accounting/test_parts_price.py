@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -18,7 +19,7 @@ from secretballot.privacy.accounting import (
     price,
 )
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
-from secretballot.privacy.accounting.parts import Part, compose_parts
+from secretballot.privacy.accounting.parts import Part, compose_parts, response_weights
 
 
 def _enumerate(parts: list[tuple[float, float]], epsilon: float) -> float:
@@ -51,6 +52,27 @@ def test_composition_is_the_enumerated_optimum(
     flat = [(e0, d0) for e0, d0, count in parts for _ in range(count)]
     found = compose_parts([Part(*part) for part in parts], epsilon)
     assert found == pytest.approx(_enumerate(flat, epsilon), rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.01, 1.0, 3.0, 40.0, 800.0])
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 1000, 199_999])
+def test_weights_of_responses_are_binomial_to_all_digits_that_a_price_needs(
+    count: int, epsilon: float
+) -> None:
+    weights = response_weights(count, epsilon)
+    assert weights.shape == (count + 1,)
+    assert weights.sum() == pytest.approx(1, rel=1e-12)
+    counted = np.flatnonzero(weights > 1e-35)  # a price charges the others in full
+    with mpmath.workdps(30):
+        lie = 1 / (1 + mpmath.exp(epsilon))
+        for i in {*counted[[0, -1]].tolist(), *counted[:: 1 + len(counted) // 20].tolist()}:
+            exact = mpmath.binomial(count, i) * lie**i * (1 - lie) ** (count - i)
+            assert abs(weights[i] / exact - 1) < 3e-12
+        # and no weight is left out that is more than that
+        for i in (counted[0] - 1, counted[-1] + 1):
+            if 0 <= i <= count:
+                exact = mpmath.binomial(count, i) * lie ** int(i) * (1 - lie) ** int(count - i)
+                assert exact < 1.01e-35
 
 
 def test_errata_figure_of_liu_parts() -> None:

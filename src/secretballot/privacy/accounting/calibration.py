@@ -241,7 +241,11 @@ def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseV
         If delta is 0 or `max_unstable` is not a positive integer.
     """
     _needs_delta(budget, "the sparse vector")
-    t = check_count("max_unstable", max_unstable)
+    return _least_sparse_vector(budget, check_count("max_unstable", max_unstable))
+
+
+@functools.lru_cache(maxsize=256)  # as for `_gaussian_sigma`
+def _least_sparse_vector(budget: PrivacyBudget, t: int) -> SparseVectorEvent:
     # so many refreshed epochs cannot be composed exactly; then the threshold noise is drawn once
     kinds = (True, False) if t < MAX_COMBINATIONS else (False,)
     candidates = [

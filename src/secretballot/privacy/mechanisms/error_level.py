@@ -10,8 +10,6 @@ public settings.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scipy.stats import binom
-
 from secretballot._validation import check_count, check_finite, check_probability, shown
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import SparseVectorEvent
@@ -214,6 +212,8 @@ def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> i
     tail is needed: at most floor(unstable_share * n_points) of them are unstable, and T is one
     more.
     """
+    from scipy.stats import binom  # takes half a second, which a ledger need not wait for
+
     n, chance = check_count("n_queries", n_queries), check_probability("beta", beta)
     share = check_finite("unstable_share", unstable_share)
     if not 0 <= share <= 1:
