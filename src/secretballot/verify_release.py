@@ -369,6 +369,7 @@ _MECHANISMS = {
     "relabelled-sample": {*_TERMS, *_STREAM, *_SAMPLE},
     "record-votes": {*_TERMS, "sigma", "votes_per_record", "neighbours"},
 }
+_UNCOVERED = {"expected_uncovered", "uncovered_votes"}
 _MOMENTS = {
     *("name", "n_stages", "n_classes", "sigma", "bound", "coordinates", "residual_units"),
     *("mark_weight", "marks", "expected_uncovered", "n_records", "basis", "basis_sha256"),
@@ -496,7 +497,10 @@ def check_mechanism(document: dict[str, Any]) -> str:
     if mechanism["name"] == "record-moments":
         check_moments(document)
         return "Noisy sums over records were released, by the event that is stated."
-    if set(mechanism) != _MECHANISMS.get(mechanism["name"]):
+    fields = _MECHANISMS.get(mechanism["name"])
+    if mechanism["name"] == "record-votes" and not _UNCOVERED.isdisjoint(mechanism):
+        fields = _MECHANISMS["record-votes"] | _UNCOVERED
+    if set(mechanism) != fields:
         raise WrongError(
             f"The mechanism {shown(mechanism['name'])} is unknown, or lacks or adds a field."
         )
@@ -657,6 +661,14 @@ def check_records(document: dict[str, Any]) -> None:
         mechanism["votes_per_record"] > mechanism["n_queries"]
     ):
         raise WrongError("A record votes at no public point, or at more than there are.")
+    if "uncovered_votes" in mechanism:
+        share, votes = mechanism["expected_uncovered"], mechanism["uncovered_votes"]
+        if not is_number(share) or not 0 <= share <= 1:
+            raise WrongError("The expected share of uncovered records is no share.")
+        # one cell for each vote of a record
+        if type(votes) is not int:
+            raise WrongError("The votes of uncovered records are no integer.")
+        check_range([votes // mechanism["votes_per_record"]], 0, mechanism)
     # which of a user's records votes may change with one more of them: that moves twice as much
     if document["unit"] == "label" or by_user != (document["composition"]["unit"] == "user"):
         raise WrongError("Votes of records by user and by record do not add to each other.")
@@ -1071,7 +1083,7 @@ def check_range(counts: list[int], n_teachers: int, mechanism: dict[str, Any]) -
     # how many records voted is private, so a rule bounds their counts
     most = 10**12 if mechanism["name"] == "record-votes" else n_teachers
     if any(not -far <= count <= most + far for count in counts):
-        raise WrongError("labels.csv holds a count that noise of the stated size does not reach.")
+        raise WrongError("A count was released that noise of the stated size does not reach.")
 
 
 # --- Prices: noisy counts (docs/explanation/prices.md, section 1) ---------------------------------

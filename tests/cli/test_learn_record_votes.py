@@ -187,6 +187,16 @@ def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
 
 
+def test_a_pool_that_misses_a_part_of_the_world_is_told_aloud(files: Path) -> None:
+    changed(files, "public.csv", lambda t: t.assign(age=20 + t["age"] % 30, ward="north"))
+    document = document_of(learn(files, "--json", "--epsilon", "8"))
+    (note,) = document["notes"]
+    assert "values that the public points do not show" in note
+    for name in ("report.html", "README.txt"):
+        text = " ".join((files / "out" / "release" / name).read_text().split())
+        assert note in text
+
+
 def test_noise_that_drowns_everything_gives_a_model_all_the_same(files: Path) -> None:
     assert document_of(learn(files, "--epsilon", "1e-5", "--json"))["epsilon"] == 1e-5
     student = sb.load_student(files / "out" / "release" / "student.skops")

@@ -13,6 +13,7 @@ from secretballot.aggregation import RecordVotesAggregator
 from secretballot.audit import ScriptedNoise
 from secretballot.door import ReleaseStream, purchase
 from secretballot.ensemble.record_votes import RecordVotes
+from secretballot.exceptions import ParameterError
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 POINTS = np.arange(30)[:, None]
@@ -124,6 +125,58 @@ def test_the_answer_is_stored_in_as_many_bytes_however_many_records_voted(
         ledger = sb.Ledger(tmp_path / f"{number}.sqlite", dataset="registry", budget=BUDGET)
         monkeypatch.setattr(purchase, "noise_source", lambda noise=noise: _Noise(noise))
         sb.release(votes(n), priced(), ledger, request="one")
+        stored = ledger.released("one")
+        assert stored is not None
+        sizes.add((len(stored), ledger.path.stat().st_size))
+    assert len(sizes) == 1
+
+
+def apart(n: int, uncovered: int, k: int = 3) -> RecordVotes:
+    """Return votes of n records, the first ones uncovered."""
+    rng = np.random.default_rng(0)
+    records = rng.integers(0, 30, (n, 1)), rng.integers(0, 2, n), np.arange(n) >= uncovered
+    nearest = NearestPoints(POINTS, k)
+    return RecordVotes.cast([records], nearest, ["no", "yes"], counts_uncovered=True)
+
+
+def counting(k: int = 3) -> RecordVotesAggregator:
+    return RecordVotesAggregator.calibrate(BUDGET, 30, votes_per_record=k, expected_uncovered=0.02)
+
+
+def test_uncovered_records_are_counted_at_the_same_price(monkeypatch) -> None:
+    assert counting().sigma == priced().sigma
+    assert counting().events(0) == priced().events(0)
+    secret, noise = apart(40, 7), np.arange(64) - 30
+    monkeypatch.setattr(purchase, "noise_source", lambda: ScriptedNoise(noise))
+    out = sb.release(secret, counting(), account())
+    table = secret.open_at_the_door()
+    assert np.array_equal(out.noisy_counts, table[:30] + noise[:60].reshape(30, 2))
+    # three cells with one vote of each of the seven, and their noise; the fourth is none
+    assert out.certificate["mechanism"]["uncovered_votes"] == 3 * 7 + noise[60:63].sum()
+    assert out.certificate["mechanism"]["expected_uncovered"] == 0.02
+
+
+def test_what_is_counted_apart_is_asked_and_cast_together() -> None:
+    for secret, aggregator in ((apart(40, 7), priced()), (votes(), counting())):
+        ledger = account()
+        with pytest.raises(ParameterError, match="uncovered"):
+            sb.release(secret, aggregator, ledger)
+        assert ledger.spent().epsilon == 0
+    ledger = account()
+    first = sb.release(apart(40, 7), counting(), ledger, request="one")
+    assert sb.verify_certificate(first.certificate).ok
+    again = sb.release(apart(40, 7), counting(), ledger, request="one")
+    assert again.certificate == first.certificate
+    with pytest.raises(ParameterError, match="answered before"):
+        sb.release(votes(), priced(), ledger, request="one")
+
+
+def test_the_answer_is_as_long_however_many_records_are_uncovered(tmp_path, monkeypatch) -> None:
+    sizes = set()
+    for number, (n, uncovered, noise) in enumerate([(5, 0, 0), (9000, 9000, 99), (5, 5, -99)]):
+        ledger = sb.Ledger(tmp_path / f"{number}.sqlite", dataset="registry", budget=BUDGET)
+        monkeypatch.setattr(purchase, "noise_source", lambda noise=noise: _Noise(noise))
+        sb.release(apart(n, uncovered), counting(), ledger, request="one")
         stored = ledger.released("one")
         assert stored is not None
         sizes.add((len(stored), ledger.path.stat().st_size))

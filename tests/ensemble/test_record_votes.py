@@ -42,6 +42,47 @@ def test_a_record_that_comes_moves_k_counts_by_one_and_a_replaced_one_at_most_2_
     assert farthest == 2 * k == moved_cells(k, "replace-one")
 
 
+def table_apart(records, k):
+    """Return the counts, and below them the cells of uncovered records, of some (coordinate, class,
+    covered) triples."""
+    coordinates = np.array([[place] for place, _, _ in records], dtype=np.int64).reshape(-1, 1)
+    index = np.array([label for _, label, _ in records], dtype=np.int64)
+    covered = np.array([told for _, _, told in records], dtype=np.bool_)
+    votes = RecordVotes.cast(
+        [(coordinates, index, covered)], NearestPoints(POINTS, k), [0, 1, 2], counts_uncovered=True
+    )
+    assert votes.take(np.arange(4)).counts_uncovered
+    return votes.open_at_the_door()
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_an_uncovered_record_moves_as_many_cells_and_no_public_point(k):
+    """Over all pairs of worlds of two and three records, told apart or not."""
+    records = [(place, label, told) for place, label in RECORDS[::3] for told in (True, False)]
+    farthest = 0
+    for others in itertools.combinations_with_replacement(records, 2):
+        without = table_apart(others, k)
+        assert without.shape == (4 + -(-k // 3), 3)
+        for record in records:
+            came = table_apart([*others, record], k) - without
+            assert sorted(came.ravel().tolist(), reverse=True)[:k] == [1] * k
+            assert np.abs(came).sum() == k == moved_cells(k, "add-remove")
+            assert came[:4].any() == record[2]
+            for other in records:
+                moved = np.abs(table_apart([*others, other], k) - table_apart([*others, record], k))
+                assert moved.max(initial=0) <= 1
+                farthest = max(farthest, int(moved.sum()))
+    assert farthest == 2 * k == moved_cells(k, "replace-one")
+
+
+def test_whether_a_record_is_covered_must_be_said_of_each():
+    nearest = NearestPoints(POINTS, 2)
+    rows, index = np.array([[1], [2]]), np.array([0, 1])
+    for odd in ((), (np.array([True]),), (np.array([1, 0]),)):
+        with pytest.raises(DataError, match="not said of every record"):
+            RecordVotes.cast([(rows, index, *odd)], nearest, [0, 1], counts_uncovered=True)
+
+
 def test_blocks_and_their_order_do_not_matter():
     rng = np.random.default_rng(0)
     coordinates, index = rng.integers(-3, 9, (50, 1)), rng.integers(0, 3, 50)

@@ -70,6 +70,7 @@ def issue(
     unit: str = "record",
     neighbours: str = "add-remove",
     n_teachers: int = 250,
+    outcome: dict[str, int] | None = None,
     **more: Any,
 ) -> ReleasedLabels:
     """Return a release by an aggregator, as the door would certify it."""
@@ -83,7 +84,7 @@ def issue(
         budget=budget,
         events=events,
         price=price(events, epsilon=budget.epsilon),
-        mechanism=aggregator.describe(),
+        mechanism={**aggregator.describe(), **(outcome or {})},
         composition={
             "kind": "basic",
             "dataset": "registry",
@@ -139,6 +140,15 @@ def by_record(n_classes: int = 2, neighbours: str = "add-remove", **more: Any) -
     return issue(
         aggregator, counts.argmax(axis=1), counts, neighbours=neighbours, n_teachers=0, **more
     )
+
+
+def uncovered_counted() -> ReleasedLabels:
+    counts = np.random.default_rng(1).integers(-20, 900, (N, 2))
+    aggregator = RecordVotesAggregator(
+        20.0, N, votes_per_record=4, budget=BUDGET, expected_uncovered=0.125
+    )
+    outcome = {"uncovered_votes": 4 * 37 - 11}
+    return issue(aggregator, counts.argmax(axis=1), counts, n_teachers=0, outcome=outcome)
 
 
 def withheld(refresh: bool = True, n_classes: int = 3) -> ReleasedLabels:
@@ -270,6 +280,7 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "rounds and choices": in_rounds,
     "choice": chosen,
     "votes of records": by_record,
+    "votes of records, uncovered ones apart": uncovered_counted,
     "votes of records, replaced": lambda: by_record(3, "replace-one"),
     "votes of records, by user": lambda: by_record(unit="user"),
     "sums": summed,
@@ -358,7 +369,9 @@ SUMMED = {
 STREAMS = (
     *("stream", "stream, threshold drawn once", "relabelled", "relabelled, add-remove"),
     *("votes of records", "votes of records, replaced", "votes of records, by user"),
+    "votes of records, uncovered ones apart",
 )
+COUNTED = {"mechanism.expected_uncovered", "mechanism.uncovered_votes"}
 
 
 def leaves(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -415,7 +428,7 @@ def test_only_words_may_say_something_else(kind: str) -> None:
             verify_certificate(changed(certificate, place, other)).ok for other in others(value)
         ):
             survivors.add(pattern)
-    more = SUMMED if kind.startswith("sums") else set()
+    more = SUMMED if kind.startswith("sums") else COUNTED if "apart" in kind else set()
     assert survivors <= WORDS | more | ({"mechanism.n_queries"} if kind in STREAMS else set())
 
 

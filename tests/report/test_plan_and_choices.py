@@ -298,9 +298,7 @@ def test_readme_and_page_say_what_was_planned_and_what_it_cost(make_binary: Make
     released = make_binary(
         events=[GaussianEvent(45.0, 100)], mechanism=mechanism, plan=PLAN, choices=[ERROR, hostile]
     )
-    readme = " ".join(
-        release_readme(released.certificate, {"labels.csv": "labels"}, {}, [], []).split()
-    )
+    readme = " ".join(release_readme(released, {"labels.csv": "labels"}, {}, [], []).split())
     page = render_page(released)
     for words in (
         "Of 100 reserved queries, 60 were used, in 3 rounds, by the strategy disagreement.",

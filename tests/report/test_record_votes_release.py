@@ -46,7 +46,9 @@ def test_the_folder_is_whole_and_both_verifiers_confirm_it(
     texts = [
         (made.path / name).read_text() for name in ("README.txt", "report.html", "certificate.json")
     ]
-    assert not any(re.search(r"\b(4711|4,711|28266|28,266)\b", text) for text in texts)
+    # but for the estimate by the noisy counts, which may happen to be right
+    told = [re.sub(r"noise:\s+[\d,]+", "", one) for one in texts]
+    assert not any(re.search(r"\b(4711|4,711|28266|28,266)\b", text) for text in told)
 
 
 def trusted_types(text: str) -> list[str]:
@@ -61,6 +63,49 @@ def test_the_page_speaks_of_records_and_of_no_teacher(model: sb.RecordVotesClass
     assert "how many voted is private" in page
     for word in ("Ensemble", "Shards", "0 teachers", "of 0", "on each shard", "change the vote of"):
         assert word not in page
+
+
+def test_what_is_counted_of_uncovered_records_stands_in_words(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, pool = rng.normal(size=(4000, 2)), rng.normal(size=(300, 2))
+    y = X[:, 0] > 0
+    fits = {"whole": pool, "half": pool[pool[:, 1] > 0]}
+    texts = {}
+    for name, points in fits.items():
+        model = sb.RecordVotesClassifier(budget=BUDGET, votes_per_record=6)
+        if name == "whole":
+            model.fit(X, y, X_public=points, classes=[False, True])
+        else:
+            with pytest.warns(UserWarning, match="values that the public points do not show"):
+                model.fit(X, y, X_public=points, classes=[False, True])
+        assert model.coverage_ is not None
+        assert model.coverage_.is_poor == (name == "half")
+        assert abs(model.coverage_.uncovered - (0.5 if name == "half" else 0.0)) < 0.05
+        made = sb.write_release(tmp_path / name, model.released_labels_, X_public=points)
+        assert verify_certificate(made.path).ok
+        assert second.exit_code(second.check_release(str(made.path))) == 0
+        for file in ("README.txt", "report.html"):
+            texts[name, file] = " ".join((made.path / file).read_text().split())
+            assert "Such records voted at no public point." in texts[name, file]
+            assert ("Give public points from all parts" in texts[name, file]) == (name == "half")
+    found = re.search(
+        r"The release counts the records, too, with noise: ([\d,]+)", texts["whole", "README.txt"]
+    )
+    assert found is not None
+    assert abs(int(found[1].replace(",", "")) - 4000) < 200
+
+
+def test_where_nobody_looked_it_says_so(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, points = rng.normal(size=(400, 4)), rng.normal(size=(25, 4))  # too few to cover the records
+    model = sb.RecordVotesClassifier(budget=BUDGET, votes_per_record=6)
+    model.fit(X, X[:, 0] > 0, X_public=points, classes=[False, True])
+    assert model.coverage_ is None
+    assert "uncovered_votes" not in model.certificate_["mechanism"]
+    made = sb.write_release(tmp_path / "release", model.released_labels_, X_public=points)
+    for file in ("README.txt", "report.html"):
+        text = " ".join((made.path / file).read_text().split())
+        assert "Whether the public points cover the records was not looked at" in text
 
 
 def test_what_is_read_back_is_the_release(model: sb.RecordVotesClassifier) -> None:
@@ -101,6 +146,11 @@ CHANGES: dict[str, Any] = {
             "left": "none",
         }
     ),
+    "no share": lambda d: d["mechanism"].update(expected_uncovered=1.5),
+    "one of two terms": lambda d: d["mechanism"].pop("expected_uncovered"),
+    "no votes of uncovered records": lambda d: d["mechanism"].pop("uncovered_votes"),
+    "votes that noise does not reach": lambda d: d["mechanism"].update(uncovered_votes=-(10**6)),
+    "half a vote": lambda d: d["mechanism"].update(uncovered_votes=0.5),
     "another field": lambda d: d["mechanism"].update(n_records=4711),
 }
 

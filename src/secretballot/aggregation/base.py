@@ -3,7 +3,7 @@ counts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,6 +53,8 @@ class Answers:
         are released.
     n_reached : int
         Queries processed before the stream stopped; all of them for most aggregators.
+    outcome : mapping of str to int
+        What else was drawn, by name; for the certificate, beside the aggregator's parameters.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Answers:
     labels: IntArray
     noisy_counts: IntArray | None
     n_reached: int
+    outcome: Mapping[str, int] = field(default_factory=dict)
 
 
 class AnswerRun(ABC):

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import NEIGHBOURS, check_choice, check_count
+from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_finite, shown
 from secretballot.aggregation.base import (
     Aggregator,
     Answers,
@@ -18,7 +18,10 @@ from secretballot.privacy.accounting import Event, GaussianEvent, PrivacyBudget,
 from secretballot.privacy.mechanisms import GaussianNoisyTable
 from secretballot.privacy.noise import NoiseSource, check_scale
 
-__all__ = ["RecordVotesAggregator", "moved_cells"]
+__all__ = ["UNCOVERED_VOTES", "RecordVotesAggregator", "asked_terms", "moved_cells"]
+
+#: What `Answers.outcome` calls the noisy number of votes of uncovered records.
+UNCOVERED_VOTES = "uncovered_votes"
 
 _FIELDS = (
     "sigma",
@@ -37,6 +40,11 @@ def moved_cells(votes_per_record: int, neighbours: str) -> int:
     A record that comes or goes brings its votes or takes them away. One that is replaced does both.
     """
     return votes_per_record if neighbours == "add-remove" else 2 * votes_per_record
+
+
+def asked_terms(mechanism: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a certificate's mechanism without what was drawn: as `describe` writes it."""
+    return {name: value for name, value in mechanism.items() if name != UNCOVERED_VOTES}
 
 
 class RecordVotesAggregator(Aggregator):
@@ -64,13 +72,17 @@ class RecordVotesAggregator(Aggregator):
         Instead of `budget`: price the noise at this delta.
     calibration : str
         How sigma was found, for the record.
+    expected_uncovered : float, optional
+        Share of records that the public points do not cover where they are like these, public.
+        Given, votes of uncovered records are counted apart, for nothing: such a record votes in
+        cells of its own, and at no public point.
 
     Privacy
     -------
     Unit : one record, or one user of whom one record votes.
     Relation : `neighbours`.
     Sensitivity : under add-remove `votes_per_record` counts by 1 each, under replace-one at most
-        twice as many.
+        twice as many; cells of uncovered records among them.
     Price : one release of that many unit shifts of discrete Gaussian noise, however many points and
         classes there are.
     Source : Zhu et al. 2022, arXiv:2207.13253.
@@ -104,6 +116,7 @@ class RecordVotesAggregator(Aggregator):
         budget: PrivacyBudget | None = None,
         delta: float | None = None,
         calibration: str = "given",
+        expected_uncovered: float | None = None,
     ) -> None:
         self.sigma = check_scale("sigma", sigma)
         self.n_queries = check_count("n_queries", n_queries)
@@ -116,6 +129,15 @@ class RecordVotesAggregator(Aggregator):
                 " record vote for no more points than there are.",
             )
         self.neighbours = check_choice("neighbours", neighbours, NEIGHBOURS)
+        self.expected_uncovered = expected_uncovered
+        if expected_uncovered is not None:
+            share = check_finite("expected_uncovered", expected_uncovered)
+            if not 0 <= share <= 1:
+                raise ParameterError(
+                    Parameter("expected_uncovered"),
+                    f" is {shown(share)}; it is a share from 0 to 1.",
+                )
+            self.expected_uncovered = share
         self.calibration = check_choice("calibration", calibration, ("given", "tight"))
         self.budget = budget_or_price(budget, delta, self.events(0))
 
@@ -128,6 +150,7 @@ class RecordVotesAggregator(Aggregator):
         votes_per_record: int,
         n_classes: int = 2,
         neighbours: str = "add-remove",
+        expected_uncovered: float | None = None,
     ) -> "RecordVotesAggregator":
         """Return the aggregator with the least noise that keeps the budget; parameters as for the
         class.
@@ -147,12 +170,20 @@ class RecordVotesAggregator(Aggregator):
             neighbours=neighbours,
             budget=budget,
             calibration="tight",
+            expected_uncovered=expected_uncovered,
         )
 
     @property
     def sigma_of_counts(self) -> float:
         """Scale of the noise on every count, in votes."""
         return self.sigma
+
+    @property
+    def rows_of_uncovered(self) -> int:
+        """Rows of the table that hold the votes of uncovered records."""
+        if self.expected_uncovered is None:
+            return 0
+        return -(-self.votes_per_record // self.n_classes)
 
     def events(self, n_teachers: int) -> tuple[Event, ...]:
         """Return what one release is to the accountant; the number of records has no say in it."""
@@ -161,6 +192,8 @@ class RecordVotesAggregator(Aggregator):
     def describe(self) -> dict[str, Any]:
         """Return the parameters as a JSON object."""
         described = {field: getattr(self, field) for field in _FIELDS}
+        if self.expected_uncovered is not None:
+            described["expected_uncovered"] = self.expected_uncovered
         return {"name": self.name, **described, "budget": self.budget.to_json()}
 
     @classmethod
@@ -172,7 +205,8 @@ class RecordVotesAggregator(Aggregator):
         ParameterError
             If a field is missing, unknown or out of its range.
         """
-        return cls(**check_fields(description, cls.name, _FIELDS))
+        counted = ("expected_uncovered",) if "expected_uncovered" in description else ()
+        return cls(**check_fields(description, cls.name, (*_FIELDS, *counted)))
 
     def check_useful(self, n_teachers: int) -> None:
         """Refuse a number of teachers: records vote for themselves, and how many is private.
@@ -194,7 +228,8 @@ class RecordVotesAggregator(Aggregator):
         Parameters
         ----------
         counts : ndarray of int64, shape (l, n_classes)
-            Votes of records for at most `n_queries` points.
+            Votes of records for at most `n_queries` points; below them the votes of uncovered
+            records, as `RecordVotes.open_at_the_door` has them, where these are counted.
         n_teachers : int
             0.
         noise : NoiseSource
@@ -202,7 +237,8 @@ class RecordVotesAggregator(Aggregator):
         Returns
         -------
         Answers
-            The noisy counts, and the class with the largest at each point, the first of ties.
+            The noisy counts, and the class with the largest at each point, the first of ties; the
+            votes of uncovered records, of all their cells together, under `UNCOVERED_VOTES`.
 
         Raises
         ------
@@ -215,16 +251,20 @@ class RecordVotesAggregator(Aggregator):
             votes.dtype.kind not in "iu"
             or votes.ndim != 2
             or votes.shape[1] != self.n_classes
-            or not len(votes) <= self.n_queries
+            or not 0 < len(votes) - self.rows_of_uncovered <= self.n_queries
         ):
             raise DataError(
                 f"counts have dtype {votes.dtype} and shape {votes.shape}; give integers for at"
                 f" most {self.n_queries} points and {self.n_classes} classes."
             )
         cells = moved_cells(self.votes_per_record, self.neighbours)
-        drawn = GaussianNoisyTable(self.sigma, cells).release(votes, noise)
+        whole = GaussianNoisyTable(self.sigma, cells).release(votes, noise)
+        drawn, beyond = np.split(whole, [len(whole) - self.rows_of_uncovered])
+        outcome = {}
+        if self.expected_uncovered is not None:
+            outcome[UNCOVERED_VOTES] = int(beyond.ravel()[: self.votes_per_record].sum())
         labels = drawn.argmax(axis=1).astype(np.int64)  # the first of ties, as verifiers read it
-        return Answers(labels, drawn, len(votes))
+        return Answers(labels, drawn, len(drawn), outcome)
 
     def start(
         self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None

@@ -14,6 +14,7 @@ from secretballot._signals import signals_held_back
 from secretballot._typing import IntArray
 from secretballot._validation import name_part
 from secretballot.aggregation import Aggregator, Answers
+from secretballot.aggregation.record_votes import UNCOVERED_VOTES, asked_terms
 from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
 from secretballot.ensemble.record_votes import RecordVotes
@@ -167,7 +168,8 @@ def _same_question(
     stored: ReleasedLabels, aggregator: Aggregator, named: IntArray, request: str
 ) -> ReleasedLabels:
     """Return the stored answer if it answers this very question."""
-    same = stored.certificate["mechanism"] == json.loads(json.dumps(aggregator.describe()))
+    described = json.loads(json.dumps(aggregator.describe()))
+    same = described == asked_terms(stored.certificate["mechanism"])
     if not (same and np.array_equal(stored.queries, named)):
         raise ParameterError(
             f"The request {request!r} was answered before, with other queries or another"
@@ -233,7 +235,12 @@ def _widest_answers(
         one_column = counts.n_classes == 2 and isinstance(counts, VoteCounts)
         shape = (n_queries,) if one_column else (n_queries, counts.n_classes)
         noisy = np.full(shape, purchase.widest(sigma) - counts.largest_count, dtype=np.int64)
-    return Answers(np.full(n_queries, label, dtype=np.int64), noisy, n_queries)
+    outcome = {}
+    if isinstance(counts, RecordVotes) and counts.counts_uncovered:
+        assert sigma is not None
+        one = purchase.widest(sigma) - counts.largest_count
+        outcome[UNCOVERED_VOTES] = counts.votes_per_record * one
+    return Answers(np.full(n_queries, label, dtype=np.int64), noisy, n_queries, outcome)
 
 
 def _released_labels(
@@ -257,7 +264,7 @@ def _released_labels(
         budget=aggregator.budget,
         events=events,
         price=paid,
-        mechanism=aggregator.describe(),
+        mechanism={**aggregator.describe(), **answers.outcome},
         composition=composition,
         noise={"exact": noise.exact, "description": noise.description},
         released=describe_released(

@@ -94,6 +94,12 @@ def check_votes_of_records(counts: VoteCounts | RecordVotes, aggregator: Aggrega
             f" {aggregator.votes_per_record} under {aggregator.neighbours!r}; calibrate it for what"
             " was cast. Nothing was spent."
         )
+    if counts.counts_uncovered != (aggregator.expected_uncovered is not None):
+        raise ParameterError(
+            "Votes of uncovered records are counted apart by the votes or by the aggregator, and"
+            " not by both; use expected_uncovered= where records were told apart, and only there."
+            " Nothing was spent."
+        )
 
 
 def check_one_record_of_a_user(counts: VoteCounts | RecordVotes, ledger: Ledger, unit: str) -> None:

@@ -15,6 +15,7 @@ from secretballot.privacy.accounting import PrivacyBudget, calibrate_vector_sum
 from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.records import Residuals
 from secretballot.report.certificate.coverage import (
+    MOST_EXPECTED,
     RECORDS,
     UNCOVERED,
     Coverage,
@@ -31,8 +32,6 @@ RESIDUAL_UNIT = 2**10
 CLIPPED = 0.37
 #: What a mark of a record adds to the coordinate that counts it, over the bound of the rest.
 MARK_SHARE = 0.1
-#: Share expected to be uncovered, above which uncovered records are not left out from the start.
-MOST_EXPECTED = 0.25
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """Record votes: each private record gives its label to the public points nearest to it."""
 
 import json
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -14,12 +15,17 @@ from secretballot._nearest_points import NearestPoints
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
 from secretballot.aggregation import RecordVotesAggregator
+from secretballot.aggregation.record_votes import asked_terms
 from secretballot.door import release
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.isolation import isolated
 from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.exceptions import Argument, LedgerError, Parameter, ParameterError
-from secretballot.learners.record_votes.coordinates import public_basis, record_blocks
+from secretballot.learners.record_votes.coordinates import (
+    expected_uncovered,
+    public_basis,
+    record_blocks,
+)
 from secretballot.learners.training.account import account_of_fit, refuse_beyond, required_budget
 from secretballot.learners.training.inputs import (
     as_matrix,
@@ -39,6 +45,7 @@ from secretballot.learners.training.student_predictions import StudentPrediction
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.coverage import coverage_by_votes
 from secretballot.students import RecordVotesStudent, fit_student
 
 __all__ = ["RecordVotesClassifier", "default_votes"]
@@ -68,9 +75,10 @@ class RecordVotesClassifier(
     Every record gives its label to the public points nearest to it. How many votes each point got
     for each class passes the door with noise, as one table, and a student learns from it. One
     record moves a few counts by one, however many records, points and classes there are, so no
-    record's influence is lost to shards, and no teacher is trained. Use it where you hold the
-    records, and a pool of public points that covers them. Black-box learners, data in silos and
-    files of votes need `PATEClassifier`.
+    record's influence is lost to shards, and no teacher is trained. A record with a value that the
+    public points do not show votes at none of them; how many there are is counted with them. Use it
+    where you hold the records, and a pool of public points that covers them. Black-box learners,
+    data in silos and files of votes need `PATEClassifier`.
 
     Parameters
     ----------
@@ -112,6 +120,10 @@ class RecordVotesClassifier(
     certificate_ : dict
         What may be shown to a stranger.
     votes_per_record_ : int
+    coverage_ : Coverage or None
+        How many records have values that the public points do not show; released. None where it
+        was not looked at: in a basis that does not say so, or where chance alone leaves more than a
+        quarter uncovered.
     n_features_in_ : int
 
     Privacy
@@ -232,13 +244,26 @@ class RecordVotesClassifier(
         check_same_columns(X, X_public)
         X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
         asked = random_rows(n_rows(X_public), self.n_queries, self.random_state)
-        aggregator = self._calibrated_aggregator(len(asked), len(names))
+        basis = public_basis(self.basis, X_public)
+        aggregator = self._calibrated_aggregator(len(asked), len(names), basis)
         account = self._open_account(units is not None)
         index = class_indices(y, names, n_rows(X))
         found = self._stored_release(names, units is not None, aggregator, asked, X_public)
         if found is None:
             rows = np.arange(n_rows(X)) if units is None else one_record_each(units, n_rows(X))
-            votes = self._votes(X, index, rows, X_public, asked, names, units is not None)
+            points = basis.integers(take_rows(X_public, asked))
+            nearest = NearestPoints(points, aggregator.votes_per_record)
+            apart = aggregator.expected_uncovered is not None
+            # what a private cell could make a library say stays unsaid
+            with isolated(0, sklearn.get_config()):
+                votes = RecordVotes.cast(
+                    record_blocks(basis, X, index, rows, told_apart=apart),
+                    nearest,
+                    names,
+                    unit="record" if units is None else "user",
+                    neighbours=self.neighbours,
+                    counts_uncovered=apart,
+                )
             found = release(
                 votes,
                 aggregator,
@@ -255,6 +280,11 @@ class RecordVotesClassifier(
             )
         self.released_labels_, self.certificate_ = found, found.certificate
         self.votes_per_record_ = aggregator.votes_per_record
+        assert found.noisy_counts is not None
+        counted = coverage_by_votes(found.certificate["mechanism"], found.noisy_counts)
+        self.coverage_ = None if counted is None else counted[0]
+        if self.coverage_ is not None and self.coverage_.is_poor:
+            warnings.warn(self.coverage_.warning, UserWarning, stacklevel=2)
         self.classes_ = np.asarray(names)
         self.n_features_in_ = n_columns(X)
         if hasattr(X, "columns"):
@@ -287,7 +317,9 @@ class RecordVotesClassifier(
                 " scikit-learn's classifiers have.",
             )
 
-    def _calibrated_aggregator(self, n_points: int, n_classes: int) -> RecordVotesAggregator:
+    def _calibrated_aggregator(
+        self, n_points: int, n_classes: int, basis: Any
+    ) -> RecordVotesAggregator:
         """Return the noise, from public numbers alone."""
         assert self.budget is not None
         given = self.votes_per_record
@@ -297,6 +329,7 @@ class RecordVotesClassifier(
             votes_per_record=default_votes(n_points) if given is None else given,
             n_classes=n_classes,
             neighbours=self.neighbours,
+            expected_uncovered=expected_uncovered(basis),
         )
 
     def _open_account(self, by_unit: bool) -> Ledger:
@@ -311,30 +344,6 @@ class RecordVotesClassifier(
         if self.request is not None:
             refuse_beyond(account, budget, self.request, goes_on=False)
         return account
-
-    def _votes(
-        self,
-        X: Any,
-        index: IntArray,
-        rows: IntArray,
-        X_public: Any,
-        asked: IntArray,
-        names: list[Any],
-        by_unit: bool,
-    ) -> RecordVotes:
-        """Return the votes of the records in `rows`; secret."""
-        basis = public_basis(self.basis, X_public)
-        k = default_votes(len(asked)) if self.votes_per_record is None else self.votes_per_record
-        nearest = NearestPoints(basis.integers(take_rows(X_public, asked)), k)
-        # what a private cell could make a library say stays unsaid
-        with isolated(0, sklearn.get_config()):
-            return RecordVotes.cast(
-                record_blocks(basis, X, index, rows),
-                nearest,
-                names,
-                unit="user" if by_unit else "record",
-                neighbours=self.neighbours,
-            )
 
     def _stored_release(
         self,
@@ -359,7 +368,7 @@ class RecordVotesClassifier(
         found = ReleasedLabels.from_json(json.loads(stored))
         document = found.certificate
         same = (
-            document["mechanism"] == json.loads(json.dumps(aggregator.describe()))
+            asked_terms(document["mechanism"]) == json.loads(json.dumps(aggregator.describe()))
             and document["unit"] == ("user" if by_unit else "record")
             and list(found.classes) == names
             and np.array_equal(found.queries, asked)

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._typing import IntArray
+from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import shown_kind
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.inputs import n_rows, take_rows
+from secretballot.report.certificate.coverage import MOST_EXPECTED
 from secretballot.students.record_votes import fitted_basis
 
-__all__ = ["public_basis", "record_blocks"]
+__all__ = ["expected_uncovered", "public_basis", "record_blocks"]
 
 _BLOCK_ROWS = 8192
 _TRIED_ROWS = 20
@@ -58,10 +59,21 @@ def public_basis(basis: Any, X_public: Any) -> Any:
     return fitted
 
 
+def expected_uncovered(basis: Any) -> float | None:
+    """Return the share of records that chance leaves uncovered by the public points of a basis.
+
+    None where the basis does not say which rows they cover, or so many are uncovered by chance that
+    they cannot be left out.
+    """
+    share = getattr(basis, "uncovered_share_", None) if hasattr(basis, "covered") else None
+    return None if share is None or share > MOST_EXPECTED else float(share)
+
+
 def record_blocks(
-    basis: Any, X: Any, index: IntArray, rows: IntArray
-) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield coordinates and class indices of private records, block by block.
+    basis: Any, X: Any, index: IntArray, rows: IntArray, *, told_apart: bool = False
+) -> Iterator[tuple[IntArray, IntArray, BoolArray]]:
+    """Yield coordinates, class indices of private records, and whether the public points cover
+    them, block by block.
 
     A record that the basis cannot map is left out, without a word: it votes for nothing.
 
@@ -74,18 +86,28 @@ def record_blocks(
         Of the classes.
     rows : ndarray of int64
         Records that vote.
+    told_apart : bool
+        Whether it is asked which are covered; otherwise all are said to be.
     """
     for at in range(0, len(rows), _BLOCK_ROWS):
         block = rows[at : at + _BLOCK_ROWS]
         mapped = _mapped(basis, take_rows(X, block))
         if mapped is not None:
-            yield mapped, index[block]
+            yield mapped, index[block], _covered(basis, take_rows(X, block), told_apart)
             continue
         # one record was too odd for the basis: the others must not notice
         for row in block.tolist():
-            alone = _mapped(basis, take_rows(X, np.array([row])))
+            one = take_rows(X, np.array([row]))
+            alone = _mapped(basis, one)
             if alone is not None:
-                yield alone, index[[row]]
+                yield alone, index[[row]], _covered(basis, one, told_apart)
+
+
+def _covered(basis: Any, rows: Any, told_apart: bool) -> BoolArray:
+    """Return which rows the public points cover; each is looked at by itself."""
+    if not told_apart:
+        return np.ones(n_rows(rows), dtype=np.bool_)
+    return np.asarray(basis.covered(rows), dtype=np.bool_)
 
 
 def _mapped(basis: Any, rows: Any) -> IntArray | None:

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from secretballot._validation import NEIGHBOURS, check_choice, check_count
+from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_finite
 from secretballot.exceptions import CertificateError
 
 __all__ = [
+    "COUNTED_UNCOVERED",
+    "FARTHEST",
     "LARGEST_COUNT",
     "RECORD_VOTES",
     "RECORD_VOTES_ASSUMPTIONS",
@@ -26,8 +28,13 @@ RECORD_VOTES_ASSUMPTIONS = (
         " has a say in it."
     ),
 )
+#: Terms of a release that also counts records which the public points do not cover: the share that
+#: chance explains, and the noisy votes of such records, in as many cells as a record has votes.
+COUNTED_UNCOVERED = ("expected_uncovered", "uncovered_votes")
 #: The counts before the noise are at most this, by rule: how many records there were is private.
 LARGEST_COUNT = 10**12
+#: In standard deviations; noise goes beyond with probability below 1e-347.
+FARTHEST = 40
 
 
 def is_by_record(certificate: Mapping[str, Any]) -> bool:
@@ -74,5 +81,21 @@ def check_by_record(document: Mapping[str, Any]) -> None:
         )
     if not mechanism["votes_per_record"] <= mechanism["n_queries"]:
         raise CertificateError("A record votes at more public points than there are.")
+    if "expected_uncovered" in mechanism:
+        _check_uncovered(mechanism)
     if "plan" in document:
         raise CertificateError("Votes of records are released as one table, without rounds.")
+
+
+def _check_uncovered(mechanism: Mapping[str, Any]) -> None:
+    """Refuse a share that is none, and votes of uncovered records that noise cannot reach."""
+    share, votes = (mechanism[name] for name in COUNTED_UNCOVERED)
+    if not 0 <= check_finite("expected_uncovered", share) <= 1:
+        raise CertificateError("The expected share of uncovered records is no share.")
+    far = FARTHEST * (mechanism["sigma"] + 1)
+    if not (
+        type(votes) is int and -far <= votes / mechanism["votes_per_record"] <= LARGEST_COUNT + far
+    ):
+        raise CertificateError(
+            "The votes of uncovered records are no integer that noise of the stated size reaches."
+        )

@@ -7,11 +7,24 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["RECORDS", "UNCOVERED", "Coverage", "counted_by_marks", "coverage_on"]
+from secretballot._typing import IntArray
+
+__all__ = [
+    "MOST_EXPECTED",
+    "RECORDS",
+    "UNCOVERED",
+    "Coverage",
+    "counted_by_marks",
+    "coverage_by_votes",
+    "coverage_on",
+]
 
 #: What is counted beside the moments: the records, unless their number is public, and those with a
 #: cell that the public points do not show.
 RECORDS, UNCOVERED = "records", "uncovered"
+
+#: Share expected to be uncovered, above which uncovered records are not left out from the start.
+MOST_EXPECTED = 0.25
 
 #: Share of the records that may be uncovered beyond what is expected.
 LEAST_EXCESS = 0.03
@@ -103,3 +116,29 @@ def counted_by_marks(
     number = float(n_records) if n_records is not None else max(counted[RECORDS], error, 1.0)
     share = min(max(counted[UNCOVERED] / number, 0.0), 1.0)
     return Coverage(share, error / number, expected), number, error
+
+
+def coverage_by_votes(
+    mechanism: Mapping[str, Any], noisy_counts: IntArray
+) -> tuple[Coverage, float, float] | None:
+    """Return what the counts of votes of records say; as `counted_by_marks`, but the error is that
+    of the number of records. None where uncovered records were not told apart.
+
+    Parameters
+    ----------
+    mechanism : mapping
+        Of a certificate of votes of records.
+    noisy_counts : ndarray of int64, shape (n_points, n_classes)
+        Released.
+    """
+    if "uncovered_votes" not in mechanism:
+        return None
+    k, sigma = mechanism["votes_per_record"], float(mechanism["sigma"])
+    counts = np.asarray(noisy_counts)
+    # every record casts k votes, here or in the cells of the uncovered ones
+    error = sigma * math.sqrt(counts.size + k) / k
+    uncovered = mechanism["uncovered_votes"] / k
+    number = max(float(counts.sum()) / k + uncovered, error, 1.0)
+    share = min(max(uncovered / number, 0.0), 1.0)
+    of_share = math.hypot(sigma / math.sqrt(k), share * error) / number
+    return Coverage(share, of_share, mechanism["expected_uncovered"]), number, error

@@ -6,7 +6,7 @@ from typing import Any
 from secretballot._validation import check_choice, check_count, shown
 from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting import Event, event_from_json
-from secretballot.report.certificate.by_record import RECORD_VOTES, moved_counts
+from secretballot.report.certificate.by_record import COUNTED_UNCOVERED, RECORD_VOTES, moved_counts
 from secretballot.report.certificate.chosen import EXPONENTIAL
 from secretballot.report.certificate.moments import MOMENTS, MOMENTS_FIELDS, moments_event
 
@@ -45,7 +45,7 @@ def check_terms(document: Mapping[str, Any]) -> None:
         raise CertificateError(
             f"The mechanism {shown(name)} is unknown to this program; update secretballot."
         )
-    different = set(mechanism) ^ _FIELDS[name]
+    different = set(mechanism) ^ _fields_of(mechanism)
     if different:
         raise CertificateError(
             f"The mechanism {name!r} lacks or adds the field {shown(min(different))}."
@@ -62,6 +62,12 @@ def check_terms(document: Mapping[str, Any]) -> None:
         raise CertificateError("The mechanism states another n_classes than the certificate.")
     if mechanism.get("n_teachers") not in (None, released["n_teachers"]):
         raise CertificateError("The mechanism states another n_teachers than the certificate.")
+
+
+def _fields_of(mechanism: Mapping[str, Any]) -> set[str]:
+    """Return the fields that a known mechanism must have, and no other."""
+    counted = mechanism["name"] == RECORD_VOTES and not set(COUNTED_UNCOVERED).isdisjoint(mechanism)
+    return _FIELDS[mechanism["name"]] | (set(COUNTED_UNCOVERED) if counted else set())
 
 
 def events_of_terms(document: Mapping[str, Any]) -> list[Event]:

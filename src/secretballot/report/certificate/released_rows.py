@@ -8,7 +8,7 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.by_record import LARGEST_COUNT, is_by_record
+from secretballot.report.certificate.by_record import FARTHEST, LARGEST_COUNT, is_by_record
 from secretballot.report.certificate.labels_file import ABSTAINED, LabelsTable, read_labels
 from secretballot.report.certificate.mechanism_terms import most_abstentions
 from secretballot.report.certificate.regular_files import read_regular
@@ -18,7 +18,6 @@ __all__ = ["check_rows"]
 _MAX_BYTES = 250 * 10**6
 # of the public pool; larger numbers are read differently by different programs
 _LARGEST_ROW = 2**53
-_FARTHEST = 40  # standard deviations; noise goes beyond with probability below 1e-347
 
 
 def check_rows(document: Mapping[str, Any], path: Path) -> str:
@@ -80,7 +79,7 @@ def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int) -> N
 
 def _check_counts(table: LabelsTable, counts: IntArray, most: int, sigma: float) -> None:
     """Refuse counts that noise cannot reach, and labels that do not follow from the counts."""
-    far = _FARTHEST * (sigma + 1)
+    far = FARTHEST * (sigma + 1)
     if counts.size and not (counts.min() >= -far and counts.max() <= most + far):
         raise CertificateError(
             "labels.csv holds a count that noise of the stated size does not reach."

@@ -140,7 +140,7 @@ def write_files(
             "report.html", "the report, for people", lambda path: path.write_bytes(page().encode())
         )
     text = release_readme(
-        released.certificate,
+        released,
         {**written.files, **readme},
         written.left_out,
         untrusted,

@@ -7,7 +7,10 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 from secretballot.bases import TableBasis
-from secretballot.report.certificate.coverage import coverage_on
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.by_record import is_by_record
+from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
+from secretballot.report.certificate.moments import has_moments
 from secretballot.report.pictures.moments import draw_columns, draw_moments, released_sizes
 from secretballot.report.wording import count_text, number_text, shown, unit_noun
 
@@ -19,6 +22,7 @@ __all__ = [
     "moments_pictures",
     "moments_rows",
     "moments_words",
+    "votes_coverage_words",
 ]
 
 MOMENTS_SENTENCE = (
@@ -66,11 +70,17 @@ def moments_words(certificate: Mapping[str, Any]) -> str:
 
 def _number_of_records(certificate: Mapping[str, Any]) -> str:
     """Return how many records there are and how far the public points cover them."""
-    coverage, number, error = coverage_on(certificate["mechanism"])
+    counted = coverage_on(certificate["mechanism"])
+    n_records = certificate["mechanism"]["n_records"]
+    covered_only = certificate["mechanism"]["covered_only"]
+    return f"{_counted_words(*counted, n_records)}{_left_out_words(covered_only)}"
+
+
+def _counted_words(coverage: Coverage, number: float, error: float, n_records: int | None) -> str:
     records = f"There are {number_text(number)} records, which is public."
-    if certificate["mechanism"]["n_records"] is None:
+    if n_records is None:
         records = (
-            "The sums count the records, too, with noise:"
+            "The release counts the records, too, with noise:"
             f" {number_text(round(number))}, with a standard error of"
             f" {number_text(float(f'{error:.2g}'))}."
         )
@@ -78,7 +88,6 @@ def _number_of_records(certificate: Mapping[str, Any]) -> str:
         f"{records} Of them, {_percent(coverage.uncovered)} have a value that the public points do"
         f" not show (standard error {_percent(coverage.standard_error)}); where records are like"
         f" the public points it is about {_percent(coverage.expected)}."
-        f"{_left_out_words(certificate['mechanism']['covered_only'])}"
     )
 
 
@@ -95,10 +104,28 @@ def _percent(share: float) -> str:
     return f"{number_text(float(f'{100 * share:.2g}'))} %"
 
 
-def coverage_warning(certificate: Mapping[str, Any]) -> str:
+def votes_coverage_words(released: ReleasedLabels) -> str:
+    """Return how many records voted and how far the public points cover them, of votes of records;
+    or that nobody looked."""
+    assert released.noisy_counts is not None
+    counted = coverage_by_votes(released.certificate["mechanism"], released.noisy_counts)
+    if counted is None:
+        return (
+            "Whether the public points cover the records was not looked at: a record votes at its"
+            " nearest public points however far they are, and nothing here shows a part of the"
+            " population that they miss."
+        )
+    return f"{_counted_words(*counted, None)} Such records voted at no public point."
+
+
+def coverage_warning(released: ReleasedLabels) -> str:
     """Return what to say aloud of public points that miss a part of the records; else nothing."""
-    coverage = coverage_on(certificate["mechanism"])[0]
-    return coverage.warning if coverage.is_poor else ""
+    mechanism, counted = released.certificate["mechanism"], None
+    if has_moments(released.certificate):
+        counted = coverage_on(mechanism)
+    elif is_by_record(released.certificate) and released.noisy_counts is not None:
+        counted = coverage_by_votes(mechanism, released.noisy_counts)
+    return counted[0].warning if counted is not None and counted[0].is_poor else ""
 
 
 def moments_facts(certificate: Mapping[str, Any]) -> dict[str, Any]:

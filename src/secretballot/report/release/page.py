@@ -28,6 +28,7 @@ from secretballot.report.release.moments_words import (
     moments_pictures,
     moments_rows,
     moments_words,
+    votes_coverage_words,
 )
 from secretballot.report.release.plan_words import choice_rows, choices_words, plan_words
 from secretballot.report.rounds.captions import QUERY_TITLES, query_captions
@@ -81,6 +82,8 @@ _PARAMETERS = {
     "n_queries": ("queries it was calibrated for", ""),
     "n_classes": ("classes", ""),
     "votes_per_record": ("public points that one record votes for", ""),
+    "expected_uncovered": ("share of uncovered records where they are like the public points", ""),
+    "uncovered_votes": ("noisy votes of uncovered records", "votes"),
     "n_teachers": ("teachers it was calibrated for", ""),
     "release": ("what is released", ""),
     "calibration": ("calibration", ""),
@@ -334,7 +337,8 @@ def _fact_values(released: ReleasedLabels) -> dict[str, Any]:
         "candidates": certificate["mechanism"]["n_candidates"] if is_chosen(certificate) else 0,
         "chosen": chosen_words(certificate) if is_chosen(certificate) else "",
         "moments": moments_facts(certificate) if has_moments(certificate) else {},
-        "coverage_warning": coverage_warning(certificate) if has_moments(certificate) else "",
+        "coverage_warning": coverage_warning(released),
+        "coverage_words": votes_coverage_words(released) if is_by_record(certificate) else "",
         "moments_words": moments_words(certificate) if has_moments(certificate) else "",
         "unseen": UNSEEN_TEACHERS in certificate["assumptions"],
         "counts": released.noisy_counts is not None,

@@ -4,11 +4,17 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.chosen import is_chosen
 from secretballot.report.certificate.moments import has_moments
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.release.chosen_words import chosen_words
-from secretballot.report.release.moments_words import coverage_warning, moments_words
+from secretballot.report.release.moments_words import (
+    coverage_warning,
+    moments_words,
+    votes_coverage_words,
+)
 from secretballot.report.release.plan_words import choices_words, plan_words
 from secretballot.report.wording import number_text, one_in, shown, unit_noun
 
@@ -16,7 +22,7 @@ __all__ = ["release_readme"]
 
 
 def release_readme(
-    certificate: Mapping[str, Any],
+    released: ReleasedLabels,
     files: Mapping[str, str],
     left_out: Mapping[str, str],
     untrusted: Sequence[str],
@@ -26,8 +32,8 @@ def release_readme(
 
     Parameters
     ----------
-    certificate : mapping
-        Certificate of the release.
+    released : ReleasedLabels
+        With its certificate.
     files : mapping
         Name of each file, with what it is.
     left_out : mapping
@@ -39,6 +45,7 @@ def release_readme(
     """
     # the promise comes first, then what is there, then how to use and to check it; names that a
     # stranger chose pass through `shown`
+    certificate = released.certificate
     epsilon, delta = total_price(certificate)
     width = max(map(len, files))
     parts = [
@@ -67,8 +74,10 @@ def release_readme(
         parts.append(_wrapped_text(chosen_words(certificate)))
     if has_moments(certificate):
         parts.append(_wrapped_text(moments_words(certificate)))
-        if warning := coverage_warning(certificate):
-            parts.append(_wrapped_text(f"Careful: {warning}"))
+    if is_by_record(certificate):
+        parts.append(_wrapped_text(votes_coverage_words(released)))
+    if warning := coverage_warning(released):
+        parts.append(_wrapped_text(f"Careful: {warning}"))
     parts += [
         _wrapped_text(words)
         for words in (plan_words(certificate), choices_words(certificate))
@@ -138,7 +147,7 @@ def _labels_section(certificate: Mapping[str, Any], formula_like: Sequence[str])
     if certificate["released"]["count_columns"]:
         counts = "; `noisy_count[...]` are the released noisy counts, in votes"
     rows = "the public file or of the vote file"
-    if has_moments(certificate):
+    if has_moments(certificate) or is_by_record(certificate):
         rows = "the public points"
     text = (
         f"labels.csv: `query` is the row (from 0) of {rows}, `label`"
