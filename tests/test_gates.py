@@ -43,6 +43,8 @@ PRIVATE_THINGS = [
     sb.LabelPrivateClassifier,
     sb.SemiPrivateClassifier,
     sb.RecordVotesClassifier,
+    sb.RecordMomentsClassifier,
+    sb.RecordMomentsRegressor,
     sb.Ledger,
     aggregation.RelabelledAggregator,
     sb.ActivePATEClassifier,

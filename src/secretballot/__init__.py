@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from secretballot.learners.labelers.session import LabelingSession
     from secretballot.learners.labelers.stability import StabilityLabeler
     from secretballot.learners.moments.classifier import RecordMomentsClassifier
+    from secretballot.learners.moments.regressor import RecordMomentsRegressor
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
     from secretballot.learners.pate.label_private import LabelPrivateClassifier
@@ -109,6 +110,7 @@ if TYPE_CHECKING:
     from secretballot.students import (
         GraphCountsClassifier,
         HypothesisStudent,
+        MomentsRegressionStudent,
         MomentsStudent,
         NoisyCountsClassifier,
         RecordVotesStudent,
@@ -129,6 +131,7 @@ _HOMES = {
     "LabelingSession": "learners.labelers.session",
     "Ledger": "privacy.ledger",
     "LedgerError": "exceptions",
+    "MomentsRegressionStudent": "students",
     "MomentsStudent": "students",
     "NoisyCountsClassifier": "students",
     "PATEClassifier": "learners.pate.classifier",
@@ -137,6 +140,7 @@ _HOMES = {
     "ParameterError": "exceptions",
     "PrivacyBudget": "privacy.accounting",
     "RecordMomentsClassifier": "learners.moments.classifier",
+    "RecordMomentsRegressor": "learners.moments.regressor",
     "RecordVotesClassifier": "learners.record_votes.classifier",
     "RecordVotesStudent": "students",
     "ReleasedLabels": "released",
@@ -205,6 +209,7 @@ __all__ = [
     "LabelingSession",
     "Ledger",
     "LedgerError",
+    "MomentsRegressionStudent",
     "MomentsStudent",
     "NoisyCountsClassifier",
     "PATEClassifier",
@@ -213,6 +218,7 @@ __all__ = [
     "Plan",
     "PrivacyBudget",
     "RecordMomentsClassifier",
+    "RecordMomentsRegressor",
     "RecordVotesClassifier",
     "RecordVotesStudent",
     "ReleasedLabels",

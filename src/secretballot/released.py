@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,8 @@ from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count, check_positive, name_part, shown
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = ["ReleasedLabels"]
+__all__ = ["ReleasedLabels", "ReleasedSums"]
 
-_FORMAT = "secretballot/released-labels"
 _VERSION = 1
 
 
@@ -112,6 +111,8 @@ class ReleasedLabels:
     array(['yes'], dtype='<U3')
     """
 
+    FORMAT: ClassVar[str] = "secretballot/released-labels"
+
     queries: IntArray
     labels: IntArray
     classes: tuple[str | int | float | bool, ...]
@@ -203,7 +204,7 @@ class ReleasedLabels:
     def to_json(self) -> dict[str, Any]:
         """Return the release as a dict of JSON values, which `from_json` reads back."""
         return {
-            "format": _FORMAT,
+            "format": self.FORMAT,
             "version": _VERSION,
             "queries": self.queries.tolist(),
             "labels": self.labels.tolist(),
@@ -224,15 +225,11 @@ class ReleasedLabels:
             If the document is of another format or version, lacks a field or carries an unknown
             one.
         """
-        if not isinstance(document, Mapping) or document.get("format") != _FORMAT:
+        if not isinstance(document, Mapping) or document.get("format") != cls.FORMAT:
             raise DataError(
-                f"the document is not of the format {_FORMAT}; give what to_json() wrote."
+                f"the document is not of the format {cls.FORMAT}; give what to_json() wrote."
             )
-        if document.get("version") != _VERSION:
-            raise DataError(
-                f"the document has version {document.get('version')!r}; this package reads"
-                f" {_VERSION}."
-            )
+        _check_version(document)
         names = {entry.name for entry in fields(cls)}
         given = set(document) - {"format", "version"}
         if given != names:
@@ -268,4 +265,75 @@ class ReleasedLabels:
         return (
             f"ReleasedLabels({len(self.queries)} queries, {answered} answered, "
             f"{self.n_classes} classes, {self.n_teachers} teachers, {kind})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedSums:
+    """Hold noisy sums over records that no labels go with: public, safe to store and print.
+
+    Sums and model stand on the certificate.
+
+    Parameters
+    ----------
+    certificate : dict
+        What the release promises, as JSON values.
+
+    Raises
+    ------
+    DataError
+        If the certificate is none.
+
+    Examples
+    --------
+    >>> sb.released.ReleasedSums({"epsilon": 1.0}).certificate["epsilon"]
+    1.0
+    """
+
+    FORMAT: ClassVar[str] = "secretballot/released-sums"
+
+    certificate: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "certificate", _checked_certificate(self.certificate))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the release as a dict of JSON values, which `from_json` reads back."""
+        return {
+            "format": self.FORMAT,
+            "version": _VERSION,
+            "certificate": _checked_certificate(self.certificate),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "ReleasedSums":
+        """Return the release that `to_json` wrote.
+
+        Raises
+        ------
+        DataError
+            If the document is of another format or version, lacks a field or carries an unknown
+            one.
+        """
+        known = isinstance(document, Mapping) and document.get("format") == cls.FORMAT
+        if not known or set(document) != {"format", "version", "certificate"}:
+            raise DataError(
+                f"the document is not of the format {cls.FORMAT}; give what to_json() wrote."
+            )
+        _check_version(document)
+        return cls(document["certificate"])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ReleasedSums) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]  # equal by value, and the certificate is a dict
+
+    def __repr__(self) -> str:
+        return "ReleasedSums(certificate=...)"
+
+
+def _check_version(document: Mapping[str, Any]) -> None:
+    if document.get("version") != _VERSION:
+        raise DataError(
+            f"the document has version {document.get('version')!r}; this package reads {_VERSION}."
         )

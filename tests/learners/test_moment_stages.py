@@ -7,6 +7,7 @@ import secretballot as sb
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import with_constant
 from secretballot.learners.moments.stages import MomentStages, staged_sums
+from secretballot.learners.moments.targets import ClassTarget
 from secretballot.records import PrivateRecords
 
 
@@ -17,7 +18,7 @@ def stages_of(
     pool = with_constant(TableBasis().fit(points := rng.normal(size=(300, 3))).integers(points))
     stages, asked = staged_sums(
         pool,
-        range(n_classes),
+        ClassTarget(tuple(range(n_classes))),
         sb.PrivacyBudget(2.0, 1e-5),
         n_stages=n_stages,
         n_records=None,

@@ -15,8 +15,9 @@ from secretballot.bases.integer_model import (
     PROBABILITY_UNIT,
     IntegerModel,
 )
+from secretballot.bases.integer_targets import IntegerLabels, IntegerLine, TargetModel
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.records import PrivateRecords, Residuals, vector_sums
+from secretballot.records import PrivateRecords, PrivateTargets, Residuals, vector_sums
 from secretballot.records.vector_sums import LARGEST_BOUND, LARGEST_UNIT
 
 N = 40
@@ -246,3 +247,81 @@ def test_persons_with_many_rows_take_no_more_memory() -> None:
             assert tracemalloc.get_traced_memory()[1] < 8_000_000
         finally:
             tracemalloc.stop()
+
+
+def some_targets(n_columns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return coordinates and targets, some of them at the ends, beyond, or missing."""
+    rng = np.random.default_rng(seed)
+    targets = rng.integers(0, PROBABILITY_UNIT + 1, (N, n_columns))
+    targets[:4, 0] = 0, PROBABILITY_UNIT, -1, 10 * PROBABILITY_UNIT
+    return some_records(2, seed)[0], targets
+
+
+TARGET_MODELS = [(IntegerLine, 1), (IntegerLabels, 1), (IntegerLabels, 3)]
+
+
+def target_stage(kind: type[TargetModel], n_columns: int, bound: int) -> Residuals:
+    weights = np.random.default_rng(3).normal(0, 1, (5, n_columns))
+    return Residuals(kind.of(weights), 1024, bound)
+
+
+@pytest.mark.parametrize(("kind", "n_columns"), TARGET_MODELS)
+@pytest.mark.parametrize("bound", [1, 300_000, 3_000_000, LARGEST_BOUND])
+@pytest.mark.parametrize("by_person", [False, True])
+def test_a_sum_over_targets_is_that_of_its_units_alone_within_one_bound(
+    kind: type[TargetModel], n_columns: int, bound: int, *, by_person: bool
+) -> None:
+    coordinates, targets = some_targets(n_columns)
+    stage = target_stage(kind, n_columns, bound)
+    persons = np.arange(N) // 4 if by_person else None
+    units = [np.flatnonzero(persons == one) for one in range(N // 4)] if by_person else range(N)
+    alone = [
+        sum_of(
+            PrivateTargets(
+                coordinates[rows].reshape(-1, 5),
+                targets[rows].reshape(-1, n_columns),
+                None if persons is None else persons[rows],
+            ),
+            stage,
+        )
+        for rows in units
+    ]
+    # all columns together are as long as the bound, and no longer
+    longest = max(sum(int(entry) ** 2 for entry in vector) for vector in alone)
+    assert longest <= bound**2
+    assert bound in (1, LARGEST_BOUND) or longest > 0.98 * bound**2
+    together = sum_of(PrivateTargets(coordinates, targets, persons), stage)
+    assert (together == np.sum(alone, axis=0)).all()
+
+
+@pytest.mark.parametrize(("kind", "n_columns"), TARGET_MODELS)
+def test_vectors_are_coordinates_times_what_is_missed_of_the_targets(
+    kind: type[TargetModel], n_columns: int
+) -> None:
+    coordinates, targets = some_targets(n_columns)
+    coordinates = np.clip(coordinates, -3000, 3000)
+    stage = target_stage(kind, n_columns, LARGEST_BOUND)
+    total = sum_of(PrivateTargets(coordinates, targets), stage).reshape(5, n_columns)
+    predicted = stage.model.predictions(coordinates)
+    exact = [[Fraction(0)] * n_columns for _ in range(5)]
+    for row, told, said in zip(coordinates, targets, predicted, strict=True):
+        for j, k in itertools.product(range(5), range(n_columns)):
+            cut = min(int(told[k]), PROBABILITY_UNIT)
+            missed = Fraction(cut - int(said[k]), PROBABILITY_UNIT) if cut >= 0 else 0
+            exact[j][k] += int(row[j]) * 1024 * missed
+    room = np.abs(coordinates).sum(axis=0)[:, None] / 2
+    assert (np.abs(total - np.array(exact, dtype=float)) <= room + 1).all()
+
+
+def test_models_and_targets_that_do_not_fit_are_refused_whatever_the_records_are() -> None:
+    coordinates, targets = some_targets(1)
+    records = PrivateTargets(coordinates, targets)
+    assert repr(records) == "PrivateTargets(n_columns=1, unit='record', records=<private>)"
+    with pytest.raises(ParameterError, match="of the kind TargetModel"):
+        sum_of(records, asked(2))
+    with pytest.raises(ParameterError, match="of the kind IntegerModel"):
+        sum_of(PrivateRecords(*some_records(2), 2), target_stage(IntegerLine, 1, 100))
+    with pytest.raises(ParameterError, match="need 5 by 1"):
+        sum_of(records, target_stage(IntegerLabels, 3, 100))
+    with pytest.raises(DataError, match="no table"):
+        PrivateTargets(coordinates, targets[:, 0])

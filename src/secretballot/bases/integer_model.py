@@ -16,6 +16,7 @@ __all__ = [
     "STEP_SHIFT",
     "WEIGHT_UNIT",
     "IntegerModel",
+    "integer_weights",
     "with_constant",
 ]
 
@@ -52,8 +53,7 @@ class IntegerModel:
     def of(cls, weights: FloatArray) -> "IntegerModel":
         """Return the nearest model to weights of floating point, shape (n_coordinates,
         n_columns)."""
-        scaled = np.clip(np.rint(weights * WEIGHT_UNIT), -LARGEST_WEIGHT, LARGEST_WEIGHT)
-        return cls(scaled.astype(np.int64))
+        return cls(integer_weights(weights))
 
     def probabilities(self, coordinates: IntArray) -> IntArray:
         """Return probabilities of all classes, an array of int64 of shape (n_rows, n_classes).
@@ -84,6 +84,12 @@ class IntegerModel:
             return (logits[:, 0] > 0).astype(np.int64)
         most: IntArray = logits.argmax(axis=1)
         return most
+
+
+def integer_weights(weights: FloatArray) -> IntArray:
+    """Return the nearest weights in units of 1 / `WEIGHT_UNIT`, cut to `LARGEST_WEIGHT`."""
+    scaled = np.clip(np.rint(weights * WEIGHT_UNIT), -LARGEST_WEIGHT, LARGEST_WEIGHT)
+    return scaled.astype(np.int64)
 
 
 def with_constant(coordinates: IntArray) -> IntArray:

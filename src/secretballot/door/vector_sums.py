@@ -18,8 +18,9 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.ledger.terms import LedgerEntry
 from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.privacy.noise import ExactNoise
-from secretballot.records import PrivateRecords, Residuals
-from secretballot.released import ReleasedLabels
+from secretballot.records import Residuals
+from secretballot.records.vector_sums import BoundedRecords
+from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.build import (
     build_certificate,
     canonical_json,
@@ -48,8 +49,9 @@ class StagedSums:
         Returns, from the sums released so far, what the next stage asks of every record.
     outcome : callable
         Returns, from all released sums, the fields that they add to `about`, as JSON values, and
-        the class of every public point, as an index.
+        the class of every public point, as an index; of none where there are no classes.
     classes : tuple
+        None where the target is no class: then sums are released, and no labels.
     points_sha256 : str
         Digest of the public points.
 
@@ -72,19 +74,19 @@ class StagedSums:
 
 
 def release_sums(
-    records: PrivateRecords,
+    records: BoundedRecords,
     asked: StagedSums,
     ledger: Ledger,
     *,
     request: str | None = None,
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
-) -> ReleasedLabels:
+) -> ReleasedLabels | ReleasedSums:
     """Release the noisy sums of all stages, under differential privacy, and account for them.
 
     Parameters
     ----------
-    records : PrivateRecords
+    records : BoundedRecords
         Secret.
     asked : StagedSums
     ledger : Ledger
@@ -100,8 +102,9 @@ def release_sums(
 
     Returns
     -------
-    ReleasedLabels
-        Labels of public points by the last model, with the certificate, which holds the sums.
+    ReleasedLabels or ReleasedSums
+        Labels of public points by the last model, where there are classes, with the certificate,
+        which holds the sums.
 
     Raises
     ------
@@ -143,7 +146,7 @@ def release_sums(
 
     def certified(
         sums: Sequence[IntArray], outcome: tuple[dict[str, Any], IntArray], reservation: int
-    ) -> ReleasedLabels:
+    ) -> ReleasedLabels | ReleasedSums:
         return _certified(
             asked, sums, outcome, ledger, reservation, paid, noise, purpose, declaration
         )
@@ -172,7 +175,7 @@ def release_sums(
 
 def _check_promise_of(
     mechanism: NoisyVectorSum,
-    records: PrivateRecords,
+    records: BoundedRecords,
     ledger: Ledger,
     declared: Mapping[str, object],
 ) -> None:
@@ -242,7 +245,7 @@ def _reserved_entry(
 
 
 def _released_stage(
-    records: PrivateRecords,
+    records: BoundedRecords,
     asked: StagedSums,
     ledger: Ledger,
     reservation: int,
@@ -294,7 +297,7 @@ def _refuse_other_terms(answers: Mapping[bytes, bytes], question: bytes, reserva
 def _widest_outcome(asked: StagedSums, sums: Sequence[IntArray]) -> tuple[dict[str, Any], IntArray]:
     """Return dummy fields and labels whose text is as long as that of any outcome."""
     outcome, labels = asked.outcome(sums)
-    label = max(range(len(asked.classes)), key=lambda value: len(str(value)))
+    label = max(range(len(asked.classes)), key=lambda value: len(str(value)), default=0)
     return {name: _widened(value) for name, value in outcome.items()}, np.full_like(labels, label)
 
 
@@ -317,7 +320,7 @@ def _certified(
     noise: ExactNoise,
     purpose: str,
     declaration: Mapping[str, object] | None,
-) -> ReleasedLabels:
+) -> ReleasedLabels | ReleasedSums:
     """Return what the stages come to, with its certificate."""
     fields, labels = outcome
     rows = np.arange(len(labels))
@@ -338,27 +341,38 @@ def _certified(
         declaration=declaration,
         purpose=purpose,
     )
+    if not asked.classes:
+        return ReleasedSums(certificate)
     return ReleasedLabels(rows, labels, asked.classes, 0, certificate=certificate)
 
 
 def _same_release(
     content: bytes, asked: StagedSums, declared: Mapping[str, object], request: str
-) -> ReleasedLabels:
+) -> ReleasedLabels | ReleasedSums:
     """Return the stored release if it answers this very question."""
-    stored = ReleasedLabels.from_json(json.loads(content))
-    document = stored.certificate
-    known = document["mechanism"]
-    plain = json.loads(json.dumps(dict(asked.about)))
-    promise = ("unit", "unit_column", "neighbours")
-    same = (
-        all(known.get(name) == value for name, value in plain.items())
-        and all(document[name] == declared[name] for name in promise)
-        and list(stored.classes) == list(asked.classes)
-        and document["released"].get("points_sha256") == asked.points_sha256
-    )
-    if not same:
+    document = json.loads(content)
+    kind = ReleasedLabels if asked.classes else ReleasedSums
+    # what is of another kind answered another question
+    stored = kind.from_json(document) if document["format"] == kind.FORMAT else None
+    if stored is None or not _answers(stored, asked, declared):
         raise ParameterError(
             f"The request {request!r} was answered before, with another question; ask the same"
             " again, or use a new request."
         )
     return stored
+
+
+def _answers(
+    stored: ReleasedLabels | ReleasedSums, asked: StagedSums, declared: Mapping[str, object]
+) -> bool:
+    """Return whether a stored release has the terms that are asked for."""
+    document = stored.certificate
+    known = document["mechanism"]
+    plain = json.loads(json.dumps(dict(asked.about)))
+    promise = ("unit", "unit_column", "neighbours")
+    return (
+        all(known.get(name) == value for name, value in plain.items())
+        and all(document[name] == declared[name] for name in promise)
+        and list(getattr(stored, "classes", ())) == list(asked.classes)
+        and document["released"].get("points_sha256") == asked.points_sha256
+    )

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from secretballot.learners.labelers.session import LabelingSession
     from secretballot.learners.labelers.stability import StabilityLabeler
     from secretballot.learners.moments.classifier import RecordMomentsClassifier
+    from secretballot.learners.moments.regressor import RecordMomentsRegressor
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
     from secretballot.learners.pate.label_private import LabelPrivateClassifier
@@ -28,6 +29,7 @@ _HOMES = {
     "LabelingSession": "labelers.session",
     "PATEClassifier": "pate.classifier",
     "RecordMomentsClassifier": "moments.classifier",
+    "RecordMomentsRegressor": "moments.regressor",
     "RecordVotesClassifier": "record_votes.classifier",
     "SemiPrivateClassifier": "selection.semi_private",
     "StabilityLabeler": "labelers.stability",
@@ -48,6 +50,7 @@ __all__ = [
     "LabelingSession",
     "PATEClassifier",
     "RecordMomentsClassifier",
+    "RecordMomentsRegressor",
     "RecordVotesClassifier",
     "SemiPrivateClassifier",
     "StabilityLabeler",

@@ -17,7 +17,7 @@ from secretballot.publishing.job import GivenStudent, NamedStudent, ReleaseJob, 
 from secretballot.publishing.place import check_place, drafted, move_into_place, settle_place
 from secretballot.publishing.process import NotPortableError, publishing_process
 from secretballot.publishing.work import MadeRelease, make_release
-from secretballot.released import ReleasedLabels
+from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.extras import PARTS, MissingExtraError
 from secretballot.report.release.folder import WrittenFiles
 from secretballot.report.rounds.story import QueryStory, check_story
@@ -210,6 +210,12 @@ def write_release(
         If the folder exists, or cannot be written, or the story is not the one of these labels, or
         the student cannot learn from them; nothing half-written is left.
     """
+    if isinstance(released, ReleasedSums):
+        raise ParameterError(
+            Parameter("released"),
+            " holds sums without labels, and a release folder is made of labels; publish its"
+            " certificate and the student of the model instead.",
+        )
     if not isinstance(released, ReleasedLabels):
         raise ParameterError(
             Parameter("released"),

@@ -1,6 +1,8 @@
-"""What each record adds to a sum: its coordinates times what a public model misses of its class."""
+"""What each record adds to a sum: its coordinates times what a public model misses of its target:
+a class, several labels, or a number."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,11 +13,12 @@ from secretballot.bases.integer_model import (
     PROBABILITY_UNIT,
     IntegerModel,
 )
+from secretballot.bases.integer_targets import TargetModel
 from secretballot.ensemble.sealed import Sealed
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.records.mapped_rows import MappedRows
 
-__all__ = ["PrivateRecords", "Residuals"]
+__all__ = ["BoundedRecords", "PrivateRecords", "PrivateTargets", "Residuals"]
 
 #: Bound of a vector's norm. Squares of its entries then add up to less than 2^63.
 LARGEST_BOUND = 2**30
@@ -34,7 +37,7 @@ class Residuals:
 
     Parameters
     ----------
-    model : IntegerModel
+    model : IntegerModel or TargetModel
         What is predicted so far.
     unit : int
         Integers for 1.0 in a residual, at most `LARGEST_UNIT`.
@@ -61,7 +64,7 @@ class Residuals:
     3
     """
 
-    model: IntegerModel
+    model: IntegerModel | TargetModel
     unit: int
     bound: int
     mark_weight: int = 0
@@ -91,7 +94,162 @@ class Residuals:
         return self.model.weights.size + self.n_marks
 
 
-class PrivateRecords(Sealed):
+class BoundedRecords(Sealed):
+    """Records as coordinates in a public basis, and their targets: private.
+
+    Parameters
+    ----------
+    coordinates : ndarray of int, or MappedRows, of shape (n_records, n_coordinates)
+        Each row a function of that record and public values alone. None beyond
+        `LARGEST_COORDINATE`.
+    targets : ndarray of int64, shape (n_records, ...)
+        What each record's target is, as the kind of records has it.
+    n_columns : int
+        Columns that a model of these targets has.
+    persons : ndarray of int64, shape (n_records,), optional
+        Number of the person whose record it is; all records of one are bounded together.
+    marks : ndarray of 0 and 1, shape (n_records, n_marks), optional
+        What is counted beside, each mark a function of that record and public values alone.
+
+    Attributes
+    ----------
+    n_columns : int
+    unit : {"record", "user"}
+
+    Raises
+    ------
+    DataError
+        If the shapes do not fit, or a coordinate is too large; no value is named.
+    """
+
+    __slots__ = ("__coordinates", "__marks", "__persons", "__targets", "n_columns", "unit")
+    _refusal = "private records refuse to {}; ask the door for a noisy sum over them."
+    #: What predicts such targets.
+    _model: ClassVar[type[IntegerModel] | type[TargetModel]]
+
+    def __init__(
+        self,
+        coordinates: IntArray | MappedRows,
+        targets: IntArray,
+        n_columns: int,
+        persons: IntArray | None = None,
+        marks: IntArray | None = None,
+    ) -> None:
+        marks = np.empty((len(coordinates), 0), dtype=np.int64) if marks is None else marks
+        given = [targets, marks] if persons is None else [targets, marks, persons]
+        if coordinates.ndim != 2 or any(len(one) != len(coordinates) for one in given):
+            raise DataError(
+                "Coordinates, classes and persons of records do not fit together; give one row, one"
+                " class and one person for each record."
+            )
+        self.__coordinates = _held(coordinates)
+        self.__targets, self.__persons = targets.astype(np.int64), persons
+        self.__marks = (marks != 0).astype(np.int8)
+        self.n_columns = n_columns
+        self.unit = "record" if persons is None else "user"
+
+    def _residuals(self, coordinates: IntArray, targets: IntArray, asked: Residuals) -> IntArray:
+        """Return what the model misses of some records, in the units that are asked, int64 of shape
+        (n_rows, n_columns); each row a function of that record and of what is asked."""
+        raise NotImplementedError
+
+    def _kept(
+        self, coordinates: IntArray, residuals: IntArray, asked: Residuals, squared_bound: int
+    ) -> IntArray:
+        """Return coordinates whose product with the residuals is within the bound, row by row."""
+        of_residuals = np.einsum("ij,ij->i", residuals, residuals)
+        return _shortened(coordinates, of_residuals, squared_bound)
+
+    def sum_at_the_door(self, asked: Residuals) -> IntArray:
+        """Return the sum of all vectors, int64 of shape (asked.n_coordinates,); for the door alone.
+
+        Privacy
+        -------
+        Unit : one record, or all records of one person.
+        Relation : add or remove one unit; for one replaced, twice the bound.
+        Sensitivity : `asked.bound` in L2 norm, marks included. A unit's vector follows from its own
+            records and from `asked`, through exact integers and operations on single numbers, and
+            its norm is checked in integers at the end; the sum is of integers, hence exact in any
+            order.
+        The returned values are private: whoever calls this must add noise, and pay for it.
+        """
+        if asked.n_marks != self.__marks.shape[1]:
+            raise ParameterError(
+                f"The stage asks for {asked.n_marks} marks, and the records have"
+                f" {self.__marks.shape[1]}."
+            )
+        # found out here, as a class that the model does not know would raise for its records alone
+        shape = self.__coordinates.shape[1], self.n_columns
+        if asked.model.weights.shape != shape or not isinstance(asked.model, self._model):
+            raise ParameterError(
+                f"The stage's model has weights of shape {asked.model.weights.shape}; the records"
+                f" need {shape[0]} by {shape[1]}, of the kind {self._model.__name__}."
+            )
+        if self.__persons is None:
+            return self._sum_over_records(asked)
+        return self._sum_over_persons(asked)
+
+    def _sum_over_records(self, asked: Residuals) -> IntArray:
+        # the marks are orthogonal to the rest, which gets what they leave of the bound
+        rest = asked.bound**2 - asked.n_marks * asked.mark_weight**2
+        total = np.zeros(asked.model.weights.shape, dtype=np.int64)
+        size = max(1, _BLOCK_ENTRIES // self.__coordinates.shape[1])
+        for start in range(0, len(self.__coordinates), size):
+            rows = slice(start, start + size)
+            coordinates, residuals = self._parts_of(rows, asked)
+            kept = self._kept(coordinates, residuals, asked, rest)
+            # exact: a block's sums stay below 2^53
+            total += (kept.T.astype(np.float64) @ residuals.astype(np.float64)).astype(np.int64)
+        marked = asked.mark_weight * self.__marks.sum(axis=0, dtype=np.int64)
+        return np.concatenate([total.ravel(), marked])
+
+    def _sum_over_persons(self, asked: Residuals) -> IntArray:
+        assert self.__persons is not None
+        order = np.argsort(self.__persons, kind="stable")
+        starts = np.flatnonzero(np.diff(self.__persons[order], prepend=-1))
+        ends = np.append(starts[1:], len(order))
+        total = np.zeros(asked.n_coordinates, dtype=np.int64)
+        size = max(1, _BLOCK_ENTRIES // asked.n_coordinates)
+        for first in range(0, len(starts), size):
+            last = min(first + size, len(ends)) - 1
+            rows = order[starts[first] : ends[last]]
+            owners = np.repeat(np.arange(last + 1 - first), (ends - starts)[first : last + 1])
+            vectors = self._vectors_of_persons(rows, owners, asked)
+            total += _shortened_vectors(vectors, asked.bound).sum(axis=0)
+        return total
+
+    def _vectors_of_persons(self, rows: IntArray, owners: IntArray, asked: Residuals) -> IntArray:
+        """Return the sum over the rows of each owner, before it is shortened.
+
+        Block by block, as a few persons may have any number of rows.
+        """
+        vectors = np.zeros((owners[-1] + 1, asked.n_coordinates), dtype=np.int64)
+        size = max(1, _BLOCK_ENTRIES // asked.n_coordinates)
+        for at in range(0, len(rows), size):
+            block, own = rows[at : at + size], owners[at : at + size]
+            coordinates, residuals = self._parts_of(block, asked)
+            kept = self._kept(coordinates, residuals, asked, asked.bound**2)
+            places = np.flatnonzero(np.diff(own, prepend=-1))
+            sums = [
+                np.add.reduceat(kept * residuals[:, [column]], places, axis=0)
+                for column in range(residuals.shape[1])
+            ]
+            moments = np.stack(sums, axis=2).reshape(len(places), -1)
+            marks = self.__marks[block].astype(np.int64)
+            marked = asked.mark_weight * np.add.reduceat(marks, places, axis=0)
+            vectors[own[places]] += np.column_stack([moments, marked])
+        return vectors
+
+    def _parts_of(self, rows: "slice | IntArray", asked: Residuals) -> tuple[IntArray, IntArray]:
+        """Return coordinates and residuals of some records, as integers."""
+        coordinates = self.__coordinates[rows].astype(np.int64)
+        residuals = self._residuals(coordinates, self.__targets[rows], asked)
+        if asked.without_marked:
+            residuals[self.__marks[rows, -1] > 0] = 0
+        return coordinates, residuals
+
+
+class PrivateRecords(BoundedRecords):
     """Records as coordinates in a public basis, and their classes: private.
 
     Parameters
@@ -124,8 +282,8 @@ class PrivateRecords(Sealed):
     PrivateRecords(n_classes=2, unit='record', records=<private>)
     """
 
-    __slots__ = ("__classes", "__coordinates", "__marks", "__persons", "n_classes", "unit")
-    _refusal = "private records refuse to {}; ask the door for a noisy sum over them."
+    __slots__ = ("n_classes",)
+    _model = IntegerModel
 
     def __init__(
         self,
@@ -135,113 +293,80 @@ class PrivateRecords(Sealed):
         persons: IntArray | None = None,
         marks: IntArray | None = None,
     ) -> None:
-        marks = np.empty((len(coordinates), 0), dtype=np.int64) if marks is None else marks
-        given = [classes, marks] if persons is None else [classes, marks, persons]
-        if coordinates.ndim != 2 or any(len(one) != len(coordinates) for one in given):
-            raise DataError(
-                "Coordinates, classes and persons of records do not fit together; give one row, one"
-                " class and one person for each record."
-            )
-        self.__coordinates = _held(coordinates)
-        self.__classes, self.__persons = classes.astype(np.int64), persons
-        self.__marks = (marks != 0).astype(np.int8)
+        super().__init__(coordinates, classes, 1 if n_classes == 2 else n_classes, persons, marks)
         self.n_classes = n_classes
-        self.unit = "record" if persons is None else "user"
 
-    def sum_at_the_door(self, asked: Residuals) -> IntArray:
-        """Return the sum of all vectors, int64 of shape (asked.n_coordinates,); for the door alone.
-
-        Privacy
-        -------
-        Unit : one record, or all records of one person.
-        Relation : add or remove one unit; for one replaced, twice the bound.
-        Sensitivity : `asked.bound` in L2 norm, marks included. A unit's vector follows from its own
-            records and from `asked`, through exact integers and operations on single numbers, and
-            its norm is checked in integers at the end; the sum is of integers, hence exact in any
-            order.
-        The returned values are private: whoever calls this must add noise, and pay for it.
-        """
-        if asked.n_marks != self.__marks.shape[1]:
-            raise ParameterError(
-                f"The stage asks for {asked.n_marks} marks, and the records have"
-                f" {self.__marks.shape[1]}."
-            )
-        columns = 1 if self.n_classes == 2 else self.n_classes
-        # found out here, as a class that the model does not know would raise for its records alone
-        if asked.model.weights.shape != (self.__coordinates.shape[1], columns):
-            raise ParameterError(
-                f"The stage's model has weights of shape {asked.model.weights.shape}; the records"
-                f" need {self.__coordinates.shape[1]} by {columns}."
-            )
-        if self.__persons is None:
-            return self._sum_over_records(asked)
-        return self._sum_over_persons(asked)
-
-    def _sum_over_records(self, asked: Residuals) -> IntArray:
-        # the marks are orthogonal to the rest, which gets what they leave of the bound
-        rest = asked.bound**2 - asked.n_marks * asked.mark_weight**2
-        total = np.zeros(asked.model.weights.shape, dtype=np.int64)
-        size = max(1, _BLOCK_ENTRIES // self.__coordinates.shape[1])
-        for start in range(0, len(self.__coordinates), size):
-            rows = slice(start, start + size)
-            coordinates, residuals = self._parts_of(rows, asked)
-            kept = _shortened(coordinates, residuals, rest)
-            # exact: a block's sums stay below 2^53
-            total += (kept.T.astype(np.float64) @ residuals.astype(np.float64)).astype(np.int64)
-        marked = asked.mark_weight * self.__marks.sum(axis=0, dtype=np.int64)
-        return np.concatenate([total.ravel(), marked])
-
-    def _sum_over_persons(self, asked: Residuals) -> IntArray:
-        assert self.__persons is not None
-        order = np.argsort(self.__persons, kind="stable")
-        starts = np.flatnonzero(np.diff(self.__persons[order], prepend=-1))
-        ends = np.append(starts[1:], len(order))
-        total = np.zeros(asked.n_coordinates, dtype=np.int64)
-        size = max(1, _BLOCK_ENTRIES // asked.n_coordinates)
-        for first in range(0, len(starts), size):
-            last = min(first + size, len(ends)) - 1
-            rows = order[starts[first] : ends[last]]
-            owners = np.repeat(np.arange(last + 1 - first), (ends - starts)[first : last + 1])
-            vectors = self._vectors_of_persons(rows, owners, asked)
-            total += _shortened_vectors(vectors, asked.bound).sum(axis=0)
-        return total
-
-    def _vectors_of_persons(self, rows: IntArray, owners: IntArray, asked: Residuals) -> IntArray:
-        """Return the sum over the rows of each owner, before it is shortened.
-
-        Block by block, as a few persons may have any number of rows.
-        """
-        vectors = np.zeros((owners[-1] + 1, asked.n_coordinates), dtype=np.int64)
-        size = max(1, _BLOCK_ENTRIES // asked.n_coordinates)
-        for at in range(0, len(rows), size):
-            block, own = rows[at : at + size], owners[at : at + size]
-            coordinates, residuals = self._parts_of(block, asked)
-            kept = _shortened(coordinates, residuals, asked.bound**2)
-            places = np.flatnonzero(np.diff(own, prepend=-1))
-            sums = [
-                np.add.reduceat(kept * residuals[:, [column]], places, axis=0)
-                for column in range(residuals.shape[1])
-            ]
-            moments = np.stack(sums, axis=2).reshape(len(places), -1)
-            marks = self.__marks[block].astype(np.int64)
-            marked = asked.mark_weight * np.add.reduceat(marks, places, axis=0)
-            vectors[own[places]] += np.column_stack([moments, marked])
-        return vectors
-
-    def _parts_of(self, rows: "slice | IntArray", asked: Residuals) -> tuple[IntArray, IntArray]:
-        """Return coordinates and residuals of some records, as integers."""
-        coordinates = self.__coordinates[rows].astype(np.int64)
-        classes = self.__classes[rows]
+    def _residuals(self, coordinates: IntArray, targets: IntArray, asked: Residuals) -> IntArray:
+        assert isinstance(asked.model, IntegerModel)
         shares = asked.model.probabilities(coordinates)
         residuals = -((shares * asked.unit + PROBABILITY_UNIT // 2) // PROBABILITY_UNIT)
-        residuals[np.arange(len(classes)), classes] += asked.unit
-        if asked.without_marked:
-            residuals[self.__marks[rows, -1] > 0] = 0
+        residuals[np.arange(len(targets)), targets] += asked.unit
         # of two classes one residual is the other's negative
-        return coordinates, residuals[:, 1:] if self.n_classes == 2 else residuals
+        return residuals[:, 1:] if self.n_classes == 2 else residuals
 
     def __repr__(self) -> str:
-        return f"PrivateRecords(n_classes={self.n_classes}, unit={self.unit!r}, records=<private>)"
+        return (
+            f"{type(self).__name__}(n_classes={self.n_classes}, unit={self.unit!r},"
+            " records=<private>)"
+        )
+
+
+class PrivateTargets(BoundedRecords):
+    """Records as coordinates in a public basis, and numbers to predict: private.
+
+    Parameters
+    ----------
+    coordinates : ndarray of int, or MappedRows, of shape (n_records, n_coordinates)
+        As for `PrivateRecords`.
+    targets : ndarray of int64, shape (n_records, n_columns)
+        From 0 to `PROBABILITY_UNIT`, and cut to lie there; a negative one is missing, and its
+        record adds nothing in that column.
+    persons : ndarray of int64, shape (n_records,), optional
+        As for `PrivateRecords`.
+    marks : ndarray of 0 and 1, shape (n_records, n_marks), optional
+        As for `PrivateRecords`.
+
+    Attributes
+    ----------
+    n_columns : int
+    unit : {"record", "user"}
+
+    Raises
+    ------
+    DataError
+        If the shapes do not fit, or a coordinate is too large; no value is named.
+
+    Examples
+    --------
+    >>> from secretballot.records import PrivateTargets
+    >>> PrivateTargets(np.array([[3, 4]]), np.array([[2**19]]))
+    PrivateTargets(n_columns=1, unit='record', records=<private>)
+    """
+
+    __slots__ = ()
+    _model = TargetModel
+
+    def __init__(
+        self,
+        coordinates: IntArray | MappedRows,
+        targets: IntArray,
+        persons: IntArray | None = None,
+        marks: IntArray | None = None,
+    ) -> None:
+        if targets.ndim != 2:
+            raise DataError("Targets of records are no table; give one row for each record.")
+        cut = np.clip(targets, -1, PROBABILITY_UNIT)
+        super().__init__(coordinates, cut, targets.shape[1], persons, marks)
+
+    def _residuals(self, coordinates: IntArray, targets: IntArray, asked: Residuals) -> IntArray:
+        assert isinstance(asked.model, TargetModel)
+        missed = targets - asked.model.predictions(coordinates)
+        residuals: IntArray = (missed * asked.unit + PROBABILITY_UNIT // 2) // PROBABILITY_UNIT
+        residuals[targets < 0] = 0
+        return residuals
+
+    def __repr__(self) -> str:
+        return f"PrivateTargets(n_columns={self.n_columns}, unit={self.unit!r}, records=<private>)"
 
 
 def _held(coordinates: IntArray | MappedRows) -> IntArray | MappedRows:
@@ -262,13 +387,13 @@ def _held(coordinates: IntArray | MappedRows) -> IntArray | MappedRows:
     return coordinates.astype(np.int32, copy=False)
 
 
-def _shortened(coordinates: IntArray, residuals: IntArray, squared_bound: int) -> IntArray:
-    """Return coordinates whose product with the residuals has at most this squared norm, per row.
+def _shortened(coordinates: IntArray, of_residuals: IntArray, squared_bound: int) -> IntArray:
+    """Return coordinates whose product with residuals of these squared norms has at most this
+    squared norm, per row.
 
     Shrunk and cut toward zero, which lengthens none; a row that is too long all the same, by the
     last digit of a root, becomes zero.
     """
-    of_residuals = np.einsum("ij,ij->i", residuals, residuals)
     of_coordinates = np.einsum("ij,ij->i", coordinates, coordinates)
     lengths = np.sqrt(of_coordinates.astype(np.float64)) * np.sqrt(of_residuals.astype(np.float64))
     factors = np.minimum(1.0, np.sqrt(float(squared_bound)) / np.maximum(lengths, 1.0))

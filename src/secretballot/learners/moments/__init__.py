@@ -1,5 +1,6 @@
 """Every record its own teacher: one noisy sum over records, in a basis that public points fix."""
 
 from secretballot.learners.moments.classifier import RecordMomentsClassifier
+from secretballot.learners.moments.regressor import RecordMomentsRegressor
 
-__all__ = ["RecordMomentsClassifier"]
+__all__ = ["RecordMomentsClassifier", "RecordMomentsRegressor"]

@@ -1,53 +1,31 @@
 """Learn from every record by one noisy sum, in a basis that public points fix."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin
 
-from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
 from secretballot.bases import KernelBasis, TableBasis
-from secretballot.bases.integer_model import with_constant
-from secretballot.door.purchase import check_keeping
-from secretballot.door.vector_sums import release_sums
-from secretballot.ensemble.isolation import one_thread
-from secretballot.ensemble.scores import unit_numbers
-from secretballot.exceptions import Argument, Parameter, ParameterError
-from secretballot.learners.moments.stages import staged_sums
-from secretballot.learners.training.account import account_of_fit, required_budget
-from secretballot.learners.training.inputs import (
-    as_matrix,
-    check_same_columns,
-    class_indices,
-    declared_classes,
-    n_columns,
-    n_rows,
-    with_public_types,
-)
-from secretballot.learners.training.learner_state import LearnerState
-from secretballot.learners.training.point_digests import points_digest
+from secretballot.learners.moments.base import MomentsLearner
+from secretballot.learners.moments.targets import ClassTarget
+from secretballot.learners.training.inputs import as_matrix, with_public_types
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
-from secretballot.records import PrivateRecords
-from secretballot.records.mapped_rows import mapped_rows
+from secretballot.released import ReleasedLabels
 from secretballot.students.fitting import fit_student
 from secretballot.students.moments_student import MomentsStudent
 
 __all__ = ["RecordMomentsClassifier"]
 
-MOST_STAGES = 10
-
 
 # scikit-learn ships no types
 class RecordMomentsClassifier(
     StudentPredictions,
-    LearnerState,
     ClassifierMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    MomentsLearner,
 ):
     """Learn a publishable classifier from private records and a public pool, all records at once.
 
@@ -195,92 +173,13 @@ class RecordMomentsClassifier(
         unit_name: str | None = None,
     ) -> Self:
         """Do all that `fit` does but fit a `student`: the model itself is there."""
-        # Settings, then public points and the basis, then the account; private records come last,
-        # and are only mapped before the purchase.
-        names = declared_classes(classes)
-        budget = self._checked_budget(units)
-        X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
-        check_same_columns(X, X_public)
-        X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
-        index = class_indices(y, names, n_rows(X))
-        persons = None if units is None else unit_numbers(units, n_rows(X))
-        unit = "record" if persons is None else "user"
-        check_keeping(self.ledger, None, self.request)
-        account = account_of_fit(self.ledger, budget, unit=unit, neighbours=self.neighbours)
-        with one_thread():
-            basis = clone(TableBasis() if self.basis is None else self.basis).fit(X_public)
-            pool = with_constant(basis.integers(X_public))
-            # under add-remove their number is private, and the sums count them
-            public_number = n_rows(X) if self.neighbours == "replace-one" else None
-            stages, asked = staged_sums(
-                pool,
-                names,
-                budget,
-                n_stages=self.n_stages,
-                n_records=public_number,
-                neighbours=self.neighbours,
-                basis=basis.describe(),
-                expected_uncovered=basis.uncovered_share_,
-                points_sha256=points_digest(X_public),
-            )
-            coordinates, covered = mapped_rows(basis, X)
-            beyond = ~covered
-            known = [] if public_number is not None else [np.ones(len(beyond), dtype=np.int64)]
-            marks = np.column_stack([*known, beyond.astype(np.int64)])
-            records = PrivateRecords(coordinates, index, len(names), persons, marks)
-            self.released_labels_ = release_sums(
-                records,
-                asked,
-                account,
-                request=self.request,
-                purpose=self.purpose,
-                declaration={
-                    "unit": unit,
-                    "unit_column": unit_name if units is not None else None,
-                    "neighbours": self.neighbours,
-                },
-            )
-        self.certificate_ = self.released_labels_.certificate
-        sums = [np.array(one) for one in self.certificate_["mechanism"]["sums"]]
-        self.coverage_ = stages.coverage_of(sums)
-        if self.coverage_.is_poor:
-            warnings.warn(self.coverage_.warning, UserWarning, stacklevel=2)
-        weights = np.array(self.certificate_["mechanism"]["weights"][-1], dtype=np.int64)
-        self.student_ = MomentsStudent(basis, weights.reshape(pool.shape[1], -1), names)
-        self.classes_ = np.asarray(names)
-        self.n_features_in_ = n_columns(X)
-        if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
-            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        target = ClassTarget.declared(classes)
+        learnt = self._fit_to(target, X, y, X_public, units, unit_name)
+        assert isinstance(learnt.released, ReleasedLabels)
+        self.released_labels_ = learnt.released
+        self.student_ = MomentsStudent(learnt.basis, learnt.weights, list(target.classes))
+        self.classes_ = np.asarray(list(target.classes))
         return self
-
-    def _checked_budget(self, units: Any) -> PrivacyBudget:
-        """Return the budget, after refusing settings that cannot be."""
-        if self.basis is not None and not isinstance(self.basis, TableBasis | KernelBasis):
-            raise ParameterError(
-                Parameter("basis"),
-                f" is a {type(self.basis).__name__}; give a TableBasis or a KernelBasis, fitted"
-                " to the public points here.",
-            )
-        if check_count("n_stages", self.n_stages) > MOST_STAGES:
-            raise ParameterError(
-                Parameter("n_stages"),
-                f" is {self.n_stages}; more than {MOST_STAGES} only divide the budget.",
-            )
-        replaced = check_choice("neighbours", self.neighbours, NEIGHBOURS) == "replace-one"
-        if replaced and units is not None:
-            raise ParameterError(
-                Parameter("units"),
-                " are given with ",
-                Argument("neighbours", "replace-one"),
-                ", which is about single records.",
-            )
-        budget = required_budget(self.budget)
-        if not budget.delta > 0:
-            raise ParameterError(
-                Parameter("delta"),
-                f" is {shown(budget.delta)}; Gaussian noise needs more than 0, such as 1e-6.",
-            )
-        return budget
 
     @property
     def _student_to_fit(self) -> Any:

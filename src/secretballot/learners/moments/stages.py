@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
+from secretballot.bases.integer_model import IntegerModel
 from secretballot.bases.rotation import UNIT
 from secretballot.door.vector_sums import StagedSums
+from secretballot.learners.moments.targets import Target
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_vector_sum
 from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.records import Residuals
@@ -21,7 +23,6 @@ from secretballot.report.certificate.coverage import (
     Coverage,
     counted_by_marks,
 )
-from secretballot.report.certificate.moments import MOMENTS
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
 
 __all__ = ["MomentStages", "staged_sums"]
@@ -42,7 +43,7 @@ class MomentStages:
     ----------
     pool : ndarray of int64, shape (n_public, n_coordinates)
         Coordinates of the public points, the constant's last.
-    n_classes : int
+    target : Target
     units : tuple of int
         Integers for 1.0 in a residual, of each stage; the bound in integers is the same in all.
     bound, mark_weight : int
@@ -58,7 +59,7 @@ class MomentStages:
     """
 
     pool: IntArray
-    n_classes: int
+    target: Target
     units: tuple[int, ...]
     bound: int
     mark_weight: int
@@ -71,7 +72,7 @@ class MomentStages:
     def fit_after(self, sums: Sequence[IntArray]) -> MomentFit:
         """Return the model that follows from the sums of the first stages."""
         if not len(sums):
-            return MomentFit.start(self.pool, self.n_classes)
+            return MomentFit.start(self.pool, self.target.link)
         key = tuple(total.tobytes() for total in sums)
         if key not in self._fits:
             self._fits[key] = self._base_after(sums[:-1]).after(self._last_moments(sums))
@@ -87,7 +88,7 @@ class MomentStages:
 
     def _last_moments(self, sums: Sequence[IntArray]) -> ReleasedMoments:
         """Return what the last stage released, as moments of so many records."""
-        shape = self.pool.shape[1], 1 if self.n_classes == 2 else self.n_classes
+        shape = self.pool.shape[1], self.target.link.n_columns
         n_records = self._records_of(sums)
         if self._covered_only_after(sums[:-1]):
             n_records *= 1 - self.coverage_of(sums).uncovered
@@ -134,17 +135,21 @@ class MomentStages:
         )
 
     def outcome_of(self, sums: Sequence[IntArray]) -> tuple[dict[str, Any], IntArray]:
-        """Return what the sums come to, for the certificate, and the classes of the pool."""
+        """Return what the sums come to, for the certificate, and the classes of the pool where
+        there are any."""
         models = [self.fit_after(sums[: n + 1]).model for n in range(len(sums))]
         weights = [model.weights.ravel().tolist() for model in models]
         covered_only = [self._covered_only_after(sums[:n]) for n in range(len(sums))]
         outcome = {"weights": weights, "covered_only": covered_only}
-        return outcome, models[-1].labels(self.pool)
+        last = models[-1]
+        if not isinstance(last, IntegerModel):
+            return outcome, np.empty(0, dtype=np.int64)
+        return outcome, last.labels(self.pool)
 
 
 def staged_sums(
     pool: IntArray,
-    classes: Sequence[Any],
+    target: Target,
     budget: PrivacyBudget,
     *,
     n_stages: int,
@@ -160,7 +165,7 @@ def staged_sums(
     ----------
     pool : ndarray of int64, shape (n_public, n_coordinates)
         Coordinates of the public points, the constant's last.
-    classes : sequence
+    target : Target
     budget : PrivacyBudget
     n_stages : int
     n_records : int or None
@@ -173,28 +178,25 @@ def staged_sums(
     points_sha256 : str
         Digest of the public points.
     """
-    n_classes = len(classes)
-    n_columns = 1 if n_classes == 2 else n_classes
-    # The first stage predicts all classes alike, so every residual has this length.
-    residual = 0.5 if n_classes == 2 else math.sqrt(1 - 1 / n_classes)
     longest = np.quantile(np.linalg.norm(pool / UNIT, axis=1), 1 - CLIPPED)
-    rest = max(1, round(residual * longest * UNIT * RESIDUAL_UNIT))
+    rest = max(1, round(target.longest * longest * UNIT * RESIDUAL_UNIT))
     weight = max(1, round(MARK_SHARE * rest))
     marks = (UNCOVERED,) if n_records is not None else (RECORDS, UNCOVERED)
     bound = 1 + math.isqrt(rest**2 + len(marks) * weight**2)
-    units = (RESIDUAL_UNIT,) * n_stages
-    coordinates = pool.shape[1] * n_columns + len(marks)
+    # later residuals in finer units: their bound is smaller, and the same in integers
+    units = (RESIDUAL_UNIT, *[round(RESIDUAL_UNIT / target.later)] * (n_stages - 1))
+    coordinates = pool.shape[1] * target.link.n_columns + len(marks)
     replaced = neighbours == "replace-one"
     squared = (4 if replaced else 1) * bound**2
     sigma = calibrate_vector_sum(budget, squared, coordinates, n_stages)
     stages = MomentStages(
-        pool, n_classes, units, bound, weight, marks, expected_uncovered, n_records, sigma
+        pool, target, units, bound, weight, marks, expected_uncovered, n_records, sigma
     )
     mechanism = NoisyVectorSum(sigma, bound, coordinates, replaced)
     about = {
-        "name": MOMENTS,
+        "name": target.name,
         "n_stages": n_stages,
-        "n_classes": n_classes,
+        **target.about,
         "sigma": sigma,
         "bound": bound,
         "coordinates": coordinates,
@@ -214,7 +216,7 @@ def staged_sums(
         about,
         stages.asked_after,
         stages.outcome_of,
-        tuple(classes),
+        target.classes,
         points_sha256,
     )
     return stages, asked

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from secretballot._typing import FloatArray
 from secretballot.learners.training.inputs import as_matrix
 
-__all__ = ["StudentPredictions"]
+__all__ = ["StudentPredictions", "checked_points"]
 
 
 def _has_probabilities(model: Any) -> bool:
@@ -32,7 +32,7 @@ class StudentPredictions:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the student's class for every row of `X`, an array of shape (n_rows,)."""
-        matrix = self._checked_points(X)
+        matrix = checked_points(self, X)
         return np.asarray(self.student_.predict(matrix))
 
     # scikit-learn ships no types
@@ -43,15 +43,25 @@ class StudentPredictions:
 
         Classes that the student never saw get probability 0.
         """
-        matrix = self._checked_points(X)
+        matrix = checked_points(self, X)
         shares = np.asarray(self.student_.predict_proba(matrix), dtype=np.float64)
         known = [int(np.flatnonzero(self.classes_ == value)[0]) for value in self.student_.classes_]
         whole = np.zeros((len(shares), len(self.classes_)))
         whole[:, known] = shares
         return whole
 
-    def _checked_points(self, X: Any) -> Any:
-        check_is_fitted(self, "student_")
-        matrix = as_matrix("X", X)
-        validate_data(self, matrix, reset=False, skip_check_array=True)
-        return matrix
+
+def checked_points(model: Any, X: Any) -> Any:
+    """Return points to predict as a matrix or frame, of the columns that a fitted model learnt.
+
+    Raises
+    ------
+    NotFittedError
+        If the model has no student.
+    DataError, ValueError
+        If the points are no table, or have other columns.
+    """
+    check_is_fitted(model, "student_")
+    matrix = as_matrix("X", X)
+    validate_data(model, matrix, reset=False, skip_check_array=True)
+    return matrix

@@ -243,7 +243,10 @@ _RULES: dict[str, Rule] = {
     "released": _OBJECT,
     "released.queries": _count_rule(0),
     "released.answered": _count_rule(0),
-    "released.classes": (_are_classes, "a list of two or more different class values"),
+    "released.classes": (
+        lambda value: value == [] or _are_classes(value),
+        "a list of two or more different class values, or of none",
+    ),
     "released.n_teachers": _count_rule(0),
     "released.count_columns": _count_rule(0),
     "released.labels_sha256": _HEX,

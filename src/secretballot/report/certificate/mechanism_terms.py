@@ -8,7 +8,12 @@ from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting import Event, event_from_json
 from secretballot.report.certificate.by_record import COUNTED_UNCOVERED, RECORD_VOTES, moved_counts
 from secretballot.report.certificate.chosen import EXPONENTIAL
-from secretballot.report.certificate.moments import MOMENTS, MOMENTS_FIELDS, moments_event
+from secretballot.report.certificate.moments import (
+    MOMENTS_FIELDS,
+    SUMS_ALONE,
+    has_moments,
+    moments_event,
+)
 
 __all__ = ["check_terms", "count_columns_of", "events_of_terms", "most_abstentions", "most_queries"]
 
@@ -21,7 +26,7 @@ _FIELDS = {
     "gaussian": {*_COMMON, "sigma", "release", "n_teachers"},
     "sparse-vector": {*_COMMON, *_STREAM},
     "relabelled-sample": {*_COMMON, *_STREAM, *_SAMPLE},
-    MOMENTS: MOMENTS_FIELDS,
+    **MOMENTS_FIELDS,
     RECORD_VOTES: {*_COMMON, "sigma", "votes_per_record", "neighbours"},
 }
 _CALIBRATIONS = ("given", "tight", "paper", "liu2021", "btt2018")
@@ -39,6 +44,11 @@ def check_terms(document: Mapping[str, Any]) -> None:
     """
     mechanism, released = document["mechanism"], document["released"]
     name = mechanism["name"]
+    if (not released["classes"]) != (name in SUMS_ALONE):
+        raise CertificateError(
+            "Labels have two or more classes, and sums alone have none; the certificate says"
+            " otherwise."
+        )
     if name == EXPONENTIAL:
         return
     if name not in _FIELDS:
@@ -58,7 +68,9 @@ def check_terms(document: Mapping[str, Any]) -> None:
         isinstance(number, bool) for number in budget.values()
     ):  # true is equal to 1
         raise CertificateError("The mechanism states another budget than the certificate.")
-    if check_count("n_classes", mechanism["n_classes"], minimum=2) != len(released["classes"]):
+    if name not in SUMS_ALONE and (
+        check_count("n_classes", mechanism["n_classes"], minimum=2) != len(released["classes"])
+    ):
         raise CertificateError("The mechanism states another n_classes than the certificate.")
     if mechanism.get("n_teachers") not in (None, released["n_teachers"]):
         raise CertificateError("The mechanism states another n_teachers than the certificate.")
@@ -84,7 +96,7 @@ def events_of_terms(document: Mapping[str, Any]) -> list[Event]:
         If a parameter is out of its range.
     """
     mechanism = document["mechanism"]
-    if mechanism["name"] == MOMENTS:
+    if has_moments(document):
         return [event_from_json(moments_event(mechanism, document["neighbours"]))]
     if mechanism["name"] == "gaussian":
         return [event_from_json(_gaussian_event_fields(mechanism))]
@@ -132,7 +144,7 @@ def count_columns_of(mechanism: Mapping[str, Any]) -> int:
 
 def most_queries(mechanism: Mapping[str, Any]) -> int | None:
     """Return the most queries that are paid for; None for one model, which answers all."""
-    if mechanism["name"] in (EXPONENTIAL, MOMENTS):
+    if mechanism["name"] in (EXPONENTIAL, *MOMENTS_FIELDS):
         return None
     return check_count("n_queries", mechanism["n_queries"])
 

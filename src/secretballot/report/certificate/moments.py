@@ -12,12 +12,17 @@ __all__ = [
     "MOMENTS",
     "MOMENTS_ASSUMPTIONS",
     "MOMENTS_FIELDS",
+    "SUMS_ALONE",
+    "TARGET_MOMENTS",
     "check_moments",
     "has_moments",
     "moments_event",
 ]
 
 MOMENTS = "record-moments"
+TARGET_MOMENTS = "record-moments-of-a-number"
+#: Of which sums are released, and no labels.
+SUMS_ALONE = (TARGET_MOMENTS,)
 MOMENTS_ASSUMPTIONS = (
     (
         "What a unit adds to the sums follows from its own records, from public data and from"
@@ -25,10 +30,15 @@ MOMENTS_ASSUMPTIONS = (
     ),
     "The basis follows from the public points and its own settings alone.",
 )
-MOMENTS_FIELDS = {
-    *("name", "n_stages", "n_classes", "sigma", "bound", "coordinates", "residual_units"),
+_COMMON = {
+    *("name", "n_stages", "sigma", "bound", "coordinates", "residual_units"),
     *("mark_weight", "marks", "expected_uncovered", "n_records", "basis", "basis_sha256"),
     *("budget", "weights", "covered_only", "sums"),
+}
+#: What the mechanisms say of themselves, by their names.
+MOMENTS_FIELDS = {
+    MOMENTS: {*_COMMON, "n_classes"},
+    TARGET_MOMENTS: {*_COMMON, "target_range"},
 }
 _LARGEST = 2**53  # the largest integer that every reader of JSON reads alike
 _LARGEST_UNIT, _LARGEST_BOUND = 2**20, 2**30  # as the records take them
@@ -38,7 +48,7 @@ _MARKS = ([RECORDS, UNCOVERED], [UNCOVERED])
 
 def has_moments(certificate: Mapping[str, Any]) -> bool:
     """Return whether the release is that of noisy sums over records, without teachers."""
-    return bool(certificate["mechanism"]["name"] == MOMENTS)
+    return certificate["mechanism"]["name"] in MOMENTS_FIELDS
 
 
 def moments_event(mechanism: Mapping[str, Any], neighbours: str) -> dict[str, Any]:
@@ -113,7 +123,7 @@ def check_moments(document: Mapping[str, Any]) -> None:
         and all(isinstance(one, bool) for one in covered_only)
     ):
         raise CertificateError("covered_only is not true or false for each stage.")
-    n_columns = 1 if len(released["classes"]) == 2 else len(released["classes"])
+    n_columns = _columns_of(document)
     if coordinates <= len(marks) or (coordinates - len(marks)) % n_columns:
         raise CertificateError("The coordinates are no whole number for each column of the model.")
     basis = mechanism["basis"]
@@ -131,6 +141,28 @@ def check_moments(document: Mapping[str, Any]) -> None:
         raise CertificateError(f"A residual unit is not from 1 to {_LARGEST_UNIT}.")
     if not mechanism["bound"] <= _LARGEST_BOUND:
         raise CertificateError(f"The bound is above {_LARGEST_BOUND}.")
+
+
+def _columns_of(document: Mapping[str, Any]) -> int:
+    """Return the columns of the model; refuse labels beside a target that has none.
+
+    Raises
+    ------
+    CertificateError
+        If labels were released beside a target that has none, or its bounds are none.
+    """
+    mechanism, released = document["mechanism"], document["released"]
+    if mechanism["name"] == MOMENTS:
+        return 1 if len(released["classes"]) == 2 else len(released["classes"])
+    if released["queries"]:
+        raise CertificateError("Sums were paid for, and no labels; the certificate lists some.")
+    bounds = mechanism["target_range"]
+    numbers = isinstance(bounds, list) and len(bounds) == 2
+    if not numbers or not (
+        check_finite("target_range", bounds[0]) < check_finite("target_range", bounds[1])
+    ):
+        raise CertificateError("target_range is no two numbers, the smaller one first.")
+    return 1
 
 
 def _check_lists(name: str, lists: object, n_lists: int, length: int) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from secretballot.report.certificate.by_record import RECORD_VOTES, RECORD_VOTES_ASSUMPTIONS
 from secretballot.report.certificate.chosen import EXPONENTIAL, EXPONENTIAL_ASSUMPTIONS
-from secretballot.report.certificate.moments import MOMENTS, MOMENTS_ASSUMPTIONS
+from secretballot.report.certificate.moments import MOMENTS_ASSUMPTIONS, MOMENTS_FIELDS
 
 __all__ = [
     "ASSUMPTIONS",
@@ -37,6 +37,14 @@ ASSUMPTIONS = (
         " labels only."
     ),
 )
+_OF_MOMENTS = (
+    *MOMENTS_ASSUMPTIONS,
+    f"The classes, the settings of the basis, the number of stages{_BLINDLY}",
+    (
+        "The labelled points and every other file of the release come from public data and"
+        " released sums only."
+    ),
+)
 _WITHOUT_TEACHERS = {
     EXPONENTIAL: (
         *EXPONENTIAL_ASSUMPTIONS,
@@ -46,14 +54,7 @@ _WITHOUT_TEACHERS = {
             " chosen model only."
         ),
     ),
-    MOMENTS: (
-        *MOMENTS_ASSUMPTIONS,
-        f"The classes, the settings of the basis, the number of stages{_BLINDLY}",
-        (
-            "The labelled points and every other file of the release come from public data and"
-            " released sums only."
-        ),
-    ),
+    **dict.fromkeys(MOMENTS_FIELDS, _OF_MOMENTS),
     RECORD_VOTES: (
         *RECORD_VOTES_ASSUMPTIONS,
         f"The classes, the distances, the points that take votes{_BLINDLY}",

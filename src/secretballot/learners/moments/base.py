@@ -1,0 +1,181 @@
+"""What all learners by record moments do: settings, then public points, then one noisy sum a
+stage."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from secretballot._typing import IntArray
+from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
+from secretballot.bases import KernelBasis, TableBasis
+from secretballot.bases.integer_model import with_constant
+from secretballot.door.purchase import check_keeping
+from secretballot.door.vector_sums import release_sums
+from secretballot.ensemble.isolation import one_thread
+from secretballot.ensemble.scores import unit_numbers
+from secretballot.exceptions import Argument, Parameter, ParameterError
+from secretballot.learners.moments.stages import staged_sums
+from secretballot.learners.moments.targets import Target
+from secretballot.learners.training.account import account_of_fit, required_budget
+from secretballot.learners.training.inputs import (
+    as_matrix,
+    check_same_columns,
+    n_columns,
+    n_rows,
+    with_public_types,
+)
+from secretballot.learners.training.learner_state import LearnerState
+from secretballot.learners.training.point_digests import points_digest
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.records.mapped_rows import mapped_rows
+from secretballot.released import ReleasedLabels, ReleasedSums
+from secretballot.report.certificate.coverage import Coverage
+
+__all__ = ["LearntModel", "MomentsLearner"]
+
+MOST_STAGES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class LearntModel:
+    """What a release came to.
+
+    Attributes
+    ----------
+    basis : TableBasis or KernelBasis
+        Fitted to the public points.
+    weights : ndarray of int64, shape (n_coordinates, n_columns)
+    released : ReleasedLabels or ReleasedSums
+    """
+
+    basis: TableBasis | KernelBasis
+    weights: IntArray
+    released: ReleasedLabels | ReleasedSums
+
+
+# scikit-learn ships no types
+class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
+    """Settings that all learners by record moments have, and the fit of any target."""
+
+    basis: TableBasis | KernelBasis | None
+    budget: PrivacyBudget | None
+    n_stages: int
+    neighbours: str
+    ledger: Ledger | None
+    request: str | None
+    purpose: str
+    certificate_: dict[str, Any]
+    coverage_: Coverage
+
+    def _fit_to(
+        self, target: Target, X: Any, y: Any, X_public: Any, units: Any, unit_name: str | None
+    ) -> LearntModel:
+        """Release the sums of all stages, and note certificate, coverage and columns."""
+        # Settings, then public points and the basis, then the account; private records come last,
+        # and are only mapped before the purchase.
+        budget = self._checked_budget(units)
+        X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
+        check_same_columns(X, X_public)
+        X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
+        targets = target.read(y, n_rows(X))
+        persons = None if units is None else unit_numbers(units, n_rows(X))
+        unit = "record" if persons is None else "user"
+        check_keeping(self.ledger, None, self.request)
+        account = account_of_fit(self.ledger, budget, unit=unit, neighbours=self.neighbours)
+        with one_thread():
+            basis = clone(TableBasis() if self.basis is None else self.basis).fit(X_public)
+            pool = with_constant(basis.integers(X_public))
+            # under add-remove their number is private, and the sums count them
+            public_number = n_rows(X) if self.neighbours == "replace-one" else None
+            stages, asked = staged_sums(
+                pool,
+                target,
+                budget,
+                n_stages=self.n_stages,
+                n_records=public_number,
+                neighbours=self.neighbours,
+                basis=basis.describe(),
+                expected_uncovered=basis.uncovered_share_,
+                points_sha256=points_digest(X_public),
+            )
+            coordinates, covered = mapped_rows(basis, X)
+            beyond = ~covered
+            known = [] if public_number is not None else [np.ones(len(beyond), dtype=np.int64)]
+            marks = np.column_stack([*known, beyond.astype(np.int64)])
+            released = release_sums(
+                target.records(coordinates, targets, persons, marks),
+                asked,
+                account,
+                request=self.request,
+                purpose=self.purpose,
+                declaration={
+                    "unit": unit,
+                    "unit_column": unit_name if units is not None else None,
+                    "neighbours": self.neighbours,
+                },
+            )
+        self.certificate_ = released.certificate
+        mechanism = released.certificate["mechanism"]
+        self.coverage_ = stages.coverage_of([np.array(one) for one in mechanism["sums"]])
+        if self.coverage_.is_poor:
+            warnings.warn(self.coverage_.warning, UserWarning, stacklevel=4)
+        self._note_columns(X)
+        return LearntModel(basis, last_weights(mechanism, pool.shape[1]), released)
+
+    def _note_columns(self, X: Any) -> None:
+        """Note how many columns there are, and their names if they have any."""
+        self.n_features_in_ = n_columns(X)
+        if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
+            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+
+    def _checked_budget(self, units: Any) -> PrivacyBudget:
+        """Return the budget, after refusing settings that cannot be."""
+        budget = checked_basis_and_budget(self.basis, self.budget)
+        if check_count("n_stages", self.n_stages) > MOST_STAGES:
+            raise ParameterError(
+                Parameter("n_stages"),
+                f" is {self.n_stages}; more than {MOST_STAGES} only divide the budget.",
+            )
+        replaced = check_choice("neighbours", self.neighbours, NEIGHBOURS) == "replace-one"
+        if replaced and units is not None:
+            raise ParameterError(
+                Parameter("units"),
+                " are given with ",
+                Argument("neighbours", "replace-one"),
+                ", which is about single records.",
+            )
+        return budget
+
+
+def checked_basis_and_budget(basis: object, budget: object) -> PrivacyBudget:
+    """Return the budget, after refusing a basis that is none and a delta of 0.
+
+    Raises
+    ------
+    ParameterError
+        If the basis is none, or there is no budget with a delta above 0.
+    """
+    if basis is not None and not isinstance(basis, TableBasis | KernelBasis):
+        raise ParameterError(
+            Parameter("basis"),
+            f" is a {type(basis).__name__}; give a TableBasis or a KernelBasis, fitted to the"
+            " public points here.",
+        )
+    known = required_budget(budget)
+    if not known.delta > 0:
+        raise ParameterError(
+            Parameter("delta"),
+            f" is {shown(known.delta)}; Gaussian noise needs more than 0, such as 1e-6.",
+        )
+    return known
+
+
+def last_weights(mechanism: Mapping[str, Any], n_coordinates: int) -> IntArray:
+    """Return the weights of the last stage, shape (n_coordinates, n_columns)."""
+    weights: IntArray = np.array(mechanism["weights"][-1], dtype=np.int64)
+    return weights.reshape(n_coordinates, -1)

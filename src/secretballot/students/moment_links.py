@@ -1,0 +1,259 @@
+"""From a linear function to what it predicts: the kinds of targets that released moments fit."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax
+
+from secretballot._typing import FloatArray, IntArray
+from secretballot.bases.integer_model import PROBABILITY_UNIT, IntegerModel
+from secretballot.bases.integer_targets import IntegerLabels, IntegerLine, TargetModel
+
+__all__ = ["ClassesLink", "LabelsLink", "LineLink", "Link"]
+
+#: What the mean of p (1 - p) is assumed to be, over its largest value.
+CURVATURE = 0.48
+#: Prior variance of a logit that the basis explains, and of its intercept.
+LOGIT_PRIOR = 4.0
+#: Prior variance of a number between 0 and 1 that the basis explains, and of its mean.
+LINE_PRIOR, LEVEL_PRIOR = 0.01, 1 / 12
+#: Variance that a linear model is assumed to leave.
+LINE_VARIANCE = 0.02
+_NEWTON_STEPS = 100
+_SETTLED = 1e-12  # gain of the objective, below which a search ends
+
+
+class Link(Protocol):
+    """A kind of model over a basis.
+
+    Attributes
+    ----------
+    n_columns : int
+        Columns of weights.
+    prior, level_prior : float
+        Variance that the basis explains of the linear function, and variance of its level, before
+        anything is released.
+    slope : float
+        Assumed mean derivative of the prediction, over the linear function.
+    variance : float
+        Assumed variance of a target around its prediction.
+    """
+
+    @property
+    def n_columns(self) -> int: ...
+
+    @property
+    def prior(self) -> float: ...
+
+    @property
+    def level_prior(self) -> float: ...
+
+    @property
+    def slope(self) -> float: ...
+
+    @property
+    def variance(self) -> float: ...
+
+    def model(self, weights: FloatArray) -> IntegerModel | TargetModel:
+        """Return the model in integers."""
+        ...
+
+    def predicted(self, weights: FloatArray, pool: IntArray) -> FloatArray:
+        """Return what the model in integers predicts for public points, (n_public, n_columns)."""
+        ...
+
+    def weights_of(
+        self,
+        points: FloatArray,
+        counts: FloatArray,
+        target: FloatArray,
+        penalty: FloatArray,
+        start: FloatArray,
+    ) -> FloatArray:
+        """Return the weights whose moments on the points meet the target.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_public, n_coordinates)
+        counts : ndarray of shape (n_public,)
+            How much each point counts; 1 in the mean where all count alike.
+        target : ndarray of shape (n_coordinates, n_columns)
+        penalty : ndarray of shape (n_coordinates,)
+            On half the squared distance from `start`.
+        start : ndarray of shape (n_coordinates, n_columns)
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class ClassesLink:
+    """One of several classes: softmax, or one logistic function for two."""
+
+    n_classes: int
+    prior: float = LOGIT_PRIOR
+    level_prior: float = LOGIT_PRIOR
+
+    @property
+    def n_columns(self) -> int:
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    @property
+    def slope(self) -> float:
+        return CURVATURE * (1 / self.n_classes) * (1 - 1 / self.n_classes)
+
+    variance = slope  # of a share p both are p (1 - p)
+
+    def model(self, weights: FloatArray) -> IntegerModel:
+        return IntegerModel.of(weights)
+
+    def predicted(self, weights: FloatArray, pool: IntArray) -> FloatArray:
+        shares = self.model(weights).probabilities(pool) / PROBABILITY_UNIT
+        return shares[:, 1:] if self.n_classes == 2 else shares
+
+    def weights_of(
+        self,
+        points: FloatArray,
+        counts: FloatArray,
+        target: FloatArray,
+        penalty: FloatArray,
+        start: FloatArray,
+    ) -> FloatArray:
+        search = _binary_weights if self.n_classes == 2 else _softmax_weights
+        return search(points, counts, target, penalty, start)
+
+
+@dataclass(frozen=True)
+class LabelsLink:
+    """Several labels, each there or not: a logistic function for each."""
+
+    n_columns: int
+    prior: float = LOGIT_PRIOR
+    level_prior: float = LOGIT_PRIOR
+
+    @property
+    def slope(self) -> float:
+        return CURVATURE / 4
+
+    variance = slope
+
+    def model(self, weights: FloatArray) -> IntegerLabels:
+        return IntegerLabels.of(weights)
+
+    def predicted(self, weights: FloatArray, pool: IntArray) -> FloatArray:
+        return self.model(weights).predictions(pool) / PROBABILITY_UNIT
+
+    def weights_of(
+        self,
+        points: FloatArray,
+        counts: FloatArray,
+        target: FloatArray,
+        penalty: FloatArray,
+        start: FloatArray,
+    ) -> FloatArray:
+        columns = [
+            _binary_weights(points, counts, target[:, [k]], penalty, start[:, [k]])
+            for k in range(self.n_columns)
+        ]
+        return np.hstack(columns)
+
+
+@dataclass(frozen=True)
+class LineLink:
+    """A number between 0 and 1: a linear function around one half."""
+
+    n_columns: int = 1
+    prior: float = LINE_PRIOR
+    level_prior: float = LEVEL_PRIOR
+
+    @property
+    def slope(self) -> float:
+        return 1.0
+
+    @property
+    def variance(self) -> float:
+        return LINE_VARIANCE
+
+    def model(self, weights: FloatArray) -> IntegerLine:
+        return IntegerLine.of(weights)
+
+    def predicted(self, weights: FloatArray, pool: IntArray) -> FloatArray:
+        return self.model(weights).predictions(pool) / PROBABILITY_UNIT
+
+    def weights_of(
+        self,
+        points: FloatArray,
+        counts: FloatArray,
+        target: FloatArray,
+        penalty: FloatArray,
+        start: FloatArray,
+    ) -> FloatArray:
+        weighted = points * counts[:, None]
+        second = weighted.T @ points / len(points)  # of the public points alone
+        meant = target - weighted.sum(axis=0)[:, None] / (2 * len(points))
+        found: FloatArray = np.linalg.solve(
+            second + np.diag(penalty), meant + penalty[:, None] * start
+        )
+        return found
+
+
+def _binary_weights(
+    points: FloatArray,
+    counts: FloatArray,
+    target: FloatArray,
+    penalty: FloatArray,
+    start: FloatArray,
+) -> FloatArray:
+    """Return weights of shape (n_coordinates, 1), by Newton's method with backtracking."""
+    w0, aim = start[:, 0], target[:, 0]
+
+    def objective(w: FloatArray) -> float:
+        spread = float(penalty @ (w - w0) ** 2) / 2
+        return float((counts * np.logaddexp(0, points @ w)).mean() - w @ aim) + spread
+
+    w, value = w0.copy(), objective(w0)
+    for _ in range(_NEWTON_STEPS):
+        p = expit(points @ w)
+        gradient = points.T @ (counts * p) / len(points) - aim + penalty * (w - w0)
+        hessian = (points * (counts * p * (1 - p))[:, None]).T @ points / len(points)
+        step = np.linalg.solve(hessian + np.diag(penalty), gradient)
+        decrease, length = 1e-4 * float(gradient @ step), 1.0
+        while length > 1e-9 and not objective(w - length * step) <= value - length * decrease:
+            length /= 2
+        w = w - length * step
+        before, value = value, objective(w)
+        if not before - value >= _SETTLED:
+            break
+    return w[:, None]
+
+
+def _softmax_weights(
+    points: FloatArray,
+    counts: FloatArray,
+    target: FloatArray,
+    penalty: FloatArray,
+    start: FloatArray,
+) -> FloatArray:
+    """Return weights of shape (n_coordinates, n_classes), by L-BFGS."""
+
+    def objective(flat: FloatArray) -> tuple[float, FloatArray]:
+        w = flat.reshape(start.shape)
+        logs = log_softmax(points @ w, axis=1)
+        # log sum exp of a row is its first logit less that logit's log share
+        normaliser = (counts * (points @ w[:, 0] - logs[:, 0])).mean()
+        moved = w - start
+        value = normaliser - np.sum(w * target) + np.sum(penalty[:, None] * moved**2) / 2
+        shares = counts[:, None] * np.exp(logs)
+        gradient = points.T @ shares / len(points) - target + penalty[:, None] * moved
+        return float(value), gradient.ravel()
+
+    found = minimize(
+        objective,
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 500, "ftol": 1e-10, "gtol": 1e-7},
+    )
+    weights: FloatArray = found.x.reshape(start.shape)
+    return weights

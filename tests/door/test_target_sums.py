@@ -1,0 +1,58 @@
+"""Sums over records whose target is a number leave through the same door, at the same price."""
+
+import itertools
+
+import numpy as np
+import pytest
+from tiny_sums import true_delta
+
+from secretballot.bases.integer_model import PROBABILITY_UNIT
+from secretballot.bases.integer_targets import IntegerLine
+from secretballot.privacy.accounting import VectorSumEvent, delta_upper
+from secretballot.records import PrivateTargets, Residuals
+
+BOUND, UNIT = 3, 4
+#: A coordinate of 1 moves the prediction by a quarter.
+STEEP = 2**28
+EPSILON, SIGMA = 1.0, 4.5
+HALF = PROBABILITY_UNIT // 2
+#: Coordinates and target of a record: low, in the middle, high, missing.
+ALPHABET = [
+    (a, b, target)
+    for a, b in itertools.product((-2, 1), (0, 2))
+    for target in (0, HALF // 2, PROBABILITY_UNIT, -1)
+]
+
+
+def staged(sign: int | None) -> Residuals:
+    weights = [0, 0] if sign is None else [STEEP if sign > 0 else -STEEP, STEEP]
+    return Residuals(IntegerLine(np.array(weights).reshape(2, 1)), UNIT, BOUND)
+
+
+def records_of(rows: list[tuple[int, int, int]]) -> PrivateTargets:
+    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    return PrivateTargets(table[:, :2], table[:, 2:])
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(*, replaced: bool) -> None:
+    squared = (4 if replaced else 1) * BOUND**2
+    promise = delta_upper([VectorSumEvent(SIGMA, squared, 2, 2)], EPSILON)
+    others = [ALPHABET[3]]
+    pairs = itertools.permutations(ALPHABET, 2) if replaced else ((one, None) for one in ALPHABET)
+    worst = 0.0
+    for own, instead in pairs:
+        one, other = (
+            records_of([own, *others]),
+            records_of([*([instead] if instead else []), *others]),
+        )
+        for pair in ((one, other), (other, one)):
+            worst = max(worst, true_delta(*pair, staged, SIGMA, EPSILON))
+    # the price is neither too small nor an idle bound
+    assert promise / 6 < worst <= promise
+
+
+def test_less_noise_than_stated_would_be_seen() -> None:
+    promise = delta_upper([VectorSumEvent(SIGMA, BOUND**2, 2, 2)], EPSILON)
+    one, other = records_of([(-2, 2, PROBABILITY_UNIT)]), records_of([])
+    assert true_delta(one, other, staged, 0.6 * SIGMA, EPSILON) > promise

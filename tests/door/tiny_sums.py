@@ -1,0 +1,67 @@
+"""Delta of two noisy sums in a world so small that every outcome can be listed."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from secretballot.records import Residuals
+from secretballot.records.vector_sums import BoundedRecords
+
+
+def mass(sigma: float, reach: int) -> np.ndarray:
+    weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * sigma**2))
+    return weights / weights.sum()
+
+
+def stage_distribution(total: np.ndarray, single: np.ndarray, reach: int) -> np.ndarray:
+    """Return the probabilities of all noisy sums in a square around 0."""
+    x, y = (np.roll(single, int(shift)) for shift in total)
+    return np.outer(x, y).ravel()
+
+
+def true_delta(
+    one: BoundedRecords,
+    other: BoundedRecords,
+    staged: Callable[[int | None], Residuals],
+    sigma: float,
+    epsilon: float,
+    reach: int = 34,
+) -> float:
+    """Return delta(epsilon) of two adaptive stages of two coordinates, by every outcome of both.
+
+    Parameters
+    ----------
+    one, other : BoundedRecords
+        Neighbours.
+    staged : callable
+        Returns what the first stage asks, of None, and the second, of the sign of the first number.
+    sigma, epsilon : float
+    reach : int
+        Outcomes beyond are not looked at.
+    """
+    single = mass(sigma, reach)
+    first = np.repeat(np.arange(-reach, reach + 1), 2 * reach + 1)  # of the first coordinate
+    stages = {}
+    for sign in (-1, 1):
+        ask = staged(sign)
+        stages[sign] = [
+            stage_distribution(side.sum_at_the_door(ask), single, reach) for side in (one, other)
+        ]
+    start = staged(None)
+    p, q = (stage_distribution(side.sum_at_the_door(start), single, reach) for side in (one, other))
+    delta = 0.0
+    for sign in (-1, 1):
+        here = (first > 0) == (sign > 0)
+        p2, q2 = stages[sign]
+        # hockey stick of the second stage at epsilon less the loss of the first
+        ratio = np.divide(q2, p2, out=np.zeros_like(p2), where=p2 > 0)
+        order = np.argsort(ratio)
+        tops = np.cumsum(p2[order]), np.cumsum(q2[order])
+        with np.errstate(divide="ignore"):
+            limits = p[here] / (np.exp(epsilon) * q[here])
+        places = np.searchsorted(ratio[order], limits)
+        inside = places > 0
+        at = np.maximum(places - 1, 0)
+        gains = p[here] * tops[0][at] - np.exp(epsilon) * q[here] * tops[1][at]
+        delta += float(np.sum(np.maximum(gains, 0)[inside]))
+    return delta

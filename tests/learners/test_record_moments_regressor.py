@@ -1,0 +1,219 @@
+"""RecordMomentsRegressor: useful, bounded, indifferent to odd records, and certified."""
+
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+
+import secretballot as sb
+from secretballot.bases import TableBasis
+from secretballot.bases.integer_model import PROBABILITY_UNIT
+from secretballot.datasets import adult
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners.moments.targets import NumberTarget
+
+BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
+RANGE = (-5.0, 5.0)
+
+
+def line(n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    X = np.random.default_rng(seed).normal(size=(n, 3))
+    return X, 1 + X[:, 0] - X[:, 1]
+
+
+def fitted(X: Any, y: Any, X_public: Any, target_range: Any = RANGE, **settings: Any) -> Any:
+    given = {key: settings.pop(key) for key in ("units", "unit_name") if key in settings}
+    model = sb.RecordMomentsRegressor(target_range, **{"budget": BUDGET, **settings})
+    return model.fit(X, y, X_public=X_public, **given)
+
+
+def test_on_a_real_table_it_comes_near_least_squares_without_privacy() -> None:
+    table = adult().train
+    X, y = table.drop(columns="age"), table["age"].to_numpy(float)
+    private, pool, held_out = np.split(
+        np.random.default_rng(0).permutation(len(X)), [20_000, 26_000]
+    )
+    pool = pool[:3000]
+    model = fitted(
+        X.iloc[private], y[private], X.iloc[pool], (17, 90), budget=sb.PrivacyBudget(0.5, 1e-5)
+    )
+    basis = TableBasis().fit(X.iloc[pool])
+    plain = Ridge(alpha=1.0).fit(basis.transform(X.iloc[private]), y[private])
+    best = plain.score(basis.transform(X.iloc[held_out]), y[held_out])
+    found = model.score(X.iloc[held_out], y[held_out])
+    assert best > 0.4
+    assert best - 0.04 < found < best + 0.02
+    # what the noise is for: at a hundredth of the budget far less is learnt
+    drowned = fitted(
+        X.iloc[private], y[private], X.iloc[pool], (17, 90), budget=sb.PrivacyBudget(0.005, 1e-5)
+    )
+    assert drowned.score(X.iloc[held_out], y[held_out]) < 0.3
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_the_verifier_confirms_the_certificate_and_finds_forgeries(neighbours: str) -> None:
+    X, y = line()
+    document = fitted(X[:2000], y[:2000], X[2000:], neighbours=neighbours).certificate_
+    checks = sb.verify_certificate(document).checks
+    assert [check.detail for check in checks if not check.ok] == []
+    mechanism, event = document["mechanism"], document["events"][0]
+    factor = 4 if neighbours == "replace-one" else 1
+    assert event["squared_sensitivity"] == factor * mechanism["bound"] ** 2
+    assert mechanism["target_range"] == [*RANGE]
+    for change in (
+        {"target_range": [5.0, -5.0]},
+        {"target_range": [0.0]},
+        {"sums": mechanism["sums"][:2]},
+        {"bound": mechanism["bound"] // 2},
+        {"n_classes": 2},
+    ):
+        forged = {**document, "mechanism": {**mechanism, **change}}
+        forged["digest"] = sb.report.certificate.build.certificate_digest(forged)
+        assert not sb.verify_certificate(forged).ok, change
+    for released in ({"queries": 3, "answered": 3}, {"classes": [0, 1]}):
+        forged = {**document, "released": {**document["released"], **released}}
+        forged["digest"] = sb.report.certificate.build.certificate_digest(forged)
+        assert not sb.verify_certificate(forged).ok, released
+
+
+def test_the_student_follows_from_the_certificate_and_the_pool_and_travels() -> None:
+    X, y = line()
+    model = fitted(X[:2000], y[:2000], X[2000:])
+    weights = np.array(model.certificate_["mechanism"]["weights"][-1]).reshape(-1, 1)
+    again = sb.MomentsRegressionStudent(TableBasis().fit(X[2000:]), weights, RANGE)
+    assert (again.predict(X) == model.predict(X)).all()
+    assert model.score(X, y) > 0.8
+    for back in (
+        pickle.loads(pickle.dumps(model)),
+        skops.io.loads(
+            (content := skops.io.dumps(model.student_)),
+            trusted=skops.io.get_untrusted_types(data=content),
+        ),
+    ):
+        assert (back.predict(X) == model.predict(X)).all()
+    assert not hasattr(clone(model), "student_")
+    shares = model.student_.column_shares(X[2000:])
+    assert shares[0] > 0.3 < shares[1]
+    assert shares.sum() == pytest.approx(1)
+    assert "np.float64" not in repr(model.student_.target_range)
+
+
+def test_targets_are_read_one_by_one_by_fixed_rules() -> None:
+    target, whole = NumberTarget.within((0, 10)), PROBABILITY_UNIT
+    cells = [0, 10, 2.5, -3, 1e300, np.inf, -np.inf, True, np.int8(5)]
+    read = [0, whole, whole // 4, 0, whole, whole, 0, round(whole / 10), whole // 2]
+    # what is no number that a float can be is absent
+    cells += [10**400, np.nan, None, "5", pd.NA]
+    read += [-1] * 5
+    found = target.read(cells, len(cells)).ravel().tolist()
+    assert found == read
+    assert [target.read([cell], 1).item() for cell in cells] == found
+    objects = np.array(cells, dtype=object)
+    assert target.read(objects, len(cells)).ravel().tolist() == found
+    assert target.read(pd.Series(cells, dtype=object), len(cells)).ravel().tolist() == found
+    numbers = np.array([[1.0], [np.nan]])
+    assert target.read(numbers, 2).shape == target.read(pd.DataFrame(numbers), 2).shape == (2, 1)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e308, None, "many"])
+def test_one_odd_target_raises_nothing_and_warns_of_nothing(value: Any) -> None:
+    X, y = line(900)
+    odd = y[:600].astype(object)
+    odd[7] = value
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted(X[:600], odd, X[600:])
+        fitted(X[:600], list(odd), X[600:])
+
+
+def test_noise_that_drowns_everything_still_predicts_within_the_range() -> None:
+    X, y = line(600)
+    for told in (y[:20], np.full(20, np.nan), np.full(20, 99.0)):
+        model = fitted(X[:20], told, X[20:], budget=sb.PrivacyBudget(0.001, 1e-9))
+        predicted = model.predict(X)
+        assert np.isfinite(predicted).all()
+        assert predicted.min() >= RANGE[0]
+        assert predicted.max() <= RANGE[1]
+
+
+def test_users_requests_and_ledgers_are_as_for_classes(tmp_path: Path) -> None:
+    X, y = line()
+    people = sb.Ledger.in_memory(dataset="people", budget=BUDGET, unit="user")
+    by_user = fitted(
+        X[:2000], y[:2000], X[2000:], units=np.arange(2000) // 2, unit_name="patient", ledger=people
+    )
+    assert (by_user.certificate_["unit"], by_user.certificate_["unit_column"]) == (
+        "user",
+        "patient",
+    )
+    assert by_user.score(X, y) > 0.6
+    ledger = sb.Ledger(tmp_path / "ledger", dataset="people", budget=BUDGET)
+    one, two = (fitted(X[:2000], y[:2000], X[2000:], ledger=ledger, request="a") for _ in range(2))
+    assert one.certificate_ == two.certificate_
+    assert one.released_sums_ == two.released_sums_
+    assert ledger.releases() == 1
+    with pytest.raises(ParameterError, match="answered before"):
+        fitted(X[:2000], y[:2000], X[2000:], (-6, 6), ledger=ledger, request="a")
+    with pytest.raises(ParameterError, match="answered before"):
+        sb.RecordMomentsClassifier(budget=BUDGET, ledger=ledger, request="a").fit(
+            X[:2000], y[:2000] > 0, X_public=X[2000:], classes=[False, True]
+        )
+    with pytest.raises(sb.BudgetError):
+        fitted(X[:2000], y[:2000], X[2000:], ledger=ledger)
+
+
+def test_poor_coverage_is_told() -> None:
+    X, y = line(4000)
+    pool = X[3000:][X[3000:, 2] > 0.5]
+    with pytest.warns(UserWarning, match="do not show") as caught:
+        model = fitted(X[:3000], y[:3000], pool)
+    assert model.coverage_.is_poor
+    assert [one.filename for one in caught if "do not show" in str(one.message)] == [__file__]
+
+
+def test_a_folder_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    X, y = line(600)
+    model = fitted(X[:400], y[:400], X[400:])
+    with pytest.raises(ParameterError, match="publish its certificate and the student"):
+        sb.write_release(tmp_path / "release", model.released_sums_)
+    assert not (tmp_path / "release").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"target_range": None}, ParameterError, "target_range is missing"),
+        ({"target_range": 7}, ParameterError, "give two numbers"),
+        ({"target_range": (1, 2, 3)}, ParameterError, "give two numbers"),
+        ({"target_range": (2, 1)}, ParameterError, "below its second"),
+        ({"target_range": (-1e308, 1e308)}, ParameterError, "below its second"),
+        ({"target_range": (0, np.inf)}, ParameterError, "target_range"),
+        ({"target_range": (0, "high")}, ParameterError, "target_range"),
+        ({"budget": None}, ParameterError, "budget is missing"),
+        ({"budget": sb.PrivacyBudget(1.0, 0.0)}, ParameterError, "delta is 0"),
+        ({"n_stages": 11}, ParameterError, "more than 10"),
+        ({"basis": Ridge()}, ParameterError, "give a TableBasis"),
+        ({"X_public": None}, DataError, "X_public is missing"),
+        ({"y": None}, DataError, "y is None"),
+        ({"y": np.zeros(99)}, DataError, "has 99 targets"),
+        ({"y": np.zeros((100, 2))}, DataError, "no single column"),
+        ({"y": 3.0}, DataError, "no single column"),
+    ],
+)
+def test_bad_input_gets_a_sentence_and_spends_nothing(
+    settings: dict[str, Any], error: Any, words: str
+) -> None:
+    X, y = line(200)
+    given = {"X_public": X[100:], "y": y[:100], "target_range": RANGE, **settings}
+    ledger = sb.Ledger.in_memory(dataset="people", budget=BUDGET)
+    told, pool = given.pop("y"), given.pop("X_public")
+    with pytest.raises(error, match=words):
+        fitted(X[:100], told, pool, given.pop("target_range"), ledger=ledger, **given)
+    assert ledger.releases() == 0
