@@ -45,6 +45,7 @@ PRIVATE_THINGS = [
     sb.RecordVotesClassifier,
     sb.RecordMomentsClassifier,
     sb.RecordMomentsRegressor,
+    sb.LabelPrivateMomentsClassifier,
     sb.Ledger,
     aggregation.RelabelledAggregator,
     sb.ActivePATEClassifier,

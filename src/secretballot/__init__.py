@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from secretballot.learners.labelers.session import LabelingSession
     from secretballot.learners.labelers.stability import StabilityLabeler
     from secretballot.learners.moments.classifier import RecordMomentsClassifier
+    from secretballot.learners.moments.label_private import LabelPrivateMomentsClassifier
     from secretballot.learners.moments.regressor import RecordMomentsRegressor
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
@@ -128,6 +129,7 @@ _HOMES = {
     "GraphCountsClassifier": "students",
     "HypothesisStudent": "students",
     "LabelPrivateClassifier": "learners.pate.label_private",
+    "LabelPrivateMomentsClassifier": "learners.moments.label_private",
     "LabelingSession": "learners.labelers.session",
     "Ledger": "privacy.ledger",
     "LedgerError": "exceptions",
@@ -206,6 +208,7 @@ __all__ = [
     "GraphCountsClassifier",
     "HypothesisStudent",
     "LabelPrivateClassifier",
+    "LabelPrivateMomentsClassifier",
     "LabelingSession",
     "Ledger",
     "LedgerError",

@@ -377,7 +377,7 @@ _MOMENTS = {
 }
 
 
-_POSITIVE = ("n_stages", "coordinates", "bound", "mark_weight")
+_POSITIVE = ("n_stages", "coordinates", "bound")
 
 
 def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
@@ -575,7 +575,11 @@ def check_moments(document: dict[str, Any]) -> None:
     stages, marks, stated = (mechanism[key] for key in ("n_stages", "marks", "n_records"))
     if not all(is_count(mechanism[key], 1) for key in _POSITIVE):
         raise WrongError("The sums state no number of stages or coordinates, or no bound.")
-    if marks != (["records", "uncovered"] if stated is None else ["uncovered"]):
+    weight, of_labels = mechanism["mark_weight"], document["unit"] == "label"
+    if not is_count(weight) or (weight == 0) != of_labels:
+        raise WrongError("What counts a record adds nothing, or something where none is counted.")
+    counted = ["records", "uncovered"] if stated is None else [] if of_labels else ["uncovered"]
+    if marks != counted:
         raise WrongError("The sums count records where their number is public, or do not.")
     if stated is not None and not is_count(stated, 1):
         raise WrongError("The number of records is none.")
@@ -604,8 +608,8 @@ def check_moments(document: dict[str, Any]) -> None:
         released["classes"]
     ):
         raise WrongError("The mechanism states another number of classes than the certificate.")
-    if released["n_teachers"] or document["unit"] == "label":
-        raise WrongError("Sums over records have no teachers, and are about records or users.")
+    if released["n_teachers"]:
+        raise WrongError("Sums over records have no teachers.")
     # one more record of a user who stays may move that user's vector by twice the bound
     if (document["unit"] == "user") != (document["composition"]["unit"] == "user"):
         raise WrongError("Sums by user and by record do not add to each other.")

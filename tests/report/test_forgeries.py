@@ -217,6 +217,7 @@ def summed(neighbours: str = "add-remove", unit: str = "record") -> ReleasedLabe
     """Return noisy sums of two stages over three coordinates, and the labels that follow."""
     public = neighbours == "replace-one"
     marks = ["uncovered"] if public else ["records", "uncovered"]
+    marks = [] if unit == "label" else marks
     squared = (4 if public else 1) * 1000**2
     sigma = calibrate_vector_sum(BUDGET, squared, 3 + len(marks), 2)
     noise = NoisyVectorSum(sigma, 1000, 3 + len(marks), public)
@@ -229,7 +230,7 @@ def summed(neighbours: str = "add-remove", unit: str = "record") -> ReleasedLabe
         "bound": 1000,
         "coordinates": 3 + len(marks),
         "residual_units": [1024, 1280],
-        "mark_weight": 99,
+        "mark_weight": 99 if marks else 0,
         "marks": marks,
         "expected_uncovered": 0.02,
         "n_records": 500 if public else None,
@@ -286,6 +287,7 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "sums": summed,
     "sums, replaced": lambda: summed("replace-one"),
     "sums, by user": lambda: summed(unit="user"),
+    "sums, of labels": lambda: summed("replace-one", "label"),
 }
 
 # Single fields that may say something else, and the certificate still verifies: the curator's word,

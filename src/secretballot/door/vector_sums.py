@@ -152,7 +152,7 @@ def release_sums(
         )
 
     widest = [np.full(asked.mechanism.coordinates, _WIDEST)] * asked.n_stages
-    room = purchase.room_for(certified(widest, _widest_outcome(asked, widest), 0).to_json())
+    room = purchase.room_for(certified(widest, _widest_outcome(asked), 0).to_json())
     # An end between purchase and answer loses nothing here: the same request goes on. So signals
     # are held back for each stage alone.
     entry = _reserved_entry(asked, ledger, key, purpose, room)
@@ -294,9 +294,11 @@ def _refuse_other_terms(answers: Mapping[bytes, bytes], question: bytes, reserva
         )
 
 
-def _widest_outcome(asked: StagedSums, sums: Sequence[IntArray]) -> tuple[dict[str, Any], IntArray]:
+def _widest_outcome(asked: StagedSums) -> tuple[dict[str, Any], IntArray]:
     """Return dummy fields and labels whose text is as long as that of any outcome."""
-    outcome, labels = asked.outcome(sums)
+    # of sums of nothing the outcome is found at once, and it has as many values as any
+    nothing = [np.zeros(asked.mechanism.coordinates, dtype=np.int64)] * asked.n_stages
+    outcome, labels = asked.outcome(nothing)
     label = max(range(len(asked.classes)), key=lambda value: len(str(value)), default=0)
     return {name: _widened(value) for name, value in outcome.items()}, np.full_like(labels, label)
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from secretballot.learners.labelers.session import LabelingSession
     from secretballot.learners.labelers.stability import StabilityLabeler
     from secretballot.learners.moments.classifier import RecordMomentsClassifier
+    from secretballot.learners.moments.label_private import LabelPrivateMomentsClassifier
     from secretballot.learners.moments.regressor import RecordMomentsRegressor
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
@@ -26,6 +27,7 @@ _HOMES = {
     "ActivePATEClassifier": "pate.active",
     "AgnosticLabeler": "labelers.agnostic",
     "LabelPrivateClassifier": "pate.label_private",
+    "LabelPrivateMomentsClassifier": "moments.label_private",
     "LabelingSession": "labelers.session",
     "PATEClassifier": "pate.classifier",
     "RecordMomentsClassifier": "moments.classifier",
@@ -47,6 +49,7 @@ __all__ = [
     "ActivePATEClassifier",
     "AgnosticLabeler",
     "LabelPrivateClassifier",
+    "LabelPrivateMomentsClassifier",
     "LabelingSession",
     "PATEClassifier",
     "RecordMomentsClassifier",

@@ -4,6 +4,11 @@ Every record has a bounded integer vector that follows from that record and from
 alone, to the last bit. Only the door may have the sum.
 """
 
-from secretballot.records.vector_sums import PrivateRecords, PrivateTargets, Residuals
+from secretballot.records.vector_sums import (
+    PrivateLabels,
+    PrivateRecords,
+    PrivateTargets,
+    Residuals,
+)
 
-__all__ = ["PrivateRecords", "PrivateTargets", "Residuals"]
+__all__ = ["PrivateLabels", "PrivateRecords", "PrivateTargets", "Residuals"]

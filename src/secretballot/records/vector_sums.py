@@ -18,7 +18,7 @@ from secretballot.ensemble.sealed import Sealed
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.records.mapped_rows import MappedRows
 
-__all__ = ["BoundedRecords", "PrivateRecords", "PrivateTargets", "Residuals"]
+__all__ = ["BoundedRecords", "PrivateLabels", "PrivateRecords", "PrivateTargets", "Residuals"]
 
 #: Bound of a vector's norm. Squares of its entries then add up to less than 2^63.
 LARGEST_BOUND = 2**30
@@ -167,7 +167,8 @@ class BoundedRecords(Sealed):
         -------
         Unit : one record, or all records of one person.
         Relation : add or remove one unit; for one replaced, twice the bound.
-        Sensitivity : `asked.bound` in L2 norm, marks included. A unit's vector follows from its own
+        Sensitivity : `asked.bound` in L2 norm, marks included (`PrivateLabels`: a replaced label
+            moves the sum by twice that at most). A unit's vector follows from its own
             records and from `asked`, through exact integers and operations on single numbers, and
             its norm is checked in integers at the end; the sum is of integers, hence exact in any
             order.
@@ -309,6 +310,56 @@ class PrivateRecords(BoundedRecords):
             f"{type(self).__name__}(n_classes={self.n_classes}, unit={self.unit!r},"
             " records=<private>)"
         )
+
+
+class PrivateLabels(PrivateRecords):
+    """Public features as coordinates in a public basis, and classes, which alone are private.
+
+    Parameters
+    ----------
+    coordinates : ndarray of int, or MappedRows, of shape (n_records, n_coordinates)
+        Public. None beyond `LARGEST_COORDINATE`.
+    classes : ndarray of int64, shape (n_records,)
+        Indices from 0.
+    n_classes : int
+
+    Attributes
+    ----------
+    n_classes : int
+    unit : "label"
+
+    Raises
+    ------
+    DataError
+        If the shapes do not fit, or a coordinate is too large; no value is named.
+
+    Notes
+    -----
+    How much a vector is shortened follows from its features alone. So what a replaced label moves
+    is the shortened features times the difference of two residuals: one entry of the residuals goes
+    up by the unit that is asked, another one down (of two classes there is one entry, which moves
+    by the unit). That has at most twice the length that is asked as bound.
+
+    Examples
+    --------
+    >>> from secretballot.records import PrivateLabels
+    >>> PrivateLabels(np.array([[3, 4]]), np.array([1]), 2)
+    PrivateLabels(n_classes=2, unit='label', records=<private>)
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self, coordinates: IntArray | MappedRows, classes: IntArray, n_classes: int
+    ) -> None:
+        super().__init__(coordinates, classes, n_classes)
+        self.unit = "label"
+
+    def _kept(
+        self, coordinates: IntArray, residuals: IntArray, asked: Residuals, squared_bound: int
+    ) -> IntArray:
+        moved = asked.unit**2 * (1 if self.n_columns == 1 else 2)
+        return _shortened(coordinates, np.full(len(coordinates), moved), 4 * squared_bound)
 
 
 class PrivateTargets(BoundedRecords):

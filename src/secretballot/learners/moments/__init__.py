@@ -1,6 +1,7 @@
 """Every record its own teacher: one noisy sum over records, in a basis that public points fix."""
 
 from secretballot.learners.moments.classifier import RecordMomentsClassifier
+from secretballot.learners.moments.label_private import LabelPrivateMomentsClassifier
 from secretballot.learners.moments.regressor import RecordMomentsRegressor
 
-__all__ = ["RecordMomentsClassifier", "RecordMomentsRegressor"]
+__all__ = ["LabelPrivateMomentsClassifier", "RecordMomentsClassifier", "RecordMomentsRegressor"]

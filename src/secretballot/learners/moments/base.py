@@ -35,6 +35,7 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.records.mapped_rows import mapped_rows
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.coverage import Coverage
+from secretballot.students.fitting import fit_student
 
 __all__ = ["LearntModel", "MomentsLearner"]
 
@@ -124,14 +125,8 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         self.coverage_ = stages.coverage_of([np.array(one) for one in mechanism["sums"]])
         if self.coverage_.is_poor:
             warnings.warn(self.coverage_.warning, UserWarning, stacklevel=4)
-        self._note_columns(X)
+        note_columns(self, X)
         return LearntModel(basis, last_weights(mechanism, pool.shape[1]), released)
-
-    def _note_columns(self, X: Any) -> None:
-        """Note how many columns there are, and their names if they have any."""
-        self.n_features_in_ = n_columns(X)
-        if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
-            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
 
     def _checked_budget(self, units: Any) -> PrivacyBudget:
         """Return the budget, after refusing settings that cannot be."""
@@ -179,3 +174,32 @@ def last_weights(mechanism: Mapping[str, Any], n_coordinates: int) -> IntArray:
     """Return the weights of the last stage, shape (n_coordinates, n_columns)."""
     weights: IntArray = np.array(mechanism["weights"][-1], dtype=np.int64)
     return weights.reshape(n_coordinates, -1)
+
+
+def note_columns(learner: Any, X: Any) -> None:
+    """Note at a learner how many columns there are, and their names if they have any."""
+    learner.n_features_in_ = n_columns(X)
+    if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
+        learner.feature_names_in_ = np.asarray(X.columns, dtype=object)
+
+
+def student_of_labels(
+    student: Any, model: Any, points: Any, released: ReleasedLabels, random_state: int | None
+) -> Any:
+    """Return the model itself, or a student that learnt from its labels of the public points.
+
+    Parameters
+    ----------
+    student : scikit-learn classifier or None
+        Unfitted.
+    model : fitted classifier
+        Returned where no student is wanted.
+    points : array, sparse matrix or frame of shape (n_points, n_features)
+        Public.
+    released : ReleasedLabels
+    random_state : int or None
+    """
+    if student is None:
+        return model
+    typed = with_public_types(points, points)
+    return fit_student(student, typed, released, random_state=random_state or 0)

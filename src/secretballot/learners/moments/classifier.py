@@ -8,14 +8,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
 from secretballot.bases import KernelBasis, TableBasis
-from secretballot.learners.moments.base import MomentsLearner
+from secretballot.learners.moments.base import MomentsLearner, student_of_labels
 from secretballot.learners.moments.targets import ClassTarget
-from secretballot.learners.training.inputs import as_matrix, with_public_types
+from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
-from secretballot.students.fitting import fit_student
 from secretballot.students.moments_student import MomentsStudent
 
 __all__ = ["RecordMomentsClassifier"]
@@ -152,14 +151,13 @@ class RecordMomentsClassifier(
             If the ledger does not admit the price; nothing was spent.
         """
         self.fit_labels(X, y, X_public=X_public, classes=classes, units=units, unit_name=unit_name)
-        if self.student is not None:
-            points = as_matrix("X_public", X_public)
-            self.student_ = fit_student(
-                self.student,
-                with_public_types(points, points),
-                self.released_labels_,
-                random_state=self.random_state or 0,
-            )
+        self.student_ = student_of_labels(
+            self.student,
+            self.student_,
+            as_matrix("X_public", X_public),
+            self.released_labels_,
+            self.random_state,
+        )
         return self
 
     def fit_labels(

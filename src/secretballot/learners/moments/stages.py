@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._typing import IntArray
+from secretballot._typing import FloatArray, IntArray
 from secretballot.bases.integer_model import IntegerModel
 from secretballot.bases.rotation import UNIT
 from secretballot.door.vector_sums import StagedSums
-from secretballot.learners.moments.targets import Target
+from secretballot.learners.moments.targets import ClassTarget, Target
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_vector_sum
 from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.records import Residuals
@@ -25,12 +25,14 @@ from secretballot.report.certificate.coverage import (
 )
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
 
-__all__ = ["MomentStages", "staged_sums"]
+__all__ = ["MomentStages", "label_sums", "staged_sums"]
 
 #: Integers for 1.0 in a residual of the first stage.
 RESIDUAL_UNIT = 2**10
 #: Share of the pool whose coordinates are longer than the bound of the first stage.
 CLIPPED = 0.37
+#: The same where labels alone are private, of the records.
+LABELS_CLIPPED = 0.37
 #: What a mark of a record adds to the coordinate that counts it, over the bound of the rest.
 MARK_SHARE = 0.1
 
@@ -56,6 +58,8 @@ class MomentStages:
         Public under replace-one; None where the sums count them.
     sigma : float
         Scale of the noise on each integer.
+    counts : ndarray of float64, shape (n_public,), optional
+        Where the public points are those of the records themselves: by how much each is shrunk.
     """
 
     pool: IntArray
@@ -67,12 +71,13 @@ class MomentStages:
     expected_uncovered: float
     n_records: int | None
     sigma: float
+    counts: FloatArray | None = None
     _fits: dict[tuple[bytes, ...], MomentFit] = field(default_factory=dict)
 
     def fit_after(self, sums: Sequence[IntArray]) -> MomentFit:
         """Return the model that follows from the sums of the first stages."""
         if not len(sums):
-            return MomentFit.start(self.pool, self.target.link)
+            return MomentFit.start(self.pool, self.target.link, self.counts)
         key = tuple(total.tobytes() for total in sums)
         if key not in self._fits:
             self._fits[key] = self._base_after(sums[:-1]).after(self._last_moments(sums))
@@ -103,12 +108,16 @@ class MomentStages:
         for all. A pool so small that many records are uncovered by chance keeps them until more are
         than chance explains.
         """
+        if self.counts is not None:
+            return False  # they are the public points
         if self.expected_uncovered <= MOST_EXPECTED:
             return True
         return bool(sums) and self.coverage_of(sums).is_poor
 
     def _records_of(self, sums: Sequence[IntArray]) -> float:
         """Return the number of records, public or counted with noise."""
+        if self.n_records is not None:
+            return float(self.n_records)
         return self._counted(sums)[1]
 
     def coverage_of(self, sums: Sequence[IntArray]) -> Coverage:
@@ -192,25 +201,79 @@ def staged_sums(
     stages = MomentStages(
         pool, target, units, bound, weight, marks, expected_uncovered, n_records, sigma
     )
-    mechanism = NoisyVectorSum(sigma, bound, coordinates, replaced)
+    return stages, _asked_by(
+        stages, budget, replaced=replaced, basis=basis, points_sha256=points_sha256
+    )
+
+
+def label_sums(
+    pool: IntArray,
+    target: ClassTarget,
+    budget: PrivacyBudget,
+    *,
+    basis: Mapping[str, Any],
+    points_sha256: str,
+) -> tuple[MomentStages, StagedSums]:
+    """Return the public terms of a release where labels alone are private, and what the door is
+    asked.
+
+    There is one stage: a replaced label moves the sum alike whatever is predicted, so a later stage
+    would ask the same with more noise.
+
+    Parameters
+    ----------
+    pool : ndarray of int64, shape (n_records, n_coordinates)
+        Coordinates of the records, which are public, the constant's last.
+    target : ClassTarget
+    budget : PrivacyBudget
+    basis : mapping
+        Name and settings of the basis, for the certificate.
+    points_sha256 : str
+        Digest of the public features.
+    """
+    lengths = np.linalg.norm(pool.astype(np.float64), axis=1)
+    # a label takes its unit from one column and gives it to another; of two classes there is one
+    moved = RESIDUAL_UNIT * math.sqrt(min(2, target.link.n_columns))
+    bound = max(1, round(moved * np.quantile(lengths, 1 - LABELS_CLIPPED) / 2))
+    counts: FloatArray = np.minimum(1.0, 2 * bound / (moved * lengths))
+    coordinates = pool.shape[1] * target.link.n_columns
+    sigma = calibrate_vector_sum(budget, 4 * bound**2, coordinates)
+    units, n_records = (RESIDUAL_UNIT,), len(pool)
+    stages = MomentStages(pool, target, units, bound, 0, (), 0.0, n_records, sigma, counts)
+    return stages, _asked_by(
+        stages, budget, replaced=True, basis=basis, points_sha256=points_sha256
+    )
+
+
+def _asked_by(
+    stages: MomentStages,
+    budget: PrivacyBudget,
+    *,
+    replaced: bool,
+    basis: Mapping[str, Any],
+    points_sha256: str,
+) -> StagedSums:
+    """Return what the door is asked for stages of these terms."""
+    target, n_stages = stages.target, len(stages.units)
+    coordinates = stages.pool.shape[1] * target.link.n_columns + len(stages.marks)
     about = {
         "name": target.name,
         "n_stages": n_stages,
         **target.about,
-        "sigma": sigma,
-        "bound": bound,
+        "sigma": stages.sigma,
+        "bound": stages.bound,
         "coordinates": coordinates,
-        "residual_units": list(units),
-        "mark_weight": weight,
-        "marks": list(marks),
-        "expected_uncovered": expected_uncovered,
-        "n_records": n_records,
+        "residual_units": list(stages.units),
+        "mark_weight": stages.mark_weight,
+        "marks": list(stages.marks),
+        "expected_uncovered": stages.expected_uncovered,
+        "n_records": stages.n_records,
         "basis": dict(basis),
-        "basis_sha256": hashlib.sha256(pool.astype("<i8").tobytes()).hexdigest(),
+        "basis_sha256": hashlib.sha256(stages.pool.astype("<i8").tobytes()).hexdigest(),
         "budget": budget.to_json(),
     }
-    asked = StagedSums(
-        mechanism,
+    return StagedSums(
+        NoisyVectorSum(stages.sigma, stages.bound, coordinates, replaced),
         n_stages,
         budget,
         about,
@@ -219,4 +282,3 @@ def staged_sums(
         target.classes,
         points_sha256,
     )
-    return stages, asked

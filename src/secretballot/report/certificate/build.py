@@ -298,7 +298,7 @@ def check_declaration(
         "unit_column": "units" if unit == "user" and column is None else column,
         "neighbours": neighbours,
         "assumptions": [
-            *standing_assumptions(mechanism),
+            *standing_assumptions(mechanism, unit),
             *_declared_sentences("assumptions", given),
         ],
         "not_protected": [

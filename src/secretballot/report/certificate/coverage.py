@@ -70,14 +70,17 @@ class Coverage:
         )
 
 
-def coverage_on(mechanism: Mapping[str, Any]) -> tuple[Coverage, float, float]:
-    """Return what the marks say, as `counted_by_marks`.
+def coverage_on(mechanism: Mapping[str, Any]) -> tuple[Coverage, float, float] | None:
+    """Return what the marks say, as `counted_by_marks`; None where the public points are the
+    records' own.
 
     Parameters
     ----------
     mechanism : mapping
         Of a certificate of noisy sums.
     """
+    if not mechanism["marks"]:
+        return None
     terms = ("sums", "marks", "mark_weight", "sigma", "n_records", "expected_uncovered")
     return counted_by_marks(*(mechanism[name] for name in terms))
 

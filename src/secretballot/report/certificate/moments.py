@@ -9,6 +9,7 @@ from secretballot.report.certificate.coverage import RECORDS, UNCOVERED
 from secretballot.report.certificate.fields import is_digest, is_sentence
 
 __all__ = [
+    "LABEL_MOMENTS_ASSUMPTIONS",
     "MOMENTS",
     "MOMENTS_ASSUMPTIONS",
     "MOMENTS_FIELDS",
@@ -23,12 +24,21 @@ MOMENTS = "record-moments"
 TARGET_MOMENTS = "record-moments-of-a-number"
 #: Of which sums are released, and no labels.
 SUMS_ALONE = (TARGET_MOMENTS,)
+_BASIS_ASSUMPTION = "The basis follows from the public points and its own settings alone."
 MOMENTS_ASSUMPTIONS = (
     (
         "What a unit adds to the sums follows from its own records, from public data and from"
         " earlier releases, and is an integer vector no longer than the stated bound."
     ),
-    "The basis follows from the public points and its own settings alone.",
+    _BASIS_ASSUMPTION,
+)
+#: Where labels alone are private.
+LABEL_MOMENTS_ASSUMPTIONS = (
+    (
+        "What a label adds to the sum follows from itself and from public data, and another label"
+        " in its place moves an integer vector by no more than twice the stated bound."
+    ),
+    _BASIS_ASSUMPTION,
 )
 _COMMON = {
     *("name", "n_stages", "sigma", "bound", "coordinates", "residual_units"),
@@ -43,7 +53,7 @@ MOMENTS_FIELDS = {
 _LARGEST = 2**53  # the largest integer that every reader of JSON reads alike
 _LARGEST_UNIT, _LARGEST_BOUND = 2**20, 2**30  # as the records take them
 _MOST_STAGES = 100
-_MARKS = ([RECORDS, UNCOVERED], [UNCOVERED])
+_MARKS: tuple[list[str], ...] = ([RECORDS, UNCOVERED], [UNCOVERED], [])
 
 
 def has_moments(certificate: Mapping[str, Any]) -> bool:
@@ -89,8 +99,6 @@ def check_moments(document: Mapping[str, Any]) -> None:
         raise CertificateError(
             "A model labels every public point, with a label alone; the certificate says otherwise."
         )
-    if document["unit"] == "label":
-        raise CertificateError("Sums over records are about records or users, not labels.")
     # one more record of a user who stays may move that user's vector by twice the bound
     if (document["unit"] == "user") != (document["composition"]["unit"] == "user"):
         raise CertificateError("Sums by user and by record do not add to each other's promise.")
@@ -98,11 +106,16 @@ def check_moments(document: Mapping[str, Any]) -> None:
     coordinates = check_count("coordinates", mechanism["coordinates"])
     if n_stages > _MOST_STAGES:
         raise CertificateError(f"The mechanism states more than {_MOST_STAGES} stages.")
-    if not check_count("mark_weight", mechanism["mark_weight"]) <= mechanism["bound"] // 4:
+    weight = check_count("mark_weight", mechanism["mark_weight"], minimum=0)
+    if not weight <= mechanism["bound"] // 4:
         raise CertificateError("A mark adds more than a quarter of the bound.")
     marks = mechanism["marks"]
     if marks not in _MARKS:
         raise CertificateError("The marks are none that records have.")
+    # features that are public are the public points: nothing is counted beside
+    of_labels = document["unit"] == "label" and mechanism["name"] == MOMENTS
+    if (document["unit"] == "label", not marks, weight == 0) != (of_labels,) * 3:
+        raise CertificateError("Sums count records or users beside, and only those of labels none.")
     if not 0 <= check_finite("expected_uncovered", mechanism["expected_uncovered"]) <= 1:
         raise CertificateError("The expected share of uncovered records is no share.")
     if (mechanism["n_records"] is None) != (RECORDS in marks):

@@ -5,7 +5,11 @@ from collections.abc import Sequence
 
 from secretballot.report.certificate.by_record import RECORD_VOTES, RECORD_VOTES_ASSUMPTIONS
 from secretballot.report.certificate.chosen import EXPONENTIAL, EXPONENTIAL_ASSUMPTIONS
-from secretballot.report.certificate.moments import MOMENTS_ASSUMPTIONS, MOMENTS_FIELDS
+from secretballot.report.certificate.moments import (
+    LABEL_MOMENTS_ASSUMPTIONS,
+    MOMENTS_ASSUMPTIONS,
+    MOMENTS_FIELDS,
+)
 
 __all__ = [
     "ASSUMPTIONS",
@@ -92,8 +96,10 @@ _BLIND = {
 }
 
 
-def standing_assumptions(mechanism: str) -> tuple[str, ...]:
-    """Return what is assumed of every release of a mechanism, by name."""
+def standing_assumptions(mechanism: str, unit: str) -> tuple[str, ...]:
+    """Return what is assumed of every release of a mechanism, by name, for a unit."""
+    if mechanism in MOMENTS_FIELDS and unit == "label":
+        return (*LABEL_MOMENTS_ASSUMPTIONS, *_OF_MOMENTS[len(MOMENTS_ASSUMPTIONS) :])
     return _WITHOUT_TEACHERS.get(mechanism, ASSUMPTIONS)
 
 

@@ -57,6 +57,8 @@ def moments_words(certificate: Mapping[str, Any]) -> str:
         Of noisy sums over records.
     """
     mechanism, unit = certificate["mechanism"], unit_noun(certificate["unit"])
+    if unit == "label":
+        return _label_moments_words(mechanism)
     together = " of one person together" if certificate["unit"] == "user" else ""
     return (
         f"Released were {count_text(mechanism['n_stages'], 'noisy sum')} of"
@@ -68,9 +70,22 @@ def moments_words(certificate: Mapping[str, Any]) -> str:
     )
 
 
+def _label_moments_words(mechanism: Mapping[str, Any]) -> str:
+    """Return what was released where labels alone are private, in sentences."""
+    return (
+        f"Released was one noisy sum of {number_text(mechanism['coordinates'])} numbers. The"
+        f" features of all {number_text(mechanism['n_records'])} records are public, and so is how"
+        " many there are. What a label adds to the sum is the coordinates of its record in a basis"
+        " fixed by these features, shortened where they are long, in the place of its class. The"
+        " model is the logistic one with this sum. The labels are what it says of the records, and"
+        " not those that were given."
+    )
+
+
 def _number_of_records(certificate: Mapping[str, Any]) -> str:
     """Return how many records there are and how far the public points cover them."""
     counted = coverage_on(certificate["mechanism"])
+    assert counted is not None  # else labels alone are private
     n_records = certificate["mechanism"]["n_records"]
     covered_only = certificate["mechanism"]["covered_only"]
     return f"{_counted_words(*counted, n_records)}{_left_out_words(covered_only)}"

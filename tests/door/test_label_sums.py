@@ -1,0 +1,97 @@
+"""A sum over private labels with public features: its price in a world that can be listed."""
+
+import itertools
+
+import numpy as np
+import pytest
+from tiny_sums import mass
+
+from secretballot.bases.integer_model import IntegerModel, with_constant
+from secretballot.learners.moments.stages import label_sums
+from secretballot.learners.moments.targets import ClassTarget
+from secretballot.privacy.accounting import PrivacyBudget, VectorSumEvent, delta_upper
+from secretballot.records import PrivateLabels, PrivateRecords, Residuals
+
+BOUND, UNIT, EPSILON, SIGMA = 2, 1, 1.0, 4.5
+
+
+def total_of(kind: type[PrivateRecords], points: np.ndarray, labels: tuple[int, ...]) -> np.ndarray:
+    n_classes = 3 if points.shape[1] == 1 else 2
+    model = IntegerModel.of(np.zeros((points.shape[1], 1 if n_classes == 2 else n_classes)))
+    records = kind(points, np.array(labels), n_classes)
+    return records.sum_at_the_door(Residuals(model, UNIT, BOUND))
+
+
+def true_delta(one: np.ndarray, other: np.ndarray, sigma: float) -> float:
+    """Return delta of a noisy sum, by every outcome."""
+    reach = int(10 * sigma)
+    single, p, q = mass(sigma, reach), np.ones(1), np.ones(1)
+    for first, second in zip(one, other, strict=True):
+        p = np.outer(p, np.roll(single, int(first))).ravel()
+        q = np.outer(q, np.roll(single, int(second))).ravel()
+    return float(np.maximum(p - np.exp(EPSILON) * q, 0).sum())
+
+
+WORLDS = {
+    # two coordinates and one column; one coordinate and three columns
+    "two classes": (np.array([[3, 1], [-2, 5]]), 2),
+    "three classes": (np.array([[4], [-9]]), 3),
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(world: str) -> None:
+    points, n_classes = WORLDS[world]
+    promise = delta_upper([VectorSumEvent(SIGMA, 4 * BOUND**2, 3, 1)], EPSILON)
+    worst, longest = 0.0, 0
+    for labels in itertools.product(range(n_classes), repeat=2):
+        for place, instead in itertools.product(range(2), range(n_classes)):
+            other = tuple(instead if k == place else label for k, label in enumerate(labels))
+            sums = [total_of(PrivateLabels, points, one) for one in (labels, other)]
+            longest = max(longest, int(np.square(sums[0] - sums[1]).sum()))
+            worst = max(worst, true_delta(*sums, SIGMA))
+    assert 0 < longest <= 4 * BOUND**2
+    assert promise / 30 < worst <= promise
+
+
+class TooLong(PrivateLabels):
+    """As if a replaced label of three classes moved one column, and not two."""
+
+    def _kept(
+        self, coordinates: np.ndarray, residuals: np.ndarray, asked: Residuals, squared_bound: int
+    ) -> np.ndarray:
+        return np.clip(coordinates, -2 * asked.bound, 2 * asked.bound)
+
+
+def test_a_wrong_sensitivity_and_less_noise_would_be_seen() -> None:
+    points, _ = WORLDS["three classes"]
+    promise = delta_upper([VectorSumEvent(SIGMA, 4 * BOUND**2, 3, 1)], EPSILON)
+    sums = [total_of(TooLong, points, labels) for labels in ((0, 0), (1, 0))]
+    assert np.square(sums[0] - sums[1]).sum() > 4 * BOUND**2
+    assert true_delta(*sums, SIGMA) > promise
+    right = [total_of(PrivateLabels, points, labels) for labels in ((0, 0), (1, 0))]
+    assert true_delta(*right, SIGMA) <= promise < true_delta(*right, SIGMA / 2)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_a_replaced_label_moves_a_sum_by_hardly_less_than_is_paid_for(n_classes: int) -> None:
+    rng = np.random.default_rng(0)
+    points = with_constant(rng.integers(-9000, 9000, (60, 4)))
+    points[:5, :-1] *= 9  # some are much longer than the rest
+    labels = rng.integers(0, n_classes, 60)
+    target = ClassTarget(tuple(range(n_classes)))
+    stages, asked = label_sums(
+        points, target, PrivacyBudget(1.0, 1e-5), basis={}, points_sha256="0" * 64
+    )
+    stage = stages.asked_after([])
+
+    def total(told: np.ndarray) -> np.ndarray:
+        return PrivateLabels(points, told, n_classes).sum_at_the_door(stage)
+
+    start, longest = total(labels), 0
+    for place, instead in itertools.product(range(60), range(n_classes)):
+        changed = labels.copy()
+        changed[place] = instead
+        moved = total(changed) - start
+        longest = max(longest, int(moved @ moved))
+    assert 0.99 * asked.event.squared_sensitivity < longest <= asked.event.squared_sensitivity
