@@ -96,7 +96,7 @@ _BLIND = {
 }
 
 
-def standing_assumptions(mechanism: str, unit: str) -> tuple[str, ...]:
+def standing_assumptions(mechanism: str, unit: str = "record") -> tuple[str, ...]:
     """Return what is assumed of every release of a mechanism, by name, for a unit."""
     if mechanism in MOMENTS_FIELDS and unit == "label":
         return (*LABEL_MOMENTS_ASSUMPTIONS, *_OF_MOMENTS[len(MOMENTS_ASSUMPTIONS) :])
