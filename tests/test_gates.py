@@ -44,6 +44,7 @@ PRIVATE_THINGS = [
     sb.SemiPrivateClassifier,
     sb.RecordVotesClassifier,
     sb.RecordMomentsClassifier,
+    sb.RecordMomentsMultiLabelClassifier,
     sb.RecordMomentsRegressor,
     sb.LabelPrivateMomentsClassifier,
     sb.Ledger,

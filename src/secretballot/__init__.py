@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from secretballot.learners.labelers.stability import StabilityLabeler
     from secretballot.learners.moments.classifier import RecordMomentsClassifier
     from secretballot.learners.moments.label_private import LabelPrivateMomentsClassifier
+    from secretballot.learners.moments.multi_label import RecordMomentsMultiLabelClassifier
     from secretballot.learners.moments.regressor import RecordMomentsRegressor
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
@@ -111,6 +112,7 @@ if TYPE_CHECKING:
     from secretballot.students import (
         GraphCountsClassifier,
         HypothesisStudent,
+        MomentsLabelsStudent,
         MomentsRegressionStudent,
         MomentsStudent,
         NoisyCountsClassifier,
@@ -133,6 +135,7 @@ _HOMES = {
     "LabelingSession": "learners.labelers.session",
     "Ledger": "privacy.ledger",
     "LedgerError": "exceptions",
+    "MomentsLabelsStudent": "students",
     "MomentsRegressionStudent": "students",
     "MomentsStudent": "students",
     "NoisyCountsClassifier": "students",
@@ -142,6 +145,7 @@ _HOMES = {
     "ParameterError": "exceptions",
     "PrivacyBudget": "privacy.accounting",
     "RecordMomentsClassifier": "learners.moments.classifier",
+    "RecordMomentsMultiLabelClassifier": "learners.moments.multi_label",
     "RecordMomentsRegressor": "learners.moments.regressor",
     "RecordVotesClassifier": "learners.record_votes.classifier",
     "RecordVotesStudent": "students",
@@ -212,6 +216,7 @@ __all__ = [
     "LabelingSession",
     "Ledger",
     "LedgerError",
+    "MomentsLabelsStudent",
     "MomentsRegressionStudent",
     "MomentsStudent",
     "NoisyCountsClassifier",
@@ -221,6 +226,7 @@ __all__ = [
     "Plan",
     "PrivacyBudget",
     "RecordMomentsClassifier",
+    "RecordMomentsMultiLabelClassifier",
     "RecordMomentsRegressor",
     "RecordVotesClassifier",
     "RecordVotesStudent",

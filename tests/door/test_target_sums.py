@@ -7,7 +7,7 @@ import pytest
 from tiny_sums import true_delta
 
 from secretballot.bases.integer_model import PROBABILITY_UNIT
-from secretballot.bases.integer_targets import IntegerLine
+from secretballot.bases.integer_targets import IntegerLabels, IntegerLine
 from secretballot.privacy.accounting import VectorSumEvent, delta_upper
 from secretballot.records import PrivateTargets, Residuals
 
@@ -56,3 +56,30 @@ def test_less_noise_than_stated_would_be_seen() -> None:
     promise = delta_upper([VectorSumEvent(SIGMA, BOUND**2, 2, 2)], EPSILON)
     one, other = records_of([(-2, 2, PROBABILITY_UNIT)]), records_of([])
     assert true_delta(one, other, staged, 0.6 * SIGMA, EPSILON) > promise
+
+
+#: A record has one coordinate and two labels, either of which it has or not.
+LABELLED = [(a, first, second) for a in (-3, 1, 2) for first in (0, 1) for second in (0, 1)]
+
+
+def staged_labels(sign: int | None) -> Residuals:
+    weights = [0, 0] if sign is None else [STEEP if sign > 0 else -STEEP, STEEP]
+    return Residuals(IntegerLabels(np.array([weights])), UNIT, BOUND)
+
+
+def labelled(rows: list[tuple[int, int, int]]) -> PrivateTargets:
+    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    return PrivateTargets(table[:, :1], table[:, 1:] * PROBABILITY_UNIT)
+
+
+def test_all_labels_of_a_record_together_stay_within_the_promise() -> None:
+    promise = delta_upper([VectorSumEvent(SIGMA, BOUND**2, 2, 2)], EPSILON)
+    worst = 0.0
+    for own in LABELLED:
+        one, other = labelled([own, LABELLED[0]]), labelled([LABELLED[0]])
+        for pair in ((one, other), (other, one)):
+            worst = max(worst, true_delta(*pair, staged_labels, SIGMA, EPSILON))
+    assert promise / 6 < worst <= promise
+    # each label bounded by itself would be sqrt(2) as long, which less noise stands for here
+    one, other = labelled([(-3, 1, 0)]), labelled([])
+    assert true_delta(one, other, staged_labels, SIGMA / np.sqrt(2), EPSILON) > promise

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from secretballot.learners.labelers.stability import StabilityLabeler
     from secretballot.learners.moments.classifier import RecordMomentsClassifier
     from secretballot.learners.moments.label_private import LabelPrivateMomentsClassifier
+    from secretballot.learners.moments.multi_label import RecordMomentsMultiLabelClassifier
     from secretballot.learners.moments.regressor import RecordMomentsRegressor
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
@@ -31,6 +32,7 @@ _HOMES = {
     "LabelingSession": "labelers.session",
     "PATEClassifier": "pate.classifier",
     "RecordMomentsClassifier": "moments.classifier",
+    "RecordMomentsMultiLabelClassifier": "moments.multi_label",
     "RecordMomentsRegressor": "moments.regressor",
     "RecordVotesClassifier": "record_votes.classifier",
     "SemiPrivateClassifier": "selection.semi_private",
@@ -53,6 +55,7 @@ __all__ = [
     "LabelingSession",
     "PATEClassifier",
     "RecordMomentsClassifier",
+    "RecordMomentsMultiLabelClassifier",
     "RecordMomentsRegressor",
     "RecordVotesClassifier",
     "SemiPrivateClassifier",

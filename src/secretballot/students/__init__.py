@@ -3,7 +3,11 @@
 from secretballot.students.fitting import default_student, fit_student, learns_from_counts
 from secretballot.students.graph_counts import GraphCountsClassifier
 from secretballot.students.hypothesis_student import HypothesisStudent
-from secretballot.students.moments_student import MomentsRegressionStudent, MomentsStudent
+from secretballot.students.moments_student import (
+    MomentsLabelsStudent,
+    MomentsRegressionStudent,
+    MomentsStudent,
+)
 from secretballot.students.noisy_counts import NoisyCountsClassifier
 from secretballot.students.record_votes import RecordVotesStudent
 from secretballot.students.voting import VotingStudent
@@ -11,6 +15,7 @@ from secretballot.students.voting import VotingStudent
 __all__ = [
     "GraphCountsClassifier",
     "HypothesisStudent",
+    "MomentsLabelsStudent",
     "MomentsRegressionStudent",
     "MomentsStudent",
     "NoisyCountsClassifier",

@@ -12,10 +12,10 @@ from secretballot._public_state import PublicState
 from secretballot._typing import FloatArray, IntArray
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.integer_model import PROBABILITY_UNIT, IntegerModel, with_constant
-from secretballot.bases.integer_targets import IntegerLine
+from secretballot.bases.integer_targets import IntegerLabels, IntegerLine
 from secretballot.exceptions import DataError
 
-__all__ = ["MomentsRegressionStudent", "MomentsStudent"]
+__all__ = ["MomentsLabelsStudent", "MomentsRegressionStudent", "MomentsStudent"]
 
 
 # scikit-learn ships no types
@@ -202,3 +202,59 @@ class MomentsRegressionStudent(RegressorMixin, BasisStudent):  # type: ignore[mi
         shares = IntegerLine(self.weights).predictions(self._coordinates(X))[:, 0]
         numbers: FloatArray = low + (high - low) * (shares / PROBABILITY_UNIT)
         return numbers
+
+
+# scikit-learn ships no types
+class MomentsLabelsStudent(ClassifierMixin, BasisStudent):  # type: ignore[misc]
+    """Predict several labels by released weights in a basis that public points have fixed.
+
+    Made by `RecordMomentsMultiLabelClassifier`; it is fitted from the start, and learns nothing
+    further.
+
+    Parameters
+    ----------
+    basis : TableBasis or KernelBasis
+        Fitted to public points.
+    weights : ndarray of int64, shape (n_coordinates, n_labels)
+        Released; of the basis's directions, and of the constant.
+    labels : sequence of str
+
+    Attributes
+    ----------
+    classes_ : list of n_labels ndarrays
+        0 and 1, for each label.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> basis = sb.bases.TableBasis().fit([[age] for age in range(60)])
+    >>> weights = np.zeros((basis.n_directions_ + 1, 2), dtype=np.int64)
+    >>> student = sb.MomentsLabelsStudent(basis, weights, ["ill", "old"])
+    >>> student.predict_proba([[30]]).tolist(), student.predict([[30]]).tolist()
+    ([[0.5, 0.5]], [[0, 0]])
+    """
+
+    def __init__(
+        self, basis: TableBasis | KernelBasis, weights: IntArray, labels: Sequence[str]
+    ) -> None:
+        self.basis = basis
+        self.weights = weights
+        self.labels = labels
+
+    @property
+    def classes_(self) -> list[NDArray[Any]]:
+        """0 and 1, for each label."""
+        return [np.array([0, 1]) for _ in self.labels]
+
+    def predict(self, X: Any) -> IntArray:
+        """Return which labels are more probable than not, 0 and 1 of shape (n_points,
+        n_labels)."""
+        labels: IntArray = (self._predictions(X) > PROBABILITY_UNIT // 2).astype(np.int64)
+        return labels
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of every label, shape (n_points, n_labels)."""
+        return self._predictions(X) / PROBABILITY_UNIT
+
+    def _predictions(self, X: Any) -> IntArray:
+        return IntegerLabels(self.weights).predictions(self._coordinates(X))

@@ -2,6 +2,12 @@
 
 from secretballot.learners.moments.classifier import RecordMomentsClassifier
 from secretballot.learners.moments.label_private import LabelPrivateMomentsClassifier
+from secretballot.learners.moments.multi_label import RecordMomentsMultiLabelClassifier
 from secretballot.learners.moments.regressor import RecordMomentsRegressor
 
-__all__ = ["LabelPrivateMomentsClassifier", "RecordMomentsClassifier", "RecordMomentsRegressor"]
+__all__ = [
+    "LabelPrivateMomentsClassifier",
+    "RecordMomentsClassifier",
+    "RecordMomentsMultiLabelClassifier",
+    "RecordMomentsRegressor",
+]

@@ -1,10 +1,11 @@
-"""What moments are taken of: classes, or a number within public bounds; how a target is read."""
+"""What moments are taken of: classes, labels, or a number within public bounds; how a target is
+read."""
 
 import contextlib
 import math
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +19,10 @@ from secretballot.learners.training.inputs import class_indices, declared_classe
 from secretballot.records import PrivateRecords, PrivateTargets
 from secretballot.records.mapped_rows import MappedRows
 from secretballot.records.vector_sums import BoundedRecords
-from secretballot.report.certificate.moments import MOMENTS, TARGET_MOMENTS
-from secretballot.students.moment_links import ClassesLink, LineLink, Link
+from secretballot.report.certificate.moments import LABELS_MOMENTS, MOMENTS, TARGET_MOMENTS
+from secretballot.students.moment_links import ClassesLink, LabelsLink, LineLink, Link
 
-__all__ = ["ClassTarget", "NumberTarget", "Target"]
+__all__ = ["ClassTarget", "LabelsTarget", "NumberTarget", "Target"]
 
 #: A target that a record lacks: it adds nothing but its marks.
 _ABSENT = -1
@@ -200,6 +201,95 @@ class NumberTarget(Target):
         marks: IntArray,
     ) -> PrivateTargets:
         return PrivateTargets(coordinates, targets, persons, marks)
+
+
+@dataclass(frozen=True)
+class LabelsTarget(Target):
+    """Several labels, each of which a record has or not."""
+
+    labels: tuple[str, ...]
+    name = LABELS_MOMENTS
+    later = 1.0
+
+    @classmethod
+    def named(cls, labels: Any) -> "LabelsTarget":
+        """Return the target of these labels.
+
+        Raises
+        ------
+        ParameterError
+            If they are no list of distinct names.
+        """
+        if labels is None:
+            raise ParameterError(
+                Parameter("labels"),
+                " is missing; name the columns of y, such as labels=['ill', 'old']: they are"
+                " public.",
+            )
+        names = [] if isinstance(labels, str) or not isinstance(labels, Iterable) else [*labels]
+        texts = all(isinstance(name, str) and name.strip() and name.isprintable() for name in names)
+        if not names or not texts or len(set(names)) < len(names):
+            raise ParameterError(
+                Parameter("labels"),
+                f" is {shown(labels)}; give a list of distinct names, such as ['ill', 'old'].",
+            )
+        return cls(tuple(str(name) for name in names))
+
+    @property
+    def about(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return {"labels": list(self.labels)}
+
+    @property
+    def link(self) -> LabelsLink:  # type: ignore[override]
+        return LabelsLink(len(self.labels))
+
+    @property
+    def longest(self) -> float:  # type: ignore[override]
+        # the first stage predicts one half for each, so every residual has this length
+        return 0.5 * math.sqrt(len(self.labels))
+
+    def read(self, y: Any, n_records: int) -> IntArray:
+        if y is None:
+            raise DataError(
+                "The learner requires y to be passed, but the target y is None; give the private"
+                " labels."
+            )
+        if hasattr(y, "iloc") and [*map(str, getattr(y, "columns", ()))] != [*self.labels]:
+            raise DataError("The columns of y are not the labels; give them in the same order.")
+        columns = _columns_of(y, len(self.labels))
+        indices = [class_indices(column, [0, 1], n_records) for column in columns]
+        return np.column_stack(indices) * PROBABILITY_UNIT
+
+    def records(
+        self,
+        coordinates: IntArray | MappedRows,
+        targets: IntArray,
+        persons: IntArray | None,
+        marks: IntArray,
+    ) -> PrivateTargets:
+        return PrivateTargets(coordinates, targets, persons, marks)
+
+
+def _columns_of(y: Any, n_columns: int) -> list[Any]:
+    """Return the columns of a private table of so many.
+
+    Raises
+    ------
+    DataError
+        If it is no such table; no cell is named.
+    """
+    if isinstance(y, list | tuple):
+        rows = all(isinstance(row, list | tuple | np.ndarray) for row in y)
+        if rows and all(len(row) == n_columns for row in y):
+            return [[row[k] for row in y] for k in range(n_columns)]
+    shape = getattr(y, "shape", None)
+    if shape is None or len(shape) != 2 or shape[1] != n_columns:
+        raise DataError(
+            Parameter("y"), f" is no table of {n_columns} columns; give one for each label."
+        )
+    if hasattr(y, "toarray"):
+        y = y.toarray()
+    return [y.iloc[:, k] if hasattr(y, "iloc") else y[:, k] for k in range(n_columns)]
 
 
 def _cells_of(y: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from secretballot.report.certificate.coverage import RECORDS, UNCOVERED
 from secretballot.report.certificate.fields import is_digest, is_sentence
 
 __all__ = [
+    "LABELS_MOMENTS",
     "LABEL_MOMENTS_ASSUMPTIONS",
     "MOMENTS",
     "MOMENTS_ASSUMPTIONS",
@@ -22,8 +23,9 @@ __all__ = [
 
 MOMENTS = "record-moments"
 TARGET_MOMENTS = "record-moments-of-a-number"
+LABELS_MOMENTS = "record-moments-of-labels"
 #: Of which sums are released, and no labels.
-SUMS_ALONE = (TARGET_MOMENTS,)
+SUMS_ALONE = (TARGET_MOMENTS, LABELS_MOMENTS)
 _BASIS_ASSUMPTION = "The basis follows from the public points and its own settings alone."
 MOMENTS_ASSUMPTIONS = (
     (
@@ -49,6 +51,7 @@ _COMMON = {
 MOMENTS_FIELDS = {
     MOMENTS: {*_COMMON, "n_classes"},
     TARGET_MOMENTS: {*_COMMON, "target_range"},
+    LABELS_MOMENTS: {*_COMMON, "labels"},
 }
 _LARGEST = 2**53  # the largest integer that every reader of JSON reads alike
 _LARGEST_UNIT, _LARGEST_BOUND = 2**20, 2**30  # as the records take them
@@ -162,13 +165,20 @@ def _columns_of(document: Mapping[str, Any]) -> int:
     Raises
     ------
     CertificateError
-        If labels were released beside a target that has none, or its bounds are none.
+        If labels were released beside a target that has none, or its terms are none.
     """
     mechanism, released = document["mechanism"], document["released"]
     if mechanism["name"] == MOMENTS:
         return 1 if len(released["classes"]) == 2 else len(released["classes"])
     if released["queries"]:
         raise CertificateError("Sums were paid for, and no labels; the certificate lists some.")
+    if mechanism["name"] == LABELS_MOMENTS:
+        labels = mechanism["labels"]
+        if not (isinstance(labels, list) and labels and all(map(is_sentence, labels))):
+            raise CertificateError("labels is no list of names.")
+        if len(set(labels)) < len(labels):
+            raise CertificateError("labels names one twice.")
+        return len(labels)
     bounds = mechanism["target_range"]
     numbers = isinstance(bounds, list) and len(bounds) == 2
     if not numbers or not (
