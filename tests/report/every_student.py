@@ -176,6 +176,7 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
         yield f"record votes {n_classes}", record_votes(n_classes), POINTS
     for scaled in (True, False):
         yield f"landmarks {scaled}", landmarks(scaled=scaled), POINTS
+    yield "ranked landmarks", landmarks(ranked=True), POINTS
 
 
 def record_votes(n_classes: int, basis: Any = None) -> RecordVotesStudent:
@@ -187,9 +188,9 @@ def record_votes(n_classes: int, basis: Any = None) -> RecordVotesStudent:
     )
 
 
-def landmarks(*, scaled: bool = True) -> MomentsStudent:
+def landmarks(*, scaled: bool = True, ranked: bool = False) -> MomentsStudent:
     """Return a model of weights in a basis of landmarks."""
-    basis = KernelBasis(n_landmarks=20, scaled=scaled).fit(POINTS)
+    basis = KernelBasis(n_landmarks=20, scaled=scaled, ranked=ranked).fit(POINTS)
     weights = np.random.default_rng(3).integers(-(2**18), 2**18, (basis.n_directions_ + 1, 1))
     return MomentsStudent(basis, weights, [4, 5])
 

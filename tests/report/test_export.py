@@ -119,6 +119,7 @@ MOMENTS = {
     "three classes": lambda: every_student.moments(3, texts=False),
     "landmarks": lambda: (every_student.landmarks(), every_student.POINTS),
     "landmarks in one scale": lambda: (every_student.landmarks(scaled=False), every_student.POINTS),
+    "ranked landmarks": lambda: (every_student.landmarks(ranked=True), every_student.POINTS),
 }
 
 

@@ -300,18 +300,29 @@ def test_a_moments_student_with_other_arrays_is_refused(tmp_path: Path, key: str
         ("_median", numbered("0"), "no distances"),
         ("_farthest", numbered("-1"), "no distances"),
         ("shift", numbered("99"), "rotation of its basis is odd"),
+        ("ranked", numbered("false"), "no ranks"),
     ],
 )
 def test_a_student_of_landmarks_of_other_sizes_is_refused(
     tmp_path: Path, key: str, change: Callable[[dict[str, Any]], None], words: str
 ) -> None:
-    parts = members(every_student.landmarks(), tmp_path)
+    parts = members(every_student.landmarks(ranked=True), tmp_path)
 
     def forge(schema: Any) -> None:
         for node in values(schema, key):
             change(node)
 
     refused(changed(parts, forge), tmp_path, words)
+
+
+def test_a_student_of_ranks_that_do_not_ascend_is_refused(tmp_path: Path) -> None:
+    parts = members(every_student.landmarks(ranked=True), tmp_path)
+    n_public = len(every_student.POINTS)
+    names = [name for name, array in arrays(parts) if array.shape == (n_public,)]
+    for name in names:
+        for odd in (np.full(n_public, np.nan), np.arange(n_public, 0.0, -1)):
+            refused(parts | {name: npy(odd)}, tmp_path, "no ranks")
+    assert names
 
 
 @pytest.mark.parametrize("entry", [2**62, -(2**62)])

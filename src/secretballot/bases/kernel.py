@@ -44,6 +44,9 @@ class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
     scaled : bool, default True
         Whether every column is measured in its own standard deviations. Otherwise all are in those
         of the widest, as pixels should be.
+    ranked : bool, default False
+        Whether numbers are replaced by their ranks among the public ones, column by column: for
+        tables of numbers, whose columns have long tails and scales of their own.
     whitening : float, default 0.5
         As for `TableBasis`.
     n_directions : int, default 500
@@ -72,6 +75,7 @@ class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
         width: float = 1.0,
         *,
         scaled: bool = True,
+        ranked: bool = False,
         whitening: float = 0.5,
         n_directions: int = 500,
         random_state: int = 0,
@@ -79,6 +83,7 @@ class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
         self.n_landmarks = n_landmarks
         self.width = width
         self.scaled = scaled
+        self.ranked = ranked
         self.whitening = whitening
         self.n_directions = n_directions
         self.random_state = random_state
@@ -109,6 +114,9 @@ class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
                 " columns.",
             )
         self.n_features_in_ = numbers.shape[1]
+        # of every column whose numbers are ranked
+        self._sorted_values = [_sorted_numbers(one) for one in numbers.T] if self.ranked else []
+        numbers = self._ranks(numbers) if self.ranked else numbers
         finite = np.where(np.isfinite(numbers), numbers, np.nan)
         with np.errstate(all="ignore"):
             spread = np.nan_to_num(_by_column(np.nanstd, finite))
@@ -128,7 +136,8 @@ class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
         near = np.partition(squares, min(1, squares.shape[1] - 1), axis=1)
         second = near[:, min(1, squares.shape[1] - 1)]
         self._farthest = int(np.quantile(second, 0.999, method="higher"))
-        self.uncovered_share_ = min(1.0, 0.002 + 2 / (len(points) + 1))
+        beyond = sum(2 / (len(values) + 1) for values in self._sorted_values if len(values))
+        self.uncovered_share_ = min(1.0, 0.002 + 2 / (len(points) + 1) + beyond)
         self._rotation = fitted_rotation(
             self._kernel(squares), ONE, whitening=self.whitening, n_directions=self.n_directions
         )
@@ -147,19 +156,21 @@ class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
             If the columns are not as many as those of the public points.
         """
         blocks = [
-            self._rotation.coordinates(self._kernel(self._squared_distances(points)))
-            for points in self._blocks(X)
+            self._rotation.coordinates(self._kernel(self._squared_distances(self._points(block))))
+            for block in self._blocks(X)
         ]
         return np.concatenate(blocks) if blocks else np.empty((0, self.n_directions_), np.int64)
 
     def covered(self, X: Any) -> BoolArray:
         """Return which rows are about as near to a landmark as public points are, shape (n_rows,).
 
-        Each row is looked at by itself.
+        Each row is looked at by itself. Ranks end where the public points do; so with `ranked` a
+        number beyond all of them is not covered either.
         """
         blocks = [
-            self._squared_distances(points).min(axis=1) <= self._farthest
-            for points in self._blocks(X)
+            self._within_ranges(block)
+            & (self._squared_distances(self._points(block)).min(axis=1) <= self._farthest)
+            for block in self._blocks(X)
         ]
         return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.bool_)
 
@@ -191,8 +202,8 @@ class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
                 Parameter("width"), f" is {self.width}; it must lie between 0.01 and 100."
             )
 
-    def _blocks(self, X: Any) -> list[IntArray]:
-        """Return rounded points, block by block."""
+    def _blocks(self, X: Any) -> list[FloatArray]:
+        """Return numbers, block by block."""
         check_is_fitted(self, "n_directions_")
         numbers = _numbers_of(X)
         if numbers.shape[1] != self.n_features_in_:
@@ -202,7 +213,32 @@ class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
                 f" {self.n_features_in_}; give the same columns.",
             )
         starts = range(0, len(numbers), BLOCK)
-        return [self._rounded(numbers[start : start + BLOCK]) for start in starts]
+        return [numbers[start : start + BLOCK] for start in starts]
+
+    def _points(self, numbers: FloatArray) -> IntArray:
+        """Return the rounded points of numbers."""
+        return self._rounded(self._ranks(numbers) if self.ranked else numbers)
+
+    def _ranks(self, numbers: FloatArray) -> FloatArray:
+        """Return ranks among the public numbers of each column, from -`ONE` to `ONE`; nan where
+        there is no number."""
+        ranks = np.full(numbers.shape, np.nan)
+        for place, values in enumerate(self._sorted_values):
+            known = np.flatnonzero(~np.isnan(numbers[:, place]))
+            cells = numbers[known, place]
+            below = np.searchsorted(values, cells, side="left")
+            upto = np.searchsorted(values, cells, side="right")
+            # a column without public numbers tells nothing
+            ranks[known, place] = (below + upto) * ONE // len(values) - ONE if len(values) else 0
+        return ranks
+
+    def _within_ranges(self, numbers: FloatArray) -> BoolArray:
+        """Return which rows have no number beyond those that ranks are among."""
+        within = np.ones(len(numbers), dtype=np.bool_)
+        for place, values in enumerate(self._sorted_values):
+            if len(values):
+                within &= ~((numbers[:, place] < values[0]) | (numbers[:, place] > values[-1]))
+        return within
 
     def _rounded(self, numbers: FloatArray) -> IntArray:
         """Return numbers as integers, each by itself."""
@@ -235,6 +271,11 @@ def kernel_table() -> IntArray:
     table = np.rint(ONE * np.exp(-np.arange(16 * EXPONENT_STEPS) / EXPONENT_STEPS))
     whole: IntArray = np.append(table, 0).astype(np.int64)
     return whole
+
+
+def _sorted_numbers(column: FloatArray) -> FloatArray:
+    """Return the finite numbers of a public column in ascending order."""
+    return np.sort(column[np.isfinite(column)])
 
 
 def _by_column(summary: Any, numbers: FloatArray) -> FloatArray:

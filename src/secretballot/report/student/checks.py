@@ -492,6 +492,14 @@ def _check_kernel(one: Any) -> list[Any]:
         and _are_integers(landmarks, (len(landmarks), n_columns)),
         "the landmarks of its basis have other columns",
     )
+    values = about.get("_sorted_values")
+    refuse_unless(
+        type(about.get("ranked")) is bool
+        and isinstance(values, list)
+        and len(values) == (n_columns if about["ranked"] else 0)
+        and all(map(_is_ascending, values)),
+        "a basis of it has no ranks",
+    )
     for name in ("_centre", "_spread"):
         scale = np.asarray(about.get(name))
         refuse_unless(

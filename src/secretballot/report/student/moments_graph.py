@@ -1,5 +1,6 @@
 """Linear models in a public basis as ONNX graphs: integers in double precision, as in Python."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -176,6 +177,8 @@ def _add_columns(graph: _Graph, cells: str, basis: TableBasis) -> str:
 
 def _add_likeness(graph: _Graph, cells: str, basis: KernelBasis) -> str:
     """Add the kernel of every landmark."""
+    if basis.ranked:
+        cells = _add_ranked(graph, cells, basis._sorted_values)
     apart = graph.add("Sub", [cells, graph.constant(basis._centre)])
     steps = graph.times(
         graph.add("Div", [apart, graph.constant(basis._spread)]), STEPS_PER_DEVIATION
@@ -198,6 +201,16 @@ def _add_likeness(graph: _Graph, cells: str, basis: KernelBasis) -> str:
     table = kernel_table()
     places = graph.add("Min", [places, graph.constant([len(table) - 1.0])])
     return graph.add("Gather", [graph.constant(table), graph.add("Cast", [places], to=_INTEGER)])
+
+
+def _add_ranked(graph: _Graph, cells: str, sorted_values: Sequence[FloatArray]) -> str:
+    """Add the rank of every cell in its column; what is missing stays so."""
+    columns = []
+    for place, values in enumerate(sorted_values):
+        own = graph.add("Gather", [cells, graph.constant([place], np.int64)], axis=1)
+        ranks = _add_ranks(graph, own, values) if len(values) else graph.constant([[0.0]])
+        columns.append(graph.add("Where", [graph.add("IsNaN", [own]), own, ranks]))
+    return graph.add("Concat", columns, axis=1)
 
 
 def _add_levels(graph: _Graph, cells: str, column: LevelColumn) -> list[str]:
