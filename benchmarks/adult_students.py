@@ -61,11 +61,15 @@ def dp_gradient_descent(
     return w
 
 
-def encoded() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return X and y of the private part, the public pool, X and y of the held-out part."""
+def encoded(exchanged: bool = False) -> tuple[np.ndarray, ...]:
+    """Return X and y of the private part, the public pool, X and y of the held-out part.
+
+    `exchanged` takes the held-out half for the pool, and the pool for the held-out half.
+    """
     data = adult()
     order = np.random.default_rng(SPLIT_SEED).permutation(len(data.test))
-    pool, held_out = (data.test.iloc[half] for half in np.array_split(order, 2))
+    halves = [data.test.iloc[half] for half in np.array_split(order, 2)]
+    pool, held_out = reversed(halves) if exchanged else halves
     frames = [on_log_scale(frame) for frame in (data.train, pool, held_out)]
     schema = Schema.from_json(ADULT_SCHEMA, public=frames[1])
     X, X_public, X_test = (schema.encode(frame) for frame in frames)
