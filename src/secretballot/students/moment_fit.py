@@ -19,12 +19,14 @@ from secretballot.students.moment_links import ClassesLink, Link
 
 __all__ = ["MomentFit", "ReleasedMoments"]
 
-#: Variance of a moment around its expectation, over that of the coordinate and of a target around
-#: its prediction: for one record, and for one public point. Both are samples.
-RECORD_VARIANCE, POINT_VARIANCE = 1.0, 0.25
-#: How much of both a later stage counts anew. The records are the same in all stages, and the
-#: points stand in a later moment by what the model still changes alone, which is little.
-LATER_RECORDS, LATER_POINTS = 0.1, 0.08
+#: How much of what records vary as a sample a later stage counts anew: they are the same in all.
+LATER_RECORDS = 0.1
+#: Squared change of a prediction by one stage, over the variance of a target: assumed at first.
+CHANGED = 0.25
+#: How often a model is fitted once more, with the uncertainty that follows from the model itself.
+REFINEMENTS = 2
+#: Least curvature, over the assumed one: a model may be sure of every point.
+FLATTEST = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,13 +125,37 @@ class MomentFit:
             moments = moments - moments.mean(axis=1, keepdims=True)
             noise *= 1 - 1 / n_columns
         target = moments + shrunk.T @ predicted / n_public
-        records = RECORD_VARIANCE / released.n_records
-        pool = POINT_VARIANCE / n_public if self.is_sample else 0.0
-        if not self.is_start:
-            records, pool = LATER_RECORDS * records, LATER_POINTS * pool
-        uncertain = noise + self.link.variance * (records + pool) * shrunk.var(axis=0)
-        curvature = self.link.slope * (shrunk * points).mean(axis=0)
-        penalty = uncertain * self.precision / curvature
-        weights = self.link.weights_of(points, self.counts, target, penalty, self.weights)
+        # from assumed figures first; then from the model that was found
+        link, squares = self.link, shrunk * points
+        slopes = np.full(predicted.shape, link.slope)
+        variances = np.full(predicted.shape, link.variance)
+        changes = CHANGED * variances
+        for _ in range(1 + REFINEMENTS):
+            least = FLATTEST * link.slope * squares.mean(axis=0)
+            curvature = np.maximum(_mean(squares, slopes), least)
+            uncertain = noise + self._sampling(shrunk**2, variances, changes, released.n_records)
+            penalty = uncertain * self.precision / curvature
+            weights = link.weights_of(points, self.counts, target, penalty, self.weights)
+            now = link.predicted(weights, self.pool)
+            slopes, variances = link.slopes(now), link.variances(now)
+            changes = (now - predicted) ** 2
         precision = self.precision + curvature**2 / uncertain
         return replace(self, weights=weights, precision=precision, is_start=False)
+
+    def _sampling(
+        self, squares: FloatArray, variances: FloatArray, changes: FloatArray, n_records: float
+    ) -> FloatArray:
+        """Return the variance of a moment because records and points are samples.
+
+        The points stand in it by what the stage changes alone; the records are the same in all
+        stages.
+        """
+        again = 1.0 if self.is_start else LATER_RECORDS
+        found = again * _mean(squares, variances) / n_records
+        return found + _mean(squares, changes) / len(squares) if self.is_sample else found
+
+
+def _mean(squares: FloatArray, factors: FloatArray) -> FloatArray:
+    """Return the mean of squares times factors, over points and columns, by coordinates."""
+    mean: FloatArray = squares.T @ factors.mean(axis=1) / len(squares)
+    return mean

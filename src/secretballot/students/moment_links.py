@@ -64,6 +64,14 @@ class Link(Protocol):
         """Return what the model in integers predicts for public points, (n_public, n_columns)."""
         ...
 
+    def slopes(self, predicted: FloatArray) -> FloatArray:
+        """Return the derivative of each prediction, over the linear function."""
+        ...
+
+    def variances(self, predicted: FloatArray) -> FloatArray:
+        """Return the variance of a target around each prediction."""
+        ...
+
     def weights_of(
         self,
         points: FloatArray,
@@ -112,6 +120,11 @@ class ClassesLink:
         shares = self.model(weights).probabilities(pool) / PROBABILITY_UNIT
         return shares[:, 1:] if self.n_classes == 2 else shares
 
+    def slopes(self, predicted: FloatArray) -> FloatArray:
+        return predicted * (1 - predicted)
+
+    variances = slopes
+
     def weights_of(
         self,
         points: FloatArray,
@@ -143,6 +156,11 @@ class LabelsLink:
 
     def predicted(self, weights: FloatArray, pool: IntArray) -> FloatArray:
         return self.model(weights).predictions(pool) / PROBABILITY_UNIT
+
+    def slopes(self, predicted: FloatArray) -> FloatArray:
+        return predicted * (1 - predicted)
+
+    variances = slopes
 
     def weights_of(
         self,
@@ -180,6 +198,12 @@ class LineLink:
 
     def predicted(self, weights: FloatArray, pool: IntArray) -> FloatArray:
         return self.model(weights).predictions(pool) / PROBABILITY_UNIT
+
+    def slopes(self, predicted: FloatArray) -> FloatArray:
+        return np.ones_like(predicted)
+
+    def variances(self, predicted: FloatArray) -> FloatArray:
+        return np.full_like(predicted, LINE_VARIANCE)
 
     def weights_of(
         self,
