@@ -1,6 +1,8 @@
 """The planner's front door: what may be given, and plans from a stand-in."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -8,9 +10,11 @@ import pytest
 
 from secretballot.datasets import synthetic_two_class
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.planning import planner
 from secretballot.planning.plan.model import Plan
 from secretballot.planning.planner import plan
 from secretballot.planning.search import best_setting
+from secretballot.planning.simulation import stand_in as stand_in_room
 from secretballot.planning.simulation.curve import LearningCurve
 from secretballot.privacy.accounting import PrivacyBudget
 
@@ -24,7 +28,9 @@ def stand_in(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def made() -> Plan:
-    return plan(2000, 60, budget=BUDGET, like=stand_in(), n_teachers=50, seed=3)
+    with pytest.MonkeyPatch.context() as quick:
+        quick.setattr(best_setting, "FRONTIER", (1.0, 2.0))  # other budgets are not looked at
+        return plan(2000, 60, budget=BUDGET, like=stand_in(), n_teachers=50, seed=3)
 
 
 def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made: Plan) -> None:
@@ -37,26 +43,39 @@ def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made: Plan) -> None:
     assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
 
 
+@contextmanager
+def quick_forecasts() -> Iterator[None]:
+    """Forecast from fewer teachers and folds, for fewer budgets, where the numbers of a plan are
+    not looked at."""
+    with pytest.MonkeyPatch.context() as quick:
+        quick.setattr(stand_in_room, "QUICK_TEACHERS", 20)
+        quick.setattr(planner, "FOLDS", 4)
+        quick.setattr(best_setting, "FRONTIER", (1.0, 2.0))
+        yield
+
+
+def small_plan(n_public: int, X: np.ndarray, y: np.ndarray) -> Plan:
+    with quick_forecasts():
+        return plan(1000, n_public, budget=BUDGET, like=(X, y), n_teachers=50, seed=3)
+
+
 @pytest.fixture(scope="module")
 def small() -> Plan:
     """A plan from 100 rows, of which 75 are points to ask about: twice 37, and not twice 38."""
-    return plan(1000, 37, budget=BUDGET, like=stand_in(100), n_teachers=50, seed=3)
+    return small_plan(37, *stand_in(100))
 
 
 def test_more_public_points_are_evaluated_as_far_as_the_stand_in_has_rows_for_them(
     small: Plan,
 ) -> None:
     assert "twice the public points" in {one.change for one in small.improvements}
-    many = plan(1000, 38, budget=BUDGET, like=stand_in(100), n_teachers=50, seed=3)
+    many = small_plan(38, *stand_in(100))
     assert "twice the public points" not in {one.change for one in many.improvements}
 
 
 def test_classes_may_have_any_names(small: Plan) -> None:
     X, y = stand_in(100)
-    named = plan(
-        1000, 37, budget=BUDGET, like=(X, np.array(["no", "yes"])[y]), n_teachers=50, seed=3
-    )
-    assert named == small
+    assert small_plan(37, X, np.array(["no", "yes"])[y]) == small
 
 
 @pytest.fixture
@@ -69,7 +88,8 @@ def recommended_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("recommended_alone")
 def test_what_a_small_stand_in_cannot_tell_is_said() -> None:
-    found = plan(40_000, 30, budget=BUDGET, like=stand_in(120), n_classes=2)
+    with quick_forecasts():
+        found = plan(40_000, 30, budget=BUDGET, like=stand_in(120), n_classes=2)
     assert any("teachers were not evaluated" in text for text in found.assumptions)
     assert min(one.setting.n_teachers for one in found.evaluated) >= 40_000 / 60
 
@@ -137,9 +157,12 @@ def test_bad_stand_ins_are_refused_in_a_sentence() -> None:
 
 
 def test_a_hopeless_stand_in_is_told_what_would_do() -> None:
-    with pytest.raises(
-        ParameterError,
-        match=r"epsilon 0.001 with 500 records .*; an epsilon of about [0-9.]+ would do",
+    with (
+        quick_forecasts(),
+        pytest.raises(
+            ParameterError,
+            match=r"epsilon 0.001 with 500 records .*; an epsilon of about [0-9.]+ would do",
+        ),
     ):
         plan(500, 40, budget=PrivacyBudget(0.001, 1e-6), like=stand_in(120), n_teachers=20)
 

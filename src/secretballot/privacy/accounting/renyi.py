@@ -104,20 +104,24 @@ def response_excess(order: float, epsilon: float) -> float:
 
 def responses_excess(epsilon: float) -> FloatArray:
     """Return what `response_excess` returns, at all of `ORDERS`, an array of their shape."""
-    near = (2 * _ORDERS - 1) * epsilon <= 1200  # the orders that floats can hold
-    a, loss = np.where(near, _ORDERS, 1.0), min(epsilon, 1200.0)
-    product = np.sinh(a * loss / 2) * np.sinh((a - 1) * loss / 2)
-    return np.where(near, 2 * product / math.cosh(loss / 2), np.inf)
+    # the orders that floats can hold come first
+    held = int(np.searchsorted((2 * _ORDERS - 1) * epsilon, 1200, side="right"))
+    a, found = _ORDERS[:held], np.full(len(_ORDERS), np.inf)
+    product = np.sinh(a * epsilon / 2) * np.sinh((a - 1) * epsilon / 2)
+    found[:held] = 2 * product / math.cosh(min(epsilon, 1200.0) / 2)
+    return found
 
 
 def responses_renyi(epsilon: float) -> FloatArray:
     """Return what `response_renyi` returns, at all of `ORDERS`, an array of their shape."""
     excess = responses_excess(epsilon)
     far = np.isinf(excess)
+    divergences: FloatArray
+    if not far.any():
+        divergences = np.log1p(excess) / (_ORDERS - 1)
+        return divergences
     limit = (2 * _ORDERS - 1) * epsilon / 2 - epsilon / 2 - math.log1p(math.exp(-epsilon))
-    divergences: FloatArray = np.where(far, limit, np.log1p(np.where(far, 0.0, excess))) / (
-        _ORDERS - 1
-    )
+    divergences = np.where(far, limit, np.log1p(np.where(far, 0.0, excess))) / (_ORDERS - 1)
     return divergences
 
 

@@ -149,7 +149,9 @@ def hit_charges_renyi(event: SparseVectorEvent) -> FloatArray:
     excess = responses_excess(loss)
     far = np.isinf(excess)
     near = np.log1p(np.where(far, 0.0, excess) / (1 - h))
-    kappa = np.where(far, (_ORDERS - 1) * responses_renyi(loss) - np.log1p(-h), near)
+    kappa = near
+    if far.any():
+        kappa = np.where(far, (_ORDERS - 1) * responses_renyi(loss) - np.log1p(-h), near)
     total: FloatArray = responses_renyi(1 / event.threshold_scale) + event.max_unstable * kappa / (
         _ORDERS - 1
     )
