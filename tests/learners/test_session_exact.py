@@ -412,13 +412,13 @@ def _threshold_drawn_anew(plan: SparseVectorAggregator) -> Callable[..., dict[st
 def test_a_threshold_drawn_anew_at_every_restart_is_caught(
     tape: _Tape, monkeypatch: pytest.MonkeyPatch, broken: bool
 ) -> None:
-    plan = sparse_plan(1.0, 12, 1, True)
-    laws = {1.0: discrete_laplace_distribution(1.0, TAIL)}
+    plan = sparse_plan(0.75, 9, 1, True)
+    laws = {0.75: discrete_laplace_distribution(0.75, TAIL)}
     if broken:
         monkeypatch.setattr(StateStore, "load", _threshold_drawn_anew(plan))
         # what is kept of the threshold no longer matters, so places that differ in it alone are one
         monkeypatch.setattr(World, "hidden", lambda _: ())
-    here, there = explored(plan, tape, laws, by_last_answer, around(12), TEACHERS)
+    here, there = explored(plan, tape, laws, by_last_answer, around(9), TEACHERS)
     pattern = plan.mechanism.pattern_event()
     true = delta_of(here.labels, there.labels, pattern.epsilon)
     promised = delta_upper(plan.events(TEACHERS), pattern.epsilon) + (DEPTH + 1) * TAIL
