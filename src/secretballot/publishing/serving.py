@@ -5,6 +5,7 @@ bytes. Out: messages, each its length and a pickle. It ends when its input does,
 process that started it, whatever ends that.
 """
 
+import importlib
 import os
 import pickle
 import random
@@ -12,6 +13,8 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,7 +36,10 @@ def serve() -> None:
     os.dup2(2, 1)
     # whoever started this process decides, and ends it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _send_message(channel, ("ready", _missing_parts()))
+    missing = _missing_parts()
+    _send_message(channel, ("ready", missing))
+    if CAN_FORK:
+        _get_ready(missing)
     while os.read(0, 1):
         if not CAN_FORK:
             _do_one_job(channel)
@@ -55,6 +61,22 @@ def _missing_parts() -> dict[str, str]:
         # the settings of whoever started this are no input
         require_extra("matplotlib", "report").rcdefaults()
     return missing
+
+
+def _get_ready(missing: Collection[str]) -> None:
+    """Do once, while no job waits, what every job would do anew: load the converter and fonts,
+    compile the page."""
+    if "student" not in missing:
+        # The converter, not what runs its graphs: that opens files. Whatever keeps it from loading
+        # is said where it is needed.
+        with suppress(Exception):
+            importlib.import_module("skl2onnx")
+    if "report" not in missing:
+        from secretballot.report.pictures.style import Picture
+        from secretballot.report.release.page import page_template
+
+        page_template()
+        Picture("none", 1.0, lambda axes: axes.set_title("none")).inline()
 
 
 def _send_message(channel: IO[bytes], message: tuple[Any, ...]) -> None:

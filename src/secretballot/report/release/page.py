@@ -1,5 +1,6 @@
 """The report: one page that a data-protection officer can read, made of released values alone."""
 
+import functools
 import math
 from collections.abc import Mapping
 from importlib.resources import files
@@ -133,6 +134,27 @@ def student_confidence(student: Any, X_public: Any) -> FloatArray:
     return confidence
 
 
+@functools.cache
+def page_template() -> Any:
+    """Return the page's template, which takes longer to compile than to fill in.
+
+    Raises
+    ------
+    MissingExtraError
+        If jinja2 is not installed.
+    """
+    # everything is escaped, since class names, purposes and file names are a stranger's text; only
+    # pictures that were drawn here enter as markup
+    jinja2 = require_extra("jinja2", "report")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(number=number_text, shown=shown)
+    return environment.from_string(
+        files("secretballot.report.release").joinpath("report.html.j2").read_text(encoding="utf-8")
+    )
+
+
 def render_page(
     released: ReleasedLabels,
     *,
@@ -173,17 +195,9 @@ def render_page(
             Parameter("released"),
             f" is a {type(released).__name__}; a page is made from ReleasedLabels only.",
         )
-    # everything is escaped, since class names, purposes and file names are a stranger's text; only
-    # pictures that were drawn here enter as markup
-    jinja2 = require_extra("jinja2", "report")
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters.update(number=number_text, shown=shown)
-    template = environment.from_string(
-        files("secretballot.report.release").joinpath("report.html.j2").read_text(encoding="utf-8")
-    )
-    certificate, markup = released.certificate, jinja2.utils.markupsafe.Markup
+    template = page_template()
+    certificate = released.certificate
+    markup = require_extra("jinja2", "report").utils.markupsafe.Markup
     pictures, captions = _pictures_and_captions(released, student, X_public)
     if has_moments(certificate):
         pictures |= moments_pictures(certificate, student, X_public, schema)
