@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +108,11 @@ def test_the_student_follows_from_the_certificate_and_the_pool_and_travels() -> 
 
 def test_targets_are_read_one_by_one_by_fixed_rules() -> None:
     target, whole = NumberTarget.within((0, 10)), PROBABILITY_UNIT
-    cells = [0, 10, 2.5, -3, 1e300, np.inf, -np.inf, True, np.int8(5)]
-    read = [0, whole, whole // 4, 0, whole, whole, 0, round(whole / 10), whole // 2]
+    cells = [0, 10, 2.5, -3, 1e300, np.inf, -np.inf, True, np.int8(5), Decimal(5)]
+    read = [0, whole, whole // 4, 0, whole, whole, 0, round(whole / 10), whole // 2, whole // 2]
     # what is no number that a float can be is absent
-    cells += [10**400, np.nan, None, "5", pd.NA]
-    read += [-1] * 5
+    cells += [10**400, np.nan, None, "5", pd.NA, Decimal("sNaN")]
+    read += [-1] * 6
     found = target.read(cells, len(cells)).ravel().tolist()
     assert found == read
     assert [target.read([cell], 1).item() for cell in cells] == found

@@ -15,7 +15,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot.bases.integer_model import IntegerModel
 from secretballot.bases.integer_targets import TargetModel
 from secretballot.bases.rotation import UNIT
-from secretballot.students.moment_links import ClassesLink, Link
+from secretballot.students.moment_links import ClassesLink, Link, MomentEquations
 
 __all__ = ["MomentFit", "ReleasedMoments"]
 
@@ -135,7 +135,9 @@ class MomentFit:
             curvature = np.maximum(_mean(squares, slopes), least)
             uncertain = noise + self._sampling(shrunk**2, variances, changes, released.n_records)
             penalty = uncertain * self.precision / curvature
-            weights = link.weights_of(points, self.counts, target, penalty, self.weights)
+            weights = link.weights_of(
+                MomentEquations(points, self.counts, target, penalty, self.weights)
+            )
             now = link.predicted(weights, self.pool)
             slopes, variances = link.slopes(now), link.variances(now)
             changes = (now - predicted) ** 2

@@ -1,6 +1,6 @@
 """From a linear function to what it predicts: the kinds of targets that released moments fit."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -11,7 +11,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot.bases.integer_model import PROBABILITY_UNIT, IntegerModel
 from secretballot.bases.integer_targets import IntegerLabels, IntegerLine, TargetModel
 
-__all__ = ["ClassesLink", "LabelsLink", "LineLink", "Link"]
+__all__ = ["ClassesLink", "LabelsLink", "LineLink", "Link", "MomentEquations"]
 
 #: What the mean of p (1 - p) is assumed to be, over its largest value.
 CURVATURE = 0.48
@@ -23,6 +23,32 @@ LINE_PRIOR, LEVEL_PRIOR = 0.01, 1 / 12
 LINE_VARIANCE = 0.02
 _NEWTON_STEPS = 100
 _SETTLED = 1e-12  # gain of the objective, below which a search ends
+
+
+@dataclass(frozen=True, eq=False)
+class MomentEquations:
+    """The moments of a model on points are to meet a target, but for penalties.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_public, n_coordinates)
+    counts : ndarray of shape (n_public,)
+        How much each point counts; 1 in the mean where all count alike.
+    target : ndarray of shape (n_coordinates, n_columns)
+    penalty : ndarray of shape (n_coordinates,)
+        On half the squared distance from `start`.
+    start : ndarray of shape (n_coordinates, n_columns)
+    """
+
+    points: FloatArray
+    counts: FloatArray
+    target: FloatArray
+    penalty: FloatArray
+    start: FloatArray
+
+    def of_column(self, k: int) -> "MomentEquations":
+        """Return those of one column, which stands alone."""
+        return replace(self, target=self.target[:, [k]], start=self.start[:, [k]])
 
 
 class Link(Protocol):
@@ -72,26 +98,8 @@ class Link(Protocol):
         """Return the variance of a target around each prediction."""
         ...
 
-    def weights_of(
-        self,
-        points: FloatArray,
-        counts: FloatArray,
-        target: FloatArray,
-        penalty: FloatArray,
-        start: FloatArray,
-    ) -> FloatArray:
-        """Return the weights whose moments on the points meet the target.
-
-        Parameters
-        ----------
-        points : ndarray of shape (n_public, n_coordinates)
-        counts : ndarray of shape (n_public,)
-            How much each point counts; 1 in the mean where all count alike.
-        target : ndarray of shape (n_coordinates, n_columns)
-        penalty : ndarray of shape (n_coordinates,)
-            On half the squared distance from `start`.
-        start : ndarray of shape (n_coordinates, n_columns)
-        """
+    def weights_of(self, asked: MomentEquations) -> FloatArray:
+        """Return the weights that solve the equations, of the shape of `asked.start`."""
         ...
 
 
@@ -125,16 +133,8 @@ class ClassesLink:
 
     variances = slopes
 
-    def weights_of(
-        self,
-        points: FloatArray,
-        counts: FloatArray,
-        target: FloatArray,
-        penalty: FloatArray,
-        start: FloatArray,
-    ) -> FloatArray:
-        search = _binary_weights if self.n_classes == 2 else _softmax_weights
-        return search(points, counts, target, penalty, start)
+    def weights_of(self, asked: MomentEquations) -> FloatArray:
+        return _binary_weights(asked) if self.n_classes == 2 else _softmax_weights(asked)
 
 
 @dataclass(frozen=True)
@@ -162,18 +162,8 @@ class LabelsLink:
 
     variances = slopes
 
-    def weights_of(
-        self,
-        points: FloatArray,
-        counts: FloatArray,
-        target: FloatArray,
-        penalty: FloatArray,
-        start: FloatArray,
-    ) -> FloatArray:
-        columns = [
-            _binary_weights(points, counts, target[:, [k]], penalty, start[:, [k]])
-            for k in range(self.n_columns)
-        ]
+    def weights_of(self, asked: MomentEquations) -> FloatArray:
+        columns = [_binary_weights(asked.of_column(k)) for k in range(self.n_columns)]
         return np.hstack(columns)
 
 
@@ -205,32 +195,21 @@ class LineLink:
     def variances(self, predicted: FloatArray) -> FloatArray:
         return np.full_like(predicted, LINE_VARIANCE)
 
-    def weights_of(
-        self,
-        points: FloatArray,
-        counts: FloatArray,
-        target: FloatArray,
-        penalty: FloatArray,
-        start: FloatArray,
-    ) -> FloatArray:
-        weighted = points * counts[:, None]
+    def weights_of(self, asked: MomentEquations) -> FloatArray:
+        points, penalty = asked.points, asked.penalty
+        weighted = points * asked.counts[:, None]
         second = weighted.T @ points / len(points)  # of the public points alone
-        meant = target - weighted.sum(axis=0)[:, None] / (2 * len(points))
+        meant = asked.target - weighted.sum(axis=0)[:, None] / (2 * len(points))
         found: FloatArray = np.linalg.solve(
-            second + np.diag(penalty), meant + penalty[:, None] * start
+            second + np.diag(penalty), meant + penalty[:, None] * asked.start
         )
         return found
 
 
-def _binary_weights(
-    points: FloatArray,
-    counts: FloatArray,
-    target: FloatArray,
-    penalty: FloatArray,
-    start: FloatArray,
-) -> FloatArray:
+def _binary_weights(asked: MomentEquations) -> FloatArray:
     """Return weights of shape (n_coordinates, 1), by Newton's method with backtracking."""
-    w0, aim = start[:, 0], target[:, 0]
+    points, counts, penalty = asked.points, asked.counts, asked.penalty
+    w0, aim = asked.start[:, 0], asked.target[:, 0]
 
     def objective(w: FloatArray) -> float:
         spread = float(penalty @ (w - w0) ** 2) / 2
@@ -252,14 +231,9 @@ def _binary_weights(
     return w[:, None]
 
 
-def _softmax_weights(
-    points: FloatArray,
-    counts: FloatArray,
-    target: FloatArray,
-    penalty: FloatArray,
-    start: FloatArray,
-) -> FloatArray:
+def _softmax_weights(asked: MomentEquations) -> FloatArray:
     """Return weights of shape (n_coordinates, n_classes), by L-BFGS."""
+    points, counts, penalty, start = asked.points, asked.counts, asked.penalty, asked.start
 
     def objective(flat: FloatArray) -> tuple[float, FloatArray]:
         w = flat.reshape(start.shape)
@@ -267,9 +241,9 @@ def _softmax_weights(
         # log sum exp of a row is its first logit less that logit's log share
         normaliser = (counts * (points @ w[:, 0] - logs[:, 0])).mean()
         moved = w - start
-        value = normaliser - np.sum(w * target) + np.sum(penalty[:, None] * moved**2) / 2
+        value = normaliser - np.sum(w * asked.target) + np.sum(penalty[:, None] * moved**2) / 2
         shares = counts[:, None] * np.exp(logs)
-        gradient = points.T @ shares / len(points) - target + penalty[:, None] * moved
+        gradient = points.T @ shares / len(points) - asked.target + penalty[:, None] * moved
         return float(value), gradient.ravel()
 
     found = minimize(

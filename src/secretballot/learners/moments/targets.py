@@ -7,6 +7,7 @@ import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,6 @@ class Target(ABC):
             If they are not one for each record; no value is named.
         """
 
-    @abstractmethod
     def records(
         self,
         coordinates: IntArray | MappedRows,
@@ -72,6 +72,7 @@ class Target(ABC):
         marks: IntArray,
     ) -> BoundedRecords:
         """Return records, sealed, with the targets that `read` gave."""
+        return PrivateTargets(coordinates, targets, persons, marks)
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ class NumberTarget(Target):
     def _integer(self, cell: Any) -> int:
         """Return a private target in units of 1 / `PROBABILITY_UNIT` of the range, from itself
         alone; what is no number is absent."""
-        if not isinstance(cell, numbers.Real | np.bool_):
+        if not isinstance(cell, numbers.Real | Decimal | np.bool_):
             return _ABSENT
         with contextlib.suppress(Exception):  # an integer too large for a float, say
             value = float(cell)
@@ -192,15 +193,6 @@ class NumberTarget(Target):
             share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
             return round(share * PROBABILITY_UNIT)
         return _ABSENT
-
-    def records(
-        self,
-        coordinates: IntArray | MappedRows,
-        targets: IntArray,
-        persons: IntArray | None,
-        marks: IntArray,
-    ) -> PrivateTargets:
-        return PrivateTargets(coordinates, targets, persons, marks)
 
 
 @dataclass(frozen=True)
@@ -259,15 +251,6 @@ class LabelsTarget(Target):
         columns = _columns_of(y, len(self.labels))
         indices = [class_indices(column, [0, 1], n_records) for column in columns]
         return np.column_stack(indices) * PROBABILITY_UNIT
-
-    def records(
-        self,
-        coordinates: IntArray | MappedRows,
-        targets: IntArray,
-        persons: IntArray | None,
-        marks: IntArray,
-    ) -> PrivateTargets:
-        return PrivateTargets(coordinates, targets, persons, marks)
 
 
 def _columns_of(y: Any, n_columns: int) -> list[Any]:
