@@ -96,6 +96,52 @@ def test_a_run_writes_a_release_and_a_closed_vault(files: Path) -> None:
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
 
 
+def test_a_student_is_measured_in_full_beside_the_majority(files: Path) -> None:
+    test = ("--evaluate", str(files / "test.csv"))
+    result = learn(files, *test)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("method")
+    for words in (
+        r"accuracy     0\.\d{4} of the student on the labelled test file\n",
+        r"0\.\d{4} to 0\.\d{4} \(Wilson's interval of 95 %, 200 rows\); always '(no|yes)': 0\.\d",
+        r"balanced     0\.\d{4}, the mean of the recalls; area under the ROC curve 0\.\d{4}\n",
+        r"calibration  0\.\d{4} said, 0\.\d{4} right; expected error 0\.\d{4}, Brier score 0",
+        r"class +rows  recall  precision   answered +no +yes\n",
+        r"yes +\d+  0\.\d{4}     0\.\d{4} +\d+ +\d+\n",
+    ):
+        assert re.search(words, result.stdout), (words, result.stdout)
+    document = json.loads(learn(files, *test, "--out", str(files / "two"), "--json").stdout)
+    found = document["metrics"]
+    assert found["accuracy"] == document["accuracy"]
+    assert sum(map(sum, found["confusion"])) == found["rows"] == N_TEST
+    assert found["beats_majority"]
+    assert found["accuracy_interval"]["low"] < found["accuracy"]
+
+
+def test_a_student_no_better_than_the_majority_is_called_so_first(files: Path) -> None:
+    lines = (files / "test.csv").read_text().splitlines()
+    head, body = lines[0], [line.rsplit(",", 1)[0] for line in lines[1:]]
+    # the labels of these rows have nothing to do with them
+    (files / "test.csv").write_text("\n".join([head, *(f"{line},no" for line in body)]) + "\n")
+    result = learn(files, "--evaluate", str(files / "test.csv"))
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("no better than the majority: accuracy 0.")
+    assert "1.0000 for always answering 'no'" in result.stdout.splitlines()[0]
+
+
+@pytest.mark.parametrize("same", ["path", "link", "bytes"])
+def test_no_student_is_measured_on_the_private_file(files: Path, same: str) -> None:
+    path = files / ("private.csv" if same == "path" else "copy.csv")
+    if same == "link":
+        path.symlink_to(files / "private.csv")
+    elif same == "bytes":
+        path.write_bytes((files / "private.csv").read_bytes())
+    result = learn(files, "--evaluate", str(path))
+    assert result.exit_code == 2
+    assert "is the private file; metrics are exact and have no price" in result.stderr
+    assert not (files / "out").exists()
+
+
 def test_for_a_person_the_outcome_is_printed_in_lines(files: Path) -> None:
     result = learn(files, "--evaluate", str(files / "test.csv"))
     assert result.exit_code == 0, result.stderr

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from secretballot._validation import HypothesesName
+from secretballot.cli.metrics_lines import print_metrics, print_no_better
 from secretballot.cli.options import (
     OUT,
     AsJson,
@@ -68,7 +69,9 @@ def choose(
     evaluate: Annotated[
         Path | None,
         typer.Option(
-            "--evaluate", metavar="FILE", help="Labelled records to measure the chosen one on."
+            "--evaluate",
+            metavar="FILE",
+            help="Public labelled records to measure the chosen one on.",
         ),
     ] = None,
     schema: SchemaFile = None,
@@ -119,6 +122,7 @@ def choose(
         print_json(
             {
                 "accuracy": outcome.accuracy,
+                "metrics": None if outcome.metrics is None else outcome.metrics.to_json(),
                 "epsilon": outcome.certificate["epsilon"],
                 "delta": outcome.certificate["delta"],
                 "chosen": outcome.chosen,
@@ -133,8 +137,8 @@ def choose(
 def _print_lines(outcome: "ChooseOutcome") -> None:
     """Print the outcome for a person."""
     certificate = outcome.certificate
-    if outcome.accuracy is not None:
-        say(f"accuracy     {outcome.accuracy:.4f} of the chosen model on the labelled test file")
+    print_no_better(outcome.metrics)
+    print_metrics(outcome.metrics, "the chosen model")
     say(f"guarantee    epsilon {certificate['epsilon']:g}, delta 0 for each {certificate['unit']}")
     say(f"chosen       {outcome.chosen}, of {outcome.n_candidates:,} candidates")
     print_folders(outcome)

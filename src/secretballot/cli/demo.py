@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from secretballot.cli.learn import print_lines, run_and_watch, summary
+from secretballot.cli.metrics_lines import print_no_better
 from secretballot.cli.options import AsJson
 from secretballot.cli.outcome import print_json
 
@@ -33,6 +34,7 @@ def demo(
         documents[name] = summary(outcome, notes)
         if not as_json:
             print(f"--- {name}: learnt from {run.tables.private}")
+            print_no_better(outcome.metrics)
             print_lines(outcome)
     if as_json:
         print_json(documents)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from secretballot._validation import Abstentions, AggregatorName, LearnMethod, StrategyName
+from secretballot.cli.metrics_lines import print_metrics, print_no_better
 from secretballot.cli.options import (
     OUT,
     AsJson,
@@ -138,7 +139,7 @@ def learn(
     evaluate: Annotated[
         Path | None,
         typer.Option(
-            "--evaluate", metavar="FILE", help="Labelled records to measure the student on."
+            "--evaluate", metavar="FILE", help="Public labelled records to measure the student on."
         ),
     ] = None,
     schema: SchemaFile = None,
@@ -263,6 +264,7 @@ def perform(run: "LearnRun | RecordsRun", why: str, *, as_json: bool) -> None:
     if as_json:
         print_json({**summary(outcome, notes), "method_reason": why})
     else:
+        print_no_better(outcome.metrics)
         say(f"method       {outcome.method}: {why}")
         print_lines(outcome)
 
@@ -288,6 +290,7 @@ def summary(outcome: "LearnOutcome", notes: list["Note"]) -> dict[str, Any]:
     return {
         "method": outcome.method,
         "accuracy": outcome.accuracy,
+        "metrics": None if outcome.metrics is None else outcome.metrics.to_json(),
         "epsilon": epsilon,
         "delta": delta,
         "queries": outcome.queries,
@@ -324,8 +327,7 @@ def print_lines(outcome: "LearnOutcome") -> None:
 
     # First what a person wants to know, last what there is to do.
     certificate = outcome.certificate
-    if outcome.accuracy is not None:
-        say(f"accuracy     {outcome.accuracy:.4f} of the student on the labelled test file")
+    print_metrics(outcome.metrics, "the student")
     epsilon, delta = total_price(certificate)
     price = f"epsilon {epsilon:g}, delta {delta:g}"
     say(f"guarantee    {price} for each {certificate['unit']}")

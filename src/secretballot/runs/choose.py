@@ -20,6 +20,7 @@ from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish
 from secretballot.publishing.work import hypotheses_by_name
 from secretballot.report.certificate.fields import read_certificate
+from secretballot.report.metrics import Metrics
 from secretballot.report.student.export import load_student
 from secretballot.runs.account import ledger_of_run
 from secretballot.runs.finished_run import look_again
@@ -28,8 +29,8 @@ from secretballot.runs.progress import Watch
 from secretballot.runs.tables import (
     RunInputs,
     RunTables,
-    accuracy_on_test,
     folder_of_run,
+    metrics_on_test,
     read_inputs,
 )
 
@@ -104,7 +105,7 @@ class ChooseRun:
 class ChooseOutcome:
     """What a run of a choice came to.
 
-    `accuracy` is about the test file and is not for publication by itself.
+    `metrics` is about the test file and is not for publication by itself.
 
     Attributes
     ----------
@@ -112,8 +113,8 @@ class ChooseOutcome:
     chosen : str
         The candidate's name, or the hypothesis in words.
     n_candidates : int
-    accuracy : float or None
-        Share of the test file's rows that the chosen one got right.
+    metrics : Metrics or None
+        How good the chosen one is on the rows of the test file.
     release, vault : Path
     files : tuple of str
         Names of the files in the release.
@@ -124,11 +125,16 @@ class ChooseOutcome:
     certificate: dict[str, Any]
     chosen: str
     n_candidates: int
-    accuracy: float | None
+    metrics: Metrics | None
     release: Path
     vault: Path
     files: tuple[str, ...]
     resumed: bool
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of the test file's rows that the chosen one got right."""
+        return None if self.metrics is None else self.metrics.accuracy
 
 
 def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
@@ -201,7 +207,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
         certificate=made.certificate,
         chosen=_chosen_words(mechanism, inputs.schema, inputs.classes),
         n_candidates=model.n_candidates_,
-        accuracy=accuracy_on_test(made.student, inputs),
+        metrics=metrics_on_test(made.student, inputs),
         release=folder.release,
         vault=folder.vault,
         files=tuple(made.files),
@@ -303,7 +309,7 @@ def _outcome_again(folder: RunFolder, watch: Watch) -> ChooseOutcome:
         certificate=certificate,
         chosen=chosen,
         n_candidates=n_candidates,
-        accuracy=None,
+        metrics=None,
         release=folder.release,
         vault=folder.vault,
         files=again.files,

@@ -28,6 +28,7 @@ from secretballot.publishing.release import ReleaseFolder, check_parts, publish
 from secretballot.queries import STRATEGIES, strategy_by_name
 from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.moments import has_moments
+from secretballot.report.metrics import Metrics
 from secretballot.runs.account import ledger_of_run
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder
@@ -41,13 +42,13 @@ from secretballot.runs.promise import (
 from secretballot.runs.tables import (
     RunInputs,
     RunTables,
-    accuracy_on_test,
     folder_of_run,
+    metrics_on_test,
     read_inputs,
 )
 from secretballot.students.names import student_by_name
 
-__all__ = ["LearnOutcome", "LearnRun", "measured_accuracy", "outcome_again", "run_learn"]
+__all__ = ["LearnOutcome", "LearnRun", "measured_student", "outcome_again", "run_learn"]
 
 VOTES = "votes"
 DEFAULT_TEACHERS = 250
@@ -158,13 +159,13 @@ class LearnRun:
 class LearnOutcome:
     """What a run of learning came to.
 
-    `accuracy` is about the test file and is not for publication by itself.
+    `metrics` is about the test file and is not for publication by itself.
 
     Attributes
     ----------
     certificate : dict
-    accuracy : float or None
-        Share of the test file's rows that the student got right.
+    metrics : Metrics or None
+        How good the student is on the rows of the test file.
     queries, answered : int
         Public points asked, and answered.
     release, vault : Path
@@ -177,7 +178,7 @@ class LearnOutcome:
     """
 
     certificate: dict[str, Any]
-    accuracy: float | None
+    metrics: Metrics | None
     queries: int
     answered: int
     release: Path
@@ -185,6 +186,11 @@ class LearnOutcome:
     files: tuple[str, ...]
     resumed: bool
     plan: Plan | None = None
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of the test file's rows that the student got right."""
+        return None if self.metrics is None else self.metrics.accuracy
 
     @property
     def method(self) -> str:
@@ -260,7 +266,7 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     released = model.released_labels_
     return LearnOutcome(
         certificate=made.certificate,
-        accuracy=measured_accuracy(made, inputs, watch),
+        metrics=measured_student(made, inputs, watch),
         queries=len(released.queries),
         answered=int(released.answered.sum()),
         release=folder.release,
@@ -276,7 +282,7 @@ def outcome_again(folder: RunFolder, watch: Watch, plan: Plan | None = None) -> 
     again = look_again(folder, watch)
     return LearnOutcome(
         **vars(again),
-        accuracy=None,
+        metrics=None,
         release=folder.release,
         vault=folder.vault,
         resumed=False,
@@ -415,12 +421,12 @@ def _fit_labels(model: PATEClassifier, run: LearnRun, inputs: RunInputs, watch: 
         )
 
 
-def measured_accuracy(made: ReleaseFolder, inputs: RunInputs, watch: Watch) -> float | None:
-    """Return the accuracy of the published student, and say so where it cannot be measured."""
+def measured_student(made: ReleaseFolder, inputs: RunInputs, watch: Watch) -> Metrics | None:
+    """Return the metrics of the published student, and say so where it cannot be measured."""
     if inputs.test is not None and made.student is None:
         watch.note(
             "The student cannot be handed back by the process that fitted it, so it is not"
             " measured.",
             private=False,
         )
-    return accuracy_on_test(made.student, inputs)
+    return metrics_on_test(made.student, inputs)

@@ -18,7 +18,7 @@ from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish
 from secretballot.runs.account import ledger_of_run
 from secretballot.runs.folder import RunFolder
-from secretballot.runs.learn import LearnOutcome, measured_accuracy, outcome_again
+from secretballot.runs.learn import LearnOutcome, measured_student, outcome_again
 from secretballot.runs.progress import Watch, public_warnings_noted
 from secretballot.runs.promise import check_records_against, check_stated_records, check_unit_column
 from secretballot.runs.tables import RunInputs, RunTables, folder_of_run, read_inputs
@@ -162,7 +162,7 @@ def run_records(run: RecordsRun, watch: Watch | None = None) -> LearnOutcome:
     released = model.released_labels_
     return LearnOutcome(
         certificate=made.certificate,
-        accuracy=measured_accuracy(made, inputs, watch),
+        metrics=measured_student(made, inputs, watch),
         queries=len(released.queries),
         answered=int(released.answered.sum()),
         release=folder.release,

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import pandas as pd
 
 from secretballot._naming import name_columns
@@ -27,7 +26,7 @@ from secretballot.datasets.tables import (
     unit_ids,
 )
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.training.inputs import object_array
+from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
 
@@ -35,9 +34,9 @@ __all__ = [
     "LabelledTable",
     "RunInputs",
     "RunTables",
-    "accuracy_on_test",
     "check_classes",
     "folder_of_run",
+    "metrics_on_test",
     "read_inputs",
 ]
 
@@ -61,7 +60,7 @@ class RunTables:
     drop : tuple of str
         Columns left out of every file.
     evaluate : Path or None
-        Labelled records to measure the student on.
+        Public labelled records to measure the student on.
     """
 
     private: Path
@@ -167,6 +166,7 @@ def folder_of_run(run: RunOnTables) -> RunFolder:
     _check_files(run.tables)
     description = run.description()
     _refuse_private_as_public(description)
+    _refuse_private_as_test(run.tables, description)
     return RunFolder(run.out, description)
 
 
@@ -184,12 +184,32 @@ def _refuse_private_as_public(description: Mapping[str, Any]) -> None:
         )
 
 
-def accuracy_on_test(student: Any, inputs: RunInputs) -> float | None:
-    """Return the share of test rows that a student gets right, None where there are none."""
+def _refuse_private_as_test(tables: RunTables, description: Mapping[str, Any]) -> None:
+    """Refuse to measure a student on the private file.
+
+    What is said of it is computed without noise, so on private records it would be told without a
+    price, and of records that were learnt from it says too much good.
+
+    Raises
+    ------
+    DataError
+        If the files are the same, by name or by content.
+    """
+    path = tables.evaluate
+    if path is None:
+        return
+    if path.samefile(tables.private) or file_digest(path) == description["private file"]:
+        raise DataError(
+            f"The test file {str(path)!r} is the private file; metrics are exact and have no price,"
+            " so give public labelled records with --evaluate, or none."
+        )
+
+
+def metrics_on_test(student: Any, inputs: RunInputs) -> Metrics | None:
+    """Return how good a student is on the test rows, None where there are none."""
     if inputs.test is None or student is None:
         return None
-    truth = object_array(inputs.classes)[inputs.test.index]
-    return float(np.mean(np.asarray(student.predict(inputs.test.X)) == truth))
+    return metrics_of_student(student, inputs.test.X, inputs.test.index, inputs.classes)
 
 
 def _check_files(tables: RunTables) -> None:

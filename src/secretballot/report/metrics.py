@@ -1,0 +1,382 @@
+"""How good a model is on labelled points: shares with their intervals, and what guessing would do.
+
+Everything here is computed from the labelled points as they are: publish it only where those are
+public.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import brier_score_loss, confusion_matrix, roc_auc_score
+
+from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot.exceptions import DataError, Parameter, ParameterError
+
+__all__ = [
+    "CONFIDENCE",
+    "Calibration",
+    "ClassMetrics",
+    "Interval",
+    "Metrics",
+    "PairedDifference",
+    "metrics_of",
+    "metrics_of_student",
+    "paired_balanced_difference",
+    "paired_difference",
+    "wilson_interval",
+]
+
+#: Of all intervals here.
+CONFIDENCE = 0.95
+_Z = 1.959963984540054  # of the normal distribution, for that confidence
+_BINS = 10
+
+
+@dataclass(frozen=True)
+class Interval:
+    """From `low` to `high`."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ClassMetrics:
+    """What a model does with one class.
+
+    Attributes
+    ----------
+    name : object
+        The class.
+    rows, answers : int
+        How often it is true, and how often it is answered.
+    recall : float or None
+        Share of its rows that are answered so; None without such rows.
+    precision : float or None
+        Share of such answers that are right; None without such answers.
+    """
+
+    name: Any
+    rows: int
+    answers: int
+    recall: float | None
+    precision: float | None
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Whether probabilities mean what they say.
+
+    Attributes
+    ----------
+    said : float
+        Mean probability of the class that was answered; a calibrated model is right so often.
+    error : float
+        Expected calibration error: mean distance between the share of right answers and the
+        probability said, over ten equal bins of that probability, weighted by their rows.
+    brier : float
+        Brier score: mean squared distance of probabilities from the truth, summed over classes; of
+        two classes, of the second one alone.
+    """
+
+    said: float
+    error: float
+    brier: float
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """How good a model is on labelled points.
+
+    Attributes
+    ----------
+    rows : int
+    accuracy : float
+    interval : Interval
+        Wilson's, of 95 %, of the accuracy.
+    majority : object
+        The class that most of these points have.
+    majority_accuracy : float
+        Accuracy of answering it always.
+    above_majority : Interval
+        Accuracy less that one: the interval of the paired difference, of 95 %.
+    balanced_accuracy : float
+        Mean of the recalls of classes that have rows.
+    classes : tuple of ClassMetrics
+    confusion : tuple of tuples of int
+        Row: the true class. Column: the answer.
+    auc : float or None
+        Area under the ROC curve: of the second of two classes, else the mean over classes, one
+        against the rest. None without probabilities, or with rows of one class alone.
+    calibration : Calibration or None
+        None without probabilities.
+    """
+
+    rows: int
+    accuracy: float
+    interval: Interval
+    majority: Any
+    majority_accuracy: float
+    above_majority: Interval
+    balanced_accuracy: float
+    classes: tuple[ClassMetrics, ...]
+    confusion: tuple[tuple[int, ...], ...]
+    auc: float | None
+    calibration: Calibration | None
+
+    @property
+    def beats_majority(self) -> bool:
+        """Whether the model is better than answering the majority class always, beyond chance."""
+        return self.above_majority.low > 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as JSON values."""
+        calibration = None if self.calibration is None else vars(self.calibration)
+        return {
+            "rows": self.rows,
+            "accuracy": self.accuracy,
+            "accuracy_interval": vars(self.interval)
+            | {"confidence": CONFIDENCE, "method": "Wilson"},
+            "majority": _plain_value(self.majority),
+            "majority_accuracy": self.majority_accuracy,
+            "above_majority": vars(self.above_majority)
+            | {"confidence": CONFIDENCE, "method": "Agresti-Min, paired"},
+            "beats_majority": self.beats_majority,
+            "balanced_accuracy": self.balanced_accuracy,
+            "auc": self.auc,
+            "calibration": calibration,
+            "classes": [vars(one) | {"name": _plain_value(one.name)} for one in self.classes],
+            "confusion": [list(row) for row in self.confusion],
+        }
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """How much better one model is than another on the same points.
+
+    Attributes
+    ----------
+    difference : float
+        First less second.
+    interval : Interval
+        Of 95 %.
+    """
+
+    difference: float
+    interval: Interval
+
+
+def metrics_of_student(student: Any, X: Any, index: IntArray, classes: Sequence[Any]) -> Metrics:
+    """Return the metrics of a fitted classifier on labelled points.
+
+    Parameters
+    ----------
+    student : fitted classifier
+        Of some of the classes.
+    X : array or frame of shape (n_rows, n_features)
+    index : ndarray of int64, shape (n_rows,)
+        True class of each row, as an index into `classes`.
+    classes : sequence
+
+    Raises
+    ------
+    DataError
+        If the student answers something that is no class.
+    """
+    answers = _answers_of_student(student, X, classes)
+    return metrics_of(index, answers, classes, _probabilities_of_student(student, X, classes))
+
+
+def _answers_of_student(student: Any, X: Any, classes: Sequence[Any]) -> IntArray:
+    """Return what a student answers, as indices into the classes."""
+    places = {str(value): place for place, value in enumerate(classes)}
+    answers = np.asarray(student.predict(X))
+    found = np.array([places.get(str(value), -1) for value in answers.tolist()], dtype=np.int64)
+    if (found < 0).any():
+        raise DataError(
+            "The student answers a class that is not among those of the labelled points; measure it"
+            " by the classes of its release."
+        )
+    return found
+
+
+def _probabilities_of_student(student: Any, X: Any, classes: Sequence[Any]) -> FloatArray | None:
+    """Return probabilities with a column for each class, 0 for one that the student never learnt;
+    None where it has none."""
+    predict = getattr(student, "predict_proba", None)
+    if predict is None:
+        return None
+    found = np.asarray(predict(X), dtype=np.float64)
+    own = {str(value): place for place, value in enumerate(np.asarray(student.classes_).tolist())}
+    table = np.zeros((len(found), len(classes)))
+    for place, value in enumerate(classes):
+        if str(value) in own:
+            table[:, place] = found[:, own[str(value)]]
+    return table
+
+
+def metrics_of(
+    truth: IntArray,
+    answers: IntArray,
+    classes: Sequence[Any],
+    probabilities: FloatArray | None = None,
+) -> Metrics:
+    """Return the metrics of answers, and of probabilities where there are any.
+
+    Parameters
+    ----------
+    truth, answers : ndarray of int64, shape (n_rows,)
+        Indices into `classes`.
+    classes : sequence of two or more
+    probabilities : ndarray of shape (n_rows, n_classes), optional
+
+    Raises
+    ------
+    ParameterError
+        If there are no rows, or not as many of each.
+    """
+    if not len(truth) or len(truth) != len(answers):
+        raise ParameterError(
+            Parameter("truth"),
+            f" has {len(truth)} rows and there are {len(answers)} answers; give as many of both,"
+            " one at least.",
+        )
+    table = confusion_matrix(truth, answers, labels=np.arange(len(classes)))
+    right = np.diag(table)
+    rows, answered = table.sum(axis=1), table.sum(axis=0)
+    most = int(rows.argmax())
+    above = paired_difference(answers == truth, truth == most)
+    recalls = [_share_or_none(right[k], rows[k]) for k in range(len(classes))]
+    return Metrics(
+        rows=len(truth),
+        accuracy=float(right.sum() / len(truth)),
+        interval=wilson_interval(int(right.sum()), len(truth)),
+        majority=classes[most],
+        majority_accuracy=float(rows[most] / len(truth)),
+        above_majority=above.interval,
+        balanced_accuracy=float(np.mean([recall for recall in recalls if recall is not None])),
+        classes=tuple(
+            ClassMetrics(
+                name=classes[k],
+                rows=int(rows[k]),
+                answers=int(answered[k]),
+                recall=recalls[k],
+                precision=_share_or_none(right[k], answered[k]),
+            )
+            for k in range(len(classes))
+        ),
+        confusion=tuple(tuple(int(count) for count in row) for row in table),
+        auc=None if probabilities is None else _area_under_curve(truth, probabilities),
+        calibration=None if probabilities is None else _calibration(truth, answers, probabilities),
+    )
+
+
+def _share_or_none(part: int, whole: int) -> float | None:
+    return float(part / whole) if whole else None
+
+
+def _area_under_curve(truth: IntArray, probabilities: FloatArray) -> float | None:
+    """Return the area for the second of two classes, else the mean over classes with and without
+    rows."""
+    n_classes = probabilities.shape[1]
+    there = [k for k in range(n_classes) if 0 < np.count_nonzero(truth == k) < len(truth)]
+    if not there:
+        return None
+    if n_classes == 2:
+        return float(roc_auc_score(truth == 1, probabilities[:, 1]))
+    areas = [roc_auc_score(truth == k, probabilities[:, k]) for k in there]
+    return float(np.mean(areas))
+
+
+def _calibration(truth: IntArray, answers: IntArray, probabilities: FloatArray) -> Calibration:
+    rows, n_classes = probabilities.shape
+    said = np.clip(probabilities[np.arange(rows), answers], 0, 1)
+    right = answers == truth
+    bins = np.minimum((said * _BINS).astype(np.int64), _BINS - 1)
+    # of each bin the right answers less those that were promised
+    surplus = np.bincount(bins, right - said, minlength=_BINS)
+    if n_classes == 2:
+        brier = brier_score_loss(truth == 1, np.clip(probabilities[:, 1], 0, 1))
+    else:
+        brier = np.mean(((probabilities - np.eye(n_classes)[truth]) ** 2).sum(axis=1))
+    return Calibration(float(said.mean()), float(np.abs(surplus).sum() / rows), float(brier))
+
+
+def wilson_interval(successes: int, trials: int) -> Interval:
+    """Return Wilson's interval of 95 % for a share.
+
+    Notes
+    -----
+    Wilson 1927; Brown, Cai and DasGupta 2001 recommend it. It holds for few trials and for shares
+    near 0 and 1, too.
+    """
+    share, square = successes / trials, _Z**2
+    centre = (share + square / (2 * trials)) / (1 + square / trials)
+    half = _Z * math.sqrt(share * (1 - share) / trials + square / (4 * trials**2))
+    half /= 1 + square / trials
+    # at both ends the bound is exact, and rounding would move it
+    low = 0.0 if successes == 0 else centre - half
+    return Interval(low, 1.0 if successes == trials else centre + half)
+
+
+def paired_difference(first: BoolArray, second: BoolArray) -> PairedDifference:
+    """Return how much more often the first is right than the second, on the same rows.
+
+    Parameters
+    ----------
+    first, second : ndarray of bool, shape (n_rows,)
+        Whether each is right.
+
+    Notes
+    -----
+    Agresti and Min 2005: Wald's interval after half a row was added to each of the four cells.
+    """
+    rows = len(first)
+    only_first = int(np.count_nonzero(first & ~second)) + 0.5
+    only_second = int(np.count_nonzero(second & ~first)) + 0.5
+    centre = (only_first - only_second) / (rows + 2)
+    variance = only_first + only_second - (only_first - only_second) ** 2 / (rows + 2)
+    half = _Z * math.sqrt(variance) / (rows + 2)
+    return PairedDifference(
+        float(np.mean(first) - np.mean(second)),
+        Interval(max(-1.0, centre - half), min(1.0, centre + half)),
+    )
+
+
+def paired_balanced_difference(
+    first: BoolArray, second: BoolArray, truth: IntArray
+) -> PairedDifference:
+    """Return the difference of balanced accuracies on the same rows, class by class.
+
+    Parameters
+    ----------
+    first, second : ndarray of bool, shape (n_rows,)
+        Whether each is right.
+    truth : ndarray of int64, shape (n_rows,)
+        True class of each row.
+
+    Notes
+    -----
+    The mean of the paired differences within classes; their variances add, each estimated as in
+    `paired_difference`.
+    """
+    differences, low, high = [], [], []
+    for k in np.unique(truth):
+        within = paired_difference(first[truth == k], second[truth == k])
+        differences.append(within.difference)
+        low.append(within.interval.low)
+        high.append(within.interval.high)
+    centres, halves = (np.add(high, low)) / 2, (np.subtract(high, low)) / 2
+    half = math.sqrt(float(np.sum(halves**2))) / len(halves)
+    centre = float(np.mean(centres))
+    return PairedDifference(
+        float(np.mean(differences)), Interval(max(-1.0, centre - half), min(1.0, centre + half))
+    )
+
+
+def _plain_value(value: Any) -> Any:
+    """Return a class as a JSON value."""
+    return value.item() if isinstance(value, np.generic) else value

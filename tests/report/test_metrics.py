@@ -1,0 +1,115 @@
+"""How good a model is on labelled points, against figures worked out by hand and by simulation."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.report.metrics import (
+    metrics_of,
+    metrics_of_student,
+    paired_balanced_difference,
+    paired_difference,
+    wilson_interval,
+)
+
+TRUTH = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1, 2])
+ANSWERS = np.array([0, 0, 0, 0, 0, 1, 1, 1, 0, 0])
+
+
+def test_shares_are_those_counted_by_hand() -> None:
+    found = metrics_of(TRUTH, ANSWERS, ["a", "b", "c"])
+    assert found.accuracy == pytest.approx(0.7)
+    assert found.confusion == ((5, 1, 0), (1, 2, 0), (1, 0, 0))
+    assert [one.recall for one in found.classes] == pytest.approx([5 / 6, 2 / 3, 0])
+    assert [one.precision for one in found.classes[:2]] == pytest.approx([5 / 7, 2 / 3])
+    assert found.classes[2].precision is None  # nobody answered it
+    assert found.balanced_accuracy == pytest.approx((5 / 6 + 2 / 3) / 3)
+    assert (found.majority, found.majority_accuracy) == ("a", 0.6)
+    assert found.auc is None
+    assert found.calibration is None
+
+
+def test_a_class_without_rows_has_no_recall_and_does_not_count() -> None:
+    found = metrics_of(np.array([0, 0, 1]), np.array([0, 1, 1]), ["a", "b", "never"])
+    assert found.classes[2].recall is None
+    assert found.balanced_accuracy == pytest.approx(0.75)
+
+
+def test_area_and_calibration_of_two_classes() -> None:
+    truth = np.array([0, 0, 1, 1])
+    second = np.array([0.1, 0.6, 0.4, 0.9])
+    answers = (second > 0.5).astype(int)
+    found = metrics_of(truth, answers, ["no", "yes"], np.column_stack([1 - second, second]))
+    assert found.auc == pytest.approx(0.75)  # of the four pairs three are in order
+    assert found.calibration is not None
+    assert found.calibration.said == pytest.approx((0.9 + 0.6 + 0.6 + 0.9) / 4)
+    assert found.calibration.brier == pytest.approx((0.01 + 0.36 + 0.36 + 0.01) / 4)
+    # 0.6 is said twice and never right, 0.9 twice and always right
+    assert found.calibration.error == pytest.approx((2 * 0.6 + 2 * 0.1) / 4)
+
+
+def test_area_of_three_classes_is_the_mean_of_one_against_the_rest() -> None:
+    truth = np.array([0, 1, 2, 0, 1, 2])
+    sharp = np.eye(3)[truth] * 0.8 + 0.2 / 3
+    assert metrics_of(truth, truth, "abc", sharp).auc == 1.0
+    assert metrics_of(truth, truth, "abc", np.full((6, 3), 1 / 3)).auc == pytest.approx(0.5)
+    alone = metrics_of(np.zeros(3, int), np.zeros(3, int), "ab", np.full((3, 2), 0.5))
+    assert alone.auc is None
+
+
+def test_wilson_interval_has_the_known_values() -> None:
+    # Newcombe 1998, table I, method 3
+    assert vars(wilson_interval(81, 263)) == pytest.approx(
+        {"low": 0.2553, "high": 0.3662}, abs=5e-5
+    )
+    assert vars(wilson_interval(0, 20)) == pytest.approx({"low": 0.0, "high": 0.1611}, abs=5e-5)
+    assert wilson_interval(7, 7).high == 1.0
+
+
+def test_intervals_of_differences_hold_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], [150, 50])
+    held, held_balanced = 0, 0
+    for _ in range(1000):
+        first = rng.random(200) < np.where(truth == 0, 0.9, 0.4)
+        # right where the first is, mostly: the pairs are far from independent
+        second = np.where(rng.random(200) < 0.8, first, rng.random(200) < 0.5)
+        expected = np.where(truth == 0, 0.9 - (0.8 * 0.9 + 0.1), 0.4 - (0.8 * 0.4 + 0.1))
+        plain = paired_difference(first, second).interval
+        balanced = paired_balanced_difference(first, second, truth).interval
+        held += plain.low <= expected.mean() <= plain.high
+        held_balanced += balanced.low <= np.mean([0.08, -0.02]) <= balanced.high
+    assert 930 <= held <= 985
+    assert 930 <= held_balanced <= 995
+
+
+def test_a_constant_does_not_beat_the_majority_and_a_good_model_does() -> None:
+    truth = np.repeat([0, 1], [90, 10])
+    constant = metrics_of(truth, np.zeros(100, int), ["no", "yes"])
+    assert constant.accuracy == constant.majority_accuracy == 0.9
+    assert not constant.beats_majority
+    assert metrics_of(truth, truth, ["no", "yes"]).beats_majority
+    # two rows more than the constant are within chance
+    lucky = np.where(np.arange(100) >= 98, 1, 0)
+    assert not metrics_of(truth, lucky, ["no", "yes"]).beats_majority
+
+
+def test_a_student_is_measured_by_declared_classes_it_may_not_all_know() -> None:
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    student = LogisticRegression().fit(X, ["a", "a", "c", "c"])
+    found = metrics_of_student(student, X, np.array([0, 1, 2, 2]), ["a", "b", "c"])
+    assert found.accuracy == 0.75
+    assert found.auc is not None
+    assert found.classes[1].recall == 0
+    assert json.loads(json.dumps(found.to_json()))["confusion"] == [[1, 0, 0], [1, 0, 0], [0, 0, 2]]
+
+
+def test_what_cannot_be_measured_is_refused() -> None:
+    student = LogisticRegression().fit([[0.0], [1.0]], ["a", "z"])
+    with pytest.raises(DataError, match="class that is not among"):
+        metrics_of_student(student, [[1.0]], np.array([0]), ["a", "b"])
+    with pytest.raises(ParameterError, match="has 0 rows"):
+        metrics_of(np.array([], int), np.array([], int), ["a", "b"])
