@@ -101,14 +101,13 @@ if TYPE_CHECKING:
     from secretballot.learners.training.trained import TrainedTeachers, train_teachers
     from secretballot.learners.universal.labeler import UniversalLabeler
     from secretballot.planning.plan.model import Plan
-    from secretballot.planning.planner import plan
     from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.privacy.ledger import Ledger
     from secretballot.publishing.release import write_release
     from secretballot.released import ReleasedLabels
     from secretballot.report.certificate.verify import verify_certificate
     from secretballot.report.student.export import load_student
-    from secretballot.runs.plan import classifier_by_plan, read_plan
+    from secretballot.runs.plan import classifier_by_plan, plan, read_plan
     from secretballot.students import (
         GraphCountsClassifier,
         HypothesisStudent,
@@ -168,7 +167,7 @@ _HOMES = {
     "hold_out": "learners.selection.hold_out",
     "label_actively": "learners.pate.active",
     "load_student": "report.student.export",
-    "plan": "planning.planner",
+    "plan": "runs.plan",
     "read_plan": "runs.plan",
     "relabel": "learners.labelers.relabel",
     "release": "door",

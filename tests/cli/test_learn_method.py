@@ -138,7 +138,7 @@ def test_what_the_ledger_does_not_admit_is_refused(files: Path) -> None:
 
 OPTIONS = [
     *("teachers", "aggregator", "max_unstable", "estimate_epsilon", "release"),
-    *("strategy", "round_size", "teacher", "abstentions", "jobs", "plan"),
+    *("strategy", "round_size", "teacher", "abstentions", "jobs"),
 ]
 
 
@@ -175,6 +175,19 @@ def test_options_of_votes_of_records(tmp_path: Path) -> None:
         " record-votes; leave one of the two out",
     ):
         method_of_run("auto", {"teachers", "votes_per_record"}, 1e-5, tmp_path)
+
+
+def test_a_plan_says_which_method(tmp_path: Path) -> None:
+    said = "the plan recommends it"
+    for planned in ("moments", "votes"):
+        for given in ({"plan"}, {"plan", "epsilon", "seed"}):
+            assert method_of_run("auto", given, 1e-5, tmp_path, planned) == (planned, said)
+        assert method_of_run("moments", {"plan"}, 1e-5, tmp_path, planned)[0] == "moments"
+        assert method_of_run("votes", {"plan"}, 1e-5, tmp_path, planned)[0] == "votes"
+        # an option of voting beside it takes votes, whatever is recommended
+        assert method_of_run("auto", {"plan", "jobs"}, 1e-5, tmp_path, planned)[0] == "votes"
+        with pytest.raises(ParameterError, match="plan goes with --method moments or votes alone"):
+            method_of_run("record-votes", {"plan"}, 1e-5, tmp_path, planned)
 
 
 def test_a_method_that_was_asked_for_is_taken_or_refused(tmp_path: Path, files: Path) -> None:

@@ -177,6 +177,7 @@ def learn(
 
     start_publishing()  # before this program's own imports, which take as long
     from secretballot.runs.methods import method_of_run
+    from secretballot.runs.plan_files import read_plan
     from secretballot.runs.tables import RunTables
 
     tables = RunTables(
@@ -209,35 +210,55 @@ def learn(
     }
     options = (*common, *of_voting, *of_record_votes, "plan")
     given = {name for name in options if was_given(ctx, name)}
+    planned = None
     if plan is None:
         _need_price(epsilon, delta)
-    chosen, why = method_of_run(method, given, delta, out)
+    else:
+        planned = read_plan(plan)
+    recommended = None if planned is None else planned.method
+    chosen, why = method_of_run(method, given, delta, out, recommended)
     run: LearnRun | RecordsRun
     if chosen == "votes":
-        run = _voting_run(tables, out, common | of_voting, plan, given)
+        run = _voting_run(tables, out, common | of_voting, planned, given)
     else:
         own = of_record_votes if chosen == "record-votes" else {}
-        run = _records_run(tables, out, {**common, **own, "method": chosen})
+        settings = {**common, **own, "method": chosen}
+        run = _records_run(tables, out, settings, planned, given)
     perform(run, why, as_json=as_json)
 
 
-def _records_run(tables: "RunTables", out: Path, settings: dict[str, Any]) -> "RecordsRun":
+def _records_run(
+    tables: "RunTables",
+    out: Path,
+    settings: dict[str, Any],
+    plan: "Plan | None",
+    given: set[str],
+) -> "RecordsRun":
+    """Return a run without teachers, by its settings or by a plan."""
+    from secretballot.runs.plan import records_run_by_plan
     from secretballot.runs.records import RecordsRun
 
-    return RecordsRun(tables, out=out, **settings)
+    if plan is None:
+        return RecordsRun(tables, out=out, **settings)
+    own = {name: value for name, value in settings.items() if name in given}
+    return records_run_by_plan(plan, tables, out, **own)
 
 
 def _voting_run(
-    tables: "RunTables", out: Path, settings: dict[str, Any], plan: Path | None, given: set[str]
+    tables: "RunTables",
+    out: Path,
+    settings: dict[str, Any],
+    plan: "Plan | None",
+    given: set[str],
 ) -> "LearnRun":
     """Return a run of voting, by its settings or by a plan."""
     from secretballot.runs.learn import LearnRun
-    from secretballot.runs.plan import read_plan, run_by_plan
+    from secretballot.runs.plan import run_by_plan
 
     if plan is None:
         return LearnRun(tables, out=out, **settings)
     own = {name: value for name, value in settings.items() if name in given}
-    return run_by_plan(read_plan(plan), tables, out, **own)
+    return run_by_plan(plan, tables, out, **own)
 
 
 def was_given(ctx: typer.Context, name: str) -> bool:
@@ -305,6 +326,9 @@ def forecast_of(outcome: "LearnOutcome") -> dict[str, Any] | None:
     """Return what the plan of a run had forecast, for machines; None without a plan."""
     if outcome.plan is None:
         return None
+    if outcome.method == "moments":
+        forecast = outcome.plan.moments
+        return None if forecast is None else {"student_accuracy": asdict(forecast.student_accuracy)}
     expected = outcome.plan.recommended.expected
     return {name: asdict(getattr(expected, name)) for name in ("answered", "student_accuracy")}
 
@@ -313,11 +337,16 @@ def print_forecast(outcome: "LearnOutcome", plan: "Plan") -> None:
     """Print what a plan had forecast beside what was observed."""
     from secretballot.planning.plan.text import number_range, share_range
 
-    expected = plan.recommended.expected
-    say(f"forecast     {number_range(expected.answered)} answers; {outcome.answered:,} observed")
     observed = ""
     if outcome.accuracy is not None:
         observed = f"; {outcome.accuracy:.4f} on the labelled test file"
+    if outcome.method == "moments":
+        if plan.moments is not None:
+            expected_of_moments = share_range(plan.moments.student_accuracy)
+            say(f"forecast     accuracy {expected_of_moments}{observed}")
+        return
+    expected = plan.recommended.expected
+    say(f"forecast     {number_range(expected.answered)} answers; {outcome.answered:,} observed")
     say(f"             accuracy {share_range(expected.student_accuracy)}{observed}")
 
 

@@ -19,7 +19,7 @@ from secretballot.planning.simulation.votes import VoteModel
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.students.names import student_by_name
 
-__all__ = ["plan"]
+__all__ = ["checked_stand_in", "plan"]
 
 LEAST_ROWS = 100
 MOST_CLASSES = 1000  # work and memory grow with them
@@ -41,7 +41,7 @@ def plan(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Plan:
-    """Say before anything private is touched what to choose, and what to expect of it.
+    """Say before anything private is touched what votes to choose, and what to expect of them.
 
     Parameters
     ----------
@@ -105,8 +105,7 @@ def plan(
         teacher_by_name(teacher, classes), student_by_name(student)
         model = CurveModel(curve, n_classes=classes, seed=seed)
     else:
-        X, y = _checked_stand_in(like)
-        y, classes = _as_class_indices(y, n_classes)
+        X, y, classes = checked_stand_in(like, n_classes)
         model = StandInModel(
             X,
             y,
@@ -127,7 +126,15 @@ def _n_classes_of(n_classes: int | None, curve: object) -> int:
     return curve.n_classes if isinstance(curve, LearningCurve) else 2
 
 
-def _checked_stand_in(like: object) -> tuple[Any, Any]:
+def checked_stand_in(like: object, n_classes: int | None) -> tuple[Any, IntArray, int]:
+    """Return the rows of a stand-in, their classes as indices, and the number of classes.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If it is no pair of rows and classes, has too few rows, or does not fit the number of
+        classes.
+    """
     if not isinstance(like, tuple | list) or len(like) != 2:
         raise ParameterError(
             Parameter("like"),
@@ -145,7 +152,7 @@ def _checked_stand_in(like: object) -> tuple[Any, Any]:
             Parameter("like"),
             f" has {len(labels)} rows; give at least {LEAST_ROWS}, or a learning curve instead.",
         )
-    return X, labels
+    return X, *_as_class_indices(labels, n_classes)
 
 
 def _as_class_indices(labels: NDArray[Any], n_classes: int | None) -> tuple[IntArray, int]:

@@ -14,13 +14,14 @@ __all__ = ["AUTO", "method_of_run"]
 AUTO = "auto"
 _METHODS = (MOMENTS, VOTES, RECORD_VOTES)  # in the order in which auto takes them
 _VOTING = (
-    *("plan", "teachers", "aggregator", "max_unstable", "estimate_epsilon"),
+    *("teachers", "aggregator", "max_unstable", "estimate_epsilon"),
     *("release", "strategy", "round_size", "teacher", "abstentions", "jobs"),
 )
 
 #: Settings that not all methods have, and the methods that have them.
 _OWN: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_VOTING, (VOTES,)),
+    "plan": (MOMENTS, VOTES),
     "queries": (VOTES, RECORD_VOTES),
     "votes_per_record": (RECORD_VOTES,),
 }
@@ -28,7 +29,11 @@ _OF = {VOTES: "voting", RECORD_VOTES: "votes of records"}
 
 
 def method_of_run(
-    asked: str, given: Collection[str], delta: float | None, out: Path
+    asked: str,
+    given: Collection[str],
+    delta: float | None,
+    out: Path,
+    planned: str | None = None,
 ) -> tuple[str, str]:
     """Return the method of a run, and why it is that one, in a few words.
 
@@ -40,6 +45,8 @@ def method_of_run(
     delta : float or None
     out : Path
         Folder of the run: one that was begun there goes on with its method.
+    planned : str or None
+        Method that a plan recommends, where one is given.
 
     Raises
     ------
@@ -63,6 +70,8 @@ def method_of_run(
     begun = begun_description(out).get("method")
     if begun in fitting:
         return begun, "the run in this folder was begun so"
+    if planned in fitting and (planned == VOTES or own == ["plan"]):
+        return planned, "the plan recommends it"
     if own:
         telling = min(own, key=lambda name: len(_OWN[name]))  # the first that leaves least choice
         return fitting[0], f"{_option(telling)} is an option of {_OF[fitting[0]]}"

@@ -1,7 +1,7 @@
 """From public numbers and files to a plan, as `secretballot plan` does; from a plan to a run."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +11,32 @@ from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan, Task
-from secretballot.planning.planner import MOST_CLASSES
-from secretballot.planning.planner import plan as make_plan
+from secretballot.planning.plan.text import share_range
+from secretballot.planning.planner import MOST_CLASSES, checked_stand_in
+from secretballot.planning.planner import plan as plan_votes
+from secretballot.planning.search.best_setting import ImpossibleTaskError
+from secretballot.planning.simulation.curve import LearningCurve
+from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import strategy_by_name
 from secretballot.runs.learn import PASSIVE, LearnRun
-from secretballot.runs.plan_agreement import check_imports, settings_of
+from secretballot.runs.moments_forecast import forecast_moments
+from secretballot.runs.plan_agreement import check_imports, settings_of, settings_of_moments
 from secretballot.runs.plan_files import check_plan_folder, read_plan, write_plan
 from secretballot.runs.progress import Watch
+from secretballot.runs.records import RecordsRun
 from secretballot.runs.stand_in_table import StandInTable, read_stand_in
 from secretballot.runs.tables import RunTables, check_classes
 from secretballot.students.names import student_by_name
 
-__all__ = ["PlanRun", "classifier_by_plan", "read_plan", "run_by_plan", "run_plan"]
+__all__ = [
+    "PlanRun",
+    "classifier_by_plan",
+    "plan",
+    "read_plan",
+    "records_run_by_plan",
+    "run_by_plan",
+    "run_plan",
+]
 
 
 @dataclass(frozen=True)
@@ -110,7 +124,7 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
         run.records, run.public, n_classes, run.epsilon, run.delta, run.teacher, run.student
     )
     watch.step("Evaluating settings")
-    made = make_plan(
+    made = plan(
         task.n_records,
         task.n_public,
         budget=task.budget,
@@ -122,11 +136,109 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
         student=run.student,
         seed=run.seed,
         progress=watch.progress,
+        say=watch.step,
     )
     if run.out is not None:
         watch.step("Writing the plan")
         write_plan(made, run.out, watch)
     return made
+
+
+def plan(
+    n_records: int,
+    n_public: int,
+    *,
+    budget: PrivacyBudget,
+    n_classes: int | None = None,
+    like: tuple[Any, Any] | None = None,
+    curve: LearningCurve | Mapping[int, float] | None = None,
+    n_teachers: int | None = None,
+    teacher: str = "logistic",
+    student: str = "auto",
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Plan:
+    """Say before anything private is touched what to choose, and what to expect of it.
+
+    Parameters
+    ----------
+    n_records : int
+        Publicly stated number n of private records.
+    n_public : int
+        Number m of public points.
+    budget : PrivacyBudget
+        Of the release; delta above 0.
+    n_classes : int, optional
+        By default as many as occur in `like`, else two.
+    like : (X, y), optional
+        Labelled rows that may be shown to anyone, encoded as the private ones will be: another
+        year's data, or synthetic ones; X of shape (n_rows, n_features), y of shape (n_rows,).
+        Teachers and students are tried on them, and record moments.
+    curve : LearningCurve or mapping of int to float, optional
+        Instead: accuracy of one learner after so many records, measured elsewhere or believed; one
+        figure is enough. With neither, a guess is made and stated.
+    n_teachers : int, optional
+        K, where votes or silos exist already; then votes alone are planned.
+    teacher, student : str
+        Names as for `secretballot learn`.
+    seed : int
+        Of the simulation; it never touches noise that protects anything.
+    progress : callable, optional
+        Takes steps done and steps in all, of each part of the work.
+    say : callable of str, optional
+        Told what comes next.
+
+    Returns
+    -------
+    Plan
+        With a forecast of record moments where `like` is given and `n_teachers` is not.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range, both `like` and `curve` are given, a name is unknown, or
+        no votes can do the task; then the message says about which epsilon or number of records
+        would do, and what record moments would reach.
+    DataError
+        If the stand-in is not a table with one class for each of at least 100 rows.
+
+    Privacy
+    -------
+    Takes no private data and spends nothing. Give no private rows as `like`: the plan would tell of
+    them.
+    """
+    common: dict[str, Any] = {
+        "budget": budget,
+        "n_classes": n_classes,
+        "like": like,
+        "curve": curve,
+        "n_teachers": n_teachers,
+        "teacher": teacher,
+        "student": student,
+        "seed": seed,
+    }
+    problem, made = None, None
+    try:
+        made = plan_votes(n_records, n_public, **common, progress=progress)
+    except ImpossibleTaskError as error:
+        problem = error
+    only_votes = like is None or n_teachers is not None
+    if only_votes and problem is not None:
+        raise problem
+    if only_votes and made is not None:
+        return made
+    if say is not None:
+        say("Trying record moments")
+    X, y, classes = checked_stand_in(like, n_classes)
+    task = Task(n_records, n_public, classes, budget.epsilon, budget.delta, teacher, student)
+    moments = forecast_moments(task, X, y, seed=seed, progress=progress)
+    if made is not None:
+        return replace(made, moments=moments)
+    reached = share_range(moments.student_accuracy)
+    raise ImpossibleTaskError(
+        f"{problem} Record moments would reach {reached} (learn --method moments)."
+    )
 
 
 def _refuse_unfit_settings(run: PlanRun) -> None:
@@ -180,6 +292,30 @@ def run_by_plan(plan: Plan, tables: RunTables, out: Path, **given: Any) -> Learn
     )
     check_imports(plan, given)
     return LearnRun(tables, out=out, plan=plan, **{**settings_of(plan), **given})
+
+
+def records_run_by_plan(plan: Plan, tables: RunTables, out: Path, **given: Any) -> RecordsRun:
+    """Return the run of record moments that a plan was made for.
+
+    Parameters
+    ----------
+    plan : Plan
+    tables : RunTables
+    out : Path
+        Folder for vault and release.
+    **given
+        Further settings of `RecordsRun`; one that the plan has too must be the same.
+
+    Raises
+    ------
+    ParameterError
+        If the student of the plan is a class to be imported that was not given as well.
+    """
+    check_instance(
+        "plan", plan, Plan, hint="give one that secretballot.plan made, or read_plan read"
+    )
+    check_imports(plan, given, ("student",))
+    return RecordsRun(tables, out=out, plan=plan, **{**settings_of_moments(plan), **given})
 
 
 def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:

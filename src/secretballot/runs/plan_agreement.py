@@ -1,6 +1,6 @@
 """Runs by a plan: the settings that it supplies, and what must agree with it beforehand."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from secretballot._validation import name_part, shown
@@ -8,7 +8,13 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.planning.plan.model import Plan
 from secretballot.runs.progress import Watch
 
-__all__ = ["check_imports", "check_settings", "check_tables", "settings_of"]
+__all__ = [
+    "check_imports",
+    "check_settings",
+    "check_tables",
+    "settings_of",
+    "settings_of_moments",
+]
 
 # a share by which a number of rows may differ before a forecast is off by more than its range
 FAR = 0.1
@@ -32,29 +38,44 @@ def settings_of(plan: Plan) -> dict[str, Any]:
     }
 
 
-def check_settings(plan: Plan, settings: Mapping[str, Any]) -> None:
+def settings_of_moments(plan: Plan) -> dict[str, Any]:
+    """Return what a plan fixes of a run of moments, by the names that `RecordsRun` gives it."""
+    task = plan.task
+    return {
+        "epsilon": task.epsilon,
+        "delta": task.delta,
+        "records": task.n_records,
+        "student": task.student,
+    }
+
+
+def check_settings(
+    plan: Plan, settings: Mapping[str, Any], planned: Mapping[str, Any] | None = None
+) -> None:
     """Refuse settings of a run that are not those of its plan.
 
     Parameters
     ----------
     plan : Plan
     settings : mapping
-        All settings of the run, by the names of `settings_of`, and ``estimate_epsilon``.
+        All settings of the run, by the names of `planned`, and ``estimate_epsilon`` of voting.
+    planned : mapping, optional
+        What the plan fixes; by default `settings_of`.
 
     Raises
     ------
     ParameterError
         Naming the first setting that differs, and both values.
     """
-    for name, planned in settings_of(plan).items():
-        if settings[name] != planned:
-            says = "has none" if planned is None else f"says {shown(planned)}"
+    for name, value in (settings_of(plan) if planned is None else planned).items():
+        if settings[name] != value:
+            says = "has none" if value is None else f"says {shown(value)}"
             raise ParameterError(
                 name_part(name),
                 f" is {shown(settings[name])} and the plan {says}; give what the plan says, or"
                 " leave one of the two out.",
             )
-    if settings["estimate_epsilon"] is not None:
+    if settings.get("estimate_epsilon") is not None:
         raise ParameterError(
             Parameter("estimate_epsilon"),
             " pays for an estimate that sets the number of queries, which the plan has set; leave"
@@ -62,7 +83,9 @@ def check_settings(plan: Plan, settings: Mapping[str, Any]) -> None:
         )
 
 
-def check_imports(plan: Plan, given: Mapping[str, Any]) -> None:
+def check_imports(
+    plan: Plan, given: Mapping[str, Any], learners: Sequence[str] = ("teacher", "student")
+) -> None:
     """Refuse a plan that alone would have a class imported: plans pass from hand to hand.
 
     Parameters
@@ -70,13 +93,15 @@ def check_imports(plan: Plan, given: Mapping[str, Any]) -> None:
     plan : Plan
     given : mapping
         Settings that were given beside the plan.
+    learners : sequence of str
+        Which of the plan's learners the run takes.
 
     Raises
     ------
     ParameterError
         If teacher or student is ``package.module:Class`` and was not given as well.
     """
-    for name in ("teacher", "student"):
+    for name in learners:
         planned = getattr(plan.task, name)
         if ":" in planned and name not in given:
             raise ParameterError(
@@ -87,7 +112,13 @@ def check_imports(plan: Plan, given: Mapping[str, Any]) -> None:
 
 
 def check_tables(
-    plan: Plan, *, n_classes: int, n_public: int, n_private: int, watch: Watch
+    plan: Plan,
+    *,
+    n_classes: int,
+    n_public: int,
+    n_private: int,
+    watch: Watch,
+    asks: bool = True,
 ) -> None:
     """Check the tables of a run against the sizes of its plan.
 
@@ -100,6 +131,8 @@ def check_tables(
         Rows of the private file: what is said of them is for the curator alone.
     watch : Watch
         Told of sizes that are not the planned ones.
+    asks : bool
+        Whether the run asks the planned number of queries.
 
     Raises
     ------
@@ -115,7 +148,7 @@ def check_tables(
             f"The plan is about {task.n_classes} classes and the run has {n_classes}; plan again"
             f" with --classes {n_classes}, or declare the right ones."
         )
-    if queries > n_public:
+    if asks and queries > n_public:
         raise DataError(
             f"The plan asks {queries} queries and the public file has {n_public} rows; plan again"
             f" with --public {n_public}, or give more public rows."

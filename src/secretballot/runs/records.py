@@ -11,6 +11,7 @@ from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.record_votes import RecordVotesClassifier
 from secretballot.learners.training.inputs import object_array
+from secretballot.planning.plan.model import Plan
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import NamedStudent, ReleasedWeights, ReleaseJob
@@ -19,6 +20,7 @@ from secretballot.publishing.release import check_parts, publish
 from secretballot.runs.account import ledger_of_run
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.learn import LearnOutcome, measured_student, outcome_again
+from secretballot.runs.plan_agreement import check_settings, check_tables, settings_of_moments
 from secretballot.runs.progress import Watch, public_warnings_noted
 from secretballot.runs.promise import check_records_against, check_stated_records, check_unit_column
 from secretballot.runs.tables import RunInputs, RunTables, folder_of_run, read_inputs
@@ -68,6 +70,8 @@ class RecordsRun:
         Of a named student and of the choice of public points, never of noise.
     without : tuple of {"report", "student"}
         Parts of the release that are not wanted.
+    plan : Plan or None
+        What the settings were taken from (`records_run_by_plan`); they must agree with it.
     """
 
     tables: RunTables
@@ -84,6 +88,7 @@ class RecordsRun:
     dataset: str | None = None
     seed: int = 0
     without: tuple[str, ...] = ()
+    plan: Plan | None = None
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -100,7 +105,8 @@ class RecordsRun:
         files."""
         settings = asdict(self)
         foreign = _OF_VOTES if self.method == MOMENTS else ()
-        for name in ("tables", "out", "without", *foreign):
+        # a plan shapes the result by the settings alone
+        for name in ("tables", "out", "without", "plan", *foreign):
             settings.pop(name)
         described = {"verb": "learn", **settings, **self.tables.description()}
         plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
@@ -148,7 +154,7 @@ def run_records(run: RecordsRun, watch: Watch | None = None) -> LearnOutcome:
     _refuse_unfit_settings(run, watch)
     folder = folder_of_run(run)
     if folder.finished:
-        return outcome_again(folder, watch)
+        return outcome_again(folder, watch, run.plan)
     watch.step("Reading tables")
     inputs = read_inputs(run.tables, watch)
     _check_against(run, inputs, watch)
@@ -169,12 +175,15 @@ def run_records(run: RecordsRun, watch: Watch | None = None) -> LearnOutcome:
         vault=folder.vault,
         files=tuple(made.files),
         resumed=folder.resumed,
+        plan=run.plan,
     )
 
 
 def _refuse_unfit_settings(run: RecordsRun, watch: Watch) -> None:
     """Refuse settings that cannot be, and warn of a careless one, before any file is opened."""
     check_choice("method", run.method, (MOMENTS, RECORD_VOTES))
+    if run.plan is not None:
+        check_settings(run.plan, vars(run), settings_of_moments(run.plan))
     if not run.budget.delta > 0:
         raise ParameterError(
             Parameter("delta"),
@@ -195,6 +204,15 @@ def _check_against(run: RecordsRun, inputs: RunInputs, watch: Watch) -> None:
     """Check settings against tables: more points or votes than there are, a false number of
     records."""
     n_public = len(inputs.X_public)
+    if run.plan is not None:
+        check_tables(
+            run.plan,
+            n_classes=len(inputs.classes),
+            n_public=n_public,
+            n_private=len(inputs.private.X),
+            watch=watch,
+            asks=run.method != MOMENTS,
+        )
     if run.queries is not None and run.queries > n_public:
         raise ParameterError(
             f"{run.queries} queries are more than the {n_public} rows of the public file; ask for"

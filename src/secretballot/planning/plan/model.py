@@ -26,6 +26,7 @@ __all__ = [
     "Expected",
     "FrontierPoint",
     "Improvement",
+    "MomentsForecast",
     "Plan",
     "Setting",
     "Task",
@@ -331,6 +332,45 @@ class Improvement:
 
 
 @dataclass(frozen=True)
+class MomentsForecast:
+    """What record moments would reach, tried on a stand-in.
+
+    Attributes
+    ----------
+    student_accuracy : Estimate
+        Share of new points that the student gets right, at the task's epsilon.
+    frontier : tuple of (float, Estimate)
+        The same at other epsilons, in rising order.
+    n_private, n_pool : int
+        Rows of the stand-in that stood for private records and for public points.
+
+    Raises
+    ------
+    ParameterError
+        If a range leaves 0 to 1, or a number is out of its range.
+
+    Examples
+    --------
+    >>> better = sb.planning.Estimate(0.86, 0.84, 0.88)
+    >>> sb.planning.MomentsForecast(better, ((1.0, better),), 3000, 500).student_accuracy.value
+    0.86
+    """
+
+    student_accuracy: Estimate
+    frontier: tuple[tuple[float, Estimate], ...]
+    n_private: int
+    n_pool: int
+
+    def __post_init__(self) -> None:
+        _check_within("student_accuracy", self.student_accuracy, 1.0)
+        check_count("n_private", self.n_private)
+        check_count("n_pool", self.n_pool)
+        for epsilon, accuracy in self.frontier:
+            check_positive("epsilon", epsilon)
+            _check_within("student_accuracy", accuracy, 1.0)
+
+
+@dataclass(frozen=True)
 class Plan:
     """A recommendation with its reasons, made of public numbers and stand-in data alone.
 
@@ -356,6 +396,8 @@ class Plan:
         Most helpful first.
     seed : int
         Of the simulation.
+    moments : MomentsForecast or None
+        What record moments would reach, the other method; None where that was not tried.
 
     Raises
     ------
@@ -385,6 +427,7 @@ class Plan:
     frontier: tuple[FrontierPoint, ...]
     improvements: tuple[Improvement, ...]
     seed: int
+    moments: MomentsForecast | None = None
 
     def __post_init__(self) -> None:
         check_choice("source", self.source, SOURCES)
@@ -406,6 +449,24 @@ class Plan:
                     name_part(name),
                     f" is {shown(asked)}, more than the {shown(most)} {what} of the task.",
                 )
+
+    @property
+    def method(self) -> str:
+        """The recommended method of `secretballot learn`: "moments" or "votes".
+
+        Moments, which have nothing to set, unless votes are better beyond the ranges.
+        """
+        if self.moments is None:
+            return "votes"
+        theirs = self.recommended.expected.student_accuracy
+        return "votes" if theirs.low > self.moments.student_accuracy.high else "moments"
+
+    @property
+    def student_accuracy(self) -> Estimate:
+        """What the student of the recommended method should reach."""
+        if self.moments is not None and self.method == "moments":
+            return self.moments.student_accuracy
+        return self.recommended.expected.student_accuracy
 
     @property
     def evaluated(self) -> tuple[Candidate, ...]:
@@ -447,7 +508,8 @@ class Plan:
 
 
 def _plan_of(values: Mapping[str, Any]) -> Plan:
-    plain = _checked_fields(Plan, values)
+    # plans that were written before moments could be forecast lack the field
+    plain = _checked_fields(Plan, {"moments": None, **values})
     assumptions = _checked_list("assumptions", plain["assumptions"])
     if not all(isinstance(text, str) for text in assumptions):
         raise DataError("assumptions must be sentences.")
@@ -465,6 +527,24 @@ def _plan_of(values: Mapping[str, Any]) -> Plan:
             _improvement_of(each) for each in _checked_list("improvements", plain["improvements"])
         ),
         seed=plain["seed"],
+        moments=None if plain["moments"] is None else _moments_of(plain["moments"]),
+    )
+
+
+def _moments_of(values: object) -> MomentsForecast:
+    plain = _checked_fields(MomentsForecast, values)
+    frontier = []
+    for pair in _checked_list("frontier", plain["frontier"]):
+        point = _checked_list("a point of the frontier", pair)
+        if len(point) != 2:
+            raise DataError("a point of the frontier must be an epsilon and an estimate.")
+        epsilon, estimate = point
+        frontier.append((epsilon, _estimate_of(estimate)))
+    return MomentsForecast(
+        _estimate_of(plain["student_accuracy"]),
+        tuple(frontier),
+        plain["n_private"],
+        plain["n_pool"],
     )
 
 

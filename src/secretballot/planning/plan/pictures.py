@@ -55,16 +55,25 @@ def draw_frontier(plan: Plan) -> Picture:
     # a mark where nothing useful can be had: a gap in the line would look like a missing run
     useless = [point.epsilon for point in plan.frontier if point.candidate is None]
     constant = 100 * plan.constant_accuracy
-    here = 100 * plan.recommended.expected.student_accuracy.value
+    here = 100 * plan.student_accuracy.value
+    moments = () if plan.moments is None else plan.moments.frontier
+    name = "student, nine runs of ten" if plan.moments is None else "student of votes"
 
     def paint(axes: Any) -> None:
         _scale_axis_of_sizes(
             axes.xaxis, [plan.task.epsilon, *(point.epsilon for point in plan.frontier)]
         )
         estimates = [candidate.expected.student_accuracy for _, candidate in useful]
-        _draw_with_ranges(
-            axes, [epsilon for epsilon, _ in useful], estimates, BLUE, "student, nine runs of ten"
-        )
+        _draw_with_ranges(axes, [epsilon for epsilon, _ in useful], estimates, BLUE, name)
+        if moments:
+            estimates = estimates + [estimate for _, estimate in moments]
+            _draw_with_ranges(
+                axes,
+                [epsilon for epsilon, _ in moments],
+                [estimate for _, estimate in moments],
+                GREY,
+                "student of moments",
+            )
         axes.axhline(
             constant,
             color=INK,

@@ -69,8 +69,18 @@ class Losses:
 
 
 def learn_options(plan: Plan) -> list[str]:
-    """Return the options of ``secretballot learn`` that ask for the recommended setting."""
+    """Return the options of ``secretballot learn`` that ask for the recommended method and
+    setting."""
     task, setting = plan.task, plan.recommended.setting
+    if plan.method == "moments":
+        of_moments = {
+            "method": "moments",
+            "epsilon": f"{task.epsilon:g}",
+            "delta": f"{task.delta:g}",
+            "records": task.n_records,
+            "student": task.student,
+        }
+        return [f"--{name} {one}" for name, one in of_moments.items() if one != USUAL.get(name)]
     given = {
         "epsilon": f"{task.epsilon:g}",
         "delta": f"{task.delta:g}",
@@ -314,7 +324,8 @@ def plan_text(plan: Plan) -> str:
     """
     parts = [
         _head_lines(plan),
-        _bullet_list("Why", reasons(plan)),
+        _bullet_list("Which method", _method_sentences(plan)),
+        _bullet_list("Why" if plan.method == "votes" else "If you vote", reasons(plan)),
         _bullet_list("What would make it better", _improvement_lines(plan)),
         _bullet_list("At other budgets", [_budget_words(plan, point) for point in plan.frontier]),
         _bullet_list("Assumed", plan.assumptions),
@@ -328,6 +339,52 @@ def plan_text(plan: Plan) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _method_sentences(plan: Plan) -> list[str]:
+    """Return which method is recommended and why, or why that cannot be said."""
+    votes = plan.recommended.expected.student_accuracy
+    if plan.moments is None:
+        if plan.source == "stand-in":
+            return ["Only votes were planned, since the number of teachers was given."]
+        return [
+            "Votes are planned here, as record moments (learn --method moments) cannot be forecast"
+            " without a labelled public table like the private one; give one with --like. Where"
+            " you hold the records yourself and they are a table, moments are usually the better"
+            " method, the more so the smaller epsilon is: all records add to one noisy sum, and"
+            " none is lost to a shard. Plan votes for black-box learners, silos and files of votes."
+        ]
+    moments = plan.moments.student_accuracy
+    apart = moments.low > votes.high or votes.low > moments.high
+    sentences = [
+        f"Record moments: student {share_range(moments)}. Votes, at their best setting: student"
+        f" {share_range(votes)}. {'The ranges are apart.' if apart else 'The ranges overlap.'}"
+    ]
+    if plan.method == "moments":
+        sentences.append(
+            "Moments are recommended: they have nothing to set, all records add to one noisy sum,"
+            " and none is lost to a shard. They need the records themselves. For black-box"
+            " learners, silos and files of votes take the setting of votes below"
+            " (--method votes)."
+        )
+    else:
+        sentences.append(
+            "Votes are recommended: their students do better here than a linear model in a public"
+            " basis. Moments have nothing to set (--method moments)."
+        )
+    for epsilon, estimate in plan.moments.frontier:
+        if epsilon != plan.task.epsilon:
+            sentences.append(f"Moments at epsilon {epsilon:g}: student {share_range(estimate)}.")
+    tried, asked = plan.moments, plan.task
+    few = tried.n_pool < asked.n_public or tried.n_private < asked.n_records
+    read_off = "; what more rows bring is read off a line through these and half of them"
+    sentences.append(
+        f"Tried with {count_text(plan.moments.n_private, 'stand-in row')} as private records, under"
+        f" noise that is to them what it is to {count_text(plan.task.n_records, 'record')}, and"
+        f" {plan.moments.n_pool:,} as public points"
+        f"{read_off if few else ''}."
+    )
+    return sentences
+
+
 def _head_lines(plan: Plan) -> str:
     task, best = plan.task, plan.recommended
     expected, constant = best.expected, plan.constant_accuracy
@@ -337,22 +394,32 @@ def _head_lines(plan: Plan) -> str:
             f" {count_text(task.n_public, 'public point')}, {count_text(task.n_classes, 'class')},"
             f" epsilon {task.epsilon:g}, delta {task.delta:g}"
         ),
+        "method": _method_words(plan),
         "recipe": f"{recipe_name(best.setting)}: {_noise_words(best)}",
         "answers": (
             f"{number_range(expected.answered)} of {count_text(best.setting.n_queries, 'query')}"
         ),
         "labels": f"{share_range(expected.label_accuracy)} right",
         "student": (
-            f"{share_range(expected.student_accuracy)} right; the most frequent class alone"
+            f"{share_range(plan.student_accuracy)} right; the most frequent class alone"
             f" {constant:.3f}"
         ),
         "forecast": (
             f"{SOURCES[plan.source]}; {count_text(len(plan.evaluated), 'setting')} evaluated"
         ),
     }
+    if plan.method == "moments":
+        for name in ("recipe", "answers", "labels"):
+            del rows[name]
     # the command comes second and is not wrapped like text: it is copied into a shell
     first, *rest = (_row_lines(name, text) for name, text in rows.items())
     return "\n".join([first, _command_lines(plan), *rest])
+
+
+def _method_words(plan: Plan) -> str:
+    if plan.method == "moments":
+        return "record moments: noisy sums over all records"
+    return "votes of teachers on shards"
 
 
 def _row_lines(name: str, text: str) -> str:

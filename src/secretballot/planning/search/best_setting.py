@@ -18,7 +18,7 @@ from secretballot.planning.search.evaluation import Evaluation, best_of, naive_s
 from secretballot.planning.search.settings import FEWER_STOPS, STOPS
 from secretballot.planning.simulation.votes import VoteModel
 
-__all__ = ["make_plan"]
+__all__ = ["FRONTIER", "ImpossibleTaskError", "make_plan"]
 
 Progress = Callable[[int, int], None]
 
@@ -32,6 +32,10 @@ MOST_RECORDS = 2.0**14  # times those of the task
 BEYOND_NOISE = 0.005  # by which a student must beat the constant
 # and by so much of the range of single runs: about two standard errors of the mean of eight folds
 SURELY = 0.4
+
+
+class ImpossibleTaskError(ParameterError):
+    """No setting of votes leads to a student that beats a constant one."""
 
 
 def make_plan(
@@ -79,7 +83,7 @@ def make_plan(
     evaluation = Evaluation(task, model, n_teachers)
     evaluated = _evaluated_candidates(evaluation, step)
     if not evaluated or not _beats_constant(evaluated[0], model.constant_accuracy):
-        raise ParameterError(_impossible_sentence(evaluation))
+        raise ImpossibleTaskError(_impossible_sentence(evaluation))
     # other budgets and sizes come last: each of their searches begins with the recommended setting
     recommended = evaluated[0]
     frontier = _frontier_points(evaluation, recommended, step)

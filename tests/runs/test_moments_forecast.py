@@ -1,0 +1,208 @@
+"""Record moments in a plan: forecast on a stand-in, recommended in words, and carried out."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+import secretballot as sb
+from secretballot.cli import app
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.planning.plan.model import Estimate, MomentsForecast, Task
+from secretballot.planning.plan.text import learn_options, plan_text
+from secretballot.runs.moments_forecast import forecast_moments
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-5)
+
+
+def rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    score = X[:, 0] + X[:, 1] - 0.5 * X[:, 2] + 0.6 * rng.normal(size=n)
+    return X, (score > 0).astype(np.int64)
+
+
+def test_the_forecast_holds_for_real_runs() -> None:
+    X, y = rows(1200, 0)
+    task = Task(6000, 500, 2, 0.3, 1e-5)
+    told = forecast_moments(task, X, y, seed=1)
+    assert told == forecast_moments(task, X, y, seed=1)  # a plan is the same each time
+    assert told != forecast_moments(task, X, y, seed=2)
+    assert [epsilon for epsilon, _ in told.frontier] == pytest.approx(
+        [0.3 * factor for factor in (0.1, 0.25, 0.5, 1, 2, 4)]
+    )
+    assert (told.n_private, told.n_pool) == (600, 300)
+    (private, labels), (pool, _), (new, truth) = (rows(n, 5 + n) for n in (6000, 500, 20_000))
+    reached = []
+    for _ in range(5):
+        model = sb.RecordMomentsClassifier(budget=task.budget)
+        model.fit(private, labels, X_public=pool, classes=[0, 1])
+        reached.append(float((model.predict(new) == truth).mean()))
+    assert told.student_accuracy.low < np.mean(reached) < told.student_accuracy.high
+    assert abs(np.mean(reached) - told.student_accuracy.value) < 0.03
+
+
+def test_the_noise_is_that_of_all_records() -> None:
+    """Fewer records drown in the same noise, and a stand-in of one size says so."""
+    X, y = rows(1200, 0)
+    few, many = (
+        forecast_moments(Task(n, 500, 2, 0.03, 1e-5), X, y).student_accuracy.value
+        for n in (600, 60_000)
+    )
+    assert few < 0.75 < 0.8 < many
+
+
+def test_a_named_student_learns_from_the_model_s_labels() -> None:
+    X, y = rows(800, 0)
+    told = forecast_moments(Task(5000, 300, 2, 1.0, 1e-5, student="tree"), X, y)
+    own = forecast_moments(Task(5000, 300, 2, 1.0, 1e-5), X, y)
+    assert 0.6 < told.student_accuracy.value < own.student_accuracy.value
+
+
+def stand_in_plan(**more: Any) -> sb.Plan:
+    X, y = rows(600, 0)
+    return sb.plan(5000, 200, budget=BUDGET, like=(X, y), **more)
+
+
+@pytest.fixture(scope="module")
+def made() -> sb.Plan:
+    return stand_in_plan()
+
+
+def test_a_plan_with_a_stand_in_compares_the_methods(made: sb.Plan) -> None:
+    assert made.moments is not None
+    assert made.method == "moments"
+    assert made.student_accuracy == made.moments.student_accuracy
+    assert sb.Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
+    text = " ".join(plan_text(made).split())
+    assert "method record moments: noisy sums over all records" in text
+    assert "--method moments --epsilon 1 --delta 1e-05 --records 5000" in text
+    assert re.search(r"Record moments: student 0\.\d+ .* Votes, at their best setting: .*", text)
+    assert "If you vote" in text
+    assert f"{made.student_accuracy.value:.3f}" in text.split("Which method")[0]
+    assert "--teachers" not in " ".join(learn_options(made))
+
+
+def test_votes_are_recommended_where_they_are_better_beyond_the_ranges(made: sb.Plan) -> None:
+    theirs = made.recommended.expected.student_accuracy
+    worse = Estimate(theirs.low - 0.1, theirs.low - 0.2, theirs.low - 0.01)
+    other = replace(made, moments=MomentsForecast(worse, ((1.0, worse),), 300, 100))
+    assert other.method == "votes"
+    assert other.student_accuracy == theirs
+    text = plan_text(other)
+    assert "votes of teachers on shards" in text
+    assert "Votes are recommended" in text
+    assert "--teachers" in " ".join(learn_options(other))
+    better = replace(worse, high=theirs.low)
+    assert replace(other, moments=replace(made.moments, student_accuracy=better)).method == (
+        "moments"
+    )
+
+
+def test_without_a_stand_in_the_plan_says_what_it_cannot_tell() -> None:
+    by_curve = sb.plan(5000, 200, budget=BUDGET, curve={100: 0.8})
+    assert (by_curve.moments, by_curve.method) == (None, "votes")
+    text = " ".join(plan_text(by_curve).split())
+    assert "record moments (learn --method moments) cannot be forecast without a labelled" in text
+    assert "moments are usually the better method" in text
+    given = stand_in_plan(n_teachers=100)
+    assert given.moments is None
+    assert "Only votes were planned, since the number of teachers was given" in plan_text(given)
+
+
+def test_plans_that_were_written_before_are_read(made: sb.Plan) -> None:
+    old = made.to_json()
+    del old["moments"]
+    assert sb.Plan.from_json(old) == replace(made, moments=None)
+    for odd in (
+        {"student_accuracy": 1},
+        {**made.to_json()["moments"], "n_pool": 0},
+        {**made.to_json()["moments"], "frontier": [[1.0]]},
+        {
+            **made.to_json()["moments"],
+            "frontier": [[-1.0, made.to_json()["moments"]["student_accuracy"]]],
+        },
+    ):
+        with pytest.raises(DataError):
+            sb.Plan.from_json({**made.to_json(), "moments": odd})
+
+
+def test_where_votes_cannot_do_it_the_plan_says_what_moments_would() -> None:
+    X, y = rows(600, 0)
+    with pytest.raises(ParameterError, match=r"would do\. Record moments would reach 0\.\d+ \("):
+        sb.plan(2000, 60, budget=sb.PrivacyBudget(0.02, 1e-6), like=(X, y))
+
+
+def test_the_picture_shows_both_methods(made: sb.Plan) -> None:
+    pytest.importorskip("matplotlib")
+    from secretballot.planning.plan.pictures import draw_frontier
+
+    svg = draw_frontier(made).svg().decode()
+    assert "student of moments" in svg
+    assert "student of votes" in svg
+    alone = draw_frontier(replace(made, moments=None)).svg().decode()
+    assert "student of moments" not in alone
+
+
+@pytest.fixture
+def files(tmp_path: Path, made: sb.Plan) -> Path:
+    for name, n, seed in (("private", 4800, 3), ("public", 200, 4), ("test", 500, 5)):
+        X, y = rows(n, seed)
+        table = pd.DataFrame(X, columns=list("abcd"))
+        if name != "public":
+            table["ill"] = np.where(y, "yes", "no")
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    (tmp_path / "plan.json").write_text(json.dumps(made.to_json()))
+    return tmp_path
+
+
+def learn(folder: Path, *more: str) -> Result:
+    tables = [str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
+    words = ["--classes", "no,yes", "--plan", str(folder / "plan.json"), "--without", "report"]
+    return CliRunner().invoke(app, ["learn", *tables, *words, "--out", str(folder / "out"), *more])
+
+
+def test_a_plan_of_moments_is_carried_out(files: Path) -> None:
+    test = ["--evaluate", str(files / "test.csv")]
+    result = learn(files, *test, "--json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert (document["method"], document["method_reason"]) == ("moments", "the plan recommends it")
+    assert (document["epsilon"], document["delta"]) == (1.0, 1e-5)
+    forecast = document["forecast"]["student_accuracy"]
+    assert forecast["low"] - 0.02 < document["accuracy"] < forecast["high"] + 0.02
+    again = learn(files, *test)
+    assert "finished already" in again.stderr
+    assert "forecast     accuracy 0." in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--epsilon", "2"], "--epsilon is 2.0 and the plan says 1.0"),
+        (["--records", "77"], "--records is 77 and the plan says 5000"),
+        (["--student", "tree"], "--student is 'tree' and the plan says 'auto'"),
+        (["--classes", "no,yes,maybe"], "The plan is about 2 classes and the run has 3"),
+        (["--method", "record-votes"], "--plan goes with --method moments or votes alone"),
+        (["--votes-per-record", "3"], "--votes-per-record goes with"),
+    ],
+)
+def test_what_contradicts_the_plan_is_refused(files: Path, more: list[str], said: str) -> None:
+    result = learn(files, *more)
+    assert result.exit_code == 2
+    assert said in result.stderr or "--plan goes with --method moments or votes alone" in (
+        result.stderr
+    )
+    assert not (files / "out").exists()
+
+
+def test_votes_are_taken_where_they_are_asked_for_beside_the_plan(files: Path) -> None:
+    result = learn(files, "--method", "votes", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["method"] == "votes"
