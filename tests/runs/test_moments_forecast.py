@@ -80,7 +80,7 @@ def test_a_plan_with_a_stand_in_compares_the_methods(made: sb.Plan) -> None:
     assert made.method == "moments"
     assert made.student_accuracy == made.moments.student_accuracy
     assert sb.Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
-    text = " ".join(plan_text(made).split())
+    text = " ".join(plan_text(made).replace("\\\n", "").split())
     assert "method record moments: noisy sums over all records" in text
     assert "--method moments --epsilon 1 --delta 1e-05 --records 5000" in text
     assert re.search(r"Record moments: student 0\.\d+ .* Votes, at their best setting: .*", text)
@@ -120,14 +120,12 @@ def test_plans_that_were_written_before_are_read(made: sb.Plan) -> None:
     old = made.to_json()
     del old["moments"]
     assert sb.Plan.from_json(old) == replace(made, moments=None)
+    half = {"value": 0.5, "low": 0.5, "high": 0.5}
     for odd in (
         {"student_accuracy": 1},
         {**made.to_json()["moments"], "n_pool": 0},
         {**made.to_json()["moments"], "frontier": [[1.0]]},
-        {
-            **made.to_json()["moments"],
-            "frontier": [[-1.0, made.to_json()["moments"]["student_accuracy"]]],
-        },
+        {**made.to_json()["moments"], "frontier": [[-1.0, half]]},
     ):
         with pytest.raises(DataError):
             sb.Plan.from_json({**made.to_json(), "moments": odd})
