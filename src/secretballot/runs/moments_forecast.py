@@ -19,12 +19,12 @@ from secretballot.ensemble.rows import as_table, n_rows, take_rows
 from secretballot.exceptions import DataError
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.moments.stages import MomentStages, staged_sums
+from secretballot.learners.moments.targets import ClassTarget
 from secretballot.planning.plan.model import Estimate, MomentsForecast, Task
 from secretballot.planning.search.best_setting import FRONTIER
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.records import PrivateRecords
-from secretballot.students.moment_fit import POINT_VARIANCE, RECORD_VARIANCE
 from secretballot.students.names import student_by_name
 
 __all__ = ["forecast_moments"]
@@ -35,6 +35,7 @@ HALVED = (HERE, len(FRONTIER) - 1)  # where half of the stand-in is tried, too
 TEST_PART = 4  # one row in so many is kept for scoring
 POOL_PART = 3  # of the others one in so many is a public point
 LEAST_HALVED = 40  # rows of a kind, below which half of them tell nothing
+POINT_SHARE = 0.25  # what one over the public points counts beside one over the records
 MOST_POOL, MOST_PRIVATE, MOST_TEST = 2000, 6000, 10_000
 DEVIATIONS = 1.8  # to either side for nine runs of ten, of a spread that some 15 runs tell
 
@@ -137,7 +138,7 @@ class _StandIn:
         with one_thread():
             stages, asked = staged_sums(
                 self._pool,
-                list(range(self._task.n_classes)),
+                ClassTarget(tuple(range(self._task.n_classes))),
                 budget,
                 n_stages=RecordMomentsClassifier().n_stages,
                 n_records=None,
@@ -149,7 +150,8 @@ class _StandIn:
             # to these rows it is what the real noise will be to all records
             sigma = stages.sigma * self._n_private / self._task.n_records
             fewer = replace(stages, sigma=sigma)
-            model = fewer.fit_after(_noisy_sums(self._records, fewer, asked.n_stages, rng)).model
+            sums = _noisy_sums(self._records, fewer, asked.n_stages, rng)
+            model: Any = fewer.fit_after(sums).model
             if self._task.student == "auto":
                 said = model.labels(self._test)
             else:
@@ -167,8 +169,7 @@ def _beyond(task: Task, n_private: int, n_pool: int) -> float:
     half tells what the rest will bring.
     """
     tried, real = (
-        RECORD_VARIANCE / n + POINT_VARIANCE / m
-        for n, m in ((n_private, n_pool), (task.n_records, task.n_public))
+        1 / n + POINT_SHARE / m for n, m in ((n_private, n_pool), (task.n_records, task.n_public))
     )
     enough = n_pool >= LEAST_HALVED and n_private >= LEAST_HALVED
     return max(0.0, 1 - real / tried) if enough else 0.0
