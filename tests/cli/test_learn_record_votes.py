@@ -253,3 +253,40 @@ def committed_in(place: Path) -> bool:
         return any(entry.state == "committed" for entry in Ledger.open_existing(place).history())
     except sb.SecretBallotError:
         return False  # it is being made
+
+
+def test_a_diagnosis_of_a_run_without_teachers_is_refused_in_a_sentence(files: Path) -> None:
+    assert learn(files, "--without", "report").exit_code == 0
+    words = ["diagnose", str(files / "out"), "--public", str(files / "public.csv")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert "has no teachers, so there is nothing to diagnose" in result.stderr
+
+
+def test_one_of_several_students_of_any_method_is_chosen_by_the_same_account(files: Path) -> None:
+    """Sums, votes of records, and a named student: each pays, and so does the choice."""
+    ledger = files / "l.sqlite"
+    Ledger(ledger, dataset="registry", budget=sb.PrivacyBudget(8.0, 1e-4))
+    account = ["--ledger", str(ledger), "--dataset", "registry"]
+    saved = []
+    for name, method in (
+        ("sums", ["moments"]),
+        ("votes", ["record-votes"]),
+        ("tree", ["moments", "--student", "tree"]),
+    ):
+        out = ["--out", str(files / name), "--method", *method, "--without", "report", *account]
+        assert learn(files, *out).exit_code == 0
+        saved.append(str(files / name / "release" / "student.skops"))
+    words = ["choose", str(files / "private.csv"), str(files / "public.csv"), "--target", "ill"]
+    words += ["--classes", "no,yes", "--drop", "patient", "--epsilon", "1", *account]
+    words += ["--candidates", ",".join(saved), "--out", str(files / "chosen"), "--json"]
+    words += ["--evaluate", str(files / "test.csv"), "--without", "report"]
+    result = CliRunner().invoke(app, words)
+    document = document_of(result)
+    assert document["accuracy"] > 0.75
+    assert not any("another account" in note for note in document["notes"])
+    assert Ledger.open_existing(ledger).spent().epsilon == pytest.approx(7.0)
+    certificate = json.loads((files / "chosen/release/certificate.json").read_text())
+    assert certificate["mechanism"]["n_candidates"] == 3
+    assert CliRunner().invoke(app, ["verify", str(files / "chosen")]).exit_code == 0
+    assert independent_verifier([str(files / "chosen" / "release")]) == 0

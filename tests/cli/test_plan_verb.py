@@ -66,7 +66,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             0,
         )
 
-    monkeypatch.setattr(plan_run, "make_plan", make)
+    monkeypatch.setattr(plan_run, "plan_votes", make)
     return calls
 
 
@@ -184,7 +184,7 @@ def test_the_recommended_command_runs_as_it_stands(
     """What is printed for a person leads to the same run as the plan."""
     write_tables(tmp_path)
     text = plan("--classes", "2").stdout
-    command = text[text.index("secretballot learn") : text.index("\nrecipe")].replace("\\\n", " ")
+    command = text[text.index("secretballot learn") : text.index("\nmethod")].replace("\\\n", " ")
     names = {"PRIVATE": f"{tmp_path}/private.csv", "PUBLIC": f"{tmp_path}/public.csv", "COL": "ill"}
     words = [names.get(word, word) for word in shlex.split(command)[1:]]
     result = CliRunner().invoke(
@@ -272,7 +272,7 @@ def test_what_the_planner_refuses_is_said_in_options(monkeypatch: pytest.MonkeyP
             " would do.",
         )
 
-    monkeypatch.setattr(plan_run, "make_plan", impossible)
+    monkeypatch.setattr(plan_run, "plan_votes", impossible)
     result = plan("--classes", "2")
     assert result.exit_code == 2
     assert (

@@ -151,7 +151,7 @@ def test_the_options_are_those_of_learn() -> None:
 def test_the_command_of_the_page_is_one_a_shell_takes() -> None:
     text = plan_text(made_plan(teacher="sklearn.naive_bayes:GaussianNB"))
     start = text.index("secretballot learn")
-    words = shlex.split(text[start : text.index("\nrecipe")].replace("\\\n", " "))
+    words = shlex.split(text[start : text.index("\nmethod")].replace("\\\n", " "))
     assert words[:6] == ["secretballot", "learn", "PRIVATE", "PUBLIC", "--target", "COL"]
     assert words[6:] == shlex.split(
         " ".join(learn_options(made_plan(teacher="sklearn.naive_bayes:GaussianNB")))

@@ -219,8 +219,8 @@ def _settings_of_run(vault: Path) -> dict[str, Any]:
     settings: dict[str, Any] = {} if stored is None else stored["description"]
     if settings.get("verb") == "learn" and settings.get("method", VOTES) != VOTES:
         raise DataError(
-            f"{str(vault)!r} is of a run of noisy sums, which has no teachers to diagnose; name the"
-            " vault of a run with --method votes."
+            f"{str(vault)!r} is of a run that has no teachers, so there is nothing to diagnose;"
+            " name the vault of a run with --method votes."
         )
     typed = all(
         name in settings and type(settings[name]) in kinds for name, kinds in _SETTINGS.items()
