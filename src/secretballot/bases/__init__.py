@@ -1,6 +1,11 @@
 """Feature maps made of public points alone, which map every record by itself, in integers."""
 
+from secretballot.bases.embedding import EmbeddedBasis
+from secretballot.bases.graph import GraphBasis
 from secretballot.bases.kernel import KernelBasis
 from secretballot.bases.table import TableBasis
 
-__all__ = ["KernelBasis", "TableBasis"]
+__all__ = ["Basis", "EmbeddedBasis", "GraphBasis", "KernelBasis", "TableBasis"]
+
+#: Every kind of basis of this library.
+Basis = TableBasis | KernelBasis | GraphBasis | EmbeddedBasis

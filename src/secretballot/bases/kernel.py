@@ -11,19 +11,14 @@ from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import ONE
 from secretballot.bases.rotation import UNIT, fitted_rotation
+from secretballot.bases.vectors import fitted_scale, number_blocks, public_numbers, rounded
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = ["KernelBasis", "kernel_table"]
 
-#: Integers for one standard deviation of the public points, and how many of them a number may lie
-#: from their mean: farther ones are cut.
-STEPS_PER_DEVIATION, MOST_DEVIATIONS = 64, 8
-#: Columns that vary less than this share of the widest are measured as if they varied so much.
-LEAST_SPREAD = 0.1
 #: Steps of the exponent in the table of the kernel.
 EXPONENT_STEPS = 2**10
 BLOCK = 4096  # rows that are mapped at a time
-MOST_COLUMNS = 2**20  # squares of distances then stay below 2^40
 
 
 class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -106,26 +101,13 @@ class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
             If a setting is out of range.
         """
         self._check_settings()
-        numbers = _numbers_of(X)
-        if not len(numbers) or numbers.shape[1] > MOST_COLUMNS:
-            raise DataError(
-                Parameter("X"),
-                f" has shape {numbers.shape}; give public points with at most {MOST_COLUMNS}"
-                " columns.",
-            )
+        numbers = public_numbers(X)
         self.n_features_in_ = numbers.shape[1]
         # of every column whose numbers are ranked
         self._sorted_values = [_sorted_numbers(one) for one in numbers.T] if self.ranked else []
         numbers = self._ranks(numbers) if self.ranked else numbers
-        finite = np.where(np.isfinite(numbers), numbers, np.nan)
-        with np.errstate(all="ignore"):
-            spread = np.nan_to_num(_by_column(np.nanstd, finite))
-            self._centre = np.nan_to_num(_by_column(np.nanmean, finite))
-        widest = float(spread.max())
-        if not widest > 0:
-            raise DataError("The public points are all alike; no direction is left of them.")
-        self._spread = np.maximum(spread, LEAST_SPREAD * widest) if self.scaled else widest
-        points = self._rounded(numbers)
+        self._centre, self._spread = fitted_scale(numbers, self.scaled)
+        points = rounded(numbers, self._centre, self._spread)
         rng = np.random.default_rng(self.random_state)
         chosen = rng.permutation(len(points))[: self.n_landmarks]
         self._landmarks = points[np.sort(chosen)]
@@ -205,19 +187,12 @@ class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
     def _blocks(self, X: Any) -> list[FloatArray]:
         """Return numbers, block by block."""
         check_is_fitted(self, "n_directions_")
-        numbers = _numbers_of(X)
-        if numbers.shape[1] != self.n_features_in_:
-            raise DataError(
-                Parameter("X"),
-                f" has {numbers.shape[1]} columns and the public points had"
-                f" {self.n_features_in_}; give the same columns.",
-            )
-        starts = range(0, len(numbers), BLOCK)
-        return [numbers[start : start + BLOCK] for start in starts]
+        return list(number_blocks(X, self.n_features_in_, BLOCK))
 
     def _points(self, numbers: FloatArray) -> IntArray:
         """Return the rounded points of numbers."""
-        return self._rounded(self._ranks(numbers) if self.ranked else numbers)
+        ranked = self._ranks(numbers) if self.ranked else numbers
+        return rounded(ranked, self._centre, self._spread)
 
     def _ranks(self, numbers: FloatArray) -> FloatArray:
         """Return ranks among the public numbers of each column, from -`ONE` to `ONE`; nan where
@@ -239,16 +214,6 @@ class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
             if len(values):
                 within &= ~((numbers[:, place] < values[0]) | (numbers[:, place] > values[-1]))
         return within
-
-    def _rounded(self, numbers: FloatArray) -> IntArray:
-        """Return numbers as integers, each by itself."""
-        ends = STEPS_PER_DEVIATION * MOST_DEVIATIONS
-        with np.errstate(all="ignore"):
-            steps = (numbers - self._centre) / self._spread * STEPS_PER_DEVIATION
-        found: IntArray = np.rint(np.clip(np.nan_to_num(steps, nan=0.0), -ends, ends)).astype(
-            np.int64
-        )
-        return found
 
     def _squared_distances(self, points: IntArray) -> IntArray:
         """Return squared distances to the landmarks, exactly: sums of integers below 2^53."""
@@ -276,31 +241,3 @@ def kernel_table() -> IntArray:
 def _sorted_numbers(column: FloatArray) -> FloatArray:
     """Return the finite numbers of a public column in ascending order."""
     return np.sort(column[np.isfinite(column)])
-
-
-def _by_column(summary: Any, numbers: FloatArray) -> FloatArray:
-    """Return a summary of each column; of one without numbers nan, and no warning."""
-    empty = np.isnan(numbers).all(axis=0)
-    filled = np.where(empty, 0.0, numbers)
-    result: FloatArray = summary(filled, axis=0)
-    return result
-
-
-def _numbers_of(X: Any) -> FloatArray:
-    """Return a table as floating point, each cell by itself; what is no number is missing."""
-    if hasattr(X, "to_pandas"):
-        X = X.to_pandas()
-    if hasattr(X, "toarray"):
-        X = X.toarray()
-    table = X.to_numpy() if hasattr(X, "iloc") else np.array(X, dtype=None)
-    if table.ndim != 2:
-        raise DataError(
-            Parameter("X"), f" has shape {table.shape}; give a table of shape (rows, columns)."
-        )
-    if table.dtype.kind in "iufb":
-        return table.astype(np.float64)
-    raise DataError(
-        Parameter("X"),
-        f" has the type {table.dtype.name[:40]}; a KernelBasis takes numbers alone. Use a"
-        " TableBasis.",
-    )

@@ -9,7 +9,7 @@ from scipy import linalg
 from secretballot._typing import FloatArray, IntArray
 from secretballot.bases.exact_products import exact_products
 
-__all__ = ["UNIT", "Rotation", "fitted_rotation"]
+__all__ = ["NO_VARIANCE", "UNIT", "Rotation", "fitted_rotation", "with_fixed_signs"]
 
 #: Integers for 1.0 in the coordinates that come out.
 UNIT = 2**14
@@ -77,7 +77,7 @@ def fitted_rotation(
     order = np.argsort(variances)[::-1][: min(n_directions, max(1, scaled.shape[0] - 1))]
     order = order[variances[order] > max(LEAST_VARIANCE * variances.max(), NO_VARIANCE)]
     kept = variances[order]
-    stretched: FloatArray = _fixed_signs(axes[:, order]) * kept ** (-whitening / 2)
+    stretched: FloatArray = with_fixed_signs(axes[:, order]) * kept ** (-whitening / 2)
     # public points have a root mean square length of one
     length = np.sqrt(np.sum(kept ** (1 - whitening)))
     weights = np.rint(stretched * (WEIGHT_UNIT / max(length, NO_VARIANCE))).astype(np.int64)
@@ -86,7 +86,7 @@ def fitted_rotation(
     return Rotation(weights, offset, shift, input_unit)
 
 
-def _fixed_signs(axes: FloatArray) -> FloatArray:
+def with_fixed_signs(axes: FloatArray) -> FloatArray:
     """Return axes whose largest weight is positive: an eigenvector's sign is the library's whim."""
     largest = np.abs(axes).argmax(axis=0)
     signs = np.sign(axes[largest, np.arange(axes.shape[1])])

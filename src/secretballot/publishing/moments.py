@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from secretballot.bases import KernelBasis, TableBasis
+from secretballot.bases import Basis, GraphBasis, KernelBasis, TableBasis
 from secretballot.bases.integer_model import with_constant
 from secretballot.exceptions import DataError
 from secretballot.publishing.job import ReleaseJob
@@ -48,15 +48,21 @@ def model_of_certificate(job: ReleaseJob) -> MomentsStudent:
     return MomentsStudent(basis, weights.reshape(shape), job.released.classes)
 
 
-_BASES: dict[object, type[TableBasis] | type[KernelBasis]] = {
+_BASES: dict[object, type[TableBasis] | type[KernelBasis] | type[GraphBasis]] = {
     "table": TableBasis,
     "kernel": KernelBasis,
+    "graph": GraphBasis,
 }
 
 
-def _basis_by_settings(described: Any) -> TableBasis | KernelBasis:
+def _basis_by_settings(described: Any) -> Basis:
     """Return the unfitted basis that a certificate describes; the file may be a stranger's."""
     settings = dict(described) if isinstance(described, dict) else {}
+    if "embedding" in settings:
+        raise DataError(
+            "The basis embeds rows by a transformer that the certificate does not hold, so the"
+            " model cannot be made anew; publish a student that learns from the released labels."
+        )
     name = settings.pop("name", None)
     kind = _BASES.get(name) if isinstance(name, str) else None
     plain = all(isinstance(value, numbers.Real) for value in settings.values())

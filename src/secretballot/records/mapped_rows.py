@@ -39,7 +39,7 @@ class MappedRows(Sealed):
 
     Parameters
     ----------
-    basis : TableBasis or KernelBasis
+    basis : basis of `secretballot.bases`
         Fitted to public points.
     table : array, sparse matrix or frame of shape (n_records, n_features)
         Private.
@@ -96,7 +96,7 @@ def mapped_rows(basis: _FittedBasis, table: Any) -> tuple[IntArray | MappedRows,
 
     Parameters
     ----------
-    basis : TableBasis or KernelBasis
+    basis : basis of `secretballot.bases`
         Fitted to public points.
     table : array, sparse matrix or frame of shape (n_records, n_features)
         Private.

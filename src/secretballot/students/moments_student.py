@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from secretballot._public_state import PublicState
 from secretballot._typing import FloatArray, IntArray
-from secretballot.bases import KernelBasis, TableBasis
+from secretballot.bases import Basis, TableBasis
 from secretballot.bases.integer_model import PROBABILITY_UNIT, IntegerModel, with_constant
 from secretballot.bases.integer_targets import IntegerLabels, IntegerLine
 from secretballot.exceptions import DataError
@@ -24,13 +24,13 @@ class BasisStudent(PublicState, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    basis : TableBasis or KernelBasis
+    basis : basis of `secretballot.bases`
         Fitted to public points.
     weights : ndarray of int64, shape (n_coordinates, n_columns)
         Released; of the basis's directions, and of the constant.
     """
 
-    basis: TableBasis | KernelBasis
+    basis: Basis
     weights: IntArray
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -105,7 +105,7 @@ class MomentsStudent(ClassifierMixin, BasisStudent):  # type: ignore[misc]
 
     Parameters
     ----------
-    basis : TableBasis or KernelBasis
+    basis : basis of `secretballot.bases`
         Fitted to public points.
     weights : ndarray of int64, shape (n_coordinates, n_columns)
         Released; of the basis's directions, and of the constant.
@@ -125,9 +125,7 @@ class MomentsStudent(ClassifierMixin, BasisStudent):  # type: ignore[misc]
     [[0.5, 0.5]]
     """
 
-    def __init__(
-        self, basis: TableBasis | KernelBasis, weights: IntArray, classes: Sequence[Any]
-    ) -> None:
+    def __init__(self, basis: Basis, weights: IntArray, classes: Sequence[Any]) -> None:
         self.basis = basis
         self.weights = weights
         self.classes = classes
@@ -166,7 +164,7 @@ class MomentsRegressionStudent(RegressorMixin, BasisStudent):  # type: ignore[mi
 
     Parameters
     ----------
-    basis : TableBasis or KernelBasis
+    basis : basis of `secretballot.bases`
         Fitted to public points.
     weights : ndarray of int64, shape (n_coordinates, 1)
         Released; of the basis's directions, and of the constant.
@@ -187,7 +185,7 @@ class MomentsRegressionStudent(RegressorMixin, BasisStudent):  # type: ignore[mi
 
     def __init__(
         self,
-        basis: TableBasis | KernelBasis,
+        basis: Basis,
         weights: IntArray,
         target_range: tuple[float, float],
     ) -> None:
@@ -213,7 +211,7 @@ class MomentsLabelsStudent(ClassifierMixin, BasisStudent):  # type: ignore[misc]
 
     Parameters
     ----------
-    basis : TableBasis or KernelBasis
+    basis : basis of `secretballot.bases`
         Fitted to public points.
     weights : ndarray of int64, shape (n_coordinates, n_labels)
         Released; of the basis's directions, and of the constant.
@@ -234,9 +232,7 @@ class MomentsLabelsStudent(ClassifierMixin, BasisStudent):  # type: ignore[misc]
     ([[0.5, 0.5]], [[0, 0]])
     """
 
-    def __init__(
-        self, basis: TableBasis | KernelBasis, weights: IntArray, labels: Sequence[str]
-    ) -> None:
+    def __init__(self, basis: Basis, weights: IntArray, labels: Sequence[str]) -> None:
         self.basis = basis
         self.weights = weights
         self.labels = labels

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
-from secretballot.bases import KernelBasis, TableBasis
+from secretballot.bases import Basis, TableBasis
 from secretballot.bases.integer_model import with_constant
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vector_sums import release_sums
@@ -48,13 +48,13 @@ class LearntModel:
 
     Attributes
     ----------
-    basis : TableBasis or KernelBasis
+    basis : basis of `secretballot.bases`
         Fitted to the public points.
     weights : ndarray of int64, shape (n_coordinates, n_columns)
     released : ReleasedLabels or ReleasedSums
     """
 
-    basis: TableBasis | KernelBasis
+    basis: Basis
     weights: IntArray
     released: ReleasedLabels | ReleasedSums
 
@@ -63,7 +63,7 @@ class LearntModel:
 class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
     """Settings that all learners by record moments have, and the fit of any target."""
 
-    basis: TableBasis | KernelBasis | None
+    basis: Basis | None
     budget: PrivacyBudget | None
     n_stages: int
     neighbours: str
@@ -155,11 +155,11 @@ def checked_basis_and_budget(basis: object, budget: object) -> PrivacyBudget:
     ParameterError
         If the basis is none, or there is no budget with a delta above 0.
     """
-    if basis is not None and not isinstance(basis, TableBasis | KernelBasis):
+    if basis is not None and not isinstance(basis, Basis):
         raise ParameterError(
             Parameter("basis"),
-            f" is a {type(basis).__name__}; give a TableBasis or a KernelBasis, fitted to the"
-            " public points here.",
+            f" is a {type(basis).__name__}; give one of secretballot.bases, such as TableBasis(),"
+            " which is fitted to the public points here.",
         )
     known = required_budget(budget)
     if not known.delta > 0:

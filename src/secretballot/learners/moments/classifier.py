@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
-from secretballot.bases import KernelBasis, TableBasis
+from secretballot.bases import Basis
 from secretballot.learners.moments.base import MomentsLearner, student_of_labels
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.learners.training.inputs import as_matrix
@@ -36,7 +36,7 @@ class RecordMomentsClassifier(
 
     Parameters
     ----------
-    basis : TableBasis or KernelBasis, optional
+    basis : basis of `secretballot.bases`, optional
         Cloned and fitted to the public points; a `TableBasis` by default.
     student : scikit-learn classifier, optional
         Learns from the released labels of the public points. By default the model itself is the
@@ -93,7 +93,7 @@ class RecordMomentsClassifier(
 
     def __init__(
         self,
-        basis: TableBasis | KernelBasis | None = None,
+        basis: Basis | None = None,
         student: Any = None,
         *,
         budget: PrivacyBudget | None = None,

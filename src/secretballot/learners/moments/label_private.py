@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from secretballot.bases import KernelBasis, TableBasis
+from secretballot.bases import Basis, TableBasis
 from secretballot.bases.integer_model import with_constant
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vector_sums import release_sums
@@ -51,7 +51,7 @@ class LabelPrivateMomentsClassifier(
 
     Parameters
     ----------
-    basis : TableBasis or KernelBasis, optional
+    basis : basis of `secretballot.bases`, optional
         Cloned and fitted to the features; a `TableBasis` by default.
     student : scikit-learn classifier, optional
         Learns from the released labels of all records. By default the model itself is the student
@@ -100,7 +100,7 @@ class LabelPrivateMomentsClassifier(
 
     def __init__(
         self,
-        basis: TableBasis | KernelBasis | None = None,
+        basis: Basis | None = None,
         student: Any = None,
         *,
         budget: PrivacyBudget | None = None,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.bases import KernelBasis, TableBasis
+from secretballot.bases import Basis
 from secretballot.learners.moments.base import MomentsLearner
 from secretballot.learners.moments.targets import LabelsTarget
 from secretballot.learners.training.student_predictions import checked_points
@@ -30,7 +30,7 @@ class RecordMomentsMultiLabelClassifier(ClassifierMixin, MomentsLearner):  # typ
 
     Parameters
     ----------
-    basis : TableBasis or KernelBasis, optional
+    basis : basis of `secretballot.bases`, optional
         Cloned and fitted to the public points; a `TableBasis` by default.
     budget : PrivacyBudget
         (epsilon, delta) of this fit, all labels together, with delta above 0.
@@ -80,7 +80,7 @@ class RecordMomentsMultiLabelClassifier(ClassifierMixin, MomentsLearner):  # typ
 
     def __init__(
         self,
-        basis: TableBasis | KernelBasis | None = None,
+        basis: Basis | None = None,
         *,
         budget: PrivacyBudget | None = None,
         n_stages: int = 4,

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from secretballot._typing import FloatArray
-from secretballot.bases import KernelBasis, TableBasis
+from secretballot.bases import Basis
 from secretballot.learners.moments.base import MomentsLearner
 from secretballot.learners.moments.targets import NumberTarget
 from secretballot.learners.training.student_predictions import checked_points
@@ -33,7 +33,7 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
     target_range : tuple of two floats
         Public bounds of the target, in its own unit; required, and never inferred from private
         targets. Targets beyond are cut, and predictions lie within. Noise grows with the width.
-    basis : TableBasis or KernelBasis, optional
+    basis : basis of `secretballot.bases`, optional
         Cloned and fitted to the public points; a `TableBasis` by default.
     budget : PrivacyBudget
         (epsilon, delta) of this fit, with delta above 0.
@@ -81,7 +81,7 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
     def __init__(
         self,
         target_range: tuple[float, float] | None = None,
-        basis: TableBasis | KernelBasis | None = None,
+        basis: Basis | None = None,
         *,
         budget: PrivacyBudget | None = None,
         n_stages: int = 4,

@@ -500,6 +500,46 @@ def _check_kernel(one: Any) -> list[Any]:
         and all(map(_is_ascending, values)),
         "a basis of it has no ranks",
     )
+    _check_scale(about, n_columns)
+    refuse_unless(
+        _is_count(about.get("_median"), _LARGEST_INTEGER)
+        and _is_count(about.get("_farthest"), _LARGEST_INTEGER, 0),
+        "a basis of it has no distances",
+    )
+    refuse_unless(type(rotation).__name__ == "Rotation", "a basis of it has no rotation")
+    _check_rotation(vars(rotation), len(landmarks), about.get("n_directions_"))
+    return []
+
+
+def _check_graph(one: Any) -> list[Any]:
+    """Check a basis of a graph: public points of as many columns, and values at each of them."""
+    about = vars(one)
+    if "_values" not in about:
+        return []
+    n_columns, points, nearest = _n_columns(one), about.get("_points"), about.get("n_nearest")
+    refuse_unless(
+        isinstance(points, np.ndarray)
+        and points.ndim == 2
+        and points.dtype == np.int16
+        and points.shape[1] == n_columns,
+        "the public points of its basis have other columns",
+    )
+    refuse_unless(
+        _is_count(nearest, len(points) - 1), "a basis of it has fewer points than neighbours"
+    )
+    _check_scale(about, n_columns)
+    n_directions = about.get("n_directions_")
+    refuse_unless(
+        _is_count(n_directions, _MOST_COLUMNS)
+        and _are_integers(about["_values"], (len(points), n_directions))
+        and _are_integers(about.get("_offset"), (n_directions,))
+        and _is_count(about.get("_farthest"), _LARGEST_INTEGER, 0),
+        "a basis of it has other values than its points",
+    )
+    return []
+
+
+def _check_scale(about: dict[str, Any], n_columns: int) -> None:
     for name in ("_centre", "_spread"):
         scale = np.asarray(about.get(name))
         refuse_unless(
@@ -509,14 +549,6 @@ def _check_kernel(one: Any) -> list[Any]:
             "a basis of it has no scale",
         )
     refuse_unless((np.asarray(about["_spread"]) > 0).all(), "a basis of it has no scale")
-    refuse_unless(
-        _is_count(about.get("_median"), _LARGEST_INTEGER)
-        and _is_count(about.get("_farthest"), _LARGEST_INTEGER, 0),
-        "a basis of it has no distances",
-    )
-    refuse_unless(type(rotation).__name__ == "Rotation", "a basis of it has no rotation")
-    _check_rotation(vars(rotation), len(landmarks), about.get("n_directions_"))
-    return []
 
 
 def _check_levels(about: dict[str, Any]) -> None:
@@ -584,7 +616,7 @@ def _check_moments(one: Any) -> list[Any]:
     about = vars(one)
     basis, classes = about.get("basis"), about.get("classes")
     refuse_unless(
-        type(basis).__name__ in ("TableBasis", "KernelBasis") and "_rotation" in vars(basis),
+        type(basis).__name__ in _BASES and "n_directions_" in vars(basis),
         "a model of it has no basis",
     )
     refuse_unless(
@@ -618,7 +650,7 @@ def _check_record_votes(one: Any) -> list[Any]:
         "a model of it has no classes",
     )
     # any other basis is of a type that the reader vouches for
-    if type(basis).__name__ in ("TableBasis", "KernelBasis"):
+    if type(basis).__name__ in _BASES:
         columns = vars(basis).get("n_directions_")
         refuse_unless(
             _is_count(columns, _MOST_COLUMNS) and _n_columns(one) == _n_columns(basis),
@@ -641,6 +673,8 @@ def _check_record_votes(one: Any) -> list[Any]:
     return []
 
 
+_BASES = ("TableBasis", "KernelBasis", "GraphBasis")
+
 _CHECKS: dict[str, Callable[[Any], list[Any]]] = {
     "DecisionTreeClassifier": _check_tree,
     "DecisionTreeRegressor": _check_tree,
@@ -649,6 +683,7 @@ _CHECKS: dict[str, Callable[[Any], list[Any]]] = {
     "GradientBoostingClassifier": _check_boosting,
     "HistGradientBoostingClassifier": _check_histograms,
     "KNeighborsClassifier": _check_neighbours,
+    "GraphBasis": _check_graph,
     "KernelBasis": _check_kernel,
     "MomentsStudent": _check_moments,
     "OneHotEncoder": _check_one_hot,

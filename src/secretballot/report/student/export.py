@@ -53,6 +53,7 @@ TRUSTED_TYPES = (
     "numpy.dtype",
     "secretballot.bases.columns.LevelColumn",
     "secretballot.bases.columns.NumberColumn",
+    "secretballot.bases.graph.GraphBasis",
     "secretballot.bases.kernel.KernelBasis",
     "secretballot.bases.rotation.Rotation",
     "secretballot.bases.table.TableBasis",

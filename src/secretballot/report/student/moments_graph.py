@@ -17,12 +17,8 @@ from secretballot.bases.integer_model import (
     PROBABILITY_UNIT,
     STEP_SHIFT,
 )
-from secretballot.bases.kernel import (
-    EXPONENT_STEPS,
-    MOST_DEVIATIONS,
-    STEPS_PER_DEVIATION,
-    kernel_table,
-)
+from secretballot.bases.kernel import EXPONENT_STEPS, kernel_table
+from secretballot.bases.vectors import MOST_DEVIATIONS, STEPS_PER_DEVIATION
 from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
 from secretballot.report.student.counts_graph import model_bytes
@@ -90,11 +86,6 @@ def record_votes_graph(student: Any) -> bytes:
     DataError
         If the basis is of another kind, a column holds texts, or sums are too large for doubles.
     """
-    if not isinstance(student.basis_, TableBasis | KernelBasis):
-        raise DataError(
-            f"The basis {type(student.basis_).__name__} has no ONNX form; use a TableBasis or a"
-            " KernelBasis."
-        )
     graph = _Graph()
     coordinates = _add_basis(graph, student.basis_)
     # the unit goes into the weights: a runtime may fuse a division by it in single precision
@@ -149,8 +140,12 @@ def _add_basis(graph: _Graph, basis: Any) -> str:
     Raises
     ------
     DataError
-        If a column holds texts, or sums are too large for doubles.
+        If the basis is of another kind, a column holds texts, or sums are too large for doubles.
     """
+    if not isinstance(basis, TableBasis | KernelBasis):
+        raise DataError(
+            f"The basis {type(basis).__name__} has no ONNX form; use a TableBasis or a KernelBasis."
+        )
     if not exact_in_floats(basis._rotation.weights, basis._rotation.largest_input):
         raise DataError(_TOO_LARGE)
     precise = graph.add("Cast", ["X"], to=_DOUBLE)

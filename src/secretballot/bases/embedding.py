@@ -1,0 +1,187 @@
+"""A public basis for what an embedding makes of rows: any transformer, asked row by row."""
+
+import contextlib
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from secretballot._rows import take_rows
+from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot.bases.graph import GraphBasis
+from secretballot.bases.kernel import KernelBasis
+from secretballot.bases.rotation import UNIT
+from secretballot.bases.table import TableBasis
+from secretballot.bases.vectors import numbers_of
+from secretballot.exceptions import DataError, Parameter, ParameterError
+
+__all__ = ["EmbeddedBasis"]
+
+#: Where transformers of scikit-learn note how many rows they were fitted to.
+_SEEN = ("n_samples_seen_", "n_samples_", "n_samples_fit_")
+
+
+class EmbeddedBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Embed rows by a transformer, and map what comes out by another basis.
+
+    A transformer may compute a row's numbers differently in the last digit when other rows stand
+    around it, so it is asked for one row at a time. A row that it cannot transform counts as one
+    whose numbers are all missing. Vectors that were embedded before need no such basis: give them
+    as `X` and `X_public`.
+
+    Parameters
+    ----------
+    embedding : transformer with `transform`
+        Cloned and fitted to the public points. One that was fitted before keeps what it learned if
+        it is wrapped in `sklearn.frozen.FrozenEstimator`; it must have learned from public data
+        alone, and is refused if it says that it saw another number of rows than the public points
+        are. Its `transform` must draw nothing at random.
+    basis : KernelBasis, GraphBasis or TableBasis, optional
+        Of what comes out; a `KernelBasis` of unscaled columns by default.
+
+    Attributes
+    ----------
+    n_directions_ : int
+        Directions kept.
+    uncovered_share_ : float
+        Share of further points like the public ones that `covered` denies, about.
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import PCA
+    >>> pool = np.random.default_rng(0).normal(size=(200, 30))
+    >>> basis = sb.bases.EmbeddedBasis(PCA(5)).fit(pool)
+    >>> basis.transform(pool[:3]).shape == (3, basis.n_directions_)
+    True
+    """
+
+    def __init__(
+        self, embedding: Any = None, basis: KernelBasis | GraphBasis | TableBasis | None = None
+    ) -> None:
+        self.embedding = embedding
+        self.basis = basis
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Learn the map from public points.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, list of rows or frame of shape (n_public, n_features)
+            Public.
+        y : None
+            Ignored.
+
+        Raises
+        ------
+        DataError
+            If the embedding makes no numbers of the public points.
+        ParameterError
+            If a setting is none, or the embedding has seen other rows.
+        """
+        if isinstance(self.embedding, type) or not hasattr(self.embedding, "transform"):
+            raise ParameterError(
+                Parameter("embedding"),
+                f" is a {type(self.embedding).__name__}; give an object with a method transform(X),"
+                " such as sklearn.decomposition.PCA(50).",
+            )
+        inner = KernelBasis(scaled=False) if self.basis is None else self.basis
+        if not isinstance(inner, KernelBasis | GraphBasis | TableBasis):
+            raise ParameterError(
+                Parameter("basis"),
+                f" is a {type(inner).__name__}; give a KernelBasis, a GraphBasis or a TableBasis.",
+            )
+        embedding = clone(self.embedding, safe=False)
+        if hasattr(embedding, "fit"):
+            embedding.fit(X)
+        _refuse_other_rows(embedding, _n_rows(X))
+        self.embedding_ = embedding
+        self._width = numbers_of(embedding.transform(take_rows(X, np.arange(1)))).shape[1]
+        self.n_features_in_ = _n_columns(X)
+        vectors = self._vectors(X)
+        if not np.isfinite(vectors).any():
+            raise DataError("The embedding makes no numbers of single public points.")
+        self.basis_ = clone(inner).fit(vectors)
+        self.n_directions_ = self.basis_.n_directions_
+        self.uncovered_share_ = self.basis_.uncovered_share_
+        return self
+
+    def integers(self, X: Any) -> IntArray:
+        """Return coordinates in units of 1 / 2^14, an array of int64 of shape (n_rows,
+        n_directions).
+
+        Raises
+        ------
+        DataError
+            If the columns are not as many as those of the public points.
+        """
+        found: IntArray = self.basis_.integers(self._checked_vectors(X))
+        return found
+
+    def covered(self, X: Any) -> BoolArray:
+        """Return which rows the other basis covers once they are embedded, shape (n_rows,)."""
+        found: BoolArray = self.basis_.covered(self._checked_vectors(X))
+        return found
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return coordinates, an array of shape (n_rows, n_directions); public points have a root
+        mean square length of one."""
+        return self.integers(X) / UNIT
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return a name for each direction."""
+        check_is_fitted(self, "n_directions_")
+        names: NDArray[Any] = self.basis_.get_feature_names_out()
+        return names
+
+    def describe(self) -> dict[str, Any]:
+        """Return names and settings as JSON values, for a certificate."""
+        kind = type(getattr(self.embedding, "estimator", self.embedding))
+        inner = KernelBasis(scaled=False) if self.basis is None else self.basis
+        described = inner.describe()
+        return {
+            **described,
+            "name": f"embedded {described['name']}",
+            "embedding": f"{kind.__module__}.{kind.__qualname__}",
+        }
+
+    def _checked_vectors(self, X: Any) -> FloatArray:
+        check_is_fitted(self, "n_directions_")
+        if _n_columns(X) != self.n_features_in_:
+            raise DataError(
+                Parameter("X"),
+                f" has {_n_columns(X)} columns and the public points had {self.n_features_in_};"
+                " give the same columns.",
+            )
+        return self._vectors(X)
+
+    def _vectors(self, X: Any) -> FloatArray:
+        """Return what the embedding makes of every row by itself; nan where it makes nothing."""
+        vectors = np.full((_n_rows(X), self._width), np.nan)
+        for row in range(len(vectors)):
+            # what an odd cell makes a transformer say would tell of the record
+            with contextlib.suppress(Exception):
+                vectors[row] = numbers_of(self.embedding_.transform(take_rows(X, np.array([row]))))
+        return vectors
+
+
+def _refuse_other_rows(embedding: Any, n_public: int) -> None:
+    """Refuse a transformer that says that it was fitted to other rows than the public points."""
+    inner = getattr(embedding, "estimator", embedding)
+    for name in _SEEN:
+        seen = np.max(getattr(inner, name, n_public))
+        if seen != n_public:
+            raise ParameterError(
+                Parameter("embedding"),
+                f" was fitted to {seen} rows and there are {n_public} public points; give it"
+                " unfitted, so that it is fitted to the public points here.",
+            )
+
+
+def _n_rows(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _n_columns(X: Any) -> int:
+    return int(X.shape[1]) if hasattr(X, "shape") else len(X[0])

@@ -1,0 +1,244 @@
+"""A public basis for vectors that lie in groups: smooth functions on the public points' graph."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from scipy.sparse import linalg as sparse_linalg
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from secretballot._nearest_points import NearestPoints
+from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot._validation import check_count
+from secretballot.bases.rotation import NO_VARIANCE, UNIT, with_fixed_signs
+from secretballot.bases.vectors import fitted_scale, number_blocks, public_numbers, rounded
+from secretballot.exceptions import DataError, Parameter
+
+__all__ = ["GraphBasis"]
+
+#: Bits below the coordinates' last one, in which values at public points are kept.
+FINER_BITS = 8
+#: Graphs of at most so many points are decomposed at once, larger ones step by step.
+SMALL_GRAPH = 1500
+BLOCK = 4096  # rows that are mapped at a time
+_BLOCK_CELLS = 1 << 22  # cells of neighbours in memory at a time
+
+
+class GraphBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Map vectors to coordinates by the public points that are nearest to them.
+
+    The public points are joined to their nearest ones, and the smoothest functions on that graph
+    are kept: they hardly change within a group of points that are alike. A vector gets the mean of
+    their values at its nearest public points, itself left out where it is one of them. Vectors are
+    rounded to integers, distances and sums are exact, and no row depends on another.
+
+    Best where classes are groups of points, as with images or embeddings, and public points are
+    many. `KernelBasis` serves where they are few, or classes are no groups.
+
+    Parameters
+    ----------
+    n_modes : int, default 200
+        Functions kept, the smoothest first.
+    n_neighbours : int, default 10
+        Public points that each is joined to.
+    n_nearest : int, default 5
+        Public points that a vector takes its values from.
+    scaled : bool, default True
+        Whether every column is measured in its own standard deviations. Otherwise all are in those
+        of the widest, as pixels and embeddings should be.
+
+    Attributes
+    ----------
+    n_directions_ : int
+        Functions kept.
+    uncovered_share_ : float
+        Share of further points like the public ones that `covered` denies, about.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> pool = np.concatenate([rng.normal(size=(100, 2)), rng.normal(size=(100, 2)) + 20])
+    >>> basis = sb.bases.GraphBasis(n_modes=10).fit(pool)
+    >>> left, right = basis.transform([[0.0, 0.0], [20.0, 20.0]])
+    >>> left.shape == (basis.n_directions_,), np.abs(left - right).max() > 0.1
+    (True, np.True_)
+
+    Notes
+    -----
+    Laplacian eigenmaps (Belkin and Niyogi 2003), extended to further points by their neighbours'
+    mean. Fitting takes time in proportion to the square of the public points, and mapping in
+    proportion to rows times public points.
+    """
+
+    def __init__(
+        self,
+        n_modes: int = 200,
+        *,
+        n_neighbours: int = 10,
+        n_nearest: int = 5,
+        scaled: bool = True,
+    ) -> None:
+        self.n_modes = n_modes
+        self.n_neighbours = n_neighbours
+        self.n_nearest = n_nearest
+        self.scaled = scaled
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Learn the map from public points.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, list of rows or frame of numbers, shape (n_public, n_features)
+            Public.
+        y : None
+            Ignored.
+
+        Raises
+        ------
+        DataError
+            If the points are no table of numbers, all alike, or too few.
+        ParameterError
+            If a setting is out of range.
+        """
+        check_count("n_modes", self.n_modes)
+        wanted = max(
+            check_count("n_neighbours", self.n_neighbours),
+            check_count("n_nearest", self.n_nearest),
+        )
+        numbers = public_numbers(X)
+        if len(numbers) < wanted + 2:
+            raise DataError(
+                Parameter("X"),
+                f" has {len(numbers)} rows; with {wanted} neighbours give at least {wanted + 2}.",
+            )
+        self.n_features_in_ = numbers.shape[1]
+        self._centre, self._spread = fitted_scale(numbers, self.scaled)
+        # no number is farther than 512 from 0
+        self._points = rounded(numbers, self._centre, self._spread).astype(np.int16)
+        places = self._nearest(self._points.astype(np.int64), self.n_neighbours)[0]
+        modes = _smooth_modes(places, self.n_modes)
+        nearest, distances = self._nearest(self._points.astype(np.int64), self.n_nearest)
+        # beyond all public points but one in a thousand
+        self._farthest = int(np.quantile(distances, 0.999, method="higher"))
+        self.uncovered_share_ = min(1.0, 0.001 + 2 / (len(numbers) + 1))
+        means = modes[nearest].mean(axis=1)
+        kept = means.var(axis=0) > NO_VARIANCE * max(float(modes.var()), NO_VARIANCE)
+        modes, means = modes[:, kept], means[:, kept]
+        if not kept.any():
+            raise DataError("The public points are too few or all alike; no direction is left.")
+        # public points have a root mean square length of one
+        length = np.sqrt(np.sum(means.var(axis=0)))
+        unit = UNIT * (1 << FINER_BITS) / (length * self.n_nearest)
+        self._values = np.rint(modes * unit).astype(np.int64)
+        self._offset = np.rint(self._values[nearest].sum(axis=1).mean(axis=0)).astype(np.int64)
+        self.n_directions_ = self._values.shape[1]
+        return self
+
+    def integers(self, X: Any) -> IntArray:
+        """Return coordinates in units of 1 / 2^14, an array of int64 of shape (n_rows,
+        n_directions).
+
+        Raises
+        ------
+        DataError
+            If the columns are not as many as those of the public points.
+        """
+        blocks = [self._coordinates(points) for points in self._blocks(X)]
+        return np.concatenate(blocks) if blocks else np.empty((0, self.n_directions_), np.int64)
+
+    def covered(self, X: Any) -> BoolArray:
+        """Return which rows are about as near to a public point as those are to each other, shape
+        (n_rows,).
+
+        Each row is looked at by itself.
+        """
+        blocks = [
+            self._nearest(points, self.n_nearest)[1] <= self._farthest for points in self._blocks(X)
+        ]
+        return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.bool_)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return coordinates, an array of shape (n_rows, n_directions); public points have a root
+        mean square length of one."""
+        return self.integers(X) / UNIT
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return a name for each direction."""
+        check_is_fitted(self, "n_directions_")
+        return np.array([f"mode{i}" for i in range(self.n_directions_)], dtype=object)
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and settings as JSON values, for a certificate."""
+        return {"name": "graph", **self.get_params()}
+
+    def _blocks(self, X: Any) -> list[IntArray]:
+        """Return rounded points, block by block."""
+        check_is_fitted(self, "n_directions_")
+        return [
+            rounded(numbers, self._centre, self._spread)
+            for numbers in number_blocks(X, self.n_features_in_, BLOCK)
+        ]
+
+    def _coordinates(self, points: IntArray) -> IntArray:
+        """Return the mean of the values at the nearest public points, for rounded points."""
+        nearest, _ = self._nearest(points, self.n_nearest)
+        sums = np.zeros((len(points), self.n_directions_), dtype=np.int64)
+        for place in nearest.T:
+            sums += self._values[place]
+        found: IntArray = (sums - self._offset + (1 << (FINER_BITS - 1))) >> FINER_BITS
+        return found
+
+    def _nearest(self, points: IntArray, k: int) -> tuple[IntArray, IntArray]:
+        """Return the k nearest public points of rounded points, and the least squared distance.
+
+        One public point that is the very same is left out, so that public points are mapped like
+        all others.
+        """
+        public = self._points.astype(np.int64)
+        places = NearestPoints(public, k + 1).of(points)
+        left = np.empty((len(points), k), dtype=np.int64)
+        least = np.empty(len(points), dtype=np.int64)
+        size = max(1, _BLOCK_CELLS // ((k + 1) * public.shape[1]))
+        for start in range(0, len(points), size):
+            rows = slice(start, start + size)
+            apart = public[places[rows]] - points[rows, None, :]
+            squares = np.einsum("ijk,ijk->ij", apart, apart)
+            # the same point if there is one, else the farthest, the last of several
+            last = squares.shape[1] - 1 - squares[:, ::-1].argmax(axis=1)
+            out = np.where(squares.min(axis=1) == 0, squares.argmin(axis=1), last)
+            stays = np.arange(k + 1) != out[:, None]
+            left[rows] = places[rows][stays].reshape(-1, k)
+            least[rows] = squares[stays].reshape(-1, k).min(axis=1)
+        return left, least
+
+
+def _smooth_modes(neighbours: IntArray, n_modes: int) -> FloatArray:
+    """Return the smoothest functions on a graph, an array of shape (n_points, at most n_modes).
+
+    Parameters
+    ----------
+    neighbours : ndarray of int64, shape (n_points, k)
+        Points that each is joined to.
+    n_modes : int
+    """
+    n, k = neighbours.shape
+    joined: Any = sparse.csr_array(
+        (np.ones(n * k), (np.repeat(np.arange(n), k), neighbours.ravel())), shape=(n, n)
+    )
+    joined = joined.maximum(joined.T)
+    roots = np.sqrt(np.asarray(joined.sum(axis=1)).ravel())
+    smoothing: Any = sparse.diags_array(1 / roots) @ joined @ sparse.diags_array(1 / roots)
+    # the first function is constant
+    wanted = min(n_modes + 1, n - 1)
+    if n <= SMALL_GRAPH:
+        kept, modes = linalg.eigh(smoothing.toarray(), subset_by_index=(n - wanted, n - 1))
+    else:
+        # a start of its own: the library's would be random
+        start = np.random.default_rng(0).normal(size=n)
+        kept, modes = sparse_linalg.eigsh(smoothing, k=wanted, which="LA", v0=start)
+    order = np.argsort(kept)[::-1][1:]
+    order = order[kept[order] > 0]
+    found: FloatArray = with_fixed_signs(modes[:, order]) / roots[:, None] * kept[order]
+    return found
