@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.decomposition import PCA
 
 import secretballot as sb
 from secretballot.exceptions import DataError
@@ -95,6 +96,26 @@ def test_a_basis_of_landmarks_is_made_anew_too(tmp_path: Path) -> None:
     page = (tmp_path / "release" / "report.html").read_text()
     assert "What stands out of the noise" in page
     assert "Which columns carry" not in page
+
+
+def test_a_basis_of_a_graph_is_made_anew_and_has_no_onnx_form(tmp_path: Path) -> None:
+    basis = sb.bases.GraphBasis(n_modes=20)
+    fresh = sb.RecordMomentsClassifier(basis, budget=sb.PrivacyBudget(4.0, 1e-5))
+    model = fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
+    written = publish(
+        tmp_path / "release", ReleaseJob(model.released_labels_, ReleasedWeights(), POINTS)
+    )
+    assert "GraphBasis has no ONNX form" in written.left_out["student.onnx"]
+    student = sb.load_student(tmp_path / "release" / "student.skops")
+    assert np.array_equal(student.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_model_of_embedded_rows_is_not_made_anew(tmp_path: Path) -> None:
+    basis = sb.bases.EmbeddedBasis(PCA(2))
+    fresh = sb.RecordMomentsClassifier(basis, budget=sb.PrivacyBudget(4.0, 1e-5))
+    model = fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
+    with pytest.raises(DataError, match="publish a student that learns"):
+        model_of_certificate(ReleaseJob(model.released_labels_, ReleasedWeights(), POINTS))
 
 
 def job_with(model: sb.RecordMomentsClassifier, points: object, **changes: object) -> ReleaseJob:

@@ -34,7 +34,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from secretballot.bases import KernelBasis, TableBasis
+from secretballot.bases import GraphBasis, KernelBasis, TableBasis
 from secretballot.hypotheses import (
     DecisionStumps,
     FiniteClass,
@@ -177,6 +177,7 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
     for scaled in (True, False):
         yield f"landmarks {scaled}", landmarks(scaled=scaled), POINTS
     yield "ranked landmarks", landmarks(ranked=True), POINTS
+    yield "modes", modes(), POINTS
 
 
 def record_votes(n_classes: int, basis: Any = None) -> RecordVotesStudent:
@@ -193,6 +194,13 @@ def landmarks(*, scaled: bool = True, ranked: bool = False) -> MomentsStudent:
     basis = KernelBasis(n_landmarks=20, scaled=scaled, ranked=ranked).fit(POINTS)
     weights = np.random.default_rng(3).integers(-(2**18), 2**18, (basis.n_directions_ + 1, 1))
     return MomentsStudent(basis, weights, [4, 5])
+
+
+def modes() -> MomentsStudent:
+    """Return a model of weights in a basis of a graph."""
+    basis = GraphBasis(n_modes=12).fit(POINTS)
+    weights = np.random.default_rng(3).integers(-(2**18), 2**18, (basis.n_directions_ + 1, 3))
+    return MomentsStudent(basis, weights, ["a", "b", "c"])
 
 
 def moments(n_classes: int, texts: bool = True) -> tuple[MomentsStudent, np.ndarray]:

@@ -315,6 +315,28 @@ def test_a_student_of_landmarks_of_other_sizes_is_refused(
     refused(changed(parts, forge), tmp_path, words)
 
 
+@pytest.mark.parametrize(
+    ("key", "change", "words"),
+    [
+        ("n_features_in_", numbered("3"), "public points of its basis"),
+        ("n_directions_", numbered("3"), "other values than its points|other weights"),
+        ("n_nearest", numbered("100000"), "fewer points than neighbours"),
+        ("n_nearest", numbered("0"), "fewer points than neighbours"),
+        ("_farthest", numbered("-1"), "other values than its points"),
+    ],
+)
+def test_a_student_of_a_graph_of_other_sizes_is_refused(
+    tmp_path: Path, key: str, change: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    parts = members(every_student.modes(), tmp_path)
+
+    def forge(schema: Any) -> None:
+        for node in values(schema, key):
+            change(node)
+
+    refused(changed(parts, forge), tmp_path, words)
+
+
 def test_a_student_of_ranks_that_do_not_ascend_is_refused(tmp_path: Path) -> None:
     parts = members(every_student.landmarks(ranked=True), tmp_path)
     n_public = len(every_student.POINTS)
@@ -502,6 +524,7 @@ def victims() -> dict[str, Any]:
     found["logistic"] = LogisticRegression().fit(X, Y)
     basis = TableBasis(n_bins=4).fit(X)
     found["landmarks"] = every_student.landmarks()
+    found["modes"] = every_student.modes()
     found["moments"] = MomentsStudent(basis, np.ones((basis.n_directions_ + 1, 1), int), [0, 1])
     found["record votes"] = every_student.record_votes(2)
     return found

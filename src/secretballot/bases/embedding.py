@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._rows import take_rows
@@ -93,7 +94,7 @@ class EmbeddedBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
                 f" is a {type(inner).__name__}; give a KernelBasis, a GraphBasis or a TableBasis.",
             )
         embedding = clone(self.embedding, safe=False)
-        if hasattr(embedding, "fit"):
+        if hasattr(embedding, "fit") and not isinstance(embedding, FrozenEstimator):
             embedding.fit(X)
         _refuse_other_rows(embedding, _n_rows(X))
         self.embedding_ = embedding

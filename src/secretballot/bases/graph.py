@@ -231,12 +231,12 @@ def _smooth_modes(neighbours: IntArray, n_modes: int) -> FloatArray:
     roots = np.sqrt(np.asarray(joined.sum(axis=1)).ravel())
     smoothing: Any = sparse.diags_array(1 / roots) @ joined @ sparse.diags_array(1 / roots)
     # the first function is constant
-    wanted = min(n_modes + 1, n - 1)
+    wanted: int = min(n_modes + 1, n - 1)
     if n <= SMALL_GRAPH:
         kept, modes = linalg.eigh(smoothing.toarray(), subset_by_index=(n - wanted, n - 1))
     else:
         # a start of its own: the library's would be random
-        start = np.random.default_rng(0).normal(size=n)
+        start: FloatArray = np.random.default_rng(0).normal(size=(n,))
         kept, modes = sparse_linalg.eigsh(smoothing, k=wanted, which="LA", v0=start)
     order = np.argsort(kept)[::-1][1:]
     order = order[kept[order] > 0]
