@@ -3,6 +3,7 @@
 import datetime
 import pickle
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,6 +42,41 @@ def test_a_row_is_mapped_alike_whatever_stands_around_it() -> None:
     together = BASIS.integers(table)
     for chosen in (range(200), range(199, -1, -1), [7], [3, 3, 150], range(0, 200, 7)):
         assert np.array_equal(BASIS.integers(table.iloc[list(chosen)]), together[list(chosen)])
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize(
+    "categories",
+    [
+        pd.IntervalIndex.from_breaks([0, 18, 40, 65, 100], closed="left"),  # as pandas.cut makes
+        pd.IntervalIndex.from_breaks([0, 0.5, 1, 2, 3]),
+        pd.IntervalIndex.from_breaks(pd.date_range("2020", periods=5)),
+        pd.Index([1, 2, 3, 4]),
+        pd.Index([2**60, 2**60 + 1, 2**60 + 2, 2**60 + 3]),
+        pd.Index([0.5, 1, 2, 3]),
+        pd.array([1, 2, 3, 4], dtype="Int64"),
+        pd.date_range("2020", periods=4, tz="CET"),
+        pd.period_range("2020", periods=4, freq="M"),
+        pd.timedelta_range("1h", periods=4),
+        pd.Index(["a", "b", "c", "d"]),
+    ],
+    ids=lambda known: str(known.dtype) if hasattr(known, "dtype") else None,
+)
+def test_a_missing_category_changes_no_other_row(categories: Any, missing: bool) -> None:
+    # of integer intervals, one missing cell makes pandas give all others with fractional ends
+    codes = np.arange(60) % 4
+    pool = pd.DataFrame({"c": pd.Categorical.from_codes(codes, categories), "k": codes % 3})
+    pool.loc[pool.index < 10 * missing, "c"] = None
+    basis = TableBasis().fit(pool)
+    table = pool.iloc[10:40].reset_index(drop=True)
+    odd = table.copy()
+    odd.loc[7, "c"] = None
+    others = np.flatnonzero(np.arange(len(table)) != 7)
+    assert (basis.integers(odd)[others] == basis.integers(table)[others]).all()
+    assert basis.covered(table).all()
+    assert (basis.covered(odd) == ((np.arange(len(odd)) != 7) | missing)).all()
+    alone = np.vstack([basis.integers(odd.iloc[[row]]) for row in range(len(odd))])
+    assert (basis.integers(odd) == alone).all()
 
 
 CELLS = [

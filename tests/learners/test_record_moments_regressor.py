@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from decimal import Decimal
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +111,11 @@ def test_targets_are_read_one_by_one_by_fixed_rules() -> None:
     target, whole = NumberTarget.within((0, 10)), PROBABILITY_UNIT
     cells = [0, 10, 2.5, -3, 1e300, np.inf, -np.inf, True, np.int8(5), Decimal(5)]
     read = [0, whole, whole // 4, 0, whole, whole, 0, round(whole / 10), whole // 2, whole // 2]
-    # what is no number that a float can be is absent
-    cells += [10**400, np.nan, None, "5", pd.NA, Decimal("sNaN")]
-    read += [-1] * 6
+    cells += ["5", b"2.5", "True", "-inf", 5 + 0j, 10**400, -(10**400)]
+    read += [whole // 2, whole // 4, round(whole / 10), 0, whole // 2, whole, 0]
+    # what is no number is absent
+    cells += [np.nan, None, "five", "nan", 1j, pd.NA, Decimal("sNaN"), [5], pd.Timestamp(0)]
+    read += [-1] * 9
     found = target.read(cells, len(cells)).ravel().tolist()
     assert found == read
     assert [target.read([cell], 1).item() for cell in cells] == found
@@ -121,6 +124,35 @@ def test_targets_are_read_one_by_one_by_fixed_rules() -> None:
     assert target.read(pd.Series(cells, dtype=object), len(cells)).ravel().tolist() == found
     numbers = np.array([[1.0], [np.nan]])
     assert target.read(numbers, 2).shape == target.read(pd.DataFrame(numbers), 2).shape == (2, 1)
+
+
+@pytest.mark.parametrize("odd", ["unknown", None, 1j, True, "", "1e999", pd.NA, 10**400])
+@pytest.mark.parametrize("cells", [[1.25, 2.5, -3e-7], [1, 0, 2], [True, False], ["1", "2.5"]])
+def test_one_odd_target_changes_no_other_however_it_is_stored(cells: Any, odd: Any) -> None:
+    # numpy and pandas make texts, complex numbers or objects of all targets because of one
+    target = NumberTarget.within((0, 10))
+    ways = [
+        (np.array(cells), np.array([*cells, odd])),
+        (pd.Series(cells), pd.Series([*cells, odd])),
+        (pd.Series(cells).astype("category"), pd.Series([*cells, odd], dtype="category")),
+        (pd.Series(cells).convert_dtypes(), pd.Series([*cells, odd]).convert_dtypes()),
+    ]
+    files = ["\n".join(["y", *map(str, told), ""]) for told in (cells, [*cells, odd])]
+    if str(odd):  # a reader of files skips an empty line
+        read = [pd.read_csv(StringIO(file))["y"] for file in files]
+        ways.append((read[0], read[1]))
+    for without, with_one in ways:
+        alone = target.read(without, len(cells)).ravel().tolist()
+        assert target.read(with_one, len(cells) + 1).ravel().tolist()[:-1] == alone
+        assert alone[0] > 0
+
+
+def test_points_in_time_are_no_targets_whatever_their_type() -> None:
+    target = NumberTarget.within((0, 1e18))
+    for kind in ("M8[ns]", "M8[s]", "m8[ns]"):
+        times = np.array([1, 2], dtype=kind)
+        for y in (times, pd.Series(times), list(times)):
+            assert target.read(y, 2).ravel().tolist() == [-1, -1]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e308, None, "many"])

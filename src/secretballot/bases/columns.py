@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from secretballot._intervals import plain_interval
 from secretballot._typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["ONE", "LevelColumn", "NumberColumn", "fitted_column"]
@@ -67,7 +68,7 @@ class LevelColumn:
         known: dict[Hashable, int] = {
             MISSING if level is None else level: place for place, level in enumerate(self.levels)
         }
-        return np.array([known.get(_level(cell), -1) for cell in cells.tolist()], dtype=np.int64)
+        return np.array([known.get(_level(cell), -1) for cell in _values(cells)], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,12 +172,12 @@ def _holds_numbers(cells: "pd.Series[Any]") -> bool:
         return False
     if pd.api.types.is_numeric_dtype(cells.dtype):
         return True
-    kinds = {type(_level(cell)) for cell in cells.tolist() if _level(cell) != MISSING}
+    kinds = {type(_level(cell)) for cell in _values(cells) if _level(cell) != MISSING}
     return kinds == {float}
 
 
 def _level_column(cells: "pd.Series[Any]") -> LevelColumn:
-    seen = pd.Series([_level(cell) for cell in cells.tolist()], dtype=object).value_counts()
+    seen = pd.Series([_level(cell) for cell in _values(cells)], dtype=object).value_counts()
     often = sorted((level for level, count in seen.items() if count >= LEAST_SEEN), key=repr)
     # without one of its rows a level that is just frequent enough would not be
     rare = seen[seen <= LEAST_SEEN].sum() / max(1, len(cells))
@@ -191,6 +192,15 @@ def _plain_level(level: Hashable) -> str | float | None:
     return level if isinstance(level, float) else str(level)
 
 
+def _values(cells: "pd.Series[Any]") -> list[Any]:
+    """Return the cells one by one, each of which says the same whatever stands beside it."""
+    if not isinstance(cells.dtype, pd.CategoricalDtype):
+        return list(cells.tolist())
+    # pandas would make other values of all categories where one cell is missing
+    known = [*cells.dtype.categories.tolist(), None]
+    return [known[code] for code in cells.cat.codes.tolist()]
+
+
 def _level(cell: Any) -> Hashable:
     """Return what a cell is as a level; all kinds of missing are one, and 1 and 1.0 are."""
     if isinstance(cell, str):
@@ -199,6 +209,8 @@ def _level(cell: Any) -> Hashable:
     with contextlib.suppress(Exception):
         if isinstance(cell, numbers.Real | np.bool_):
             return MISSING if math.isnan(cell) else float(cell)
+        if isinstance(cell, pd.Interval):
+            return str(plain_interval(cell))
         return MISSING if pd.isna(cell) else str(cell)
     return MISSING
 
@@ -209,7 +221,7 @@ def _numbers(cells: "pd.Series[Any]") -> FloatArray:
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         # cell by cell: one text among numbers is a missing value and changes no other row
-        values = np.array([_number(cell) for cell in cells.tolist()], dtype=np.float64)
+        values = np.array([_number(cell) for cell in _values(cells)], dtype=np.float64)
     largest = np.finfo(np.float64).max
     clipped: FloatArray = np.clip(values, -largest, largest)
     return clipped

@@ -27,6 +27,8 @@ __all__ = ["ClassTarget", "LabelsTarget", "NumberTarget", "Target"]
 
 #: A target that a record lacks: it adds nothing but its marks.
 _ABSENT = -1
+#: What a truth value becomes beside a text.
+_TRUTH_VALUES = {"True": True, "False": False}
 
 
 class Target(ABC):
@@ -184,15 +186,11 @@ class NumberTarget(Target):
     def _integer(self, cell: Any) -> int:
         """Return a private target in units of 1 / `PROBABILITY_UNIT` of the range, from itself
         alone; what is no number is absent."""
-        if not isinstance(cell, numbers.Real | Decimal | np.bool_):
+        value = _number_of(cell)
+        if math.isnan(value):
             return _ABSENT
-        with contextlib.suppress(Exception):  # an integer too large for a float, say
-            value = float(cell)
-            if math.isnan(value):
-                return _ABSENT
-            share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
-            return round(share * PROBABILITY_UNIT)
-        return _ABSENT
+        share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
+        return round(share * PROBABILITY_UNIT)
 
 
 @dataclass(frozen=True)
@@ -253,6 +251,30 @@ class LabelsTarget(Target):
         return np.column_stack(indices) * PROBABILITY_UNIT
 
 
+def _number_of(cell: Any) -> float:
+    """Return a private target as floating point, from itself alone; nan for what is no number.
+
+    One odd cell makes texts of all others, in an array and where a file is read, or complex
+    numbers; so these are what they were before.
+    """
+    if isinstance(cell, complex | np.complexfloating) and cell.imag == 0:
+        cell = cell.real
+    if isinstance(cell, bytes):
+        cell = cell.decode(errors="replace")
+    if isinstance(cell, str):
+        cell = _TRUTH_VALUES.get(cell.strip(), cell)
+    # a length of time passes for an integer in numpy
+    if isinstance(cell, numbers.Real | Decimal | np.bool_ | str) and not isinstance(
+        cell, np.timedelta64
+    ):
+        with contextlib.suppress(Exception):  # a text that is no number, say
+            try:
+                return float(cell)
+            except OverflowError:  # an integer too large
+                return math.inf if cell > 0 else -math.inf
+    return math.nan
+
+
 def _columns_of(y: Any, n_columns: int) -> list[Any]:
     """Return the columns of a private table of so many.
 
@@ -293,5 +315,8 @@ def _cells_of(y: Any) -> list[Any]:
     if hasattr(y, "iloc"):
         column = y.iloc[:, 0] if len(shape) == 2 else y
         return list(column.tolist())
-    cells: list[Any] = np.asarray(y).ravel().tolist()
+    column = np.asarray(y).ravel()
+    if column.dtype.kind in "Mm":
+        return [None] * len(column)  # numpy's own would be plain integers
+    cells: list[Any] = column.tolist()
     return cells

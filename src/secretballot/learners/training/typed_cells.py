@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from secretballot._intervals import plain_interval
 from secretballot._typing import FloatArray, ObjectArray
 
 __all__ = ["are_numbers", "are_plain", "array_as", "column_as", "is_dictionary", "table_of_rows"]
@@ -253,6 +254,8 @@ def _canonical_cell(cell: Any) -> Any:
         return _in_nanoseconds(pd.Timestamp(cell))
     if isinstance(cell, datetime.timedelta | np.timedelta64):
         return _in_nanoseconds(pd.Timedelta(cell))
+    if isinstance(cell, pd.Interval):
+        return plain_interval(cell)
     if isinstance(cell, bytes):
         # one of them makes an Arrow column bytes throughout
         return cell.decode(errors="backslashreplace")
