@@ -3,6 +3,7 @@ scikit-learn's conventions."""
 
 import pickle
 import warnings
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -272,6 +273,39 @@ def test_one_cell_changes_no_other_cell_of_an_array(public: Any, cell: Any) -> N
             continue  # refused before anything is released, to the curator alone
         assert one.dtype == two.dtype
         assert one.tobytes() == two[:-1].tobytes()
+
+
+@pytest.mark.parametrize("cell", [None, pd.NaT, pd.Timestamp(0), 1.5, "x", b"x", Decimal(1)])
+@pytest.mark.parametrize("public", [[["a", 1], ["b", 2]], [[b"a", 1], [b"b", 2]]], ids=["U", "S"])
+def test_one_cell_changes_no_other_cell_of_an_array_of_texts(public: Any, cell: Any) -> None:
+    # numpy makes texts of a table of texts and numbers, unless a cell is neither
+    X_public = np.array(public)
+    others = [*public, [public[0][0], 2.5], [public[0][0], True]]
+    one = with_public_types(np.array(others), X_public)
+    two = with_public_types(np.array([*others, [public[0][0], cell]]), X_public)
+    assert one.tolist() == two[:-1].tolist()
+    assert one[:2].tolist() == X_public.astype(object).tolist()
+    assert len({type(known) for known in two.ravel().tolist()}) == 1
+
+
+@pytest.mark.parametrize("cell", [None, pd.Interval(0.5, 1), pd.Interval(3, 4)])
+def test_one_interval_changes_no_other(cell: Any) -> None:
+    # pandas keeps the ends of all intervals of a column in one type
+    known = [pd.Interval(0, 1), pd.Interval(1, 2), pd.Interval(0, 1)]
+    publics = pd.Series([*known, "other"], dtype=object), pd.Series([*map(str, known)])
+    for public in (*publics, publics[1].astype("string")):
+        frame = pd.DataFrame({"c": public})
+        tables = (pd.DataFrame({"c": pd.Categorical(told)}) for told in (known, [*known, cell]))
+        one, two = (with_public_types(table, frame)["c"].tolist() for table in tables)
+        assert [*map(repr, one)] == [*map(repr, two[:-1])]
+        assert one[0] in public.tolist()
+
+
+def test_sparse_points_in_time_are_refused() -> None:
+    # they would be read as numbers, in the unit that all cells together chose
+    times = pd.DataFrame({"c": pd.arrays.SparseArray([pd.Timedelta(1), pd.Timedelta(2)])})
+    with pytest.raises(sb.DataError, match="cannot be read"):
+        with_public_types(times, times)
 
 
 def test_a_frame_and_an_array_do_not_mix(data: dict[str, Any]) -> None:

@@ -115,8 +115,9 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
         X : array, sparse matrix, list of rows or frame of shape (n_records, n_features)
             Private.
         y : sequence of shape (n_records,)
-            Private targets. What is beyond `target_range`, or infinite, is cut; a target that is
-            nan, or no number, leaves its record out of the sums, and no other.
+            Private targets. What is beyond `target_range`, or infinite, is cut; a text counts as
+            the number that it says. A target that is nan, or no number, leaves its record out of
+            the sums, and no other.
         X_public : like X, of shape (n_public, n_features)
             Public points, without targets.
         units : array of shape (n_records,), optional

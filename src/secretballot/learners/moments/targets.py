@@ -264,9 +264,8 @@ def _number_of(cell: Any) -> float:
     if isinstance(cell, str):
         cell = _TRUTH_VALUES.get(cell.strip(), cell)
     # a length of time passes for an integer in numpy
-    if isinstance(cell, numbers.Real | Decimal | np.bool_ | str) and not isinstance(
-        cell, np.timedelta64
-    ):
+    known = isinstance(cell, numbers.Real | Decimal | np.bool_ | str)
+    if known and not isinstance(cell, np.timedelta64):
         with contextlib.suppress(Exception):  # a text that is no number, say
             try:
                 return float(cell)

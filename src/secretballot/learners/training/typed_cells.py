@@ -112,7 +112,25 @@ def array_as(X: Any, kind: np.dtype[Any]) -> Any:
     if X.dtype.kind in "biuf":
         return None
     objects = _value_or_none(lambda: X.astype(object))
-    return objects if objects is not None and are_plain(objects) else None
+    if objects is None or not are_plain(objects):
+        return None
+    return _value_or_none(lambda: _as_texts(objects, kind)) if kind.kind in "US" else objects
+
+
+def _as_texts(cells: ObjectArray, kind: np.dtype[Any]) -> ObjectArray:
+    """Return cells as the texts, or bytes, that numpy makes of each in an array of such a type.
+
+    One cell that is neither text nor number keeps numpy from it for all others.
+    """
+    texts = [_text(cell) for cell in cells.ravel().tolist()]
+    table = np.empty(cells.size, dtype=object)
+    table[:] = [text.encode() for text in texts] if kind.kind == "S" else texts
+    return table.reshape(cells.shape)
+
+
+def _text(cell: Any) -> str:
+    text = cell.decode(errors="backslashreplace") if isinstance(cell, bytes) else str(cell)
+    return text.rstrip("\0")  # numpy pads with these
 
 
 def _cells_as_floats(X: Any) -> FloatArray | None:
@@ -213,6 +231,8 @@ def _is_flat(kind: Any) -> bool:
 
 
 def _is_real(kind: Any) -> bool:
+    if isinstance(kind, pd.SparseDtype):
+        kind = kind.subtype  # pandas takes sparse points in time for numbers, of any unit
     return pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_complex_dtype(kind)
 
 
