@@ -128,7 +128,7 @@ def test_ledgers_requests_students_and_copies(tmp_path: Path) -> None:
     [
         ({"budget": None}, ParameterError, "budget is missing"),
         ({"budget": sb.PrivacyBudget(1.0, 0.0)}, ParameterError, "delta is 0"),
-        ({"basis": LogisticRegression()}, ParameterError, "give a TableBasis"),
+        ({"basis": LogisticRegression()}, ParameterError, "give one of secretballot.bases"),
         ({"classes": [0]}, ParameterError, "two or more"),
         ({"y": np.full(100, 7)}, DataError, "not among the declared"),
         ({"y": np.zeros(99)}, DataError, "has 99 labels"),

@@ -188,7 +188,7 @@ def test_it_is_cloned_and_pickled(tmp_path: Path) -> None:
         ({"n_stages": 0}, ParameterError, "n_stages"),
         ({"n_stages": 11}, ParameterError, "more than 10"),
         ({"neighbours": "other"}, ParameterError, "neighbours"),
-        ({"basis": LogisticRegression()}, ParameterError, "give a TableBasis"),
+        ({"basis": LogisticRegression()}, ParameterError, "give one of secretballot.bases"),
         ({"neighbours": "replace-one", "units": [1] * 100}, ParameterError, "single records"),
         ({"X_public": None}, DataError, "X_public is missing"),
         ({"X_public": np.zeros((5, 3))}, DataError, "too few or all alike"),

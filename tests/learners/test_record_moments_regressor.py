@@ -232,7 +232,7 @@ def test_a_folder_is_refused_with_a_way_out(tmp_path: Path) -> None:
         ({"budget": None}, ParameterError, "budget is missing"),
         ({"budget": sb.PrivacyBudget(1.0, 0.0)}, ParameterError, "delta is 0"),
         ({"n_stages": 11}, ParameterError, "more than 10"),
-        ({"basis": Ridge()}, ParameterError, "give a TableBasis"),
+        ({"basis": Ridge()}, ParameterError, "give one of secretballot.bases"),
         ({"X_public": None}, DataError, "X_public is missing"),
         ({"y": None}, DataError, "y is None"),
         ({"y": np.zeros(99)}, DataError, "has 99 targets"),
