@@ -9,7 +9,18 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from secretballot.cli import audit, choose, demo, diagnose, label, learn, ledger, plan, verify
+from secretballot.cli import (
+    audit,
+    choose,
+    demo,
+    diagnose,
+    label,
+    learn,
+    ledger,
+    plan,
+    predict,
+    verify,
+)
 from secretballot.cli.outcome import EXIT_CODES, guarded, settled
 from secretballot.cli.streams import lasting_streams
 
@@ -84,6 +95,7 @@ app.command(name="learn", epilog=EXIT_CODES)(learn.learn)
 app.command(name="label", epilog=EXIT_CODES)(label.label)
 app.command(name="choose", epilog=EXIT_CODES)(choose.choose)
 app.command(name="diagnose", epilog=EXIT_CODES)(diagnose.diagnose)
+app.command(name="predict", epilog=EXIT_CODES)(predict.predict)
 app.command(name="verify", epilog=EXIT_CODES)(verify.verify)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(audit.app, name="audit")

@@ -36,11 +36,13 @@ __all__ = [
     "name_columns",
     "name_rows",
     "read_table",
+    "table_blocks",
     "unit_ids",
 ]
 
 DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
+_NO_ROWS = "{where} has a header but no rows; give a file with at least one."
 #: A table as Python text takes up to this many times its size on disk.
 _GROWTH = 3
 #: Bytes that a cell takes at least: read, converted and encoded, eight each time.
@@ -83,8 +85,45 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
     frame = _read_parquet(path, where) if start[:4] == b"PAR1" else _read_csv(path, where, start)
     _check_names([str(name) for name in frame.columns], where)
     if frame.shape[0] == 0:
-        raise DataError(f"{where} has a header but no rows; give a file with at least one.")
+        raise DataError(_NO_ROWS.format(where=where))
     return frame
+
+
+def table_blocks(path: str | os.PathLike[str], *, role: str = "file") -> Iterator[pd.DataFrame]:
+    """Yield the rows of a CSV or Parquet file in blocks, as `read_table` reads them.
+
+    The file may be larger than this machine's memory; a row group of Parquet may not.
+
+    Parameters
+    ----------
+    path : path
+    role : str
+        What the messages call it.
+
+    Yields
+    ------
+    pandas.DataFrame, shape (at most 8192, n_columns)
+        Each with an index from 0.
+
+    Raises
+    ------
+    DataError
+        As `read_table`, at the block in which the trouble lies.
+    """
+    start, path = check_file(path, role=role, whole=False), Path(path)
+    where = _place_of_file(path, role)
+    blocks = (
+        _parquet_blocks(path, where) if start[:4] == b"PAR1" else _csv_blocks(path, where, start)
+    )
+    empty = True
+    for frame in blocks:
+        if empty:
+            _check_names([str(name) for name in frame.columns], where)
+        if len(frame):
+            empty = False
+            yield frame
+    if empty:
+        raise DataError(_NO_ROWS.format(where=where))
 
 
 def check_columns(
@@ -226,8 +265,10 @@ def _place_of_file(path: Path, role: str) -> str:
     return f"The {role} {str(path)!r}"
 
 
-def check_file(path: str | os.PathLike[str], *, role: str = "file") -> bytes:
+def check_file(path: str | os.PathLike[str], *, role: str = "file", whole: bool = True) -> bytes:
     """Return the first bytes of a file that may be a table, having read no more of it.
+
+    Unless `whole`, it may be larger than the memory.
 
     Raises
     ------
@@ -245,7 +286,7 @@ def check_file(path: str | os.PathLike[str], *, role: str = "file") -> bytes:
             problem = "is no regular file; give a CSV or Parquet file."
         elif status.st_size == 0:
             problem = "is empty; give a table with a header and at least one row."
-        elif status.st_size * _GROWTH > memory_bytes():
+        elif whole and status.st_size * _GROWTH > memory_bytes():
             problem = (
                 f"is too large for this machine's memory ({status.st_size:,} bytes); give a part"
                 " of it."
@@ -267,7 +308,8 @@ def memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _read_parquet(path: Path, where: str) -> pd.DataFrame:
+def _parquet_module(where: str) -> Any:
+    """Return pyarrow's module for Parquet files."""
     try:
         from pyarrow import parquet
     except ImportError:
@@ -277,6 +319,11 @@ def _read_parquet(path: Path, where: str) -> pd.DataFrame:
             f"{where} is Parquet, which needs pyarrow; install it with: pip install"
             " 'secretballot[parquet]'."
         )
+    return parquet
+
+
+def _read_parquet(path: Path, where: str) -> pd.DataFrame:
+    parquet = _parquet_module(where)
     # The file's cells must not ride on an exception's context, hence no raise inside the except.
     table, cells = None, 0
     with contextlib.suppress(OSError, ValueError, NotImplementedError):
@@ -292,6 +339,30 @@ def _read_parquet(path: Path, where: str) -> pd.DataFrame:
     return _with_text_names(frame_of_arrow(table, where))
 
 
+def _parquet_blocks(path: Path, where: str) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a Parquet file in blocks; the first may be empty."""
+    parquet = _parquet_module(where)
+    unread = DataError(f"{where} begins like Parquet but cannot be read as such; write it anew.")
+    batches, arrow = None, None
+    with contextlib.suppress(OSError, ValueError, NotImplementedError):
+        file = parquet.ParquetFile(path)
+        batches, arrow = file.iter_batches(batch_size=_BLOCK_ROWS), file.schema_arrow
+    if batches is None or arrow is None:
+        raise unread
+    yield _with_text_names(frame_of_arrow(arrow.empty_table(), where))
+    while True:
+        # the cells of a damaged file must not ride on an exception's context
+        table: Any = unread
+        with contextlib.suppress(OSError, ValueError, NotImplementedError):
+            batch = next(batches, None)
+            table = None if batch is None else arrow.empty_table().from_batches([batch])
+        if table is unread:
+            raise unread
+        if table is None:
+            return
+        yield _with_text_names(frame_of_arrow(table, where))
+
+
 def _claimed_cells(about: Any) -> int:
     """Return how many cells the metadata of a Parquet file claims.
 
@@ -303,6 +374,16 @@ def _claimed_cells(about: Any) -> int:
 
 
 def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
+    blocks = list(_csv_blocks(path, where, start))
+    # of arrays, not of frames: a frame that is put together from many looks at its cells
+    columns = {
+        name: np.concatenate([block[name].to_numpy() for block in blocks]) for name in blocks[0]
+    }
+    return pd.DataFrame(columns, dtype=object)
+
+
+def _csv_blocks(path: Path, where: str, start: bytes) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a CSV file as texts, in blocks; the first may be empty."""
     if b"\0" in start:
         raise DataError(f"{where} is binary; give CSV text in UTF-8, or Parquet.")
     problem = ""
@@ -311,7 +392,7 @@ def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = lines_of(file, where)
             reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
-            return _frame_of_records(_one_line_each(reader, where), where)
+            yield from _blocks_of_records(_one_line_each(reader, where), where)
     except UnicodeDecodeError:
         problem = "is not text in UTF-8; save it in that encoding."
     except csv.Error:
@@ -323,7 +404,8 @@ def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
         problem = f"cannot be read ({error.strerror})."
     # raised outside of the handlers: an error of the reader quotes private cells, and must not ride
     # along as the cause
-    raise DataError(f"{where} {problem}")
+    if problem:
+        raise DataError(f"{where} {problem}")
 
 
 def _delimiter_of(path: Path) -> str:
@@ -363,12 +445,13 @@ def _filled_records(reader: Iterator[list[str]]) -> Iterator[list[str]]:
     return (record for record in reader if record)
 
 
-def _frame_of_records(reader: Iterator[list[str]], where: str) -> pd.DataFrame:
+def _blocks_of_records(reader: Iterator[list[str]], where: str) -> Iterator[pd.DataFrame]:
+    """Yield a frame without rows, which has the names, then the records in blocks."""
     header = [name.strip() for name in next(_filled_records(reader), [])]
     _check_names(header, where)
+    yield pd.DataFrame({name: np.empty(0, dtype=object) for name in header}, dtype=object)
     # In a table of one column a blank line is a record with nothing in it.
     records = _filled_records(reader) if len(header) > 1 else (record or [""] for record in reader)
-    blocks: list[list[ObjectArray]] = [[] for _ in header]
     done = 0
     while block := list(islice(records, _BLOCK_ROWS)):
         odd = [done + row for row, record in enumerate(block) if len(record) != len(header)]
@@ -377,14 +460,9 @@ def _frame_of_records(reader: Iterator[list[str]], where: str) -> pd.DataFrame:
                 f"{where} has a header of {len(header)} fields but another number in"
                 f" {name_rows(odd)}; quote fields that contain the delimiter, or fix the rows."
             )
-        for parts, cells in zip(blocks, zip(*block, strict=True), strict=True):
-            parts.append(_compact_cells(cells))
+        columns = zip(header, zip(*block, strict=True), strict=True)
+        yield pd.DataFrame({name: _compact_cells(cells) for name, cells in columns}, dtype=object)
         done += len(block)
-    empty = np.empty(0, dtype=object)
-    columns = {
-        name: np.concatenate([empty, *parts]) for name, parts in zip(header, blocks, strict=True)
-    }
-    return pd.DataFrame(columns, dtype=object)
 
 
 def _compact_cells(cells: Sequence[str]) -> ObjectArray:

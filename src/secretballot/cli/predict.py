@@ -1,0 +1,67 @@
+"""`secretballot predict`: what a published student says of the rows of a table."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from secretballot.cli.options import words_of
+
+__all__ = ["Trust", "predict"]
+
+Trust = Annotated[
+    str | None,
+    typer.Option(
+        "--trust",
+        metavar="A,B",
+        help="Types in the student's file to trust, by their full names; they may do anything.",
+    ),
+]
+
+
+def predict(
+    student: Annotated[
+        Path,
+        typer.Argument(
+            metavar="STUDENT", help="A release folder, the folder of a run, or a student.skops."
+        ),
+    ],
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE", help="Rows with the columns of the public file, CSV or Parquet."
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Where to write, as Parquet by a suffix .parquet; CSV to standard output by"
+            " default.",
+        ),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            "--schema", metavar="FILE", help="The schema.json of the student, if not beside it."
+        ),
+    ] = None,
+    trust: Trust = None,
+) -> None:
+    """Predict labels and probabilities for the rows of a table, with a published student.
+
+    The schema of the release encodes raw cells; order of columns and further columns do not matter.
+    What is counted as missing or as "other" is told on standard error.
+
+    \b
+    Example: secretballot predict secretballot-out new.csv --out predictions.csv
+    """
+    from secretballot.cli.console import watching
+    from secretballot.runs.predict import PredictRun, run_predict
+
+    run = PredictRun(student, table, out, schema, words_of(trust))
+    with watching() as watch:
+        outcome = run_predict(run, watch)
+        if out is not None:
+            watch.note(f"{outcome.rows:,} rows, written to {out}.", private=False)

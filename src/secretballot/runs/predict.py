@@ -1,0 +1,275 @@
+"""What a published student says of the rows of a table: block by block, from file to file."""
+
+import csv
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from secretballot._drafts import draft_file
+from secretballot._typing import FloatArray
+from secretballot.datasets.cells import is_missing, texts_of
+from secretballot.datasets.columns import NumericColumn
+from secretballot.datasets.tables import table_blocks
+from secretballot.exceptions import DataError
+from secretballot.report.extras import require_extra
+from secretballot.report.wording import count_text
+from secretballot.runs.folder import check_outside_of_runs
+from secretballot.runs.progress import Watch
+from secretballot.runs.student_file import StudentFile, read_student_file, unknown_levels
+
+__all__ = ["PredictOutcome", "PredictRun", "run_predict"]
+
+ROLE = "table"
+_PARQUET = (".parquet", ".pq")
+
+
+@dataclass(frozen=True)
+class PredictRun:
+    """Which student reads which table.
+
+    Attributes
+    ----------
+    student : Path
+        A release folder, the folder of a run, or a student.skops.
+    table : Path
+        Raw rows, CSV or Parquet, with the columns of the public file of the release.
+    out : Path or None
+        CSV, or Parquet by its suffix; None writes CSV to standard output.
+    schema : Path or None
+        None takes the schema.json beside the student.
+    trusted : tuple of str
+        Types of the student's file to trust, as for `load_student`.
+    """
+
+    student: Path
+    table: Path
+    out: Path | None = None
+    schema: Path | None = None
+    trusted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PredictOutcome:
+    """What was predicted.
+
+    Attributes
+    ----------
+    rows : int
+    unknown : dict of str to int
+        For each column of categories, cells that say something the schema does not list.
+    unreadable : dict of str to int
+        For each column of numbers, cells that say something and are no numbers.
+    out : Path or None
+    """
+
+    rows: int
+    unknown: dict[str, int]
+    unreadable: dict[str, int]
+    out: Path | None
+
+
+def run_predict(run: PredictRun, watch: Watch | None = None) -> PredictOutcome:
+    """Write what a published student says of every row of a table.
+
+    The columns are ``row``, from 0; ``label`` (``prediction`` of a student of numbers); and
+    ``probability[CLASS]`` of each class, where the student has probabilities. Rows are read,
+    encoded and written in blocks, so a table may be larger than the memory. A file appears complete
+    or not at all.
+
+    Parameters
+    ----------
+    run : PredictRun
+    watch : Watch, optional
+        Told what was counted as missing or as "other".
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read or written, columns are missing, or one that holds numbers for the
+        student holds none in the first block of rows.
+    MissingExtraError
+        If the student, or Parquet, needs a package that is not installed.
+    """
+    watch = watch or Watch()
+    found = read_student_file(run.student, schema=run.schema, trusted=run.trusted)
+    if run.out is not None:
+        _check_place(run.out, run)
+    watch.step("Predicting")
+    unknown: Counter[str] = Counter()
+    unreadable: Counter[str] = Counter()
+    rows = 0
+    with _written(run.out) as write:
+        for frame in table_blocks(run.table, role=ROLE):
+            if not rows:
+                found.check_columns(frame, role=ROLE)
+                _note_surplus(found, frame, watch)
+            encoding = found.schema.encoding(frame, role=ROLE)
+            unread = {name: int(which.size) for name, which in encoding.unreadable.items()}
+            if not rows:
+                _refuse_other_types(found, frame, unread)
+            write(_said_of(found.model, encoding.matrix, rows))
+            unreadable.update(unread)
+            unknown.update(unknown_levels(found.schema, frame, encoding.matrix))
+            rows += len(frame)
+    _note_cells(found, unknown, unreadable, watch)
+    return PredictOutcome(rows, dict(+unknown), dict(+unreadable), run.out)
+
+
+def _check_place(out: Path, run: PredictRun) -> None:
+    """Refuse a place that would put predictions over what they are made of, or into a run."""
+    if out.is_dir():
+        raise DataError(f"{str(out)!r} is a folder; give a file with --out.")
+    if not out.parent.is_dir():
+        raise DataError(
+            f"There is no folder {str(out.parent)!r} for the predictions; make it, or give another"
+            " place with --out."
+        )
+    if out.exists() and out.samefile(run.table):
+        raise DataError(f"{str(out)!r} is the table itself; give another file with --out.")
+    check_outside_of_runs(out.parent)
+
+
+def _note_surplus(found: StudentFile, frame: pd.DataFrame, watch: Watch) -> None:
+    known = {*found.schema.names, *found.schema.ignored}
+    surplus = sum(name not in known for name in frame.columns)
+    if surplus:
+        noun = "column is" if surplus == 1 else "columns are"
+        watch.note(f"{surplus} {noun} not read by the student.", private=False)
+
+
+def _refuse_other_types(found: StudentFile, frame: pd.DataFrame, unread: dict[str, int]) -> None:
+    """Refuse columns in which numbers are due and none of the first rows that say anything has
+    one.
+
+    Raises
+    ------
+    DataError
+        Naming the first of them.
+    """
+    for name, count in unread.items():
+        said = sum(not is_missing(text) for text in texts_of(frame[name]))
+        if count == said:
+            raise DataError(
+                f"Column {name!r} of the {ROLE} holds no number in its first {len(frame)} rows, and"
+                " the student reads numbers there; write them with a decimal point and without"
+                " units, or leave the cells empty."
+            )
+
+
+def _note_cells(
+    found: StudentFile, unknown: Counter[str], unreadable: Counter[str], watch: Watch
+) -> None:
+    """Say how many cells the student could not use."""
+    for column in found.schema.columns:
+        if isinstance(column, NumericColumn) and unreadable[column.name]:
+            watch.note(
+                f"Column {column.name!r}: {count_text(unreadable[column.name], 'cell')} without a"
+                " number where one is due; counted as missing.",
+                private=False,
+            )
+        if unknown[column.name]:
+            watch.note(
+                f"Column {column.name!r}: {count_text(unknown[column.name], 'cell')} with a"
+                ' category that schema.json does not list; counted as "other".',
+                private=False,
+            )
+
+
+def _said_of(model: Any, X: FloatArray, first: int) -> dict[str, NDArray[Any]]:
+    """Return the columns of a block of predictions."""
+    columns: dict[str, NDArray[Any]] = {"row": np.arange(first, first + len(X))}
+    labels = np.asarray(model.predict(X))
+    if labels.ndim != 1:
+        raise DataError(
+            f"The student predicts {labels.shape[-1]} labels for each row, and a table of"
+            " predictions has one; use it in Python."
+        )
+    classes = getattr(model, "classes_", None)
+    columns["prediction" if classes is None else "label"] = labels
+    if classes is not None and hasattr(model, "predict_proba"):
+        shares = np.asarray(model.predict_proba(X), dtype=np.float64)
+        for place, name in enumerate(np.asarray(classes).tolist()):
+            columns[f"probability[{name}]"] = shares[:, place]
+    return columns
+
+
+class Write(Protocol):
+    """Writes a block of rows."""
+
+    def __call__(self, columns: dict[str, NDArray[Any]]) -> None: ...
+
+
+@contextmanager
+def _written(out: Path | None) -> Iterator[Write]:
+    """Give what writes blocks, to a file that appears complete or not at all, or to standard
+    output."""
+    if out is None:
+        yield _csv_writer(sys.stdout.write)
+        return
+    problem = ""
+    try:
+        with draft_file(out) as (file, draft):
+            if out.suffix.lower() in _PARQUET:
+                with _parquet_writer(file) as write:
+                    yield write
+            else:
+                yield _csv_writer(lambda text: file.write(text.encode()))
+            file.flush()
+            draft.replace(out)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    if problem:
+        raise DataError(
+            f"The predictions cannot be written to {str(out)!r}: {problem}; nothing was left there."
+        )
+
+
+def _csv_writer(put: Callable[[str], object]) -> Write:
+    """Return what writes blocks as CSV, with one header."""
+
+    class Sink:
+        write = staticmethod(put)
+
+    rows = csv.writer(Sink(), lineterminator="\n")
+    begun = False
+
+    def write(columns: dict[str, NDArray[Any]]) -> None:
+        nonlocal begun
+        if not begun:
+            rows.writerow(columns)
+            begun = True
+        # of Python's own types: the shortest text that gives the same number again
+        rows.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+
+    return write
+
+
+@contextmanager
+def _parquet_writer(file: Any) -> Iterator[Write]:
+    """Give what writes blocks as Parquet."""
+    arrow, parquet = (
+        require_extra("pyarrow", "parquet"),
+        require_extra("pyarrow.parquet", "parquet"),
+    )
+    writer: Any = None
+
+    def write(columns: dict[str, NDArray[Any]]) -> None:
+        nonlocal writer
+        block = arrow.table({name: values.tolist() for name, values in columns.items()})
+        if writer is None:
+            writer = parquet.ParquetWriter(file, block.schema)
+        writer.write_table(block)
+
+    try:
+        yield write
+    finally:
+        if writer is not None:
+            writer.close()

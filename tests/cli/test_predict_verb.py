@@ -1,0 +1,220 @@
+"""`secretballot predict`: raw rows in, labels and probabilities out, as the package says them."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from secretballot.cli import app
+from secretballot.datasets import tables
+from secretballot.datasets.schema import Schema
+from secretballot.datasets.tables import read_table
+from secretballot.report.student.export import load_student
+
+HEAD = "age,ward,dose"
+
+
+def lines(count: int, seed: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    age, dose = rng.integers(20, 90, count), rng.normal(5, 2, count).round(2)
+    ward = rng.choice(["north", "south"], count)
+    return [f"{a},{w},{d}" for a, w, d in zip(age, ward, dose, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of moments, and the rows that a stranger has."""
+    folder = tmp_path_factory.mktemp("world")
+    private = [f"{line},{'yes' if int(line[:2]) > 55 else 'no'}" for line in lines(2000, 1)]
+    (folder / "private.csv").write_text("\n".join([f"{HEAD},ill", *private]) + "\n")
+    (folder / "public.csv").write_text("\n".join([HEAD, *lines(300, 2)]) + "\n")
+    words = ["learn", str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
+    words += ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5"]
+    result = CliRunner().invoke(app, [*words, "--out", str(folder / "run"), "--without", "report"])
+    assert result.exit_code == 0, result.stderr
+    (folder / "new.csv").write_text("\n".join([HEAD, *lines(200, 3)]) + "\n")
+    return folder
+
+
+def predict(student: Path, table: Path, *more: str) -> Result:
+    return CliRunner().invoke(app, ["predict", str(student), str(table), *more])
+
+
+def expected(world: Path, table: Path) -> tuple[list[Any], np.ndarray]:
+    """Return labels and probabilities by the package itself."""
+    release = world / "run" / "release"
+    student = load_student(release / "student.skops")
+    X = Schema.read(release / "schema.json").encode(read_table(table))
+    return student.predict(X).tolist(), student.predict_proba(X)
+
+
+@pytest.mark.parametrize("place", ["run", "run/release", "run/release/student.skops"])
+def test_predictions_are_those_of_the_package(world: Path, place: str) -> None:
+    result = predict(world / place, world / "new.csv")
+    assert (result.exit_code, result.stderr) == (0, "")
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    labels, shares = expected(world, world / "new.csv")
+    assert [row["label"] for row in rows] == labels
+    assert [int(row["row"]) for row in rows] == list(range(200))
+    found = [[float(row[f"probability[{name}]"]) for name in ("no", "yes")] for row in rows]
+    assert found == shares.tolist()  # to the last digit
+    assert len(set(labels)) == 2
+
+
+def test_a_table_longer_than_a_block_is_read_in_blocks(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "long.csv").write_text("\n".join([HEAD, *lines(200, 3) * 50]) + "\n")
+    whole = predict(world / "run", tmp_path / "long.csv").stdout
+    monkeypatch.setattr(tables, "_BLOCK_ROWS", 64)
+    # as if the file were larger than the memory
+    monkeypatch.setattr(tables, "memory_bytes", lambda: 1000)
+    from secretballot.datasets import schema
+
+    monkeypatch.setattr(schema, "memory_bytes", lambda: 64 * 8 * 5)
+    blocks = predict(world / "run", tmp_path / "long.csv")
+    assert blocks.stdout == whole
+    assert whole.count("\n") == 10_001
+
+
+def test_order_of_columns_and_further_columns_do_not_matter(world: Path, tmp_path: Path) -> None:
+    frame = read_table(world / "new.csv")[["dose", "age", "ward"]].assign(name="x", ill="yes")
+    frame.to_csv(tmp_path / "other.csv", index=False, sep=";")
+    result = predict(world / "run", tmp_path / "other.csv")
+    assert result.stdout == predict(world / "run", world / "new.csv").stdout
+    assert result.stderr == "note: 2 columns are not read by the student.\n"
+
+
+def test_parquet_in_and_out(world: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    pd.read_csv(world / "new.csv").to_parquet(tmp_path / "new.parquet")
+    out = tmp_path / "said.parquet"
+    result = predict(world / "run", tmp_path / "new.parquet", "--out", str(out))
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == ""
+    found = pd.read_parquet(out)
+    labels, shares = expected(world, world / "new.csv")
+    assert found["label"].tolist() == labels
+    assert (found[["probability[no]", "probability[yes]"]].to_numpy() == shares).all()
+    assert found["row"].dtype == np.int64
+
+
+def test_parquet_is_read_in_blocks_of_equal_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": pd.array([1, None, 2**60 + 1] * 50, dtype="Int64"), "b": "x"})
+    frame.to_parquet(tmp_path / "t.parquet")
+    monkeypatch.setattr(tables, "_BLOCK_ROWS", 7)
+    blocks = list(tables.table_blocks(tmp_path / "t.parquet"))
+    assert [len(block) for block in blocks[:-1]] == [7] * (len(blocks) - 1)
+    whole = tables.read_table(tmp_path / "t.parquet")
+    assert {str(block["a"].dtype) for block in blocks} == {str(whole["a"].dtype)}
+    together = [cell for block in blocks for cell in block["a"].tolist()]
+    assert together == whole["a"].tolist()
+
+
+def test_cells_that_the_student_cannot_use_are_counted(world: Path, tmp_path: Path) -> None:
+    rows = ["40,north,5.0", "ancient,east,5.0", "?,west,5.0", ",,", "50,South,n/a"]
+    (tmp_path / "odd.csv").write_text("\n".join([HEAD, *rows]) + "\n")
+    result = predict(world / "run", tmp_path / "odd.csv")
+    assert result.exit_code == 0
+    assert "Column 'age': 1 cell without a number where one is due" in result.stderr
+    assert "Column 'ward': 3 cells with a category that schema.json does not" in result.stderr
+    assert "dose" not in result.stderr
+    for cell in ("ancient", "east", "west", "South"):
+        assert cell not in result.stderr
+    assert result.stdout.count("\n") == 6
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("age,ward\n40,north\n", "The table lacks column 'dose', which the student reads"),
+        ("a,b\n1,2\n", "none of the 3 columns that the student reads"),
+        ("age,ward,dose\n40,north,5 mg\n41,south,3 mg\n", "'dose' of the table holds no number"),
+        ("age,ward,dose\n", "has a header but no rows"),
+        ("age,ward,dose\n40,north\n", "has a header of 3 fields but another number in row 0"),
+        ("", "is empty"),
+    ],
+)
+def test_a_table_that_does_not_fit_ends_in_one_sentence(
+    world: Path, tmp_path: Path, content: str, words: str
+) -> None:
+    (tmp_path / "t.csv").write_text(content)
+    out = tmp_path / "said.csv"
+    result = predict(world / "run", tmp_path / "t.csv", "--out", str(out))
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert "mg" not in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_an_earlier_file_stays_until_the_new_one_is_complete(world: Path, tmp_path: Path) -> None:
+    out = tmp_path / "said.csv"
+    assert predict(world / "run", world / "new.csv", "--out", str(out)).exit_code == 0
+    before = out.read_bytes()
+    body = [*lines(9000, 4), "40,north"]
+    (tmp_path / "broken.csv").write_text("\n".join([HEAD, *body]) + "\n")
+    assert predict(world / "run", tmp_path / "broken.csv", "--out", str(out)).exit_code == 2
+    assert out.read_bytes() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"said.csv", "broken.csv"}
+
+
+def refused(world: Path, tmp_path: Path) -> dict[str, Callable[[], Result]]:
+    """Return calls with something amiss about the student or the place, by the words due."""
+    new = world / "new.csv"
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    alone = tmp_path / "alone.skops"
+    alone.write_bytes((world / "run/release/student.skops").read_bytes())
+    narrow = tmp_path / "narrow.json"
+    narrow.write_text(
+        json.dumps(
+            {
+                "columns": {
+                    "age": {
+                        "kind": "numeric",
+                        "median": 1,
+                        "center": 0,
+                        "scale": 1,
+                        "indicator": False,
+                    }
+                }
+            }
+        )
+    )
+    return {
+        "There is no": lambda: predict(tmp_path / "nothing", new),
+        "holds no student.skops": lambda: predict(bare, new),
+        "name the schema.json of its release with --schema": lambda: predict(alone, new),
+        "encodes 1 columns and the student reads": lambda: predict(
+            alone, new, "--schema", str(narrow)
+        ),
+        "is the table itself": lambda: predict(world / "run", new, "--out", str(new)),
+        "lies in a release": lambda: predict(
+            world / "run", new, "--out", str(world / "run/release/said.csv")
+        ),
+        "lies in the vault": lambda: predict(
+            world / "run", new, "--out", str(world / "run/vault/said.csv")
+        ),
+        "There is no folder": lambda: predict(
+            world / "run", new, "--out", str(tmp_path / "no" / "said.csv")
+        ),
+    }
+
+
+def test_what_is_no_student_or_no_place_ends_in_one_sentence(world: Path, tmp_path: Path) -> None:
+    for words, call in refused(world, tmp_path).items():
+        result = call()
+        assert result.exit_code == 2, words
+        assert words in result.stderr
+        assert len(result.stderr.splitlines()) == 1
