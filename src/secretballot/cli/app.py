@@ -12,6 +12,7 @@ import typer.core
 from secretballot.cli import (
     audit,
     choose,
+    compare,
     demo,
     diagnose,
     label,
@@ -96,6 +97,7 @@ app.command(name="label", epilog=EXIT_CODES)(label.label)
 app.command(name="choose", epilog=EXIT_CODES)(choose.choose)
 app.command(name="diagnose", epilog=EXIT_CODES)(diagnose.diagnose)
 app.command(name="predict", epilog=EXIT_CODES)(predict.predict)
+app.command(name="compare", epilog=EXIT_CODES)(compare.compare)
 app.command(name="verify", epilog=EXIT_CODES)(verify.verify)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(audit.app, name="audit")

@@ -17,12 +17,12 @@ def share_text(share: float | None) -> str:
     return "-" if share is None else f"{share:.4f}"
 
 
-def print_no_better(metrics: "Metrics | None") -> None:
+def print_no_better(metrics: "Metrics | None", whose: str = "") -> None:
     """Print the warning that belongs above everything else, where it is due."""
     if metrics is None or metrics.beats_majority:
         return
     say(
-        f"no better than the majority: accuracy {metrics.accuracy:.4f}, and"
+        f"{whose}no better than the majority: accuracy {metrics.accuracy:.4f}, and"
         f" {metrics.majority_accuracy:.4f} for always answering {metrics.majority!r}"
         f" (95 % interval of the difference: {metrics.above_majority.low:+.4f} to"
         f" {metrics.above_majority.high:+.4f})"

@@ -22,6 +22,7 @@ __all__ = [
     "Interval",
     "Metrics",
     "PairedDifference",
+    "answers_of_student",
     "metrics_of",
     "metrics_of_student",
     "paired_balanced_difference",
@@ -186,12 +187,18 @@ def metrics_of_student(student: Any, X: Any, index: IntArray, classes: Sequence[
     DataError
         If the student answers something that is no class.
     """
-    answers = _answers_of_student(student, X, classes)
+    answers = answers_of_student(student, X, classes)
     return metrics_of(index, answers, classes, _probabilities_of_student(student, X, classes))
 
 
-def _answers_of_student(student: Any, X: Any, classes: Sequence[Any]) -> IntArray:
-    """Return what a student answers, as indices into the classes."""
+def answers_of_student(student: Any, X: Any, classes: Sequence[Any]) -> IntArray:
+    """Return what a student answers, as indices into the classes, shape (n_rows,).
+
+    Raises
+    ------
+    DataError
+        If it answers something that is no class.
+    """
     places = {str(value): place for place, value in enumerate(classes)}
     answers = np.asarray(student.predict(X))
     found = np.array([places.get(str(value), -1) for value in answers.tolist()], dtype=np.int64)

@@ -1,0 +1,174 @@
+"""`secretballot compare`: prices, promises and students of releases, side by side."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from secretballot.cli import app
+from secretballot.datasets.schema import Schema
+from secretballot.datasets.tables import read_table
+from secretballot.report.student.export import load_student
+
+N_TEST = 400
+
+
+def lines(count: int, seed: int) -> list[str]:
+    """Return lines of age, ward, ill."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(20, 90, count)
+    ward = rng.choice(["north", "south"], count)
+    ill = age + rng.normal(0, 10, count) > 40
+    return [f"{a},{w},{'yes' if i else 'no'}" for a, w, i in zip(age, ward, ill, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs on one ledger: one by age and ward, one by the ward alone, which tells nothing."""
+    folder = tmp_path_factory.mktemp("world")
+    for name, count, seed in (("private", 2000, 1), ("public", 300, 2), ("test", N_TEST, 3)):
+        text = "\n".join(["age,ward,ill", *lines(count, seed)])
+        (folder / f"{name}.csv").write_text(text + "\n")
+    ledger = str(folder / "l.ledger")
+    promise = ["--epsilon", "8", "--delta", "1e-4"]
+    words = ["ledger", "create", ledger, "--dataset", "registry", *promise]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    for name, epsilon, more in (("good", "2", ()), ("poor", "1", ("--drop", "age"))):
+        result = CliRunner().invoke(
+            app,
+            [
+                "learn",
+                str(folder / "private.csv"),
+                str(folder / "public.csv"),
+                "--target",
+                "ill",
+                "--classes",
+                "no,yes",
+                "--epsilon",
+                epsilon,
+                "--delta",
+                "1e-5",
+                "--without",
+                "report",
+                "--ledger",
+                ledger,
+                "--dataset",
+                "registry",
+                "--out",
+                str(folder / name),
+                *more,
+            ],
+        )
+        assert result.exit_code == 0, result.stderr
+    return folder
+
+
+def compare(*words: object) -> Result:
+    return CliRunner().invoke(app, ["compare", *map(str, words)])
+
+
+def test_prices_and_promises_stand_side_by_side_without_any_data(world: Path) -> None:
+    result = compare(world / "good", world / "poor" / "release")
+    assert result.exit_code == 0, result.stderr
+    for words in (
+        rf"A  {world / 'good'}\n",
+        r"epsilon, delta +2, 1e-05 +1, 1e-05\n",
+        r"for each +record +record\n",
+        r"relation +add-remove +add-remove\n",
+        r"dataset +registry +registry\n",
+        r"spent after it +epsilon 2 of 8 +epsilon 3 of 8\n",
+        r"method +moments +moments\n",
+        r"answers +300 of 300 +300 of 300\n",
+        r"student +[\d,]+ bytes +[\d,]+ bytes\n",
+    ):
+        assert re.search(words, result.stdout), (words, result.stdout)
+    assert "accuracy" not in result.stdout
+    assert "caution" not in result.stdout
+
+
+def test_students_are_compared_on_the_same_rows(world: Path) -> None:
+    test = ("--evaluate", world / "test.csv", "--target", "ill")
+    result = compare(world / "good", world / "poor", *test, "--json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    frame = read_table(world / "test.csv")
+    right = []
+    for name in ("good", "poor"):
+        release = world / name / "release"
+        X = Schema.read(release / "schema.json").encode(frame)
+        right.append(load_student(release / "student.skops").predict(X) == frame["ill"].to_numpy())
+    found = [one["metrics"]["accuracy"] for one in document["releases"]]
+    assert found == pytest.approx([one.mean() for one in right])
+    (difference,) = document["differences"]
+    assert difference["release"] == str(world / "poor")
+    assert difference["accuracy"]["difference"] == pytest.approx(found[1] - found[0])
+    assert difference["accuracy"]["interval"]["high"] < 0  # far apart
+    assert difference["balanced_accuracy"]["interval"]["high"] < 0
+    text = compare(world / "good", world / "poor", *test).stdout
+    assert re.match(r"B is no better than the majority: accuracy 0\.\d{4}, and 0\.\d{4} ", text)
+    assert re.search(r"accuracy less A's +-0\.\d{4}\n  95 %, paired +-0\.\d{4} to -0\.\d{4}", text)
+
+
+def test_a_release_is_no_better_than_itself(world: Path) -> None:
+    test = ("--evaluate", world / "test.csv", "--target", "ill", "--json")
+    document = json.loads(compare(world / "good", world / "good", *test).stdout)
+    same = document["differences"][0]["accuracy"]
+    assert same["difference"] == 0
+    assert same["interval"]["low"] < 0 < same["interval"]["high"]
+
+
+def test_what_cannot_be_compared_ends_in_one_sentence(world: Path, tmp_path: Path) -> None:
+    shutil.copytree(world / "poor" / "release", tmp_path / "forged")
+    certificate = tmp_path / "forged" / "certificate.json"
+    certificate.write_text(certificate.read_text().replace('"epsilon": 1.0', '"epsilon": 0.1'))
+    (tmp_path / "empty").mkdir()
+    good, test = world / "good", world / "test.csv"
+    cases = [
+        (2, "nothing to be compared with", (good,)),
+        (2, "go together", (good, good, "--evaluate", test)),
+        (2, "There is no", (good, tmp_path / "nothing")),
+        (2, "holds no certificate.json", (good, tmp_path / "empty")),
+        (4, "does not verify (", (good, tmp_path / "forged")),
+        (2, "has no column 'sick'", (good, good, "--evaluate", test, "--target", "sick")),
+    ]
+    for code, words, given in cases:
+        result = compare(*given)
+        assert (result.exit_code, len(result.stderr.splitlines())) == (code, 1), result.stderr
+        assert words in result.stderr
+
+
+def test_students_of_other_classes_are_not_measured_together(world: Path, tmp_path: Path) -> None:
+    frame = (world / "private.csv").read_text().replace("yes", "ill")
+    (tmp_path / "private.csv").write_text(frame)
+    result = CliRunner().invoke(
+        app,
+        [
+            "learn",
+            str(tmp_path / "private.csv"),
+            str(world / "public.csv"),
+            "--target",
+            "ill",
+            "--classes",
+            "no,ill",
+            "--epsilon",
+            "1",
+            "--delta",
+            "1e-5",
+            "--without",
+            "report",
+            "--neighbours",
+            "replace-one",
+            "--out",
+            str(tmp_path / "other"),
+        ],
+    )
+    assert result.exit_code == 0, result.stderr
+    pair = (world / "good", tmp_path / "other")
+    refused = compare(*pair, "--evaluate", world / "test.csv", "--target", "ill")
+    assert refused.exit_code == 2
+    assert "has other classes than" in refused.stderr
+    assert "caution: The releases promise different things" in compare(*pair).stdout
