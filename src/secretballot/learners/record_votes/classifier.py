@@ -257,7 +257,9 @@ class RecordVotesClassifier(
             # what a private cell could make a library say stays unsaid
             with isolated(0, sklearn.get_config()):
                 votes = RecordVotes.cast(
-                    record_blocks(basis, X, index, rows, told_apart=apart),
+                    record_blocks(
+                        basis, X, index, rows, n_coordinates=points.shape[1], told_apart=apart
+                    ),
                     nearest,
                     names,
                     unit="record" if units is None else "user",

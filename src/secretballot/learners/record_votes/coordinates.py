@@ -31,7 +31,8 @@ def public_basis(basis: Any, X_public: Any) -> Any:
     Raises
     ------
     ParameterError
-        If it gives no integers, or maps a row differently when others stand around it.
+        If it gives no integers, or maps a row differently when others stand around it; or if it
+        says so of which rows are covered.
     """
     if basis is not None and (isinstance(basis, type) or not hasattr(basis, "integers")):
         raise ParameterError(
@@ -56,6 +57,16 @@ def public_basis(basis: Any, X_public: Any) -> Any:
             f"The basis {type(fitted).__name__} maps a public point to other integers when others"
             " stand around it; integers(X) must map every row by itself."
         )
+    if expected_uncovered(fitted) is not None:
+        apart = [_covered(fitted, take_rows(X_public, tried[row : row + 1])) for row in tried]
+        whole = _covered(fitted, take_rows(X_public, tried))
+        if whole is None or not all(
+            one is not None and one[0] == row for one, row in zip(apart, whole, strict=True)
+        ):
+            raise ParameterError(
+                f"The basis {type(fitted).__name__} does not say of every public point by itself"
+                " whether it is covered; covered(X) must return an array of bools of shape (rows,)."
+            )
     return fitted
 
 
@@ -70,12 +81,19 @@ def expected_uncovered(basis: Any) -> float | None:
 
 
 def record_blocks(
-    basis: Any, X: Any, index: IntArray, rows: IntArray, *, told_apart: bool = False
+    basis: Any,
+    X: Any,
+    index: IntArray,
+    rows: IntArray,
+    *,
+    n_coordinates: int,
+    told_apart: bool = False,
 ) -> Iterator[tuple[IntArray, IntArray, BoolArray]]:
     """Yield coordinates, class indices of private records, and whether the public points cover
     them, block by block.
 
-    A record that the basis cannot map is left out, without a word: it votes for nothing.
+    A record that the basis cannot map is left out, without a word: it votes for nothing. One of
+    which it cannot say whether the points cover it is not covered.
 
     Parameters
     ----------
@@ -86,28 +104,48 @@ def record_blocks(
         Of the classes.
     rows : ndarray of int64
         Records that vote.
+    n_coordinates : int
+        Of the public points, and so of every record.
     told_apart : bool
         Whether it is asked which are covered; otherwise all are said to be.
     """
     for at in range(0, len(rows), _BLOCK_ROWS):
         block = rows[at : at + _BLOCK_ROWS]
-        mapped = _mapped(basis, take_rows(X, block))
-        if mapped is not None:
-            yield mapped, index[block], _covered(basis, take_rows(X, block), told_apart)
+        found = _of_block(basis, take_rows(X, block), n_coordinates, told_apart)
+        if found is not None:
+            yield found[0], index[block], found[1]
             continue
         # one record was too odd for the basis: the others must not notice
         for row in block.tolist():
             one = take_rows(X, np.array([row]))
             alone = _mapped(basis, one)
-            if alone is not None:
-                yield alone, index[[row]], _covered(basis, one, told_apart)
+            if alone is not None and alone.shape[1] == n_coordinates:
+                covered = _covered(basis, one) if told_apart else np.ones(1, dtype=np.bool_)
+                is_covered = np.zeros(1, dtype=np.bool_) if covered is None else covered
+                yield alone, index[[row]], is_covered
 
 
-def _covered(basis: Any, rows: Any, told_apart: bool) -> BoolArray:
-    """Return which rows the public points cover; each is looked at by itself."""
-    if not told_apart:
-        return np.ones(n_rows(rows), dtype=np.bool_)
-    return np.asarray(basis.covered(rows), dtype=np.bool_)
+def _of_block(
+    basis: Any, rows: Any, n_coordinates: int, told_apart: bool
+) -> tuple[IntArray, BoolArray] | None:
+    """Return coordinates of some rows and whether they are covered, None where the basis does not
+    say one of both."""
+    mapped = _mapped(basis, rows)
+    covered = _covered(basis, rows) if told_apart else np.ones(n_rows(rows), dtype=np.bool_)
+    if mapped is None or mapped.shape[1] != n_coordinates or covered is None:
+        return None
+    return mapped, covered
+
+
+def _covered(basis: Any, rows: Any) -> BoolArray | None:
+    """Return which rows the public points cover, None where the basis does not say."""
+    try:
+        covered = np.asarray(basis.covered(rows))
+    except MemoryError:
+        raise
+    except Exception:  # as for `_mapped`
+        return None
+    return covered if covered.dtype == np.bool_ and covered.shape == (n_rows(rows),) else None
 
 
 def _mapped(basis: Any, rows: Any) -> IntArray | None:
