@@ -1,7 +1,7 @@
 """Record moments on UCI Adult where things are less than ideal: few or skewed public points, users
 with many rows, rare positives, wrong labels.
 
-    python benchmarks/record_conditions.py [n_runs]
+    python benchmarks/record_conditions.py [n_runs] [pool|skewed|users|rare|noise ...]
 
 The split of record_moments.py: private adult.data; one half of adult.test is the public pool, whose
 labels are never read, and the other is only scored. Defaults throughout, delta 1e-5. Nothing was
@@ -41,7 +41,7 @@ from sklearn.metrics import roc_auc_score
 from adult_students import SPLIT_SEED, dp_gradient_descent, encoded
 from cells import Cells, text_of
 from real_tables import BUILD
-from record_moments import DELTA, split
+from record_moments import DELTA, half
 from secretballot import (
     Ledger,
     PrivacyBudget,
@@ -51,6 +51,7 @@ from secretballot import (
 from secretballot.bases import TableBasis
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
 
+TABLES = ("pool", "skewed", "users", "rare", "noise")
 EPSILONS = (0.5, 1.0)
 POOLS = (100, 250, 1000, 2500, 5000, 10_000)
 MOST_POOL = 10_000
@@ -264,11 +265,12 @@ def print_tables(cells: Cells) -> None:
     print_rows("Label noise", names, rows)
 
 
-def main(n_runs: int) -> None:
-    """Compute all cells that are not known, then print the tables."""
+def main(n_runs: int, wanted: list[str]) -> None:
+    """Compute all cells of these tables that are not known, then print all tables."""
     warnings.simplefilter("ignore")  # of skewed pools: `warned` counts them
     cells = Cells(BUILD / "record_conditions.jsonl")
-    parts, y_pool = split(), pool_labels()
+    one, y_pool = half(exchanged=False), pool_labels()
+    parts: Parts = (one.X, one.y, one.pool, one.held_out, one.y_held_out)
     for run in range(n_runs):
         rare = rare_parts(parts, run, y_pool)
         for epsilon in EPSILONS:
@@ -302,10 +304,11 @@ def main(n_runs: int) -> None:
                 ),
             ]
             for table, of, compute in jobs:
-                cells.found({**key, "table": table, "of": of}, compute)
+                if table in wanted:
+                    cells.found({**key, "table": table, "of": of}, compute)
         key = {"epsilon": None, "run": run}
         cells.found({**key, "table": "rare"}, functools.partial(rare_without_privacy, rare))
-        for share in NOISE:
+        for share in NOISE if "noise" in wanted else ():
             cells.found(
                 {**key, "table": "noise", "of": share},
                 functools.partial(noise_without_privacy, parts, share, run),
@@ -314,4 +317,4 @@ def main(n_runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3, sys.argv[2:] or list(TABLES))

@@ -207,6 +207,33 @@ def imported_names(path: Path) -> set[tuple[str, str]]:
     }
 
 
+def names_of(path: Path) -> set[str]:
+    """Return what a file defines or imports at its outermost level."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {alias.asname or alias.name for alias in node.names}
+        else:
+            found |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return found
+
+
+def test_benchmarks_import_from_each_other_what_there_is() -> None:
+    scripts = {path.stem: path for path in (ROOT / "benchmarks").glob("*.py")}
+    asked = {
+        (path.name, node.module, alias.name)
+        for path in scripts.values()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module in scripts
+        for alias in node.names
+    }
+    assert asked
+    for file, module, name in sorted(asked):
+        assert name in names_of(scripts[module]), f"{file}: {module}.py has no {name}"
+
+
 @pytest.mark.parametrize("room", ["benchmarks", "campaigns", "tools"])
 def test_what_stands_beside_the_package_imports_what_there_is(room: str) -> None:
     # campaigns and benchmarks run for hours, and import some of it late
