@@ -498,6 +498,13 @@ def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refuse
     for other in others:
         with pytest.raises(sb.ParameterError, match="was answered before"):
             other()
+    # nor does it get what was released of another kind
+    own = sb.Ledger(tmp_path / "other.sqlite", dataset="registry", budget=BUDGET)
+    settings |= {"ledger": own}
+    number = sb.RecordMomentsRegressor((0, 1), budget=BUDGET, ledger=own, request="first")
+    number.fit(X, y, X_public=X)
+    with pytest.raises(sb.ParameterError, match="was answered before"):
+        fitted(X, y, X, **settings)
 
 
 def test_a_fit_that_the_account_does_not_admit_is_refused() -> None:

@@ -367,17 +367,19 @@ class RecordVotesClassifier(
         stored = self.ledger.released(self.request)
         if stored is None:
             return None
-        found = ReleasedLabels.from_json(json.loads(stored))
-        document = found.certificate
-        same = (
-            asked_terms(document["mechanism"]) == json.loads(json.dumps(aggregator.describe()))
-            and document["unit"] == ("user" if by_unit else "record")
+        content = json.loads(stored)
+        # what is of another kind answered another question
+        known = content["format"] == ReleasedLabels.FORMAT
+        found = ReleasedLabels.from_json(content) if known else None
+        if found is None or not (
+            asked_terms(found.certificate["mechanism"])
+            == json.loads(json.dumps(aggregator.describe()))
+            and found.certificate["unit"] == ("user" if by_unit else "record")
             and list(found.classes) == names
             and np.array_equal(found.queries, asked)
-            and document["released"].get("points_sha256")
+            and found.certificate["released"].get("points_sha256")
             == points_digest(take_rows(X_public, asked))
-        )
-        if not same:
+        ):
             raise ParameterError(
                 f"The request {self.request!r} was answered before, with another promise, other"
                 " classes, votes or public points; ask the same again, or use a new request."
