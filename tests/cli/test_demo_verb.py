@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from secretballot.cli import app
 
 # What real noise left in trial runs: 0.841 at least and 0.848 in the mean of 25, with a standard
-# deviation of 0.004, at the clinic; 0.837 at least and 0.932 in the mean of 75, with 0.023, on the
+# deviation of 0.004, at the clinic; 0.837 at least and 0.934 in the mean of 175, with 0.022, on the
 # 320 records of the other. Nothing but the more frequent class is right on 0.63 there. By an
 # exponential tail, heavier than what was seen, a sound program is below in one run of 100,000.
 LEAST = {"clinic": 0.8, "breast-cancer": 0.65}

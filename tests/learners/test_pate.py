@@ -26,6 +26,9 @@ from secretballot.learners.training import trained
 from secretballot.learners.training.inputs import with_public_types
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
+# With it 50 teachers teach a student that is right on 0.991 at least in each of 120 trial runs; with
+# `BUDGET` one run in 25 was below 0.85.
+FOR_FEW = sb.PrivacyBudget(4.0, 1e-6)
 
 
 def _task(n: int, seed: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -202,7 +205,7 @@ def test_a_private_sample_of_one_class_is_no_error(data: dict[str, Any]) -> None
 def test_frames_are_taken_with_their_columns(data: dict[str, Any]) -> None:
     frame = pd.DataFrame(data["X"], columns=list("abcd"))
     public = pd.DataFrame(data["X_public"], columns=list("abcd"))
-    model = sb.PATEClassifier(n_teachers=50, budget=BUDGET, random_state=0)
+    model = sb.PATEClassifier(n_teachers=50, budget=FOR_FEW, random_state=0)
     model.fit(frame, data["y"], X_public=public, classes=[0, 1])
     assert model.feature_names_in_.tolist() == list("abcd")
     assert model.score(pd.DataFrame(data["X_test"], columns=list("abcd")), data["y_test"]) > 0.85
@@ -318,7 +321,7 @@ def test_missing_values_go_to_teachers_that_take_them(data: dict[str, Any]) -> N
     holes = data["X"].copy()
     holes[::50, 3] = np.nan
     teacher = make_pipeline(SimpleImputer(), LogisticRegression())
-    model = sb.PATEClassifier(teacher, n_teachers=50, budget=BUDGET, random_state=0)
+    model = sb.PATEClassifier(teacher, n_teachers=50, budget=FOR_FEW, random_state=0)
     model.fit(holes, data["y"], X_public=data["X_public"], classes=[0, 1])
     assert model.score(data["X_test"], data["y_test"]) > 0.85
 
