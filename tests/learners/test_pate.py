@@ -26,8 +26,8 @@ from secretballot.learners.training import trained
 from secretballot.learners.training.inputs import with_public_types
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
-# With it 50 teachers teach a student that is right on 0.991 at least in each of 120 trial runs; with
-# `BUDGET` one run in 25 was below 0.85.
+# With it 50 teachers teach a student that is right on 0.991 at least, in each of 120 trial runs;
+# with `BUDGET` one run in 25 was below 0.85.
 FOR_FEW = sb.PrivacyBudget(4.0, 1e-6)
 
 
