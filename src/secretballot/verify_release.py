@@ -570,7 +570,7 @@ def check_moments(document: dict[str, Any]) -> None:
         If they are.
     """
     mechanism, released = document["mechanism"], document["released"]
-    if set(mechanism) != _MOMENTS:
+    if set(mechanism) - {"start"} != _MOMENTS:
         raise WrongError("The mechanism lacks or adds a field.")
     stages, marks, stated = (mechanism[key] for key in ("n_stages", "marks", "n_records"))
     if not all(is_count(mechanism[key], 1) for key in _POSITIVE):
@@ -630,6 +630,8 @@ def check_moments(document: dict[str, Any]) -> None:
         for one in mechanism[name]:
             if not are_integers(one, length):
                 raise WrongError(f"The mechanism's {name} are not {length} integers each.")
+    if "start" in mechanism:
+        check_start(mechanism["start"], coordinates - len(marks), of_labels)
     covered = mechanism["covered_only"]
     if not isinstance(covered, list) or [type(one) for one in covered] != [bool] * stages:
         raise WrongError("The stages do not say which records they are about.")
@@ -638,6 +640,22 @@ def check_moments(document: dict[str, Any]) -> None:
         raise WrongError("The residual units are not one integer up to 2^20 for each stage.")
     if not mechanism["bound"] <= 2**30:
         raise WrongError("The bound is larger than any that records are cut to.")
+
+
+def check_start(start: object, n_weights: int, of_labels: bool) -> None:
+    """Refuse a start that is not one model, of a release that is named.
+
+    Raises
+    ------
+    WrongError
+        If it is not.
+    """
+    if of_labels:
+        raise WrongError("Sums of labels have no stage that could start from something.")
+    if not isinstance(start, dict) or set(start) != {"certificate", "weights"}:
+        raise WrongError("The start lacks or adds a field.")
+    if not is_digest(start["certificate"]) or not are_integers(start["weights"], n_weights):
+        raise WrongError("The start names no certificate, or its weights are none of this model.")
 
 
 def are_integers(value: object, length: int) -> bool:

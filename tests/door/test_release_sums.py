@@ -13,14 +13,18 @@ from tiny_sums import true_delta
 
 from secretballot.audit import ScriptedNoise
 from secretballot.bases.integer_model import IntegerModel
+from secretballot.bases.rotation import UNIT as UNIT_OF_COORDINATES
 from secretballot.door import purchase
 from secretballot.door.vector_sums import StagedSums, release_sums
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
+from secretballot.learners.moments.start import released_start
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_vector_sum, delta_upper
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.privacy.noise import ExactNoise
 from secretballot.records import PrivateRecords, Residuals
+from secretballot.released import ReleasedLabels
+from secretballot.students.moment_links import ClassesLink
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 BOUND, UNIT = 3, 2
@@ -109,6 +113,44 @@ def test_all_neighbours_of_a_tiny_world_stay_within_the_promise() -> None:
     assert pairs == 72
     # and the promise is not far from the worst of them: the price is no idle bound
     assert worst > promise / 4
+
+
+@pytest.mark.parametrize("labels", [[1, 1, 0, 0], [0, 1, 1, 1]])
+def test_all_neighbours_stay_within_the_promise_where_a_release_is_the_start(
+    labels: list[int],
+) -> None:
+    """The first stage asks for what a model of released labels misses; the price is the same."""
+    pool = np.array([[2, 2], [2, 0], [-2, 2], [0, 2]]) * UNIT_OF_COORDINATES
+    start = released_start(
+        ReleasedLabels(
+            range(4),
+            labels,
+            ("no", "yes"),
+            0,
+            certificate={"mechanism": {"name": "none"}, "digest": "0" * 64},
+        ),
+        pool,
+        ClassesLink(2),
+    )
+    assert start is not None
+    weights = np.array(start.to_json()["weights"]).reshape(2, 1)
+    begun = IntegerModel(weights * UNIT_OF_COORDINATES)  # these coordinates are whole numbers
+    assert weights.any()
+
+    def from_start(sign: int | None) -> Residuals:
+        return Residuals(begun, UNIT, BOUND) if sign is None else staged(sign)
+
+    epsilon, sigma = 1.0, 4.5
+    promise = delta_upper([asked(sigma).event], epsilon)
+    alphabet = [(a, b, label) for a in (-2, 0, 2) for b in (0, 2) for label in (0, 1)]
+    found = [
+        true_delta(*pair, from_start, sigma, epsilon)
+        for own in alphabet
+        for others in ([], [alphabet[3], alphabet[8]])
+        for pair in itertools.permutations((records_of([own, *others]), records_of(others)))
+    ]
+    assert len(found) == 48
+    assert promise / 10 < max(found) <= promise
 
 
 def test_less_noise_than_stated_would_be_seen() -> None:

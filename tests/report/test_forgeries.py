@@ -10,6 +10,7 @@ import copy
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +268,15 @@ def summed(neighbours: str = "add-remove", unit: str = "record") -> ReleasedLabe
     return ReleasedLabels(np.arange(N), labels, ["a", "b"], 0, certificate=certificate)
 
 
+def started() -> ReleasedLabels:
+    """Return sums whose first stage started from an earlier release."""
+    plain = summed()
+    start = {"certificate": "3" * 64, "weights": [11, 12, 13]}
+    mechanism = plain.certificate["mechanism"] | {"start": start}
+    certificate = plain.certificate | {"mechanism": mechanism}
+    return replace(plain, certificate=certificate | {"digest": certificate_digest(certificate)})
+
+
 KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "labels": voted,
     "labels by user": lambda: voted(unit="user"),
@@ -285,6 +295,7 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "votes of records, replaced": lambda: by_record(3, "replace-one"),
     "votes of records, by user": lambda: by_record(unit="user"),
     "sums": summed,
+    "sums, started from labels": started,
     "sums, replaced": lambda: summed("replace-one"),
     "sums, by user": lambda: summed(unit="user"),
     "sums, of labels": lambda: summed("replace-one", "label"),
@@ -363,6 +374,7 @@ WORDS = {
 SUMMED = {
     *("mechanism.sums.*.*", "mechanism.weights.*.*", "mechanism.residual_units.*"),
     *("mechanism.covered_only.*", "mechanism.expected_uncovered", "mechanism.mark_weight"),
+    "mechanism.start.weights.*",
     *("mechanism.basis.name", "mechanism.basis.n_bins", "mechanism.n_records"),
 }
 # A stream's price does not depend on how many queries it may ask, nor that of votes of records on
@@ -614,6 +626,43 @@ def test_the_second_verifier_refuses_sums_that_claim_more(name: str) -> None:
     assert touched
     with pytest.raises(second.WrongError):
         second.check_mechanism(document)
+
+
+NO_STARTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "a weight less": lambda start: start | {"weights": start["weights"][1:]},
+    "no weights": lambda start: {"certificate": start["certificate"]},
+    "weights that are no integers": lambda start: start | {"weights": [0.5, 1, 2]},
+    "weights beyond every reader": lambda start: start | {"weights": [2**53 + 1, 1, 2]},
+    "a digest of nothing": lambda start: start | {"certificate": "votes"},
+    "something beside": lambda start: start | {"labels": [1, 0]},
+    "a list": lambda start: [start],
+    "nothing": lambda start: None,
+}
+
+
+@pytest.mark.parametrize("name", NO_STARTS)
+def test_both_verifiers_refuse_what_is_no_start(name: str) -> None:
+    certificate = started().certificate
+    second.check_mechanism(certificate)
+    forged = changed(
+        certificate, ("mechanism", "start"), NO_STARTS[name](certificate["mechanism"]["start"])
+    )
+    assert not verify_certificate(forged).ok
+    with pytest.raises(second.WrongError):
+        second.check_mechanism(forged)
+
+
+def test_both_verifiers_refuse_a_start_where_no_stage_has_one() -> None:
+    start = started().certificate["mechanism"]["start"]
+    for kind in KINDS:
+        if kind.startswith("sums") and kind != "sums, of labels":
+            continue
+        certificate = KINDS[kind]().certificate
+        forged = changed(certificate, ("mechanism", "start"), start)
+        if kind != "choice":  # whose mechanism may say what it likes of its candidates
+            assert not verify_certificate(forged).ok, kind
+            with pytest.raises(second.WrongError):
+                second.check_mechanism(forged)
 
 
 CELLS: dict[str, Callable[[list[str]], list[str]]] = {

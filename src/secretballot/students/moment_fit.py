@@ -103,6 +103,20 @@ class MomentFit:
         return cls(pool, link, weights, 1 / prior, own, counts is None, is_start=True)
 
     @property
+    def points(self) -> FloatArray:
+        """Coordinates of the public points as numbers, shape (n_public, n_coordinates)."""
+        return self.pool / UNIT
+
+    def begun_at(self, weights: FloatArray) -> "MomentFit":
+        """Return the same model before anything was released, but at these weights.
+
+        Parameters
+        ----------
+        weights : ndarray of float64, shape (n_coordinates, n_columns)
+        """
+        return replace(self, weights=weights)
+
+    @property
     def model(self) -> IntegerModel | TargetModel:
         """The model in integers: what predicts, and what the next stage starts from."""
         return self.link.model(self.weights)
@@ -113,7 +127,7 @@ class MomentFit:
         Its moments on the pool meet the target, which is the released moment plus what the model so
         far has on the pool; but for the penalties, by which it stays where it was.
         """
-        points, n_public = self.pool / UNIT, len(self.pool)
+        points, n_public = self.points, len(self.pool)
         shrunk = points * self.counts[:, None]
         predicted = self.link.predicted(self.weights, self.pool)
         scale = UNIT * released.unit * released.n_records

@@ -19,6 +19,7 @@ from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.learners.moments.stages import staged_sums
+from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.moments.targets import Target
 from secretballot.learners.training.account import account_of_fit, required_budget
 from secretballot.learners.training.inputs import (
@@ -36,6 +37,7 @@ from secretballot.records.mapped_rows import mapped_rows
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.coverage import Coverage
 from secretballot.students.fitting import fit_student
+from secretballot.students.moment_links import ClassesLink
 
 __all__ = ["LearntModel", "MomentsLearner"]
 
@@ -74,7 +76,14 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
     coverage_: Coverage
 
     def _fit_to(
-        self, target: Target, X: Any, y: Any, X_public: Any, units: Any, unit_name: str | None
+        self,
+        target: Target,
+        X: Any,
+        y: Any,
+        X_public: Any,
+        units: Any,
+        unit_name: str | None,
+        start: Any = None,
     ) -> LearntModel:
         """Release the sums of all stages, and note certificate, coverage and columns."""
         # Settings, then public points and the basis, then the account; private records come last,
@@ -83,6 +92,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
         check_same_columns(X, X_public)
         X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
+        check_start(start, target.classes, X_public)
         targets = target.read(y, n_rows(X))
         persons = None if units is None else unit_numbers(units, n_rows(X))
         unit = "record" if persons is None else "user"
@@ -91,6 +101,10 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         with one_thread():
             basis = clone(TableBasis() if self.basis is None else self.basis).fit(X_public)
             pool = with_constant(basis.integers(X_public))
+            begun = None
+            if start is not None:
+                assert isinstance(target.link, ClassesLink)  # a start has classes
+                begun = released_start(start, pool, target.link)
             # under add-remove their number is private, and the sums count them
             public_number = n_rows(X) if self.neighbours == "replace-one" else None
             stages, asked = staged_sums(
@@ -103,6 +117,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 basis=basis.describe(),
                 expected_uncovered=basis.uncovered_share_,
                 points_sha256=points_digest(X_public),
+                start=begun,
             )
             coordinates, covered = mapped_rows(basis, X)
             beyond = ~covered

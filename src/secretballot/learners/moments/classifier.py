@@ -123,6 +123,7 @@ class RecordMomentsClassifier(
         classes: Sequence[Any] | None = None,
         units: Any = None,
         unit_name: str | None = None,
+        start: ReleasedLabels | None = None,
     ) -> Self:
         """Learn from private records.
 
@@ -141,6 +142,10 @@ class RecordMomentsClassifier(
             "add-remove" only, and with a `ledger` about users.
         unit_name : str, optional
             What the ids are, for the certificate.
+        start : ReleasedLabels, optional
+            An earlier release about the same public points and classes, by any learner: the stages
+            start from a model of its labels instead of from nothing. It may come from another
+            ledger; the certificate names it. What it cost comes on top.
 
         Raises
         ------
@@ -150,7 +155,15 @@ class RecordMomentsClassifier(
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
-        self.fit_labels(X, y, X_public=X_public, classes=classes, units=units, unit_name=unit_name)
+        self.fit_labels(
+            X,
+            y,
+            X_public=X_public,
+            classes=classes,
+            units=units,
+            unit_name=unit_name,
+            start=start,
+        )
         self.student_ = student_of_labels(
             self.student,
             self.student_,
@@ -169,10 +182,11 @@ class RecordMomentsClassifier(
         classes: Sequence[Any] | None = None,
         units: Any = None,
         unit_name: str | None = None,
+        start: ReleasedLabels | None = None,
     ) -> Self:
         """Do all that `fit` does but fit a `student`: the model itself is there."""
         target = ClassTarget.declared(classes)
-        learnt = self._fit_to(target, X, y, X_public, units, unit_name)
+        learnt = self._fit_to(target, X, y, X_public, units, unit_name, start)
         assert isinstance(learnt.released, ReleasedLabels)
         self.released_labels_ = learnt.released
         self.student_ = MomentsStudent(learnt.basis, learnt.weights, list(target.classes))

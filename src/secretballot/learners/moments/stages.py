@@ -12,6 +12,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot.bases.integer_model import IntegerModel
 from secretballot.bases.rotation import UNIT
 from secretballot.door.vector_sums import StagedSums
+from secretballot.learners.moments.start import ReleasedStart
 from secretballot.learners.moments.targets import ClassTarget, Target
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_vector_sum
 from secretballot.privacy.mechanisms import NoisyVectorSum
@@ -60,6 +61,9 @@ class MomentStages:
         Scale of the noise on each integer.
     counts : ndarray of float64, shape (n_public,), optional
         Where the public points are those of the records themselves: by how much each is shrunk.
+    start : ReleasedStart, optional
+        A model of labels that were released before, from which the first stage starts, and every
+        one that begins anew.
     """
 
     pool: IntArray
@@ -72,11 +76,14 @@ class MomentStages:
     n_records: int | None
     sigma: float
     counts: FloatArray | None = None
+    start: ReleasedStart | None = None
     _fits: dict[tuple[bytes, ...], MomentFit] = field(default_factory=dict)
 
     def fit_after(self, sums: Sequence[IntArray]) -> MomentFit:
         """Return the model that follows from the sums of the first stages."""
         if not len(sums):
+            if self.start is not None:
+                return self.start.fit
             return MomentFit.start(self.pool, self.target.link, self.counts)
         key = tuple(total.tobytes() for total in sums)
         if key not in self._fits:
@@ -167,6 +174,7 @@ def staged_sums(
     basis: Mapping[str, Any],
     expected_uncovered: float,
     points_sha256: str,
+    start: ReleasedStart | None = None,
 ) -> tuple[MomentStages, StagedSums]:
     """Return the public terms of a release, and what the door is asked.
 
@@ -186,6 +194,8 @@ def staged_sums(
         Share of records that the basis does not cover where they are like the public points.
     points_sha256 : str
         Digest of the public points.
+    start : ReleasedStart, optional
+        What the first stage starts from; of classes alone.
     """
     longest = np.quantile(np.linalg.norm(pool / UNIT, axis=1), 1 - CLIPPED)
     rest = max(1, round(target.longest * longest * UNIT * RESIDUAL_UNIT))
@@ -199,7 +209,16 @@ def staged_sums(
     squared = (4 if replaced else 1) * bound**2
     sigma = calibrate_vector_sum(budget, squared, coordinates, n_stages)
     stages = MomentStages(
-        pool, target, units, bound, weight, marks, expected_uncovered, n_records, sigma
+        pool,
+        target,
+        units,
+        bound,
+        weight,
+        marks,
+        expected_uncovered,
+        n_records,
+        sigma,
+        start=start,
     )
     return stages, _asked_by(
         stages, budget, replaced=replaced, basis=basis, points_sha256=points_sha256
@@ -271,6 +290,7 @@ def _asked_by(
         "basis": dict(basis),
         "basis_sha256": hashlib.sha256(stages.pool.astype("<i8").tobytes()).hexdigest(),
         "budget": budget.to_json(),
+        **({} if stages.start is None else {"start": stages.start.to_json()}),
     }
     return StagedSums(
         NoisyVectorSum(stages.sigma, stages.bound, coordinates, replaced),

@@ -9,7 +9,9 @@ from secretballot.privacy.accounting import Event, event_from_json
 from secretballot.report.certificate.by_record import COUNTED_UNCOVERED, RECORD_VOTES, moved_counts
 from secretballot.report.certificate.chosen import EXPONENTIAL
 from secretballot.report.certificate.moments import (
+    MOMENTS,
     MOMENTS_FIELDS,
+    STARTED,
     SUMS_ALONE,
     has_moments,
     moments_event,
@@ -79,7 +81,10 @@ def check_terms(document: Mapping[str, Any]) -> None:
 def _fields_of(mechanism: Mapping[str, Any]) -> set[str]:
     """Return the fields that a known mechanism must have, and no other."""
     counted = mechanism["name"] == RECORD_VOTES and not set(COUNTED_UNCOVERED).isdisjoint(mechanism)
-    return _FIELDS[mechanism["name"]] | (set(COUNTED_UNCOVERED) if counted else set())
+    optional = set(COUNTED_UNCOVERED) if counted else set()
+    if mechanism["name"] == MOMENTS and STARTED in mechanism:
+        optional.add(STARTED)
+    return _FIELDS[mechanism["name"]] | optional
 
 
 def events_of_terms(document: Mapping[str, Any]) -> list[Event]:

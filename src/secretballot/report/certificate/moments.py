@@ -14,6 +14,7 @@ __all__ = [
     "MOMENTS",
     "MOMENTS_ASSUMPTIONS",
     "MOMENTS_FIELDS",
+    "STARTED",
     "SUMS_ALONE",
     "TARGET_MOMENTS",
     "check_moments",
@@ -24,6 +25,8 @@ __all__ = [
 MOMENTS = "record-moments"
 TARGET_MOMENTS = "record-moments-of-a-number"
 LABELS_MOMENTS = "record-moments-of-labels"
+#: Of a release whose first stage started from labels that were released before.
+STARTED = "start"
 #: Of which sums are released, and no labels.
 SUMS_ALONE = (TARGET_MOMENTS, LABELS_MOMENTS)
 _BASIS_ASSUMPTION = "The basis follows from the public points and its own settings alone."
@@ -151,6 +154,8 @@ def check_moments(document: Mapping[str, Any]) -> None:
         raise CertificateError("The basis is not named, or its digest is none.")
     _check_lists("sums", mechanism["sums"], n_stages, coordinates)
     _check_lists("weights", mechanism["weights"], n_stages, coordinates - len(marks))
+    if STARTED in mechanism:
+        _check_start(mechanism[STARTED], coordinates - len(marks), of_labels=of_labels)
     _check_lists("residual_units", [mechanism["residual_units"]], 1, n_stages)
     # beyond, the squares by which a vector's length is found would not fit their integers
     if not all(1 <= unit <= _LARGEST_UNIT for unit in mechanism["residual_units"]):
@@ -186,6 +191,22 @@ def _columns_of(document: Mapping[str, Any]) -> int:
     ):
         raise CertificateError("target_range is no two numbers, the smaller one first.")
     return 1
+
+
+def _check_start(start: object, n_weights: int, *, of_labels: bool) -> None:
+    """Refuse a start that names no release, or is no model of these coordinates.
+
+    Raises
+    ------
+    CertificateError
+        If it is none.
+    """
+    if of_labels:
+        raise CertificateError("Sums of labels alone start from nothing; the certificate differs.")
+    known = isinstance(start, Mapping) and set(start) == {"certificate", "weights"}
+    if not known or not is_digest(start["certificate"]):  # type: ignore[index]
+        raise CertificateError("The start is no digest of a certificate and weights.")
+    _check_lists("weights of the start", [start["weights"]], 1, n_weights)  # type: ignore[index]
 
 
 def _check_lists(name: str, lists: object, n_lists: int, length: int) -> None:

@@ -10,7 +10,7 @@ from secretballot.bases import TableBasis
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
-from secretballot.report.certificate.moments import has_moments
+from secretballot.report.certificate.moments import STARTED, has_moments
 from secretballot.report.pictures.moments import draw_columns, draw_moments, released_sizes
 from secretballot.report.wording import count_text, number_text, shown, unit_noun
 
@@ -43,6 +43,7 @@ _PARAMETERS = {
     "covered_only": "stages over the records alone that the public points cover",
     "basis": "basis",
     "basis_sha256": "SHA-256 of the public points in this basis",
+    "start": "digest of the certificate of the labels that the first stage started from",
 }
 _CLEAR = 2.0  # standard deviations of the noise: larger ones are rarely noise
 _BY_CHANCE = 0.0455  # share of pure noise beyond that
@@ -66,7 +67,18 @@ def moments_words(certificate: Mapping[str, Any]) -> str:
         f" a sum is its coordinates in a basis fixed by the public points, times what the model so"
         f" far misses of its class{together}, and no longer than a fixed bound. The model is the"
         " logistic one whose sums on the public points meet the released ones. The labels are what"
-        f" it says of the public points. {_number_of_records(certificate)}"
+        f" it says of the public points.{_start_words(mechanism)} {_number_of_records(certificate)}"
+    )
+
+
+def _start_words(mechanism: Mapping[str, Any]) -> str:
+    """Return what the first stage started from, in sentences; nothing where it was nothing."""
+    if STARTED not in mechanism:
+        return ""
+    return (
+        " The first stage started from a model of labels that were released before, under the"
+        f" certificate {mechanism[STARTED]['certificate']}; what that release cost is on its own"
+        " certificate, and comes on top where it is about the same data."
     )
 
 
@@ -160,6 +172,8 @@ def moments_rows(mechanism: Mapping[str, Any]) -> list[tuple[str, str]]:
     for key, value in mechanism.items():
         if key in ("name", "budget", "sums", "weights") or value is None:
             continue
+        if key == STARTED:
+            value = value["certificate"]
         found.append((_PARAMETERS.get(key, shown(key)), _value_text(value)))
     return found
 

@@ -1,0 +1,199 @@
+"""Where the stages begin: at nothing, or at a model of labels that were released before; public."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from secretballot._typing import FloatArray, IntArray
+from secretballot._validation import shown, shown_classes
+from secretballot.bases.integer_model import WEIGHT_UNIT, IntegerModel
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.learners.training.inputs import n_rows, take_rows
+from secretballot.learners.training.point_digests import points_digest
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.labels_file import labels_digest
+from secretballot.report.certificate.verify import verify_certificate
+from secretballot.students.moment_fit import MomentFit
+from secretballot.students.moment_links import ClassesLink, MomentEquations
+
+__all__ = ["ReleasedStart", "check_start", "released_start"]
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedStart:
+    """A model of labels that were released before.
+
+    Attributes
+    ----------
+    fit : MomentFit
+        What the first stage starts from; its weights are whole numbers of 1 / `WEIGHT_UNIT`.
+    certificate_digest : str
+        Of the certificate of these labels.
+    """
+
+    fit: MomentFit
+    certificate_digest: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a certificate says of it."""
+        return {
+            "certificate": self.certificate_digest,
+            "weights": IntegerModel.of(self.fit.weights).weights.ravel().tolist(),
+        }
+
+
+def check_start(start: object, classes: tuple[Any, ...], X_public: Any) -> None:
+    """Refuse a start that is no verified release about these classes and these public points.
+
+    Parameters
+    ----------
+    start : object
+        None, or what should be a `ReleasedLabels`.
+    classes : tuple
+    X_public : array, sparse matrix or frame of shape (n_public, n_features)
+        As their digest is taken.
+
+    Raises
+    ------
+    ParameterError
+        If it is no release, says less than its certificate, or is about something else.
+    """
+    if start is None:
+        return
+    if not isinstance(start, ReleasedLabels):
+        raise ParameterError(
+            Parameter("start"),
+            f" is a {type(start).__name__}; give the ReleasedLabels of a release, such as"
+            " released_labels_ of a learner: anything else may have looked at private data.",
+        )
+    failures = verify_certificate(start.certificate).failures
+    if failures:
+        raise ParameterError(
+            "The certificate of ",
+            Parameter("start"),
+            f" does not verify ({failures[0].name}: {failures[0].detail}); give a release as it was"
+            " made.",
+        )
+    stated = start.certificate["released"]
+    if stated["labels_sha256"] != labels_digest(
+        start.queries, start.labels, start.classes, start.noisy_counts
+    ):
+        raise ParameterError(
+            "The labels of ",
+            Parameter("start"),
+            " are not those of its certificate; take both from one release.",
+        )
+    # 1, 1.0 and True are equal but not the same class
+    found, wanted = ([(type(value), value) for value in one] for one in (start.classes, classes))
+    if found != wanted:
+        raise ParameterError(
+            Parameter("start"),
+            f" is about the classes {shown_classes(start.classes)}; these are"
+            f" {shown_classes(classes)}, so give a release of the same ones in the same order.",
+        )
+    _check_points(start, stated, X_public)
+    if not start.answered.any():
+        raise ParameterError(Parameter("start"), " answers no query; fit without it.")
+
+
+def _check_points(start: ReleasedLabels, stated: Mapping[str, Any], X_public: Any) -> None:
+    """Refuse a release about other public points, or one that does not say which.
+
+    Raises
+    ------
+    ParameterError
+        If it is.
+    """
+    known = stated.get("points_sha256")
+    if known is None:
+        raise ParameterError(
+            Parameter("start"),
+            " does not say which public points it is about; give a release whose certificate has"
+            " points_sha256.",
+        )
+    rows = start.queries
+    inside = rows.min(initial=0) >= 0 and rows.max(initial=0) < n_rows(X_public)
+    if not inside or known != points_digest(take_rows(X_public, rows)):
+        raise ParameterError(
+            Parameter("start"),
+            f" is about other public points (digest {shown(known[:12])}...); give the X_public of"
+            " that release, rows in the same order.",
+        )
+
+
+def released_start(
+    start: ReleasedLabels | None, pool: IntArray, link: ClassesLink
+) -> ReleasedStart | None:
+    """Return the model that a release comes to in a public basis; None where there is no release.
+
+    It is the logistic or softmax one of largest posterior density, with the prior of a fit that
+    starts from nothing. Released labels say where weights lie, and not how surely: they follow from
+    votes or from another model, and are no draws from what holds of records. So the start replaces
+    the mean of the prior, and the prior stays as wide; labels that are wrong are then as easily
+    left as those that are missing.
+
+    Parameters
+    ----------
+    start : ReleasedLabels or None
+        Checked by `check_start`.
+    pool : ndarray of int64, shape (n_public, n_coordinates)
+        Coordinates of the public points, the constant's last.
+    link : ClassesLink
+    """
+    if start is None:
+        return None
+    nothing = MomentFit.start(pool, link)
+    told = _told_by(start)
+    points = nothing.points[start.queries[start.answered]]
+    targets = told.shares[:, 1:] if link.n_classes == 2 else told.shares
+    equations = MomentEquations(
+        points,
+        told.weights,
+        points.T @ targets / len(points),
+        # noise of votes stands beside the variance of a label
+        nothing.precision * (1 + told.noise / link.variance) / len(points),
+        nothing.weights,
+    )
+    whole = IntegerModel.of(link.weights_of(equations)).weights
+    return ReleasedStart(nothing.begun_at(whole / WEIGHT_UNIT), start.certificate["digest"])
+
+
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """What a release tells at its answered queries.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_answered,)
+        Of the queries, by their votes; 1 in the mean.
+    shares : ndarray of shape (n_answered, n_classes)
+        Of the classes, times the weights; each row adds up to its weight.
+    noise : float
+        Variance of what noise adds to a share.
+    """
+
+    weights: FloatArray
+    shares: FloatArray
+    noise: float
+
+
+def _told_by(released: ReleasedLabels) -> _Told:
+    """Return what a release tells: of noisy counts shares without bias, which may lie below 0 or
+    above 1; of labels alone all or nothing."""
+    n_classes, labels = released.n_classes, released.labels[released.answered]
+    if released.noisy_counts is None:
+        return _Told(np.ones(len(labels)), np.eye(n_classes)[labels], 0.0)
+    assert released.sigma is not None
+    counts, left = released.noisy_counts[released.answered].astype(np.float64), 1.0
+    if counts.ndim == 1:
+        counts = np.column_stack([released.n_teachers - counts, counts])
+    else:
+        left = 1 - 1 / n_classes  # what is the same noise in all classes is taken away
+    # votes of records are as many at a point as there are records near it
+    total = counts.sum(axis=1)
+    votes = np.maximum(total, 0) if released.by_record else np.full(len(total), released.n_teachers)
+    counts += (votes - total)[:, None] / n_classes
+    mean = max(float(votes.mean()), 1.0)
+    return _Told(votes / mean, counts / mean, left * (released.sigma / mean) ** 2)

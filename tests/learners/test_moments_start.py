@@ -1,0 +1,351 @@
+"""Moments that start from released labels: as private, certified, and useful where votes were."""
+
+import functools
+import itertools
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import secretballot as sb
+from secretballot import verify_release as second
+from secretballot.bases import TableBasis
+from secretballot.bases.integer_model import WEIGHT_UNIT, with_constant
+from secretballot.door import purchase
+from secretballot.exceptions import ParameterError
+from secretballot.learners.moments.stages import MomentStages, staged_sums
+from secretballot.learners.moments.start import check_start, released_start
+from secretballot.learners.moments.targets import ClassTarget
+from secretballot.learners.training.point_digests import points_digest
+from secretballot.privacy.noise import ExactNoise
+from secretballot.records import PrivateRecords
+from secretballot.students.moment_links import ClassesLink
+
+BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
+N = 2000
+
+
+def plane(n: int = 2600, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    X = np.random.default_rng(seed).normal(size=(n, 3))
+    return X, (X[:, 0] + X[:, 1] > 0).astype(int)
+
+
+def ledger_of(epsilon: float = 5.0) -> sb.Ledger:
+    return sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(epsilon, 1e-3))
+
+
+def moments(budget: sb.PrivacyBudget = BUDGET, **settings: Any) -> Any:
+    X, y = plane()
+    start = settings.pop("start", None)
+    private, classes = settings.pop("y", y[:N]), settings.pop("classes", [0, 1])
+    model = sb.RecordMomentsClassifier(budget=budget, **settings)
+    return model.fit(X[:N], private, X_public=X[N:], classes=classes, start=start)
+
+
+@functools.cache
+def released(kind: str) -> sb.ReleasedLabels:
+    """Return a release about the public points of `plane`."""
+    X, y = plane()
+    fit = functools.partial(sb.PATEClassifier.fit, X=X[:N], y=y[:N], X_public=X[N:], classes=[0, 1])
+    big = sb.PrivacyBudget(50.0, 1e-5)
+    if kind == "votes":
+        return fit(sb.PATEClassifier(budget=big, n_teachers=50)).released_labels_
+    if kind == "labels":
+        model = sb.PATEClassifier(budget=big, n_teachers=50, n_queries=200, release="labels")
+        return fit(model).released_labels_
+    if kind == "rounds":
+        model = sb.ActivePATEClassifier(budget=big, n_teachers=50, n_queries=200)
+        return fit(model).released_labels_
+    if kind == "record votes":
+        model = sb.RecordVotesClassifier(budget=big)
+        model.fit(X[:N], y[:N], X_public=X[N:], classes=[0, 1])
+        return model.released_labels_
+    return moments(big).released_labels_
+
+
+KINDS = ["votes", "labels", "rounds", "record votes", "moments"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_release_of_any_method_is_a_start_that_helps_where_noise_drowns_the_sums(
+    kind: str,
+) -> None:
+    X, y = plane()
+    little = sb.PrivacyBudget(0.02, 1e-5)
+    ledger = ledger_of()
+    model = moments(little, start=released(kind), ledger=ledger)
+    # without a start this budget is right for .67 in the mean, from .5 to .84
+    assert np.mean(model.predict(X) == y) > 0.75
+    said = model.certificate_["mechanism"]["start"]
+    assert said["certificate"] == released(kind).certificate["digest"]
+    # the price is that of the sums alone, start or not
+    assert model.certificate_["events"] == moments(little).certificate_["events"]
+    assert ledger.spent().epsilon == pytest.approx(0.02)
+    assert sb.verify_certificate(model.certificate_).ok
+    second.check_mechanism(model.certificate_)
+
+
+def test_the_start_is_a_function_of_the_release_and_the_pool_that_anybody_can_find_again() -> None:
+    X, _ = plane()
+    model = moments(start=released("votes"))
+    pool = with_constant(TableBasis().fit(X[N:]).integers(X[N:]))
+    again = released_start(released("votes"), pool, ClassesLink(2))
+    assert again is not None
+    assert model.certificate_["mechanism"]["start"] == again.to_json()
+
+
+def test_votes_and_the_moments_on_top_stand_in_one_ledger_and_add_up() -> None:
+    X, y = plane()
+    ledger = ledger_of(2.0)
+    half = sb.PrivacyBudget(1.0, 1e-5)
+    votes = sb.PATEClassifier(budget=half, n_teachers=50, ledger=ledger)
+    votes.fit(X[:N], y[:N], X_public=X[N:], classes=[0, 1])
+    model = moments(half, ledger=ledger, start=votes.released_labels_)
+    assert ledger.releases() == 2
+    assert ledger.spent().epsilon == pytest.approx(2.0)
+    assert ledger.spent().delta == pytest.approx(2e-5)
+    first, then = votes.certificate_["composition"], model.certificate_["composition"]
+    assert then["reservation"] == first["reservation"] + 1
+    assert then["spent_after"]["epsilon"] == pytest.approx(2.0)
+    with pytest.raises(sb.BudgetError):
+        moments(half, ledger=ledger, start=votes.released_labels_)
+
+
+def test_a_wrong_start_does_not_ruin_the_model() -> None:
+    X, y = plane()
+    big = sb.PrivacyBudget(8.0, 1e-5)
+    rng = np.random.default_rng(3)
+    for wrong in (rng.integers(0, 2, N), 1 - y[:N], np.ones(N, int)):
+        start = moments(big, y=wrong).released_labels_
+        assert np.mean(moments(start=start).predict(X) == y) > 0.88
+
+
+def test_more_classes_and_frames_with_text() -> None:
+    X, y = plane()
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "side": np.where(X[:, 0] > 0, "r", "l")})
+    names = ["far", "no", "yes"]
+    labels = np.array(names)[np.where(X[:, 2] > 1, 0, 1 + y)]
+    frame["c"] = X[:, 2]
+    kind = {"X_public": frame[N:], "classes": names}
+    big = sb.PrivacyBudget(8.0, 1e-5)
+    votes = sb.PATEClassifier(budget=big, n_teachers=20).fit(
+        X[:N], labels[:N], X_public=X[N:], classes=names
+    )
+    with pytest.raises(ParameterError, match="other public points"):
+        sb.RecordMomentsClassifier(budget=BUDGET).fit(
+            frame[:N], labels[:N], **kind, start=votes.released_labels_
+        )
+    first = sb.RecordMomentsClassifier(budget=big).fit(frame[:N], labels[:N], **kind)
+    model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(0.02, 1e-5))
+    model.fit(frame[:N], labels[:N], **kind, start=first.released_labels_)
+    assert np.mean(model.predict(frame) == labels) > 0.8
+
+
+# --- what is refused ---
+
+
+def test_a_start_that_is_no_release_is_refused_before_anything_is_spent() -> None:
+    X, _ = plane()
+    votes = released("votes")
+    ledger = ledger_of()
+    fitted = moments(sb.PrivacyBudget(0.5, 1e-5))
+    document = votes.to_json()
+    other = sb.ReleasedLabels.from_json(document | {"labels": (1 - votes.labels).tolist()})
+    bare = sb.ReleasedLabels.from_json(document | {"certificate": {}})
+    cheaper = sb.ReleasedLabels.from_json(
+        document | {"certificate": votes.certificate | {"epsilon": 0.1}}
+    )
+    refused = [
+        (fitted, "is a RecordMomentsClassifier; give the ReleasedLabels"),
+        (fitted.student_, "is a MomentsStudent; give the ReleasedLabels"),
+        (votes.labels, "is a ndarray; give the ReleasedLabels"),
+        (other, "not those of its certificate"),
+        (bare, "does not verify"),
+        (cheaper, "does not verify"),
+    ]
+    for start, words in refused:
+        with pytest.raises(ParameterError, match=words):
+            moments(start=start, ledger=ledger)
+    with pytest.raises(ParameterError, match="in the same order"):
+        moments(start=votes, ledger=ledger, classes=[1, 0])
+    with pytest.raises(ParameterError, match="in the same order"):
+        moments(start=votes, ledger=ledger, classes=[False, True])
+    with pytest.raises(ParameterError, match="other public points"):
+        check_start(votes, (0, 1), X[N - 1 :])
+    with pytest.raises(ParameterError, match="other public points"):
+        check_start(votes, (0, 1), X[N : N + 9])
+    assert ledger.releases() == 0
+
+
+def test_a_release_that_names_no_points_or_answers_nothing_is_refused() -> None:
+    X, _ = plane()
+    votes = sb.VoteCounts.from_votes(np.tile([0, 1], (40, 12)), classes=[0, 1])
+    aggregator = sb.GaussianAggregator.calibrate(BUDGET, n_queries=40)
+    with pytest.raises(ParameterError, match="does not say which public points"):
+        check_start(sb.release(votes, aggregator, ledger_of()), (0, 1), X[N:])
+    withheld = sb.SparseVectorAggregator(
+        threshold_scale=0.5,
+        query_scale=0.5,
+        threshold=10,
+        max_unstable=2,
+        refresh=True,
+        n_queries=40,
+        budget=sb.PrivacyBudget(200.0, 1e-5),
+    )
+    silent = sb.release(
+        votes, withheld, ledger_of(500.0), points_sha256=points_digest(X[N : N + 40])
+    )
+    with pytest.raises(ParameterError, match="answers no query"):
+        check_start(silent, (0, 1), X[N:])
+
+
+# --- one request ---
+
+
+def test_the_same_request_is_answered_once_and_another_start_is_another_question() -> None:
+    ledger = ledger_of()
+    first = moments(start=released("votes"), ledger=ledger, request="a")
+    again = moments(start=released("votes"), ledger=ledger, request="a")
+    assert again.certificate_ == first.certificate_
+    assert ledger.releases() == 1
+    for start in (released("labels"), None):
+        with pytest.raises(ParameterError, match="answered before"):
+            moments(start=start, ledger=ledger, request="a")
+    moments(ledger=ledger, request="b")
+    with pytest.raises(ParameterError, match="answered before"):
+        moments(start=released("votes"), ledger=ledger, request="b")
+
+
+def test_an_interrupted_fit_goes_on_with_the_same_start_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class StopError(Exception):
+        pass
+
+    draws = itertools.count()
+
+    class StopsAtTheSecond(ExactNoise):
+        def discrete_gaussian(self, sigma: float, size: int) -> np.ndarray:
+            if next(draws) == 1:
+                raise StopError
+            return super().discrete_gaussian(sigma, size)
+
+    ledger = sb.Ledger(tmp_path / "l", dataset="people", budget=BUDGET)
+    monkeypatch.setattr(purchase, "exact_noise", StopsAtTheSecond)
+    with pytest.raises(StopError):
+        moments(start=released("votes"), ledger=ledger, request="a")
+    for start in (released("labels"), None):
+        with pytest.raises(ParameterError, match="begun with other"):
+            moments(start=start, ledger=ledger, request="a")
+    model = moments(start=released("votes"), ledger=ledger, request="a")
+    assert sb.verify_certificate(model.certificate_).ok
+    assert next(draws) == 5  # four stages, one of them tried twice
+    assert ledger.releases() == 1
+
+
+# --- stages ---
+
+
+@pytest.mark.parametrize("steep", [1, 2**23])
+def test_no_record_moves_a_stage_by_more_than_the_bound_whatever_the_start(steep: int) -> None:
+    stages, weights = started_stages(0.05)
+    turned = np.sign(weights) * np.maximum(np.abs(weights), steep)
+    fit = replace(stages.start.fit, weights=turned / WEIGHT_UNIT)
+    asked = replace(stages, start=replace(stages.start, fit=fit), _fits={}).asked_after([])
+    assert np.abs(asked.model.weights).max() >= steep
+    rng = np.random.default_rng(2)
+    longest = 0.0
+    for length in (1.0, 40.0):
+        rows = np.rint(length * stages.pool[rng.integers(0, 600, 40)]).astype(np.int64)
+        rows = np.clip(rows, -(2**18), 2**18)
+        marks = np.column_stack([np.ones(40, int), np.zeros(40, int)])
+        for label in (0, 1):
+            for k in range(40):
+                own = slice(k, k + 1)
+                one = PrivateRecords(rows[own], np.array([label]), 2, None, marks[own])
+                norm = float(np.linalg.norm(one.sum_at_the_door(asked).astype(float)))
+                longest = max(longest, norm)
+    # what is paid for is the bound, and some records reach it
+    assert 0.99 * asked.bound < longest <= asked.bound
+
+
+def started_stages(expected: float) -> tuple[MomentStages, np.ndarray]:
+    X, _ = plane()
+    pool = with_constant(TableBasis().fit(X[N:]).integers(X[N:]))
+    target = ClassTarget((0, 1))
+    start = released_start(released("votes"), pool, target.link)
+    stages, _ = staged_sums(
+        pool,
+        target,
+        BUDGET,
+        n_stages=3,
+        n_records=None,
+        neighbours="add-remove",
+        basis={},
+        expected_uncovered=expected,
+        points_sha256="0" * 64,
+        start=start,
+    )
+    assert start is not None
+    return stages, np.array(start.to_json()["weights"]).reshape(-1, 1)
+
+
+def sums_of(stages: MomentStages, n: int, uncovered: float, seed: int) -> np.ndarray:
+    total = np.random.default_rng(seed).integers(-(10**9), 10**9, stages.pool.shape[1] + 2)
+    total[-2:] = stages.mark_weight * n, stages.mark_weight * int(n * uncovered)
+    return total
+
+
+def test_the_first_stage_asks_for_what_the_start_misses() -> None:
+    stages, weights = started_stages(0.05)
+    plain = replace(stages, start=None, _fits={})
+    first, without = stages.asked_after([]), plain.asked_after([])
+    assert (first.model.weights == weights).all()
+    assert weights.any()
+    # nothing else about a stage changes: the bound above all
+    same = ("unit", "bound", "mark_weight", "n_marks", "without_marked")
+    assert [getattr(first, one) for one in same] == [getattr(without, one) for one in same]
+    # the start is exactly what the certificate says, and its spread is that of no start
+    assert (stages.fit_after([]).weights * WEIGHT_UNIT == weights).all()
+    assert (stages.fit_after([]).precision == plain.fit_after([]).precision).all()
+
+
+def test_records_that_are_left_out_from_now_on_begin_anew_at_the_start() -> None:
+    stages, weights = started_stages(0.3)
+    poor = sums_of(stages, 50_000, 0.8, 1)
+    asked = stages.asked_after([poor])
+    assert asked.without_marked
+    assert (asked.model.weights == weights).all()
+    kept = sums_of(stages, 50_000, 0.31, 1)
+    assert not (stages.asked_after([kept]).model.weights == weights).all()
+
+
+def test_a_start_that_learns_the_very_moments_of_the_pool_stays_where_it_is() -> None:
+    stages, weights = started_stages(0.05)
+    n = 10**7
+    nothing = np.zeros(stages.pool.shape[1] + 2, dtype=np.int64)
+    nothing[-2] = stages.mark_weight * n
+    found = stages.fit_after([nothing]).weights
+    assert np.allclose(found, weights / WEIGHT_UNIT, atol=0.05)
+
+
+# --- the files ---
+
+
+def test_the_page_and_the_words_name_whose_labels_it_started_from(tmp_path: Path) -> None:
+    X, _ = plane()
+    model = moments(start=released("votes"))
+    folder = tmp_path / "release"
+    sb.write_release(folder, model.released_labels_, student="auto", X_public=X[N:])
+    digest = released("votes").certificate["digest"]
+    assert digest in (folder / "README.txt").read_text().replace("\n", "")
+    page = (folder / "report.html").read_text()
+    assert digest in page
+    assert sb.verify_certificate(folder).ok
+    assert second.exit_code(second.check_release(str(folder))) == 0
+    weights = json.loads((folder / "certificate.json").read_text())["mechanism"]["start"]["weights"]
+    assert str(weights[:6])[1:-1] not in page
