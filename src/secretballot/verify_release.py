@@ -907,7 +907,7 @@ def check_choices(document: dict[str, Any]) -> str:
 # --- The folder -----------------------------------------------------------------------------------
 
 _FILES = re.compile(
-    r"README\.txt|labels\.csv|schema\.json|student\.(skops|onnx)|report\.html"
+    r"README\.txt|model-card\.md|labels\.csv|schema\.json|student\.(skops|onnx)|report\.html"
     r"|queries\.json|queries-[a-z]{1,20}\.(svg|png)"
 )
 

@@ -55,6 +55,7 @@ def test_a_folder_holds_what_may_be_published(
             "README.txt",
             "certificate.json",
             "labels.csv",
+            "model-card.md",
             "report.html",
             "schema.json",
             "student.onnx",

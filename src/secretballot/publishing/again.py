@@ -14,6 +14,7 @@ from secretballot.report.certificate.fields import CERTIFICATE_FILE, read_certif
 from secretballot.report.certificate.labels_file import read_labels
 from secretballot.report.certificate.regular_files import read_regular
 from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.student.raw_columns import RawRows
 
 __all__ = ["differing_files", "read_release"]
 
@@ -59,6 +60,7 @@ def differing_files(
     asked: AskedInRounds | None = None,
     abstentions: str = "drop",
     seed: int = 0,
+    raw_rows: RawRows | None = None,
 ) -> list[str]:
     """Make a release again, in a temporary folder, and return the names of files that differ.
 
@@ -75,8 +77,9 @@ def differing_files(
         Public points, encoded by the schema of the release.
     asked : AskedInRounds, optional
         How the queries of a run with a strategy were chosen.
-    abstentions, seed
-        As for `ReleaseJob`.
+    abstentions, seed, raw_rows
+        As for `ReleaseJob`. A run on tables has raw rows, by `runs.tables.raw_rows_of`; of them the
+        files tell only whether the ONNX student reads raw columns.
 
     Returns
     -------
@@ -103,6 +106,7 @@ def differing_files(
         abstentions,
         seed,
         tuple(part for part, name in _FILE_OF_PART.items() if not (folder / name).is_file()),
+        raw_rows,
     )
     with tempfile.TemporaryDirectory() as place:
         again = publish(Path(place) / "release", job).path

@@ -12,6 +12,7 @@ from secretballot._typing import IntArray
 from secretballot.publishing.process import NotPortableError
 from secretballot.released import ReleasedLabels
 from secretballot.report.rounds.story import QueryStory
+from secretballot.report.student.raw_columns import RawRows
 
 __all__ = [
     "AskedInRounds",
@@ -114,6 +115,9 @@ class ReleaseJob:
         Of the student and of the strategy; public.
     without : tuple of {"report", "student"}
         Parts that are not wanted.
+    raw_rows : RawRows or None
+        Public rows before and after the encoding of the schema, to check a file that encodes them
+        itself.
     """
 
     released: ReleasedLabels
@@ -124,6 +128,7 @@ class ReleaseJob:
     abstentions: str = "drop"
     seed: int = 0
     without: tuple[str, ...] = ()
+    raw_rows: RawRows | None = None
 
     def canonical(self) -> "ReleaseJob":
         """Return the same job in the one form that its values have: plain lists, rows in order.

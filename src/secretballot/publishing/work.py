@@ -80,6 +80,7 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> M
         schema=job.schema,
         story=story,
         without=job.without,
+        raw_rows=job.raw_rows,
     )
     return MadeRelease(written, student)
 

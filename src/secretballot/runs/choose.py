@@ -353,6 +353,7 @@ def _release_job(run: ChooseRun, model: SemiPrivateClassifier, inputs: RunInputs
         replace(inputs.schema, classes=inputs.classes).to_json(),
         seed=run.seed,
         without=run.without,
+        raw_rows=inputs.raw_rows,
     )
 
 

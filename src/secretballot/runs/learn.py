@@ -405,6 +405,7 @@ def _release_job(run: LearnRun, model: PATEClassifier, inputs: RunInputs) -> Rel
         run.abstentions,
         run.seed,
         run.without,
+        inputs.raw_rows,
     )
 
 

@@ -273,4 +273,5 @@ def _release_job(run: RecordsRun, model: Learner, inputs: RunInputs) -> ReleaseJ
         replace(inputs.schema, classes=inputs.classes).to_json(),
         seed=run.seed,
         without=run.without,
+        raw_rows=inputs.raw_rows,
     )

@@ -4,6 +4,7 @@ Everything said here is said to the curator alone: it names columns, counts and 
 cell.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,8 @@ import pandas as pd
 
 from secretballot._naming import name_columns
 from secretballot._typing import FloatArray, IntArray, ObjectArray
-from secretballot.datasets.cells import whole
+from secretballot.datasets.cells import LARGEST_NUMBER, numbers_of, texts_of, whole
+from secretballot.datasets.columns import CategoricalColumn, NumericColumn
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import (
     check_columns,
@@ -27,6 +29,7 @@ from secretballot.datasets.tables import (
 )
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.report.metrics import Metrics, metrics_of_student
+from secretballot.report.student.raw_columns import RawRows
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
 
@@ -37,8 +40,11 @@ __all__ = [
     "check_classes",
     "folder_of_run",
     "metrics_on_test",
+    "raw_rows_of",
     "read_inputs",
 ]
+
+_RAW_ROWS = 1000  # public rows by which the student's ONNX file is checked
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,8 @@ class RunInputs:
     units : ndarray of str objects, shape (n_private,), or None
     X_public : ndarray of float, shape (n_public, n_features)
     test : LabelledTable or None
+    raw_rows : RawRows or None
+        Public rows before and after their encoding.
     """
 
     schema: Schema
@@ -123,6 +131,7 @@ class RunInputs:
     units: ObjectArray | None
     X_public: FloatArray
     test: LabelledTable | None
+    raw_rows: RawRows | None = None
 
 
 def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
@@ -263,9 +272,23 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
             " the files do."
         )
     units = None if tables.unit is None else unit_ids(frame, tables.unit, role="private file")
-    return RunInputs(
-        schema, classes, private, units, schema.encode(public, role="public file"), test
-    )
+    X_public = schema.encode(public, role="public file")
+    return RunInputs(schema, classes, private, units, X_public, test, raw_rows_of(schema, public))
+
+
+def raw_rows_of(schema: Schema, public: pd.DataFrame) -> RawRows:
+    """Return public rows as a stranger would give them, and one of which nothing is known, and one
+    that is like no other."""
+    cells: dict[str, list[Any]] = {}
+    for column in schema.columns:
+        if isinstance(column, NumericColumn):
+            own = numbers_of(public[column.name].iloc[:_RAW_ROWS]).tolist()
+            cells[column.name] = [*own, math.nan, 2 * LARGEST_NUMBER]
+        elif isinstance(column, CategoricalColumn):
+            texts = texts_of(public[column.name].iloc[:_RAW_ROWS]).tolist()
+            cells[column.name] = [*texts, "", "none of the categories"]
+    frame = pd.DataFrame({name: pd.Series(own, dtype=object) for name, own in cells.items()})
+    return RawRows(cells, schema.encode(frame, role="public file"))
 
 
 def _public_table(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame, list[str]]:

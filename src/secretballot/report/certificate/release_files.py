@@ -22,6 +22,7 @@ _MAX_TOTAL = 2 * 10**9  # bytes of all files together: what is read and digested
 _BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
     LABELS_FILE: (b"query,label,abstained",),
     "README.txt": (b"",),
+    "model-card.md": (b"# Model card",),
     "schema.json": (b"{",),
     "queries.json": (b"{",),
     "student.skops": (b"PK\x03\x04",),

@@ -21,19 +21,25 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import with_files
 from secretballot.report.certificate.fields import CERTIFICATE_FILE
 from secretballot.report.certificate.labels_file import class_text, labels_blocks
-from secretballot.report.extras import MissingExtraError
+from secretballot.report.extras import MissingExtraError, require_extra
+from secretballot.report.release.model_card import model_card
 from secretballot.report.release.page import render_page
 from secretballot.report.release.readme import release_readme
+from secretballot.report.release.usage import ONNX_OF_RAW_COLUMNS, Usage, complete_schema
 from secretballot.report.rounds.captions import QUERY_TITLES
 from secretballot.report.rounds.pictures import draw_query_pictures
 from secretballot.report.rounds.story import QueryStory, check_story
-from secretballot.report.student.export import dump_onnx, dump_student
+from secretballot.report.student.export import dump_onnx, dump_raw_onnx, dump_student
+from secretballot.report.student.raw_columns import RawRows
 
 __all__ = ["WrittenFiles", "write_files"]
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 # of an object, in somebody's error message: it tells of the memory
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+ONNX_FILE = "student.onnx"
+CARD_FILE = "model-card.md"
+CARD_WORDS = "what the student is, reads and is good for, and how to use it"
 _NOT_WANTED = "left out at the wish of whoever made the release."
 
 
@@ -65,6 +71,7 @@ def write_files(
     schema: Mapping[str, Any] | None = None,
     story: QueryStory | None = None,
     without: Collection[str] = (),
+    raw_rows: RawRows | None = None,
 ) -> WrittenFiles:
     """Write all that may be published of a release into an empty folder.
 
@@ -89,6 +96,9 @@ def write_files(
         files.
     without : collection of {"report", "student"}
         Parts that nobody wants: the page and the pictures, the files of the student.
+    raw_rows : RawRows, optional
+        Public rows before and after the encoding of the schema: then the ONNX student reads raw
+        columns, and is checked by them.
 
     Raises
     ------
@@ -120,13 +130,21 @@ def write_files(
     untrusted = (
         []
         if student is None
-        else _write_student(written, student, X_public, wanted="student" not in without)
+        else _write_student(
+            written,
+            student,
+            X_public,
+            schema=schema,
+            raw_rows=raw_rows,
+            wanted="student" not in without,
+        )
     )
     readme = {"README.txt": "what may be done with these files, and how"}
     if "report" in without:
         written.left_out["report.html"] = _NOT_WANTED
     else:
-        listed = {**written.files, **readme}
+        card = {CARD_FILE: CARD_WORDS} if _has_student(written) else {}
+        listed = {**written.files, **card, **readme}
         page = partial(
             render_page,
             released,
@@ -139,12 +157,17 @@ def write_files(
         written.attempt(
             "report.html", "the report, for people", lambda path: path.write_bytes(page().encode())
         )
-    text = release_readme(
-        released,
-        {**written.files, **readme},
-        written.left_out,
+    columns = complete_schema(schema)
+    usage = Usage.of_files(
+        written.files,
+        columns,
         untrusted,
-        _formula_like(released),
+        alone=_skops_types(written) if "student.skops" in written.files else None,
+    )
+    if _has_student(written):
+        written.write(CARD_FILE, CARD_WORDS, model_card(released, columns, usage).encode())
+    text = release_readme(
+        released, {**written.files, **readme}, written.left_out, usage, _formula_like(released)
     )
     written.write("README.txt", readme["README.txt"], text.encode())
     certificate = with_files(released.certificate, _digests_of_files(folder))
@@ -177,7 +200,15 @@ class _Writer:
             self.files[name] = words
 
 
-def _write_student(written: _Writer, student: Any, X_public: Any, *, wanted: bool) -> list[str]:
+def _write_student(
+    written: _Writer,
+    student: Any,
+    X_public: Any,
+    *,
+    schema: Mapping[str, Any] | None,
+    raw_rows: RawRows | None,
+    wanted: bool,
+) -> list[str]:
     """Write the files of the student; return the types in them that a reader must trust by name."""
     untrusted: list[str] = []
     if not wanted:
@@ -188,12 +219,36 @@ def _write_student(written: _Writer, student: Any, X_public: Any, *, wanted: boo
         "the student model, for Python",
         lambda path: untrusted.extend(dump_student(student, path)),
     )
-    written.attempt(
-        "student.onnx",
-        "the student model, for any language",
-        lambda path: _dump_onnx_checked(student, path, X_public),
-    )
+    if schema is not None and raw_rows is not None:
+        written.attempt(
+            ONNX_FILE,
+            ONNX_OF_RAW_COLUMNS,
+            lambda path: dump_raw_onnx(student, path, schema, raw_rows),
+        )
+    # what cannot read raw columns may still read encoded ones
+    if ONNX_FILE not in written.files:
+        why = written.left_out.pop(ONNX_FILE, None)
+        written.attempt(
+            ONNX_FILE,
+            "the student model, for any language, of encoded columns",
+            lambda path: _dump_onnx_checked(student, path, X_public),
+        )
+        if why is not None and ONNX_FILE in written.files:
+            written.left_out[f"{ONNX_FILE} of raw columns"] = why
     return untrusted
+
+
+def _has_student(written: _Writer) -> bool:
+    return "student.skops" in written.files or ONNX_FILE in written.files
+
+
+def _skops_types(written: _Writer) -> tuple[str, ...] | None:
+    """Return the types of the student's file that skops must be told of, if none is this
+    package's: then skops reads it alone."""
+    types = require_extra("skops.io", "export").get_untrusted_types(
+        file=written.folder / "student.skops"
+    )
+    return None if any(name.startswith("secretballot.") for name in types) else tuple(types)
 
 
 def _date_files(folder: Path, issued: str) -> None:

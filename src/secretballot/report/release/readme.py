@@ -16,6 +16,7 @@ from secretballot.report.release.moments_words import (
     votes_coverage_words,
 )
 from secretballot.report.release.plan_words import choices_words, plan_words
+from secretballot.report.release.usage import Usage
 from secretballot.report.wording import number_text, one_in, shown, unit_noun
 
 __all__ = ["release_readme"]
@@ -25,7 +26,7 @@ def release_readme(
     released: ReleasedLabels,
     files: Mapping[str, str],
     left_out: Mapping[str, str],
-    untrusted: Sequence[str],
+    usage: Usage,
     formula_like: Sequence[str],
 ) -> str:
     """Return the text of README.txt.
@@ -38,8 +39,8 @@ def release_readme(
         Name of each file, with what it is.
     left_out : mapping
         Name of each file that could not be made, with the reason.
-    untrusted : sequence of str
-        Types in the student's file that a reader must trust by name.
+    usage : Usage
+        How the student's files are used.
     formula_like : sequence of str
         Classes that a spreadsheet might take for a formula.
     """
@@ -88,13 +89,7 @@ def release_readme(
             "Left out\n"
             + "\n".join(_wrapped_text(f"{n}: {why}", "  ") for n, why in left_out.items())
         )
-    if "student.skops" in files:
-        parts.append(_loading_section(untrusted, "schema.json" in files))
-    if "student.onnx" in files:
-        parts.append(
-            "Load the student in another language: student.onnx, input float32, first output the"
-            " label."
-        )
+    parts += _using_sections(usage)
     parts += [
         _labels_section(certificate, formula_like),
         _verifying_section(),
@@ -112,34 +107,39 @@ def _wrapped_text(text: str, indent: str = "") -> str:
     return textwrap.fill(text, 96, initial_indent=indent, subsequent_indent=indent)
 
 
-def _loading_section(untrusted: Sequence[str], has_schema: bool) -> str:
-    extra = f", trusted={list(untrusted)!r}" if untrusted else ""
-    # commands that can be copied as they stand, with the types that the reader has to judge
-    lines = [
-        (
-            "Load the student (types that are not trusted are refused; needs secretballot with its"
-            " extra `export`)"
-        ),
-        "  from secretballot.report.student.export import load_student",
-        f"  student = load_student('student.skops'{extra})",
-    ]
-    if untrusted:
-        lines.append(
-            _wrapped_text(
-                "It holds the types named above; trust them only if you know where they come from.",
-                "  ",
-            )
+def _using_sections(usage: Usage) -> list[str]:
+    """Return how to use the student: commands and lines that can be copied as they stand."""
+    parts = []
+    if usage.command_line is not None:
+        parts.append(["Predict rows of a table like the public one", usage.command_line])
+    if usage.runtime_alone:
+        parts.append(
+            [
+                "The same in Python without this package (pip install onnxruntime)",
+                *usage.runtime_alone,
+            ]
         )
-    if has_schema:
-        lines += [
-            (
-                "It expects encoded columns; schema.json says how to make them from a table like"
-                " the public one:"
-            ),
-            "  from secretballot.datasets.schema import Schema",
-            "  student.predict(Schema.read('schema.json').encode(table))",
-        ]
-    return "\n".join(lines)
+    if usage.package:
+        parts.append(
+            [
+                "Load the student (types that are not trusted are refused; needs secretballot with"
+                " its extra `export`)",
+                *usage.package,
+            ]
+        )
+        if usage.untrusted:
+            parts[-1].append(
+                "It holds the types named above; trust them only if you know where they come from."
+            )
+    if usage.skops_alone:
+        parts.append(["Or with skops and scikit-learn alone", *usage.skops_alone])
+    texts = ["\n  ".join(part) for part in parts]
+    if usage.onnx_of_encoded_columns:
+        texts.append(
+            "Load the student in another language: student.onnx, input float32, first output the"
+            " label."
+        )
+    return texts
 
 
 def _labels_section(certificate: Mapping[str, Any], formula_like: Sequence[str]) -> str:

@@ -10,7 +10,8 @@ need the types named below.
 import os
 import stat
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -38,8 +39,9 @@ from secretballot.report.student.moments_graph import (
     record_votes_graph,
 )
 from secretballot.report.student.onnx_names import with_plain_names
+from secretballot.report.student.raw_columns import RawRows, raw_columns_graph
 
-__all__ = ["TRUSTED_TYPES", "dump_onnx", "dump_student", "load_student"]
+__all__ = ["TRUSTED_TYPES", "dump_onnx", "dump_raw_onnx", "dump_student", "load_student"]
 
 VOTING_STUDENT = "secretballot.students.voting.VotingStudent"
 
@@ -97,6 +99,7 @@ TRUSTED_TYPES = (
     "sklearn.utils._bunch.Bunch",
 )
 _PREVIEW_ROWS = 1000
+_LARGEST_ERROR = 1e-5  # of a probability, where a converter computes in single precision
 _MOST_TYPES_NAMED = 10  # in a message
 
 
@@ -326,32 +329,95 @@ def dump_onnx(student: Any, path: str | Path, X_public: Any) -> None:
             "ONNX needs the public points as one numeric array; convert the frame first."
         )
     points = points.astype(np.float32)
+    with _converting(student):
+        model = _onnx_bytes(student, points)
+        found = _outputs_of(runtime, model, {"X": points})[0]
+        wanted = np.asarray(student.predict(points))
+    _refuse_other_labels(found, wanted)
+    _write_aside(Path(path), model)
+
+
+def dump_raw_onnx(student: Any, path: str | Path, schema: Mapping[str, Any], rows: RawRows) -> None:
+    """Write a fitted student to an ONNX file that reads the raw columns of a table.
+
+    Parameters
+    ----------
+    student : fitted estimator
+        As in `dump_student`.
+    path : path
+        File to write.
+    schema : mapping
+        Complete, as `Schema.to_json` writes it.
+    rows : RawRows
+        The file must give the student's own labels and probabilities on them.
+
+    Raises
+    ------
+    MissingExtraError
+        If skl2onnx or onnxruntime is not installed.
+    DataError
+        If the student does not convert, or the converted one predicts otherwise.
+    """
+    require_extra("skl2onnx", "onnx")
+    runtime = require_extra("onnxruntime", "onnx")
+    classes = np.asarray(student.classes_).tolist()
+    with _converting(student):
+        inner = _onnx_bytes(student, rows.X.astype(np.float32))
+        model = raw_columns_graph(
+            inner, schema, classes, projected=_full_name(student) == COUNTS_STUDENT
+        )
+        found = _outputs_of(runtime, model, rows.inputs(schema))
+        wanted = np.asarray(student.predict(rows.X))
+        shares = student.predict_proba(rows.X) if hasattr(student, "predict_proba") else None
+    _refuse_other_labels(found[0], wanted)
+    if shares is not None and len(found) > 1:
+        apart = float(np.abs(np.asarray(found[1]) - np.asarray(shares)).max())
+        if not apart <= _LARGEST_ERROR:
+            raise DataError(
+                f"Probabilities of the ONNX student differ from the student's by up to {apart:.2g}."
+            )
+    _write_aside(Path(path), model)
+
+
+@contextmanager
+def _converting(student: Any) -> Iterator[None]:
+    """Say in one sentence what a converter, or the file that it made, failed with."""
     try:
-        with own_global_states(0):
+        with own_global_states(0), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the converter, about its own future
-            model = _onnx_bytes(student, points)
-            quiet = runtime.SessionOptions()
-            quiet.log_severity_level = 3  # it would tell standard error of shapes it had to guess
-            session = runtime.InferenceSession(model, quiet, providers=["CPUExecutionProvider"])
-            found = np.asarray(session.run(None, {session.get_inputs()[0].name: points})[0])
-            wanted = np.asarray(student.predict(points))
+            yield
     except MemoryError:
         raise
     except Exception as error:  # converters are many and raise what they like
         raise DataError(
             f"{type(student).__name__} does not convert to ONNX ({_one_line(error)})."
         ) from None
-    different = int(np.count_nonzero(found.astype(str) != wanted.astype(str)))
+
+
+def _outputs_of(runtime: Any, model: bytes, inputs: Mapping[str, Any]) -> list[Any]:
+    """Return what an ONNX model computes."""
+    quiet = runtime.SessionOptions()
+    quiet.log_severity_level = 3  # it would tell standard error of shapes it had to guess
+    session = runtime.InferenceSession(model, quiet, providers=["CPUExecutionProvider"])
+    outputs: list[Any] = session.run(None, inputs)
+    return outputs
+
+
+def _refuse_other_labels(found: Any, wanted: Any) -> None:
+    different = int(np.count_nonzero(np.asarray(found).astype(str) != wanted.astype(str)))
     if different:
         raise DataError(
-            f"The ONNX student differs from the student on {different} of {len(points)} public"
+            f"The ONNX student differs from the student on {different} of {len(wanted)} public"
             " points."
         )
-    _write_aside(Path(path), model)
+
+
+def _full_name(student: Any) -> str:
+    return f"{type(student).__module__}.{type(student).__qualname__}"
 
 
 def _onnx_bytes(student: Any, points: np.ndarray[Any, Any]) -> bytes:
-    name = f"{type(student).__module__}.{type(student).__qualname__}"
+    name = _full_name(student)
     if name == COUNTS_STUDENT:
         return counts_graph(student)
     if name == MOMENTS_STUDENT:

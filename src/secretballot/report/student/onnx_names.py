@@ -6,7 +6,7 @@ Converters number them by what else they converted before, which is nobody's bus
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["with_plain_names"]
+__all__ = ["rename_values", "with_plain_names"]
 
 
 def with_plain_names(model: Any) -> Any:
@@ -37,6 +37,20 @@ def with_plain_names(model: Any) -> Any:
     for place, (domain, version) in zip(model.opset_import, versions, strict=True):
         place.domain, place.version = domain, version
     return model
+
+
+def rename_values(model: Any, renamed: Callable[[str], str]) -> None:
+    """Give every value of an ONNX model another name, those of its inputs and outputs too.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Changed in place.
+    renamed : callable
+        The new name by the old one, which may be "".
+    """
+    for one in _all_graphs(model.graph):
+        _rename_in_graph(one, renamed)
 
 
 def _all_graphs(graph: Any) -> Iterator[Any]:

@@ -1,0 +1,161 @@
+"""model-card.md of a release: what the student is, how to use it, what it reads, what it is good
+for."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.by_record import is_by_record
+from secretballot.report.certificate.chosen import is_chosen
+from secretballot.report.certificate.moments import has_moments
+from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.release.usage import Usage
+from secretballot.report.wording import count_text, number_text, shown, unit_noun
+
+__all__ = ["model_card"]
+
+_MOST_NAMED = 20  # categories of a column
+
+
+def model_card(released: ReleasedLabels, schema: Mapping[str, Any] | None, usage: Usage) -> str:
+    """Return the text of model-card.md.
+
+    Parameters
+    ----------
+    released : ReleasedLabels
+        With its certificate.
+    schema : mapping or None
+        Public description of the columns.
+    usage : Usage
+        How the student's files are used.
+    """
+    certificate = released.certificate
+    parts = [
+        f"# Model card: a student of {_cell(certificate['composition']['dataset'])}",
+        _what_it_is(released),
+        "## Use it",
+        *_using(usage),
+    ]
+    if schema is not None:
+        parts += ["## What it reads", *_columns(schema)]
+    parts += ["## What it is good for, and what not", _bullets(_good_and_bad(released))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _what_it_is(released: ReleasedLabels) -> str:
+    certificate = released.certificate
+    epsilon, delta = total_price(certificate)
+    classes = ", ".join(f"`{_code(value)}`" for value in released.classes)
+    return (
+        f"A classifier that answers one of {count_text(len(released.classes), 'class')}: {classes}."
+        f" It was made {_method(certificate)} and is ({number_text(epsilon)}, {number_text(delta)})"
+        f"-differentially private for each {unit_noun(certificate['unit'])}, under"
+        f" {certificate['neighbours']}: using, copying and publishing it adds nothing to that"
+        " price. `certificate.json` states the promise in full; `secretballot verify .` checks it."
+    )
+
+
+def _method(certificate: Mapping[str, Any]) -> str:
+    if has_moments(certificate):
+        return "from noisy sums over all private records"
+    if is_by_record(certificate):
+        return "from noisy counts of votes that private records cast at public points"
+    if is_chosen(certificate):
+        return "by a private choice among candidates"
+    return "from noisy votes of teachers, each trained on its own part of the private records"
+
+
+def _using(usage: Usage) -> list[str]:
+    parts = []
+    if usage.command_line is not None:
+        parts += ["From the command line:", _fenced("console", [f"$ {usage.command_line}"])]
+    if usage.runtime_alone:
+        parts += [
+            "In Python without this package (`pip install onnxruntime`). `student.onnx` has one"
+            " input for each column below: numbers as `tensor(double)`, NaN where nothing is known;"
+            ' categories as `tensor(string)`, "" where nothing is known. Texts stand without space'
+            " around them.",
+            _fenced("python", usage.runtime_alone),
+            "The columns of `probabilities` are the classes in the order that the file's metadata"
+            ' give: `model.get_modelmeta().custom_metadata_map["classes"]`.',
+        ]
+    if usage.package:
+        parts += ["In Python with this package:", _fenced("python", usage.package)]
+    if usage.skops_alone:
+        parts += [
+            "In Python with skops and scikit-learn alone, on columns that were encoded before:",
+            _fenced("python", usage.skops_alone),
+        ]
+    return parts or ["The files of the student were left out; `README.txt` says why."]
+
+
+def _fenced(language: str, lines: Sequence[str]) -> str:
+    return "\n".join([f"```{language}", *lines, "```"])
+
+
+def _columns(schema: Mapping[str, Any]) -> list[str]:
+    """Return a table of the columns, and of those that are not read."""
+    rows, ignored = (
+        ["| column | holds | where it is empty, or something else |", "|---|---|---|"],
+        [],
+    )
+    for name, column in schema["columns"].items():
+        if column["kind"] == "numeric":
+            empty = f"{number_text(column['median'])}, the public median"
+            if column["indicator"]:
+                empty += ", and marked as missing"
+            rows.append(
+                f"| {_cell(name)} | a number; of the public ones the mean is"
+                f" {number_text(column['center'])}, the deviation {number_text(column['scale'])} |"
+                f" {empty} |"
+            )
+        elif column["kind"] == "categorical":
+            own = column["categories"]
+            named = ", ".join(f"`{_code(one)}`" for one in own[:_MOST_NAMED])
+            more = f" and {len(own) - _MOST_NAMED} more" if len(own) > _MOST_NAMED else ""
+            rows.append(f'| {_cell(name)} | one of {named}{more} | "other" |')
+        else:
+            ignored.append(f"{_cell(name)} ({_cell(column.get('reason', 'declared so'))})")
+    parts = ["\n".join(rows)]
+    if ignored:
+        parts.append(f"Not read: {'; '.join(ignored)}.")
+    return parts
+
+
+def _good_and_bad(released: ReleasedLabels) -> list[str]:
+    """Return what a reader should know before trusting an answer."""
+    certificate = released.certificate
+    epsilon, _ = total_price(certificate)
+    points = [
+        "It knows what is true of many: patterns of large groups come through the noise, those of"
+        " small groups and rare classes may not.",
+        "It is for rows like the public points of the release. A value that they do not show, or"
+        " that the table above does not list, tells it nothing.",
+        "How often it is right is not stated here, since no measurement was released. Measure it on"
+        " labelled rows of your own before you use it, beside the most frequent class:"
+        " `secretballot compare . OTHER --evaluate FILE --target COL`.",
+        "Its probabilities come from a model that noise has shaped; compare them with what"
+        " happens before you act on them.",
+        "Nothing of it was tested for decisions about single people, and the guarantee says nothing"
+        " on fairness between groups.",
+    ]
+    if epsilon > 5:
+        points.append(
+            f"An epsilon of {number_text(epsilon)} is a weak promise: who knows all the other"
+            " records can learn much about one."
+        )
+    return points
+
+
+def _bullets(points: Sequence[str]) -> str:
+    return "\n".join(f"- {point}" for point in points)
+
+
+def _cell(text: object) -> str:
+    """Return text in which nothing is markup."""
+    return "".join(f"\\{char}" if char in "\\`*_{}[]<>#|!" else char for char in shown(text))
+
+
+def _code(text: object) -> str:
+    """Return text for a span of code in a table."""
+    return shown(text).replace("`", "'").replace("|", "\\|")

@@ -1,0 +1,118 @@
+"""How a stranger uses the student of a release: from the command line, with this package, and
+without it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["ONNX_OF_RAW_COLUMNS", "Usage", "complete_schema"]
+
+#: What the list of files says of a student that encodes raw columns itself.
+ONNX_OF_RAW_COLUMNS = "the student model, for any language: raw columns in, probabilities out"
+
+_RUNTIME_ALONE = """\
+import csv
+import numpy as np, onnxruntime
+model = onnxruntime.InferenceSession("student.onnx")
+rows = list(csv.DictReader(open("../new.csv", newline=""), skipinitialspace=True))
+def cells(column):
+    texts = [row[column.name].strip() for row in rows]
+    if column.type == "tensor(string)":
+        return np.array(texts, dtype=object).reshape(-1, 1)
+    return np.array([float(text or "nan") for text in texts]).reshape(-1, 1)
+label, probabilities = model.run(None, {c.name: cells(c) for c in model.get_inputs()})"""
+
+
+_PARTS = {"numeric": {"median", "center", "scale", "indicator"}, "categorical": {"categories"}}
+
+
+def complete_schema(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a schema that says how each column is encoded, None for any other description."""
+    columns = None if schema is None else schema.get("columns")
+    if not isinstance(columns, Mapping):
+        return None
+    for column in columns.values():
+        kind = column.get("kind") if isinstance(column, Mapping) else None
+        if kind not in {*_PARTS, "ignored"} or not _PARTS.get(kind, set()) <= {*column}:
+            return None
+    return schema
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What there is to use, and how.
+
+    Attributes
+    ----------
+    command_line : str or None
+        A command for this program.
+    package : tuple of str
+        Lines of Python, with this package; empty where they are of no use.
+    skops_alone : tuple of str
+        Lines of Python, with skops and scikit-learn alone.
+    runtime_alone : tuple of str
+        Lines of Python, with onnxruntime alone.
+    onnx_of_encoded_columns : bool
+        Whether the ONNX file reads columns that schema.json has encoded.
+    untrusted : tuple of str
+        Types in the student's file that a reader must trust by name.
+    """
+
+    command_line: str | None = None
+    package: tuple[str, ...] = ()
+    skops_alone: tuple[str, ...] = ()
+    runtime_alone: tuple[str, ...] = ()
+    onnx_of_encoded_columns: bool = False
+    untrusted: tuple[str, ...] = ()
+
+    @classmethod
+    def of_files(
+        cls,
+        files: Mapping[str, str],
+        schema: Mapping[str, Any] | None,
+        untrusted: Sequence[str],
+        *,
+        alone: Sequence[str] | None,
+    ) -> "Usage":
+        """Return what can be done with these files.
+
+        Parameters
+        ----------
+        files : mapping
+            Name of each file, with what it is.
+        schema : mapping or None
+        untrusted : sequence of str
+            Types that `load_student` must be told of.
+        alone : sequence of str or None
+            Types that skops must be told of; None where it cannot read the file without this
+            package.
+        """
+        saved, onnx = "student.skops" in files, files.get("student.onnx")
+        extra = f", trusted={list(untrusted)!r}" if untrusted else ""
+        package, skops = [], []
+        if saved:
+            package = [
+                "from secretballot.report.student.export import load_student",
+                f"student = load_student('student.skops'{extra})",
+            ]
+        if saved and schema is not None:
+            package += [
+                "from secretballot.datasets.schema import Schema",
+                "from secretballot.datasets.tables import read_table",
+                "X = Schema.read('schema.json').encode(read_table('../new.csv'))",
+                "student.predict(X)",
+            ]
+        if saved and alone is not None:
+            told = f", trusted={list(alone)!r}" if alone else ""
+            skops = ["import skops.io", f"student = skops.io.load('student.skops'{told})"]
+        trust = f" --trust {','.join(untrusted)}" if untrusted else ""
+        return cls(
+            f"secretballot predict . ../new.csv --out ../predictions.csv{trust}"
+            if saved and schema is not None
+            else None,
+            tuple(package),
+            tuple(skops),
+            tuple(_RUNTIME_ALONE.splitlines()) if onnx == ONNX_OF_RAW_COLUMNS else (),
+            onnx is not None and onnx != ONNX_OF_RAW_COLUMNS,
+            tuple(untrusted),
+        )

@@ -1,0 +1,149 @@
+"""A release in the hands of a stranger: what its README says works, without this package."""
+
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from secretballot.cli import app
+from secretballot.datasets.schema import Schema
+from secretballot.datasets.tables import read_table
+from secretballot.report.student.export import load_student
+
+pytest.importorskip("onnxruntime")
+pytest.importorskip("skl2onnx")
+
+BLOCKED = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "secretballot":
+            raise ImportError("this package is not installed here")
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def lines(count: int, seed: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    age, dose = rng.integers(20, 90, count), rng.normal(5, 2, count).round(2)
+    ward = rng.choice(["north", "south", "3"], count)
+    return [f"{a},{w},{d}" for a, w, d in zip(age, ward, dose, strict=True)]
+
+
+def release(folder: Path, *more: str) -> Path:
+    """Return the release of a small run, moved to where a stranger has it."""
+    private = [f"{line},{'yes' if int(line[:2]) > 55 else 'no'}" for line in lines(2000, 1)]
+    (folder / "private.csv").write_text("\n".join(["age,ward,dose,ill", *private]) + "\n")
+    (folder / "public.csv").write_text("\n".join(["age,ward,dose", *lines(300, 2)]) + "\n")
+    words = ["learn", str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
+    words += ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5", "--without", "report"]
+    result = CliRunner().invoke(app, [*words, "--out", str(folder / "run"), *more])
+    assert result.exit_code == 0, result.stderr
+    (folder / "stranger").mkdir()
+    shutil.copytree(folder / "run" / "release", folder / "stranger" / "release")
+    # cells of numbers stay numbers or empty: that is what the lines of the README read
+    rows = [*lines(500, 3), ",north,5.0", "40,east,", ", south,1e40"]
+    (folder / "stranger" / "new.csv").write_text("\n".join(["age,ward,dose", *rows]) + "\n")
+    return folder / "stranger" / "release"
+
+
+def lines_below(text: str, title: str) -> str:
+    """Return the indented lines below a title of the README."""
+    found = re.search(rf"^{re.escape(title)}.*\n((?:  .*\n)+)", text, re.MULTILINE)
+    assert found is not None, text
+    return textwrap.dedent(found[1])
+
+
+def run_alone(code: str, folder: Path) -> None:
+    """Run Python in a process that cannot import this package, as a stranger in that folder."""
+    result = subprocess.run(
+        [sys.executable, "-c", f"{BLOCKED}\n{code}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_lines_of_the_readme_give_the_packages_answers_without_the_package(
+    tmp_path: Path,
+) -> None:
+    folder = release(tmp_path)
+    text = (folder / "README.txt").read_text()
+    code = lines_below(text, "The same in Python without this package")
+    assert len(code.splitlines()) == 10
+    assert code.strip() in (folder / "model-card.md").read_text()
+    run_alone(f"{code}\nnp.savez('../said.npz', label=label.astype(str), p=probabilities)", folder)
+    said = np.load(tmp_path / "stranger" / "said.npz")
+    X = Schema.read(folder / "schema.json").encode(read_table(folder.parent / "new.csv"))
+    student = load_student(folder / "student.skops")
+    assert (said["label"] == student.predict(X)).all()
+    assert (said["p"] == student.predict_proba(X)).all()  # to the last digit
+    assert set(said["label"]) == {"no", "yes"}
+
+
+def test_the_command_and_the_lines_for_this_package_work_as_they_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = release(tmp_path)
+    monkeypatch.chdir(folder)
+    text = (folder / "README.txt").read_text()
+    command = lines_below(text, "Predict rows of a table").split()
+    assert command[0] == "secretballot"
+    assert CliRunner().invoke(app, command[1:]).exit_code == 0
+    names: dict[str, object] = {}
+    exec(lines_below(text, "Load the student"), names)
+    labels = [row.split(",")[1] for row in Path("../predictions.csv").read_text().splitlines()]
+    assert labels[1:] == names["student"].predict(names["X"]).tolist()  # type: ignore[attr-defined]
+    for options in ([], ["--independent"]):
+        assert CliRunner().invoke(app, ["verify", ".", *options]).exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["logistic", "tree", "naive-bayes"])
+def test_a_student_of_scikit_learns_own_opens_without_the_package(
+    tmp_path: Path, name: str
+) -> None:
+    folder = release(tmp_path, "--student", name)
+    text = (folder / "README.txt").read_text()
+    X = Schema.read(folder / "schema.json").encode(read_table(folder.parent / "new.csv"))
+    np.save(tmp_path / "X.npy", X)
+    code = lines_below(text, "Or with skops and scikit-learn alone")
+    path = str(tmp_path / "X.npy")
+    run_alone(
+        f"{code}\nimport numpy as np\nX = np.load({path!r})\nnp.save('../said.npy',"
+        " student.predict(X).astype(str))",
+        folder,
+    )
+    student = load_student(folder / "student.skops")
+    assert (np.load(folder.parent / "said.npy") == student.predict(X)).all()
+    # and the file for other languages was written, of raw columns
+    assert "raw columns in" in text
+
+
+def test_a_student_of_this_package_does_not_claim_to_open_without_it(tmp_path: Path) -> None:
+    text = (release(tmp_path) / "README.txt").read_text()
+    assert "scikit-learn alone" not in text
+
+
+def test_the_model_card_says_what_each_column_means_and_claims_no_accuracy(tmp_path: Path) -> None:
+    card = (release(tmp_path) / "model-card.md").read_text()
+    assert card.startswith("# Model card: a student of private\n")
+    assert "one of 2 classes: `no`, `yes`" in card
+    assert "(2, 1e-5)-differentially private for each record" in card
+    assert re.search(r"\| age \| a number; .* \| [\d.]+, the public median \|", card)
+    assert '| ward | one of `3`, `north`, `south` | "other" |' in card
+    assert "no measurement was released" in card
+    assert "weak promise" not in card
+
+
+def test_without_a_student_there_is_no_model_card(tmp_path: Path) -> None:
+    folder = release(tmp_path, "--without", "report,student")
+    assert not (folder / "model-card.md").exists()
+    assert CliRunner().invoke(app, ["verify", str(folder)]).exit_code == 0

@@ -1,0 +1,161 @@
+"""The ONNX student that reads raw columns: the package's own answers, from the cells of a table."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from secretballot.bases import KernelBasis, TableBasis
+from secretballot.datasets.schema import Schema
+from secretballot.exceptions import DataError
+from secretballot.report.student.export import dump_raw_onnx
+from secretballot.report.student.raw_columns import RawRows
+from secretballot.students import MomentsStudent, NoisyCountsClassifier
+
+onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("skl2onnx")
+
+
+def table(rows: int, seed: int) -> pd.DataFrame:
+    """Return a table whose column names are those that a graph has for itself, too."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(20, 90, rows).astype(float),
+            "ward": rng.choice(["north", "south", "7"], rows),
+            "X": rng.normal(size=rows).round(3),
+            "label": rng.choice([1, 2, 3], rows).astype(float),
+            "v0": rng.exponential(size=rows) * 1e6,
+        }
+    )
+    frame.loc[::9, "age"] = np.nan
+    return frame
+
+
+PUBLIC = table(500, 0)
+SCHEMA = Schema.infer(PUBLIC)
+
+
+def rows_of(frame: pd.DataFrame) -> RawRows:
+    return RawRows({name: frame[name].tolist() for name in frame}, SCHEMA.encode(frame))
+
+
+def moments(basis: Any, n_classes: int) -> MomentsStudent:
+    fitted = basis.fit(SCHEMA.encode(PUBLIC))
+    width = fitted.n_directions_ + 1
+    columns = 1 if n_classes == 2 else n_classes
+    weights = np.random.default_rng(1).integers(-(2**18), 2**18, size=(width, columns))
+    return MomentsStudent(fitted, weights, ["no", "yes", "unknown"][:n_classes])
+
+
+def run(path: Path, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    label, shares = session.run(None, rows_of(frame).inputs(SCHEMA.to_json()))
+    return label, shares
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("basis", [TableBasis(n_bins=8), KernelBasis(n_directions=20)])
+def test_a_model_of_moments_says_the_same_of_raw_cells_digit_by_digit(
+    tmp_path: Path, basis: Any, n_classes: int
+) -> None:
+    student = moments(basis, n_classes)
+    path = tmp_path / "student.onnx"
+    dump_raw_onnx(student, path, SCHEMA.to_json(), rows_of(PUBLIC))
+    other = table(2000, 3)
+    # cells that are the odd ones of the encoding
+    other.loc[0, "age"], other.loc[1, "X"], other.loc[2, "v0"] = math.inf, -1e31, 1e30
+    other.loc[3, "ward"], other.loc[4, "ward"] = "east", ""
+    label, shares = run(path, other)
+    X = SCHEMA.encode(other)
+    assert (label == student.predict(X)).all()
+    assert (shares == student.predict_proba(X)).all()
+    assert len(set(label.tolist())) == n_classes
+
+
+def test_inputs_are_the_columns_and_the_classes_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "student.onnx"
+    dump_raw_onnx(moments(TableBasis(), 2), path, SCHEMA.to_json(), rows_of(PUBLIC))
+    session = onnxruntime.InferenceSession(path.read_bytes())
+    kinds = {one.name: one.type for one in session.get_inputs()}
+    assert kinds == dict.fromkeys(("age", "X", "label", "v0"), "tensor(double)") | {
+        "ward": "tensor(string)"
+    }
+    # a column that has the name of an output keeps it
+    assert [one.name for one in session.get_outputs()] == ["label_", "probabilities"]
+    classes = session.get_modelmeta().custom_metadata_map["classes"]
+    assert json.loads(classes) == ["no", "yes"]
+
+
+def test_spellings_of_a_category_that_the_package_reads_alike(tmp_path: Path) -> None:
+    student = moments(TableBasis(), 2)
+    path = tmp_path / "student.onnx"
+    dump_raw_onnx(student, path, SCHEMA.to_json(), rows_of(PUBLIC))
+    plain, other = table(90, 4), table(90, 4)
+    plain["ward"] = ["7", "north", "south"] * 30
+    other["ward"] = ["7.0", " north", "south"] * 30
+    assert (run(path, plain)[1] == run(path, other)[1]).all()
+
+
+@pytest.mark.parametrize(
+    "student",
+    [
+        LogisticRegression(max_iter=500),
+        RandomForestClassifier(10, random_state=0),
+        NoisyCountsClassifier(),
+    ],
+    ids=lambda student: type(student).__name__,
+)
+def test_other_students_say_the_same_within_single_precision(tmp_path: Path, student: Any) -> None:
+    frame = PUBLIC.drop(columns="v0")
+    schema = Schema.infer(frame)
+    X = schema.encode(frame)
+    y = np.where(frame["age"].fillna(0) + 20 * frame["X"] > 50, "yes", "no")
+    if isinstance(student, NoisyCountsClassifier):
+        counts = 100.0 * (y == "yes") + 1.0
+        student.fit(X, counts, n_teachers=102, sigma=1.0, classes=["no", "yes"])
+    else:
+        student.fit(X, y)
+    rows = RawRows({name: frame[name].tolist() for name in frame}, X)
+    dump_raw_onnx(student, tmp_path / "student.onnx", schema.to_json(), rows)
+    session = onnxruntime.InferenceSession((tmp_path / "student.onnx").read_bytes())
+    label, shares = session.run(None, rows.inputs(schema.to_json()))
+    assert (label == student.predict(X)).all()
+    assert shares == pytest.approx(student.predict_proba(X), abs=1e-5)
+
+
+def test_a_file_that_says_otherwise_is_not_written(tmp_path: Path) -> None:
+    student = moments(TableBasis(), 2)
+    rows = rows_of(PUBLIC)
+    path = tmp_path / "student.onnx"
+    # the cells of other rows than those that were encoded
+    wrong = RawRows({name: cells[::-1] for name, cells in rows.cells.items()}, rows.X)
+    with pytest.raises(DataError, match=r"differs from the student on \d+ of 500 public points"):
+        dump_raw_onnx(student, path, SCHEMA.to_json(), wrong)
+
+    class Shy(MomentsStudent):
+        def predict_proba(self, X: Any) -> np.ndarray:
+            return np.asarray(super().predict_proba(X)) * 0.999 + 0.0005
+
+    shy = Shy(student.basis, student.weights, student.classes)
+    shy.__class__.__qualname__, shy.__class__.__module__ = (
+        "MomentsStudent",
+        MomentsStudent.__module__,
+    )
+    with pytest.raises(DataError, match="Probabilities of the ONNX student differ"):
+        dump_raw_onnx(shy, path, SCHEMA.to_json(), rows)
+    assert not path.exists()
+
+
+def test_bytes_follow_from_student_and_schema_alone(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        student = moments(TableBasis(), 3)
+        rows = rows_of(PUBLIC if name == "one" else table(50, 9))
+        dump_raw_onnx(student, tmp_path / name, SCHEMA.to_json(), rows)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
