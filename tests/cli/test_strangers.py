@@ -147,3 +147,32 @@ def test_without_a_student_there_is_no_model_card(tmp_path: Path) -> None:
     folder = release(tmp_path, "--without", "report,student")
     assert not (folder / "model-card.md").exists()
     assert CliRunner().invoke(app, ["verify", str(folder)]).exit_code == 0
+
+
+def test_metrics_are_published_where_the_curator_says_so(tmp_path: Path) -> None:
+    body = [f"{line},{'yes' if int(line[:2]) > 55 else 'no'}" for line in lines(400, 7)]
+    (tmp_path / "test.csv").write_text("\n".join(["age,ward,dose,ill", *body]) + "\n")
+    test = ("--evaluate", str(tmp_path / "test.csv"), "--publish-metrics", "--without", "")
+    folder = release(tmp_path, *test)
+    card, page = (folder / "model-card.md").read_text(), (folder / "report.html").read_text()
+    for text in (card, page):
+        found = re.search(r"Accuracy (0\.\d{4}) on 400 public labelled rows", text)
+        assert found is not None
+    student = load_student(folder / "student.skops")
+    frame = read_table(tmp_path / "test.csv")
+    X = Schema.read(folder / "schema.json").encode(frame)
+    right = float(np.mean(student.predict(X) == frame["ill"].to_numpy()))
+    assert found is not None
+    assert float(found[1]) == pytest.approx(right, abs=5e-5)
+    assert "no measurement was released" not in card
+    assert "Recall by class: no " in card
+    assert CliRunner().invoke(app, ["verify", str(folder), "--independent"]).exit_code == 0
+
+
+def test_metrics_to_publish_need_a_file_to_measure_on(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,ill\n1,no\n")
+    words = ["learn", str(tmp_path / "x.csv"), str(tmp_path / "x.csv"), "--target", "ill"]
+    words += ["--epsilon", "1", "--delta", "1e-5", "--publish-metrics"]
+    result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert "no metrics to publish; name public labelled records with --evaluate" in result.stderr

@@ -23,6 +23,7 @@ from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAI
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.release.page import render_page
 from secretballot.report.release.readme import release_readme
+from secretballot.report.release.usage import Usage
 
 Make = Callable[..., ReleasedLabels]
 PLAN = {
@@ -298,7 +299,8 @@ def test_readme_and_page_say_what_was_planned_and_what_it_cost(make_binary: Make
     released = make_binary(
         events=[GaussianEvent(45.0, 100)], mechanism=mechanism, plan=PLAN, choices=[ERROR, hostile]
     )
-    readme = " ".join(release_readme(released, {"labels.csv": "labels"}, {}, [], []).split())
+    files = {"labels.csv": "labels"}
+    readme = " ".join(release_readme(released, files, {}, Usage(), []).split())
     page = render_page(released)
     for words in (
         "Of 100 reserved queries, 60 were used, in 3 rounds, by the strategy disagreement.",

@@ -142,6 +142,13 @@ def learn(
             "--evaluate", metavar="FILE", help="Public labelled records to measure the student on."
         ),
     ] = None,
+    publish_metrics: Annotated[
+        bool,
+        typer.Option(
+            "--publish-metrics",
+            help="Write these metrics into the report and the model card: the file is public.",
+        ),
+    ] = False,
     schema: SchemaFile = None,
     drop: Drop = None,
     votes_per_record: Annotated[
@@ -181,7 +188,15 @@ def learn(
     from secretballot.runs.tables import RunTables
 
     tables = RunTables(
-        private, public, target, classes_of(classes), unit, schema, words_of(drop), evaluate
+        private,
+        public,
+        target,
+        classes_of(classes),
+        unit,
+        schema,
+        words_of(drop),
+        evaluate,
+        publish_metrics,
     )
     common: dict[str, Any] = {
         "epsilon": epsilon,

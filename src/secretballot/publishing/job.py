@@ -118,6 +118,9 @@ class ReleaseJob:
     raw_rows : RawRows or None
         Public rows before and after the encoding of the schema, to check a file that encodes them
         itself.
+    test : tuple of array and ndarray of int64, or None
+        Public labelled points and the class of each, as an index: the student's metrics on them are
+        published.
     """
 
     released: ReleasedLabels
@@ -129,6 +132,7 @@ class ReleaseJob:
     seed: int = 0
     without: tuple[str, ...] = ()
     raw_rows: RawRows | None = None
+    test: tuple[Any, IntArray] | None = None
 
     def canonical(self) -> "ReleaseJob":
         """Return the same job in the one form that its values have: plain lists, rows in order.

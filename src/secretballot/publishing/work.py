@@ -22,6 +22,7 @@ from secretballot.publishing.job import (
 from secretballot.publishing.moments import model_of_certificate
 from secretballot.publishing.story import tell_story
 from secretballot.report.certificate.moments import has_moments
+from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.release.folder import WrittenFiles, write_files
 from secretballot.report.student.export import load_student
 from secretballot.students import HypothesisStudent, default_student, fit_student
@@ -81,8 +82,16 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> M
         story=story,
         without=job.without,
         raw_rows=job.raw_rows,
+        metrics=_metrics_of_job(job, student),
     )
     return MadeRelease(written, student)
+
+
+def _metrics_of_job(job: ReleaseJob, student: Any) -> Metrics | None:
+    """Return how good the student is on public labelled points, where that is to be published."""
+    if job.test is None or student is None:
+        return None
+    return metrics_of_student(student, *job.test, job.released.classes)
 
 
 def _students_before_and_after(job: ReleaseJob, say: Callable[[str], None]) -> tuple[Any, Any]:

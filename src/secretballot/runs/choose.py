@@ -354,6 +354,7 @@ def _release_job(run: ChooseRun, model: SemiPrivateClassifier, inputs: RunInputs
         seed=run.seed,
         without=run.without,
         raw_rows=inputs.raw_rows,
+        test=inputs.published_rows,
     )
 
 

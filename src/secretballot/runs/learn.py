@@ -406,6 +406,7 @@ def _release_job(run: LearnRun, model: PATEClassifier, inputs: RunInputs) -> Rel
         run.seed,
         run.without,
         inputs.raw_rows,
+        test=inputs.published_rows,
     )
 
 

@@ -274,4 +274,5 @@ def _release_job(run: RecordsRun, model: Learner, inputs: RunInputs) -> ReleaseJ
         seed=run.seed,
         without=run.without,
         raw_rows=inputs.raw_rows,
+        test=inputs.published_rows,
     )

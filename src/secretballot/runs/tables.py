@@ -67,6 +67,8 @@ class RunTables:
         Columns left out of every file.
     evaluate : Path or None
         Public labelled records to measure the student on.
+    publish_metrics : bool
+        Whether these metrics are written into the release, too.
     """
 
     private: Path
@@ -77,6 +79,7 @@ class RunTables:
     schema: Path | None = None
     drop: tuple[str, ...] = ()
     evaluate: Path | None = None
+    publish_metrics: bool = False
 
     def description(self) -> dict[str, Any]:
         """Return all that shapes a result: the columns with a duty, and the digests of the files.
@@ -123,6 +126,8 @@ class RunInputs:
     test : LabelledTable or None
     raw_rows : RawRows or None
         Public rows before and after their encoding.
+    published_test : LabelledTable or None
+        The test table, where its metrics are to be published.
     """
 
     schema: Schema
@@ -132,6 +137,13 @@ class RunInputs:
     X_public: FloatArray
     test: LabelledTable | None
     raw_rows: RawRows | None = None
+    published_test: LabelledTable | None = None
+
+    @property
+    def published_rows(self) -> tuple[FloatArray, IntArray] | None:
+        """Points and classes of the published test table."""
+        test = self.published_test
+        return None if test is None else (test.X, test.index)
 
 
 def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
@@ -172,6 +184,10 @@ def folder_of_run(run: RunOnTables) -> RunFolder:
         If a file is none, the private one stands in the place of the public one, or the folder
         holds something else.
     """
+    if run.tables.publish_metrics and run.tables.evaluate is None:
+        raise ParameterError(
+            "There are no metrics to publish; name public labelled records with --evaluate."
+        )
     _check_files(run.tables)
     description = run.description()
     _refuse_private_as_public(description)
@@ -273,7 +289,9 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
         )
     units = None if tables.unit is None else unit_ids(frame, tables.unit, role="private file")
     X_public = schema.encode(public, role="public file")
-    return RunInputs(schema, classes, private, units, X_public, test, raw_rows_of(schema, public))
+    raw_rows = raw_rows_of(schema, public)
+    published = test if tables.publish_metrics else None
+    return RunInputs(schema, classes, private, units, X_public, test, raw_rows, published)
 
 
 def raw_rows_of(schema: Schema, public: pd.DataFrame) -> RawRows:

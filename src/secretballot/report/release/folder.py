@@ -22,6 +22,7 @@ from secretballot.report.certificate.build import with_files
 from secretballot.report.certificate.fields import CERTIFICATE_FILE
 from secretballot.report.certificate.labels_file import class_text, labels_blocks
 from secretballot.report.extras import MissingExtraError, require_extra
+from secretballot.report.metrics import Metrics
 from secretballot.report.release.model_card import model_card
 from secretballot.report.release.page import render_page
 from secretballot.report.release.readme import release_readme
@@ -72,6 +73,7 @@ def write_files(
     story: QueryStory | None = None,
     without: Collection[str] = (),
     raw_rows: RawRows | None = None,
+    metrics: Metrics | None = None,
 ) -> WrittenFiles:
     """Write all that may be published of a release into an empty folder.
 
@@ -99,6 +101,8 @@ def write_files(
     raw_rows : RawRows, optional
         Public rows before and after the encoding of the schema: then the ONNX student reads raw
         columns, and is checked by them.
+    metrics : Metrics, optional
+        Of the student on public labelled points; shown on the page and in the model card.
 
     Raises
     ------
@@ -153,6 +157,7 @@ def write_files(
             files_written=listed,
             story=story,
             schema=schema,
+            metrics=metrics,
         )
         written.attempt(
             "report.html", "the report, for people", lambda path: path.write_bytes(page().encode())
@@ -165,7 +170,7 @@ def write_files(
         alone=_skops_types(written) if "student.skops" in written.files else None,
     )
     if _has_student(written):
-        written.write(CARD_FILE, CARD_WORDS, model_card(released, columns, usage).encode())
+        written.write(CARD_FILE, CARD_WORDS, model_card(released, columns, usage, metrics).encode())
     text = release_readme(
         released, {**written.files, **readme}, written.left_out, usage, _formula_like(released)
     )

@@ -9,6 +9,8 @@ from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.chosen import is_chosen
 from secretballot.report.certificate.moments import has_moments
 from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.metrics import Metrics
+from secretballot.report.release.metrics_words import metrics_sentences
 from secretballot.report.release.usage import Usage
 from secretballot.report.wording import count_text, number_text, shown, unit_noun
 
@@ -17,7 +19,12 @@ __all__ = ["model_card"]
 _MOST_NAMED = 20  # categories of a column
 
 
-def model_card(released: ReleasedLabels, schema: Mapping[str, Any] | None, usage: Usage) -> str:
+def model_card(
+    released: ReleasedLabels,
+    schema: Mapping[str, Any] | None,
+    usage: Usage,
+    metrics: Metrics | None = None,
+) -> str:
     """Return the text of model-card.md.
 
     Parameters
@@ -28,6 +35,8 @@ def model_card(released: ReleasedLabels, schema: Mapping[str, Any] | None, usage
         Public description of the columns.
     usage : Usage
         How the student's files are used.
+    metrics : Metrics, optional
+        Of the student on public labelled rows.
     """
     certificate = released.certificate
     parts = [
@@ -38,7 +47,7 @@ def model_card(released: ReleasedLabels, schema: Mapping[str, Any] | None, usage
     ]
     if schema is not None:
         parts += ["## What it reads", *_columns(schema)]
-    parts += ["## What it is good for, and what not", _bullets(_good_and_bad(released))]
+    parts += ["## What it is good for, and what not", _bullets(_good_and_bad(released, metrics))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -122,7 +131,7 @@ def _columns(schema: Mapping[str, Any]) -> list[str]:
     return parts
 
 
-def _good_and_bad(released: ReleasedLabels) -> list[str]:
+def _good_and_bad(released: ReleasedLabels, metrics: Metrics | None) -> list[str]:
     """Return what a reader should know before trusting an answer."""
     certificate = released.certificate
     epsilon, _ = total_price(certificate)
@@ -131,9 +140,7 @@ def _good_and_bad(released: ReleasedLabels) -> list[str]:
         " small groups and rare classes may not.",
         "It is for rows like the public points of the release. A value that they do not show, or"
         " that the table above does not list, tells it nothing.",
-        "How often it is right is not stated here, since no measurement was released. Measure it on"
-        " labelled rows of your own before you use it, beside the most frequent class:"
-        " `secretballot compare . OTHER --evaluate FILE --target COL`.",
+        *_how_good(metrics),
         "Its probabilities come from a model that noise has shaped; compare them with what"
         " happens before you act on them.",
         "Nothing of it was tested for decisions about single people, and the guarantee says nothing"
@@ -145,6 +152,21 @@ def _good_and_bad(released: ReleasedLabels) -> list[str]:
             " records can learn much about one."
         )
     return points
+
+
+def _how_good(metrics: Metrics | None) -> list[str]:
+    """Return the released measurements, or that there are none."""
+    if metrics is None:
+        return [
+            "How often it is right is not stated here, since no measurement was released. Measure"
+            " it on labelled rows of your own before you use it, beside the most frequent class:"
+            " `secretballot compare . OTHER --evaluate FILE --target COL`.",
+        ]
+    recalls = ", ".join(
+        f"{_cell(one.name)} {'-' if one.recall is None else f'{one.recall:.3f}'}"
+        for one in metrics.classes
+    )
+    return [*metrics_sentences(metrics), f"Recall by class: {recalls}."]
 
 
 def _bullets(points: Sequence[str]) -> str:

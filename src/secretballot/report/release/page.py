@@ -19,8 +19,10 @@ from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.standing import UNSEEN_TEACHERS
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.extras import require_extra
+from secretballot.report.metrics import Metrics
 from secretballot.report.pictures.charts import draw_budget, draw_confidence, draw_votes
 from secretballot.report.release.chosen_words import EXPONENTIAL_SENTENCE, chosen_words
+from secretballot.report.release.metrics_words import metrics_sentences
 from secretballot.report.release.moments_words import (
     MOMENTS_SENTENCE,
     coverage_warning,
@@ -163,6 +165,7 @@ def render_page(
     files_written: Mapping[str, str] | None = None,
     story: QueryStory | None = None,
     schema: Mapping[str, Any] | None = None,
+    metrics: Metrics | None = None,
 ) -> str:
     """Return the report of a release as one HTML page that needs nothing else.
 
@@ -180,6 +183,8 @@ def render_page(
         How the queries were chosen; its pictures get a section of their own.
     schema : mapping, optional
         Public description of the columns, as JSON values: for their names in pictures.
+    metrics : Metrics, optional
+        Of the student on public labelled points.
 
     Raises
     ------
@@ -218,6 +223,8 @@ def render_page(
         captions=captions,
         queries=[(name, title, markup(svg), caption) for name, title, svg, caption in drawn],
         student=None if student is None else type(student).__name__,
+        metrics=metrics,
+        metrics_sentences=[] if metrics is None else metrics_sentences(metrics),
         verification=verify_certificate(certificate),
         files_written=dict(files_written or {}),
         count=count_text,
