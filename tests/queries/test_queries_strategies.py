@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -338,3 +339,28 @@ def test_a_release_of_another_pool_is_refused():
         selector.receive(released([30], np.zeros(40, dtype=np.int64)))
     with pytest.raises(DataError, match="other classes"):
         selector.receive(released([3], np.zeros(40, dtype=np.int64), classes=("a", "b")))
+
+
+def test_a_frozen_learner_chooses_from_the_first_round_on_and_learns_nothing():
+    X = np.linspace(-1, 1, 60)[:, None]
+    student = LogisticRegression().fit(X, X[:, 0] > 0.4)
+    pool = PublicPool(X, ("no", "yes"), 12, 0)
+    selector = MarginSampling(FrozenEstimator(student), spread=1).start(pool)
+    weights = student.coef_.copy(), student.intercept_.copy()
+    doubts = np.abs(student.decision_function(X))
+    for _ in range(3):
+        before = selector._free.copy()
+        rows = selector.propose(4)
+        assert set(rows) == set(np.flatnonzero(before)[np.argsort(doubts[before])[:4]])
+        # whatever the teachers say, the same model chooses
+        selector.receive(released(rows, np.arange(60) % 2))
+    assert [one["cold_start"] for one in selector.explain()["rounds"]] == [False] * 3
+    assert (student.coef_ == weights[0]).all()
+    assert (student.intercept_ == weights[1]).all()
+
+
+def test_a_committee_of_one_frozen_learner_is_refused():
+    X = np.linspace(-1, 1, 60)[:, None]
+    frozen = FrozenEstimator(LogisticRegression().fit(X, X[:, 0] > 0.4))
+    with pytest.raises(ParameterError, match="use margin sampling"):
+        CommitteeSampling(frozen).start(PublicPool(X, ("no", "yes"), 12, 0))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
@@ -68,6 +69,11 @@ class PoolLearner:
     def takes_weights(self) -> bool:
         """Whether a fit can weigh its points."""
         return self._weight_name is not None
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the learner was fitted beforehand, and learns nothing further."""
+        return isinstance(self._template, FrozenEstimator)
 
     @property
     def name(self) -> str:

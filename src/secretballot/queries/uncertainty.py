@@ -39,7 +39,9 @@ class UncertaintySampling(QueryStrategy):
     ----------
     learner : scikit-learn classifier, optional
         By default a logistic regression on scaled columns. Open random states are set by the public
-        seed.
+        seed. A `sklearn.frozen.FrozenEstimator` around a released student, such as that of
+        `RecordMomentsClassifier`, chooses from the first round on, without a cold start, and learns
+        nothing further.
     cold_start : QueryStrategy, optional
         By default `ClusterSampling`: on digits, breast cancer and normal classes with 30 and 100
         labels it measured best or within a hundredth of the best of cluster, k-center and passive.
@@ -86,7 +88,8 @@ class UncertaintySampling(QueryStrategy):
         if self.spread > 1:
             points = learner.X if self.learner is None else scaled_points(pool.X)
         # refuses now, for nothing, what it would refuse after the first round was paid
-        self.cold_start.start(replace(pool, n_queries=1))
+        if not learner.is_frozen:  # which needs no cold start
+            self.cold_start.start(replace(pool, n_queries=1))
         return _UncertaintySelector(self, pool, learner, points)
 
     def describe(self) -> dict[str, Any]:
@@ -211,7 +214,12 @@ class CommitteeSampling(UncertaintySampling):
         return super().describe() | {"members": self.members}
 
     def _check_learner(self, learner: PoolLearner) -> None:
-        """Any classifier can vote."""
+        # any classifier can vote
+        if learner.is_frozen:
+            raise ParameterError(
+                "A frozen learner says the same in every member, so a committee of it is never"
+                " divided; use margin sampling."
+            )
 
     def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
         return np.zeros(len(model.predict(X)))  # a lone member is never divided
@@ -250,7 +258,7 @@ class _UncertaintySelector(QuerySelector):
         """Return `n` rows, or what is left of the pool."""
         if not self._free.any():
             return np.empty(0, dtype=np.int64)
-        cold = self._known.n_classes < 2
+        cold = self._known.n_classes < 2 and not self._learner.is_frozen
         rows = self._cold_rows(n) if cold else self._doubtful_rows(n)
         self._free[rows] = False
         self._rounds.append({"asked": len(rows), "cold_start": cold})

@@ -27,6 +27,11 @@ CHANGED = 0.25
 REFINEMENTS = 2
 #: Least curvature, over the assumed one: a model may be sure of every point.
 FLATTEST = 1e-3
+#: How much of a start may be believed: all of it, or what makes the first released moments clearly
+#: more likely.
+BELIEVED = (1.0, 0.75, 0.5, 0.25, 0.0)
+#: Log-likelihood by which less must be better than all of it: twenty to one.
+CLEARLY = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,19 +149,48 @@ class MomentFit:
         slopes = np.full(predicted.shape, link.slope)
         variances = np.full(predicted.shape, link.variance)
         changes = CHANGED * variances
+        before = self.weights
+        if self.is_start and before.any():
+            before = self._believed(target, noise, released.n_records)
         for _ in range(1 + REFINEMENTS):
             least = FLATTEST * link.slope * squares.mean(axis=0)
             curvature = np.maximum(_mean(squares, slopes), least)
             uncertain = noise + self._sampling(shrunk**2, variances, changes, released.n_records)
             penalty = uncertain * self.precision / curvature
-            weights = link.weights_of(
-                MomentEquations(points, self.counts, target, penalty, self.weights)
-            )
+            weights = link.weights_of(MomentEquations(points, self.counts, target, penalty, before))
             now = link.predicted(weights, self.pool)
             slopes, variances = link.slopes(now), link.variances(now)
             changes = (now - predicted) ** 2
         precision = self.precision + curvature**2 / uncertain
         return replace(self, weights=weights, precision=precision, is_start=False)
+
+    def _believed(self, target: FloatArray, noise: float, n_records: float) -> FloatArray:
+        """Return the weights of the start, or the part of them that the first target bears out.
+
+        A start may be right, too sharp or wrong, and the released moments tell: by the start they
+        are what it has on the pool, but for noise, sampling and what the weights may still move.
+        Only released values are looked at.
+
+        Parameters
+        ----------
+        target : ndarray of shape (n_coordinates, n_columns)
+        noise : float
+            Variance of what noise adds to each number of the target.
+        n_records : float
+        """
+        shrunk = self.points * self.counts[:, None]
+        squares = shrunk * self.points
+        likely = []
+        for part in BELIEVED:
+            said = self.link.predicted(part * self.weights, self.pool)
+            variances = self.link.variances(said)
+            moved = _mean(squares, self.link.slopes(said)) ** 2 / self.precision
+            uncertain = self._sampling(shrunk**2, variances, CHANGED * variances, n_records)
+            spread = (noise + uncertain + moved)[:, None]
+            missed = (target - shrunk.T @ said / len(said)) ** 2
+            likely.append(-float(np.sum(missed / spread + np.log(spread))) / 2)
+        most = int(np.argmax(likely))
+        return self.weights * (BELIEVED[most] if likely[most] > likely[0] + CLEARLY else 1.0)
 
     def _sampling(
         self, squares: FloatArray, variances: FloatArray, changes: FloatArray, n_records: float

@@ -131,8 +131,8 @@ def released_start(
     It is the logistic or softmax one of largest posterior density, with the prior of a fit that
     starts from nothing. Released labels say where weights lie, and not how surely: they follow from
     votes or from another model, and are no draws from what holds of records. So the start replaces
-    the mean of the prior, and the prior stays as wide; labels that are wrong are then as easily
-    left as those that are missing.
+    the mean of the prior, and the prior stays as wide, however many labels there are; and where the
+    first released sums clearly speak against it, less of it is believed (`MomentFit.after`).
 
     Parameters
     ----------
