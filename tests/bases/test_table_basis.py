@@ -12,7 +12,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 
+import secretballot as sb
 from secretballot.bases import TableBasis
 from secretballot.bases.columns import ONE, fitted_column
 from secretballot.bases.rotation import UNIT
@@ -232,3 +234,32 @@ def test_other_columns_are_refused() -> None:
         BASIS.integers(POOL.to_numpy()[:, :3])
     with pytest.raises(DataError, match="same ones"):
         BASIS.integers(POOL[["gain", "age", "city", "member", "score"]])
+
+
+@pytest.mark.parametrize(
+    ("n_numbers", "n_outputs", "n_bins"),
+    [(6, 1, 16), (10, 1, 9), (6, 5, 3), (16, 10, 1), (0, 9, 16)],
+)
+def test_bins_are_fewer_where_numbers_and_outputs_are_many(
+    n_numbers: int, n_outputs: int, n_bins: int
+) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(100, n_numbers)))
+    table["level"] = rng.choice(["a", "b"], 100)
+    assert TableBasis.for_outputs(table, n_outputs).n_bins == n_bins
+
+
+def test_many_classes_of_many_numbers_are_learned_by_ranks() -> None:
+    X, y = load_digits(return_X_y=True)
+    scores = [
+        np.mean(
+            sb.RecordMomentsClassifier(basis, budget=sb.PrivacyBudget(1.0, 1e-5))
+            .fit(X[:1200], y[:1200], X_public=X[1200:], classes=list(range(10)))
+            .predict(X[1200:])
+            == y[1200:]
+        )
+        for basis in (None, TableBasis())
+    ]
+    # in eight runs .76 to .81 by ranks, .65 to .70 with 16 bins of each pixel
+    assert scores[0] > scores[1]
+    assert scores[0] > 0.72

@@ -12,13 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count
-from secretballot.bases.columns import ONE, fitted_column
+from secretballot.bases.columns import ONE, NumberColumn, fitted_column
 from secretballot.bases.rotation import UNIT, fitted_rotation
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = ["TableBasis"]
 
 BLOCK = 8192  # rows that are mapped at a time
+#: Bins of all columns of numbers, times outputs, that are made without being asked for.
+MOST_BINS = 96
 
 
 # scikit-learn ships no types
@@ -62,6 +64,25 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_bins = n_bins
         self.whitening = whitening
         self.n_directions = n_directions
+
+    @classmethod
+    def for_outputs(cls, X: Any, n_outputs: int) -> Self:
+        """Return an unfitted basis with as many bins as a noisy sum can well tell apart.
+
+        Every bin is a direction of its own, and every direction has the same noise for each output;
+        where columns and outputs are many, ranks alone tell more.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, list of rows or frame of shape (n_public, n_features)
+            Public.
+        n_outputs : int
+            Columns of weights of the model in this basis: classes, or one for two of them.
+        """
+        frame, most = _frame_of(X), cls().n_bins
+        columns = [fitted_column(frame.iloc[:, i], most) for i in range(frame.shape[1])]
+        n_numbers = sum(isinstance(column, NumberColumn) for column in columns)
+        return cls(n_bins=min(most, max(1, MOST_BINS // max(1, n_numbers * n_outputs))))
 
     def fit(self, X: Any, y: None = None) -> Self:
         """Learn the map from public points.

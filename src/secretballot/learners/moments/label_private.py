@@ -5,9 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-from secretballot.bases import Basis, TableBasis
+from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vector_sums import release_sums
@@ -17,6 +17,7 @@ from secretballot.learners.moments.base import (
     last_weights,
     note_columns,
     student_of_labels,
+    unfitted_basis,
 )
 from secretballot.learners.moments.stages import label_sums
 from secretballot.learners.moments.targets import ClassTarget
@@ -52,7 +53,7 @@ class LabelPrivateMomentsClassifier(
     Parameters
     ----------
     basis : basis of `secretballot.bases`, optional
-        Cloned and fitted to the features; a `TableBasis` by default.
+        Cloned and fitted to the features; `TableBasis.for_outputs` by default.
     student : scikit-learn classifier, optional
         Learns from the released labels of all records. By default the model itself is the student
         (`MomentsStudent`).
@@ -145,7 +146,7 @@ class LabelPrivateMomentsClassifier(
         check_keeping(self.ledger, None, self.request)
         account = account_of_fit(self.ledger, budget, unit="label", neighbours="replace-one")
         with one_thread():
-            basis = clone(TableBasis() if self.basis is None else self.basis).fit(typed)
+            basis = unfitted_basis(self.basis, typed, target.link.n_columns).fit(typed)
             points = with_constant(basis.integers(typed))
             _, asked = label_sums(
                 points, target, budget, basis=basis.describe(), points_sha256=points_digest(typed)
