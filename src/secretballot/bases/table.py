@@ -19,7 +19,7 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 __all__ = ["TableBasis"]
 
 BLOCK = 8192  # rows that are mapped at a time
-#: Bins of all columns of numbers, times outputs, that are made without being asked for.
+#: Bins of all columns of numbers that are made without being asked for.
 MOST_BINS = 96
 
 
@@ -66,23 +66,20 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_directions = n_directions
 
     @classmethod
-    def for_outputs(cls, X: Any, n_outputs: int) -> Self:
-        """Return an unfitted basis with as many bins as a noisy sum can well tell apart.
+    def suited_to(cls, X: Any) -> Self:
+        """Return an unfitted basis with fewer bins where columns of numbers are many.
 
-        Every bin is a direction of its own, and every direction has the same noise for each output;
-        where columns and outputs are many, ranks alone tell more.
+        Every bin is a direction of its own, and every direction has the same noise.
 
         Parameters
         ----------
         X : array, sparse matrix, list of rows or frame of shape (n_public, n_features)
             Public.
-        n_outputs : int
-            Columns of weights of the model in this basis: classes, or one for two of them.
         """
         frame, most = _frame_of(X), cls().n_bins
         columns = [fitted_column(frame.iloc[:, i], most) for i in range(frame.shape[1])]
         n_numbers = sum(isinstance(column, NumberColumn) for column in columns)
-        return cls(n_bins=min(most, max(1, MOST_BINS // max(1, n_numbers * n_outputs))))
+        return cls(n_bins=min(most, max(1, MOST_BINS // max(1, n_numbers))))
 
     def fit(self, X: Any, y: None = None) -> Self:
         """Learn the map from public points.

@@ -123,8 +123,7 @@ class _StandIn:
         self._task, self._points, self._n_private = task, take_rows(X, pool), len(private)
         records, self._scored = take_rows(X, private), take_rows(X, test)
         with one_thread():
-            outputs = 1 if task.n_classes == 2 else task.n_classes
-            self._basis = TableBasis.for_outputs(self._points, outputs).fit(self._points)
+            self._basis = TableBasis.suited_to(self._points).fit(self._points)
             self._pool, mapped, self._test = (
                 with_constant(self._basis.integers(rows))
                 for rows in (self._points, records, self._scored)

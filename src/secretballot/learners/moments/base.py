@@ -99,7 +99,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         check_keeping(self.ledger, None, self.request)
         account = account_of_fit(self.ledger, budget, unit=unit, neighbours=self.neighbours)
         with one_thread():
-            basis = unfitted_basis(self.basis, X_public, target.link.n_columns).fit(X_public)
+            basis = unfitted_basis(self.basis, X_public).fit(X_public)
             pool = with_constant(basis.integers(X_public))
             begun = None
             if start is not None:
@@ -162,9 +162,9 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         return budget
 
 
-def unfitted_basis(basis: Basis | None, X_public: Any, n_outputs: int) -> Basis:
-    """Return a copy of a basis that was given, or one that suits public points and outputs."""
-    return TableBasis.for_outputs(X_public, n_outputs) if basis is None else clone(basis)
+def unfitted_basis(basis: Basis | None, X_public: Any) -> Basis:
+    """Return a copy of a basis that was given, or one that suits the public points."""
+    return TableBasis.suited_to(X_public) if basis is None else clone(basis)
 
 
 def checked_basis_and_budget(basis: object, budget: object) -> PrivacyBudget:

@@ -37,7 +37,7 @@ class RecordMomentsClassifier(
     Parameters
     ----------
     basis : basis of `secretballot.bases`, optional
-        Cloned and fitted to the public points; `TableBasis.for_outputs` by default.
+        Cloned and fitted to the public points; `TableBasis.suited_to` by default.
     student : scikit-learn classifier, optional
         Learns from the released labels of the public points. By default the model itself is the
         student (`MomentsStudent`).

@@ -53,7 +53,7 @@ class LabelPrivateMomentsClassifier(
     Parameters
     ----------
     basis : basis of `secretballot.bases`, optional
-        Cloned and fitted to the features; `TableBasis.for_outputs` by default.
+        Cloned and fitted to the features; `TableBasis.suited_to` by default.
     student : scikit-learn classifier, optional
         Learns from the released labels of all records. By default the model itself is the student
         (`MomentsStudent`).
@@ -146,7 +146,7 @@ class LabelPrivateMomentsClassifier(
         check_keeping(self.ledger, None, self.request)
         account = account_of_fit(self.ledger, budget, unit="label", neighbours="replace-one")
         with one_thread():
-            basis = unfitted_basis(self.basis, typed, target.link.n_columns).fit(typed)
+            basis = unfitted_basis(self.basis, typed).fit(typed)
             points = with_constant(basis.integers(typed))
             _, asked = label_sums(
                 points, target, budget, basis=basis.describe(), points_sha256=points_digest(typed)

@@ -31,7 +31,7 @@ class RecordMomentsMultiLabelClassifier(ClassifierMixin, MomentsLearner):  # typ
     Parameters
     ----------
     basis : basis of `secretballot.bases`, optional
-        Cloned and fitted to the public points; `TableBasis.for_outputs` by default.
+        Cloned and fitted to the public points; `TableBasis.suited_to` by default.
     budget : PrivacyBudget
         (epsilon, delta) of this fit, all labels together, with delta above 0.
     n_stages : int, default 4

@@ -34,7 +34,7 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
         Public bounds of the target, in its own unit; required, and never inferred from private
         targets. Targets beyond are cut, and predictions lie within. Noise grows with the width.
     basis : basis of `secretballot.bases`, optional
-        Cloned and fitted to the public points; `TableBasis.for_outputs` by default.
+        Cloned and fitted to the public points; `TableBasis.suited_to` by default.
     budget : PrivacyBudget
         (epsilon, delta) of this fit, with delta above 0.
     n_stages : int, default 4
