@@ -25,7 +25,7 @@ from secretballot.bases import KernelBasis, TableBasis
 EPSILONS, DELTA = (0.1, 0.5, 2.0), 1e-5
 TABLES = ("phoneme", "magic", "penbased", "segment", "texture")
 BASES = {
-    "default": TableBasis(),
+    "sixteen bins": TableBasis(),
     "ranks alone": TableBasis(n_bins=1),
     "kernel of ranks": KernelBasis(width=0.6, ranked=True),
 }
