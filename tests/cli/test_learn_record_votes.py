@@ -89,10 +89,21 @@ def test_a_run_of_votes_of_records_is_whole_and_both_verifiers_confirm_it(files:
     session = runtime.InferenceSession(
         (files / "out/release/student.onnx").read_bytes(), providers=["CPUExecutionProvider"]
     )
-    points = np.random.default_rng(0).normal(5, 9, (50, student.n_features_in_)).astype(np.float32)
-    label, shares = session.run(None, {"X": points})
-    assert label.tolist() == student.predict(points).tolist()
-    assert np.allclose(shares, student.predict_proba(points), atol=1e-9)
+    # raw columns go into the one, and through `predict` into the other
+    table = pd.read_csv(files / "test.csv")
+    columns = {
+        one.name: table[[one.name]].to_numpy(object if "string" in one.type else np.float64)
+        for one in session.get_inputs()
+    }
+    label, shares = session.run(None, columns)
+    written = files / "predicted.csv"
+    told = CliRunner().invoke(
+        app, ["predict", str(files / "out"), str(files / "test.csv"), "--out", str(written)]
+    )
+    assert told.exit_code == 0, told.stderr
+    predicted = pd.read_csv(written, dtype=str)
+    assert label.tolist() == predicted.iloc[:, 1].tolist()
+    assert np.allclose(shares, predicted.iloc[:, 2:].astype(float), atol=1e-9)
 
 
 def test_the_words_are_about_records_and_counts(files: Path) -> None:
