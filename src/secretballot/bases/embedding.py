@@ -159,6 +159,7 @@ class EmbeddedBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def _vectors(self, X: Any) -> FloatArray:
         """Return what the embedding makes of every row by itself; nan where it makes nothing."""
+        X = X if hasattr(X, "shape") else np.asarray(X)  # once, not for every row
         vectors = np.full((_n_rows(X), self._width), np.nan)
         for row in range(len(vectors)):
             # what an odd cell makes a transformer say would tell of the record
