@@ -22,6 +22,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import functools
+import importlib.util
 import sys
 import time
 import warnings
@@ -170,12 +171,9 @@ def main(n_runs: int, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        import diffprivlib.models  # noqa: F401
-        import interpret.privacy  # noqa: F401
-        import opacus  # noqa: F401
-    except ImportError as missing:
-        sys.exit(print(f"Left out, as a peer is not here ({missing}); see benchmarks/peers.txt."))
+    peers = ("diffprivlib", "interpret", "opacus")
+    if absent := [name for name in peers if not importlib.util.find_spec(name)]:
+        sys.exit(print(f"Left out, as {', '.join(absent)} are not here; see benchmarks/peers.txt."))
     if missing_packages():
         sys.exit(print("Left out, as the packages with data are not here; see real_tables.py."))
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 3, sys.argv[2:] or list(NAMES))

@@ -1,6 +1,7 @@
 """Rows are embedded one by one, by what public points alone have fitted."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
@@ -55,6 +56,36 @@ def test_a_row_that_cannot_be_embedded_says_nothing_and_moves_no_other(odd: floa
     found = basis.integers(changed)
     others = np.arange(150) != 3
     assert (found[others] == whole[others]).all()
+
+
+class Counting(Company):
+    """Adds up what it has seen."""
+
+    def transform(self, X):  # type: ignore[no-untyped-def]
+        self.seen = getattr(self, "seen", 0.0) + float(np.sum(np.asarray(X, dtype=float)))
+        return np.asarray(X) + self.seen
+
+
+class Drawing(Company):
+    """Adds noise of its own."""
+
+    def transform(self, X):  # type: ignore[no-untyped-def]
+        return np.asarray(X) + np.random.default_rng().normal(size=np.shape(X))
+
+
+@pytest.mark.parametrize("embedding", [Counting(), Drawing()])
+def test_one_that_is_no_function_of_the_row_is_refused(embedding: Company) -> None:
+    with pytest.raises(ParameterError, match="makes other numbers of a public point"):
+        EmbeddedBasis(embedding).fit(POOL)
+
+
+def test_a_row_s_place_in_a_frame_is_not_shown() -> None:
+    place = FunctionTransformer(lambda rows: rows.to_numpy() + rows.index.to_numpy()[:, None])
+    basis = EmbeddedBasis(place).fit(pd.DataFrame(POOL))
+    table = pd.DataFrame(ROWS, index=np.arange(1000, 1150))
+    whole = basis.integers(table)
+    assert (basis.integers(table.iloc[40:60]) == whole[40:60]).all()
+    assert (basis.integers(table.iloc[::-1]) == whole[::-1]).all()
 
 
 def test_one_that_was_fitted_to_other_rows_is_refused_and_one_without_a_count_is_kept() -> None:

@@ -108,7 +108,7 @@ def test_frames_lists_arrays_clones_and_pickles_are_alike() -> None:
         "n_nearest": 5,
         "scaled": True,
     }
-    assert list(basis.get_feature_names_out()[:2]) == ["mode0", "mode1"]
+    assert list(basis.get_feature_names_out()[:2]) == ["direction0", "direction1"]
 
 
 def test_moments_learn_digits_from_few_by_it() -> None:

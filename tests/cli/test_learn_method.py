@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from patients import N_PUBLIC, words_of_run, write_files
 from typer.testing import CliRunner, Result
 
 import secretballot as sb
@@ -18,40 +19,17 @@ from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.runs.methods import method_of_run
 from secretballot.verify_release import main as independent_verifier
 
-N_PRIVATE, N_PUBLIC, N_TEST = 900, 150, 300
-
-
-def rows(count: int, seed: int) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    table = pd.DataFrame(
-        {
-            "patient": np.arange(count) // 2,
-            "age": rng.integers(20, 90, count),
-            "ward": rng.choice(["north", "south"], count),
-            "dose": rng.normal(5, 2, count).round(2),
-        }
-    )
-    score = table["age"] + 4 * table["dose"] + 10 * (table["ward"] == "north")
-    table["ill"] = np.where(score + rng.normal(0, 6, count) > 80, "yes", "no")
-    return table
+N_PRIVATE = 900
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """Write private, public and test files and return their folder."""
-    rows(N_PRIVATE, 1).to_csv(tmp_path / "private.csv", index=False)
-    rows(N_PUBLIC, 2)[["age", "ward", "dose"]].to_csv(tmp_path / "public.csv", index=False)
-    rows(N_TEST, 3).drop(columns="patient").to_csv(tmp_path / "test.csv", index=False)
-    return tmp_path
+    return write_files(tmp_path, N_PRIVATE)
 
 
 def learn(folder: Path, *more: str, unit: bool = False) -> Result:
     """Run a small, complete command; later options override earlier ones."""
-    tables = [str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
-    price = ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5"]
-    patient = ["--unit", "patient"] if unit else ["--drop", "patient"]
-    words = ["learn", *tables, *price, *patient, "--out", str(folder / "out"), *more]
-    return CliRunner().invoke(app, words)
+    return CliRunner().invoke(app, words_of_run(folder, *more, unit=unit))
 
 
 def document_of(result: Result) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from patients import N_PUBLIC, words_of_run, write_files
 from typer.testing import CliRunner, Result
 
 import secretballot as sb
@@ -20,44 +21,21 @@ from secretballot.cli import app
 from secretballot.privacy.ledger import Ledger
 from secretballot.verify_release import main as independent_verifier
 
-N_PRIVATE, N_PUBLIC, N_TEST = 1_500, 150, 300
-
-
-def rows(count: int, seed: int) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    table = pd.DataFrame(
-        {
-            "patient": np.arange(count) // 2,
-            "age": rng.integers(20, 90, count),
-            "ward": rng.choice(["north", "south"], count),
-            "dose": rng.normal(5, 2, count).round(2),
-        }
-    )
-    score = table["age"] + 4 * table["dose"] + 10 * (table["ward"] == "north")
-    table["ill"] = np.where(score + rng.normal(0, 6, count) > 80, "yes", "no")
-    return table
+N_PRIVATE = 1_500
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """Write private, public and test files and return their folder."""
-    rows(N_PRIVATE, 1).to_csv(tmp_path / "private.csv", index=False)
-    rows(N_PUBLIC, 2)[["age", "ward", "dose"]].to_csv(tmp_path / "public.csv", index=False)
-    rows(N_TEST, 3).drop(columns="patient").to_csv(tmp_path / "test.csv", index=False)
-    return tmp_path
+    return write_files(tmp_path, N_PRIVATE)
 
 
-def words_of_run(folder: Path, *more: str, unit: bool = False) -> list[str]:
-    tables = [str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
-    price = ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5"]
-    patient = ["--unit", "patient"] if unit else ["--drop", "patient"]
-    method = ["--method", "record-votes"]
-    return ["learn", *tables, *price, *patient, *method, "--out", str(folder / "out"), *more]
+def words_of_votes(folder: Path, *more: str, unit: bool = False) -> list[str]:
+    return words_of_run(folder, "--method", "record-votes", *more, unit=unit)
 
 
 def learn(folder: Path, *more: str, unit: bool = False) -> Result:
     """Run a small, complete command; later options override earlier ones."""
-    return CliRunner().invoke(app, words_of_run(folder, *more, unit=unit))
+    return CliRunner().invoke(app, words_of_votes(folder, *more, unit=unit))
 
 
 def document_of(result: Result) -> dict[str, Any]:
@@ -229,7 +207,7 @@ def test_an_interrupted_run_is_taken_up_and_pays_once(
     assert refused.exit_code == 2
     assert "votes_per_record" in refused.stderr
     # without the option the run in the folder says which method it was
-    words = [word for word in words_of_run(files) if word not in ("--method", "record-votes")]
+    words = words_of_run(files)
     result = CliRunner().invoke(app, [*words, "--json", "--without", "report"])
     document = document_of(result)
     assert (document["method"], document["resumed"]) == ("record-votes", True)
@@ -242,7 +220,7 @@ def test_an_interrupted_run_is_taken_up_and_pays_once(
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signal 9")
 def test_a_run_that_is_killed_between_purchase_and_publication_pays_once(files: Path) -> None:
-    command = [sys.executable, "-m", "secretballot", *words_of_run(files, "--without", "report")]
+    command = [sys.executable, "-m", "secretballot", *words_of_votes(files, "--without", "report")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     place, end = files / "out/vault/ledger.sqlite", time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:

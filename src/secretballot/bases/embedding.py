@@ -4,16 +4,15 @@ import contextlib
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._rows import take_rows
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.bases.graph import GraphBasis
+from secretballot.bases.integer_basis import IntegerBasis
 from secretballot.bases.kernel import KernelBasis
-from secretballot.bases.rotation import UNIT
 from secretballot.bases.table import TableBasis
 from secretballot.bases.vectors import numbers_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -22,9 +21,11 @@ __all__ = ["EmbeddedBasis"]
 
 #: Where transformers of scikit-learn note how many rows they were fitted to.
 _SEEN = ("n_samples_seen_", "n_samples_", "n_samples_fit_")
+#: Public points that are embedded twice, in another order, to find out what is no function of them.
+_TRIED_ROWS = 20
 
 
-class EmbeddedBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class EmbeddedBasis(IntegerBasis):
     """Embed rows by a transformer, and map what comes out by another basis.
 
     A transformer may compute a row's numbers differently in the last digit when other rows stand
@@ -38,7 +39,8 @@ class EmbeddedBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         Cloned and fitted to the public points. One that was fitted before keeps what it learned if
         it is wrapped in `sklearn.frozen.FrozenEstimator`; it must have learned from public data
         alone, and is refused if it says that it saw another number of rows than the public points
-        are. Its `transform` must draw nothing at random.
+        are. Its `transform` must draw nothing at random and keep nothing from row to row; what
+        public points show of that is refused.
     basis : KernelBasis, GraphBasis or TableBasis, optional
         Of what comes out; a `KernelBasis` of unscaled columns by default.
 
@@ -103,6 +105,7 @@ class EmbeddedBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         vectors = self._vectors(X)
         if not np.isfinite(vectors).any():
             raise DataError("The embedding makes no numbers of single public points.")
+        self._refuse_other_vectors(X, vectors)
         self.basis_ = clone(inner).fit(vectors)
         self.n_directions_ = self.basis_.n_directions_
         self.uncovered_share_ = self.basis_.uncovered_share_
@@ -125,17 +128,6 @@ class EmbeddedBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         found: BoolArray = self.basis_.covered(self._checked_vectors(X))
         return found
 
-    def transform(self, X: Any) -> FloatArray:
-        """Return coordinates, an array of shape (n_rows, n_directions); public points have a root
-        mean square length of one."""
-        return self.integers(X) / UNIT
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return a name for each direction."""
-        check_is_fitted(self, "n_directions_")
-        names: NDArray[Any] = self.basis_.get_feature_names_out()
-        return names
-
     def describe(self) -> dict[str, Any]:
         """Return names and settings as JSON values, for a certificate."""
         kind = type(getattr(self.embedding, "estimator", self.embedding))
@@ -157,6 +149,21 @@ class EmbeddedBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             )
         return self._vectors(X)
 
+    def _refuse_other_vectors(self, X: Any, vectors: FloatArray) -> None:
+        """Refuse an embedding that makes other numbers of a public point later, after others.
+
+        It draws at random, or keeps something from one row to the next: then one record would move
+        the vectors of all that come after it.
+        """
+        backwards = np.arange(min(_TRIED_ROWS, len(vectors)))[::-1]
+        again = self._vectors(take_rows(X, backwards))
+        if not np.array_equal(again, vectors[backwards], equal_nan=True):
+            raise ParameterError(
+                Parameter("embedding"),
+                " makes other numbers of a public point when it is asked again; give one whose"
+                " transform(X) draws nothing at random and keeps nothing from row to row.",
+            )
+
     def _vectors(self, X: Any) -> FloatArray:
         """Return what the embedding makes of every row by itself; nan where it makes nothing."""
         X = X if hasattr(X, "shape") else np.asarray(X)  # once, not for every row
@@ -164,8 +171,14 @@ class EmbeddedBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         for row in range(len(vectors)):
             # what an odd cell makes a transformer say would tell of the record
             with contextlib.suppress(Exception):
-                vectors[row] = numbers_of(self.embedding_.transform(take_rows(X, np.array([row]))))
+                vectors[row] = numbers_of(self.embedding_.transform(_single_row(X, row)))
         return vectors
+
+
+def _single_row(X: Any, row: int) -> Any:
+    """Return one row as a table; without its place, which tells how many stand before it."""
+    found = take_rows(X, np.array([row]))
+    return found.reset_index(drop=True) if hasattr(found, "iloc") else found
 
 
 def _refuse_other_rows(embedding: Any, n_public: int) -> None:

@@ -3,15 +3,14 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.sparse import linalg as sparse_linalg
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._nearest_points import NearestPoints
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count
+from secretballot.bases.integer_basis import IntegerBasis
 from secretballot.bases.rotation import NO_VARIANCE, UNIT, with_fixed_signs
 from secretballot.bases.vectors import fitted_scale, number_blocks, public_numbers, rounded
 from secretballot.exceptions import DataError, Parameter
@@ -26,7 +25,7 @@ BLOCK = 4096  # rows that are mapped at a time
 _BLOCK_CELLS = 1 << 22  # cells of neighbours in memory at a time
 
 
-class GraphBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class GraphBasis(IntegerBasis):
     """Map vectors to coordinates by the public points that are nearest to them.
 
     The public points are joined to their nearest ones, and the smoothest functions on that graph
@@ -158,16 +157,6 @@ class GraphBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
             self._nearest(points, self.n_nearest)[1] <= self._farthest for points in self._blocks(X)
         ]
         return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.bool_)
-
-    def transform(self, X: Any) -> FloatArray:
-        """Return coordinates, an array of shape (n_rows, n_directions); public points have a root
-        mean square length of one."""
-        return self.integers(X) / UNIT
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return a name for each direction."""
-        check_is_fitted(self, "n_directions_")
-        return np.array([f"mode{i}" for i in range(self.n_directions_)], dtype=object)
 
     def describe(self) -> dict[str, Any]:
         """Return name and settings as JSON values, for a certificate."""

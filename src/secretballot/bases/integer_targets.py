@@ -1,5 +1,6 @@
 """Models in integers for numbers between 0 and 1: one line, or a logistic function per column."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Self
 
@@ -22,7 +23,7 @@ _LINE_SHIFT = (UNIT * WEIGHT_UNIT // PROBABILITY_UNIT).bit_length() - 1
 
 
 @dataclass(frozen=True, eq=False)
-class TargetModel:
+class TargetModel(ABC):
     """What predicts numbers between 0 and 1, each a function of its own row, to the last bit.
 
     Parameters
@@ -39,6 +40,7 @@ class TargetModel:
         n_columns)."""
         return cls(integer_weights(weights))
 
+    @abstractmethod
     def predictions(self, coordinates: IntArray) -> IntArray:
         """Return what is predicted, in units of 1 / `PROBABILITY_UNIT`, int64 of shape (n_rows,
         n_columns).
@@ -48,7 +50,6 @@ class TargetModel:
         coordinates : ndarray of int64, shape (n_rows, n_coordinates)
             None beyond `LARGEST_COORDINATE` in size.
         """
-        raise NotImplementedError
 
 
 class IntegerLine(TargetModel):

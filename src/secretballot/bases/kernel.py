@@ -3,14 +3,13 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import ONE
-from secretballot.bases.rotation import UNIT, fitted_rotation
+from secretballot.bases.integer_basis import IntegerBasis, check_whitening
+from secretballot.bases.rotation import fitted_rotation
 from secretballot.bases.vectors import fitted_scale, number_blocks, public_numbers, rounded
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
@@ -21,7 +20,7 @@ EXPONENT_STEPS = 2**10
 BLOCK = 4096  # rows that are mapped at a time
 
 
-class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class KernelBasis(IntegerBasis):
     """Map vectors to coordinates by how near they are to public landmarks.
 
     Every vector is rounded to integers, its squared distances to landmarks are exact, and its
@@ -156,16 +155,6 @@ class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
         ]
         return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.bool_)
 
-    def transform(self, X: Any) -> FloatArray:
-        """Return coordinates, an array of shape (n_rows, n_directions); public points have a root
-        mean square length of one."""
-        return self.integers(X) / UNIT
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return a name for each direction."""
-        check_is_fitted(self, "n_directions_")
-        return np.array([f"direction{i}" for i in range(self.n_directions_)], dtype=object)
-
     def describe(self) -> dict[str, Any]:
         """Return name and settings as JSON values, for a certificate."""
         return {"name": "kernel", **self.get_params()}
@@ -174,11 +163,7 @@ class KernelBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
         check_count("n_landmarks", self.n_landmarks)
         check_count("n_directions", self.n_directions)
         check_count("random_state", self.random_state, minimum=0)
-        if not 0 <= self.whitening <= 1:
-            raise ParameterError(
-                Parameter("whitening"),
-                f" is {self.whitening}; it must lie between 0 and 1, such as 0.5.",
-            )
+        check_whitening(self.whitening)
         if not 0.01 <= self.width <= 100:
             raise ParameterError(
                 Parameter("width"), f" is {self.width}; it must lie between 0.01 and 100."

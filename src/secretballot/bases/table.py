@@ -5,16 +5,15 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import ONE, NumberColumn, fitted_column
-from secretballot.bases.rotation import UNIT, fitted_rotation
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.bases.integer_basis import IntegerBasis, check_whitening
+from secretballot.bases.rotation import fitted_rotation
+from secretballot.exceptions import DataError, Parameter
 
 __all__ = ["TableBasis"]
 
@@ -23,8 +22,7 @@ BLOCK = 8192  # rows that are mapped at a time
 MOST_BINS = 96
 
 
-# scikit-learn ships no types
-class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TableBasis(IntegerBasis):
     """Map rows of a table to coordinates that public points alone have fixed.
 
     A column of texts, or of numbers with few values, becomes levels; another column of numbers
@@ -100,11 +98,7 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_count("n_bins", self.n_bins)
         check_count("n_directions", self.n_directions)
-        if not 0 <= self.whitening <= 1:
-            raise ParameterError(
-                Parameter("whitening"),
-                f" is {self.whitening}; it must lie between 0 and 1, such as 0.5.",
-            )
+        check_whitening(self.whitening)
         frame = _frame_of(X)
         if not len(frame):
             raise DataError(Parameter("X"), " has no rows; give public points.")
@@ -154,16 +148,6 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "n_directions_")
         return _covered_rows(self._columns, _frame_of(X))
-
-    def transform(self, X: Any) -> FloatArray:
-        """Return coordinates, an array of shape (n_rows, n_directions); public points have a root
-        mean square length of one."""
-        return self.integers(X) / UNIT
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return a name for each direction."""
-        check_is_fitted(self, "n_directions_")
-        return np.array([f"direction{i}" for i in range(self.n_directions_)], dtype=object)
 
     def features(self, X: Any) -> tuple[Any, IntArray]:
         """Return features before the rotation, in whole numbers, and which column each is of.

@@ -1,6 +1,7 @@
 """What each record adds to a sum: its coordinates times what a public model misses of its target:
 a class, several labels, or a number."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -94,7 +95,7 @@ class Residuals:
         return self.model.weights.size + self.n_marks
 
 
-class BoundedRecords(Sealed):
+class BoundedRecords(Sealed, ABC):
     """Records as coordinates in a public basis, and their targets: private.
 
     Parameters
@@ -148,10 +149,10 @@ class BoundedRecords(Sealed):
         self.n_columns = n_columns
         self.unit = "record" if persons is None else "user"
 
+    @abstractmethod
     def _residuals(self, coordinates: IntArray, targets: IntArray, asked: Residuals) -> IntArray:
         """Return what the model misses of some records, in the units that are asked, int64 of shape
         (n_rows, n_columns); each row a function of that record and of what is asked."""
-        raise NotImplementedError
 
     def _kept(
         self, coordinates: IntArray, residuals: IntArray, asked: Residuals, squared_bound: int

@@ -50,11 +50,20 @@ class Target(ABC):
     """
 
     name: str
-    about: Mapping[str, Any]
     classes: tuple[Any, ...] = ()
-    link: Link
-    longest: float
     later: float
+
+    @property
+    @abstractmethod
+    def about(self) -> Mapping[str, Any]: ...
+
+    @property
+    @abstractmethod
+    def link(self) -> Link: ...
+
+    @property
+    @abstractmethod
+    def longest(self) -> float: ...
 
     @abstractmethod
     def read(self, y: Any, n_records: int) -> IntArray:
@@ -97,15 +106,15 @@ class ClassTarget(Target):
         return cls(tuple(declared_classes(classes)))
 
     @property
-    def about(self) -> Mapping[str, Any]:  # type: ignore[override]
+    def about(self) -> Mapping[str, Any]:
         return {"n_classes": len(self.classes)}
 
     @property
-    def link(self) -> ClassesLink:  # type: ignore[override]
+    def link(self) -> ClassesLink:
         return ClassesLink(len(self.classes))
 
     @property
-    def longest(self) -> float:  # type: ignore[override]
+    def longest(self) -> float:
         # the first stage predicts all classes alike, so every residual has this length
         n_classes = len(self.classes)
         return 0.5 if n_classes == 2 else math.sqrt(1 - 1 / n_classes)
@@ -164,7 +173,7 @@ class NumberTarget(Target):
         return cls(float(low), float(high))
 
     @property
-    def about(self) -> Mapping[str, Any]:  # type: ignore[override]
+    def about(self) -> Mapping[str, Any]:
         return {"target_range": [self.low, self.high]}
 
     def read(self, y: Any, n_records: int) -> IntArray:
@@ -226,15 +235,15 @@ class LabelsTarget(Target):
         return cls(tuple(str(name) for name in names))
 
     @property
-    def about(self) -> Mapping[str, Any]:  # type: ignore[override]
+    def about(self) -> Mapping[str, Any]:
         return {"labels": list(self.labels)}
 
     @property
-    def link(self) -> LabelsLink:  # type: ignore[override]
+    def link(self) -> LabelsLink:
         return LabelsLink(len(self.labels))
 
     @property
-    def longest(self) -> float:  # type: ignore[override]
+    def longest(self) -> float:
         # the first stage predicts one half for each, so every residual has this length
         return 0.5 * math.sqrt(len(self.labels))
 

@@ -1,0 +1,39 @@
+"""A small table of patients, as files, and the command that learns from them."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+N_PUBLIC, N_TEST = 150, 300
+
+
+def rows(count: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "patient": np.arange(count) // 2,
+            "age": rng.integers(20, 90, count),
+            "ward": rng.choice(["north", "south"], count),
+            "dose": rng.normal(5, 2, count).round(2),
+        }
+    )
+    score = table["age"] + 4 * table["dose"] + 10 * (table["ward"] == "north")
+    table["ill"] = np.where(score + rng.normal(0, 6, count) > 80, "yes", "no")
+    return table
+
+
+def write_files(folder: Path, n_private: int) -> Path:
+    """Write private, public and test files and return their folder."""
+    rows(n_private, 1).to_csv(folder / "private.csv", index=False)
+    rows(N_PUBLIC, 2)[["age", "ward", "dose"]].to_csv(folder / "public.csv", index=False)
+    rows(N_TEST, 3).drop(columns="patient").to_csv(folder / "test.csv", index=False)
+    return folder
+
+
+def words_of_run(folder: Path, *more: str, unit: bool = False) -> list[str]:
+    """Return a small, complete command; later options override earlier ones."""
+    tables = [str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
+    price = ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5"]
+    patient = ["--unit", "patient"] if unit else ["--drop", "patient"]
+    return ["learn", *tables, *price, *patient, "--out", str(folder / "out"), *more]
