@@ -22,6 +22,7 @@ from secretballot.cli import (
     predict,
     verify,
 )
+from secretballot.cli.help_groups import GroupedCommand
 from secretballot.cli.outcome import EXIT_CODES, guarded, settled
 from secretballot.cli.streams import lasting_streams
 
@@ -91,11 +92,11 @@ def program(
     outcomes leave."""
 
 
-app.command(name="plan", epilog=EXIT_CODES)(plan.plan)
-app.command(name="learn", epilog=EXIT_CODES)(learn.learn)
-app.command(name="label", epilog=EXIT_CODES)(label.label)
-app.command(name="choose", epilog=EXIT_CODES)(choose.choose)
-app.command(name="diagnose", epilog=EXIT_CODES)(diagnose.diagnose)
+app.command(name="plan", cls=GroupedCommand, epilog=EXIT_CODES)(plan.plan)
+app.command(name="learn", cls=GroupedCommand, epilog=EXIT_CODES)(learn.learn)
+app.command(name="label", cls=GroupedCommand, epilog=EXIT_CODES)(label.label)
+app.command(name="choose", cls=GroupedCommand, epilog=EXIT_CODES)(choose.choose)
+app.command(name="diagnose", cls=GroupedCommand, epilog=EXIT_CODES)(diagnose.diagnose)
 app.command(name="predict", epilog=EXIT_CODES)(predict.predict)
 app.command(name="compare", epilog=EXIT_CODES)(compare.compare)
 app.command(name="verify", epilog=EXIT_CODES)(verify.verify)

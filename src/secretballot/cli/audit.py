@@ -110,7 +110,8 @@ def release(
 
     \b
     Example: secretballot audit release --private patients.csv --change drop --
-             learn patients.csv public.csv --target ill --classes no,yes --epsilon 1 --delta 1e-6
+             learn patients.csv public.csv --target ill --classes no,yes
+             --epsilon 1 --delta 1e-6
     """
     # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.audit.release_audit import audit_release
@@ -187,7 +188,8 @@ def canaries(
     that few runs can tell something.
 
     \b
-    Example: secretballot audit canaries --epsilon 8 --promise 0.8 --runs 200 --jobs 2
+    Example: secretballot audit canaries --epsilon 8 --promise 0.8 --runs 200
+             --jobs 2
     """
     # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.audit.canaries import audit_canaries

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from secretballot._validation import HypothesesName
+from secretballot.cli.help_groups import DATA, TEACHERS
 from secretballot.cli.metrics_lines import print_metrics, print_no_better
 from secretballot.cli.options import (
     OUT,
@@ -46,6 +47,7 @@ def choose(
             "--candidates",
             metavar="A,B",
             help="Saved students to choose from: student.skops files.",
+            rich_help_panel=TEACHERS,
         ),
     ] = None,
     hypotheses: Annotated[
@@ -53,6 +55,7 @@ def choose(
         typer.Option(
             "--hypotheses",
             help="In place of candidates: a class, of two classes, on the public points.",
+            rich_help_panel=TEACHERS,
         ),
     ] = None,
     points: Annotated[
@@ -61,6 +64,7 @@ def choose(
             "--points",
             metavar="N",
             help="How many public points make the class finite; all by default.",
+            rich_help_panel=TEACHERS,
         ),
     ] = None,
     unit: UnitColumn = None,
@@ -72,6 +76,7 @@ def choose(
             "--evaluate",
             metavar="FILE",
             help="Public labelled records to measure the chosen one on.",
+            rich_help_panel=DATA,
         ),
     ] = None,
     schema: SchemaFile = None,
@@ -90,9 +95,9 @@ def choose(
     --schema.
 
     \b
-    Example: secretballot choose new.csv public.csv --target ill --classes no,yes --epsilon 0.5
-             --candidates first/release/student.skops,second/release/student.skops --schema
-             first/release/schema.json
+    Example: secretballot choose new.csv public.csv --target ill --classes no,yes
+             --candidates a/release/student.skops,b/release/student.skops
+             --schema a/release/schema.json --epsilon 0.5
     """
     from secretballot.cli.console import watching
     from secretballot.publishing.process import start_publishing

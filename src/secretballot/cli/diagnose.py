@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from secretballot._validation import Resampling, shown
+from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.options import AsJson, Jobs, Seed, words_of
 from secretballot.cli.outcome import print_json
 from secretballot.exceptions import Parameter, ParameterError
@@ -29,7 +30,10 @@ def diagnose(
     public: Annotated[
         Path,
         typer.Option(
-            "--public", metavar="FILE", help="Points to vote on, with the columns of the run."
+            "--public",
+            metavar="FILE",
+            help="Points to vote on, with the columns of the run.",
+            rich_help_panel=DATA,
         ),
     ],
     private: Annotated[
@@ -38,6 +42,7 @@ def diagnose(
             "--private",
             metavar="FILE",
             help="The run's private file: trains teachers again on resamples.",
+            rich_help_panel=DATA,
         ),
     ] = None,
     labelled: Annotated[
@@ -46,28 +51,44 @@ def diagnose(
             "--labelled",
             metavar="FILE",
             help="Labelled points: is the vote right, how noisy are labels?",
+            rich_help_panel=DATA,
         ),
     ] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option("--epsilon", help="Of a sparse vector to consider; by default the run's."),
+        typer.Option(
+            "--epsilon",
+            help="Of a sparse vector to consider; by default the run's.",
+            rich_help_panel=PRIVACY,
+        ),
     ] = None,
-    delta: Annotated[float | None, typer.Option("--delta", help="Likewise.")] = None,
+    delta: Annotated[
+        float | None, typer.Option("--delta", help="Likewise.", rich_help_panel=PRIVACY)
+    ] = None,
     max_unstable: Annotated[
         str,
         typer.Option(
-            "--max-unstable", metavar="T,T", help="Numbers of its abstentions to consider."
+            "--max-unstable",
+            metavar="T,T",
+            help="Numbers of its abstentions to consider.",
+            rich_help_panel=QUERIES,
         ),
     ] = "1,3,10,30,100",
     ensembles: Annotated[
         int,
         typer.Option(
-            "--ensembles", metavar="R", help="How many times all teachers are trained again."
+            "--ensembles",
+            metavar="R",
+            help="How many times all teachers are trained again.",
+            rich_help_panel=TEACHERS,
         ),
     ] = 5,
     resampling: Annotated[
         Resampling,
-        typer.Option(help="How records are resampled: new splits, or drawn with replacement."),
+        typer.Option(
+            help="How records are resampled: new splits, or drawn with replacement.",
+            rich_help_panel=TEACHERS,
+        ),
     ] = "splits",
     schema: Annotated[
         Path | None,
@@ -75,6 +96,7 @@ def diagnose(
             "--schema",
             metavar="FILE",
             help="The release's schema.json, where it was moved from the vault.",
+            rich_help_panel=DATA,
         ),
     ] = None,
     jobs: Jobs = 1,
@@ -82,7 +104,10 @@ def diagnose(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="DIR", help="Private folder for the results; by default in the vault."
+            "--out",
+            metavar="DIR",
+            help="Private folder for the results; by default in the vault.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     as_json: AsJson = False,
@@ -94,7 +119,8 @@ def diagnose(
     are chosen by private data.
 
     \b
-    Example: secretballot diagnose study/vault --public public.csv --private patients.csv
+    Example: secretballot diagnose study/vault --public public.csv
+             --private patients.csv
     """
     # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.cli.console import watching

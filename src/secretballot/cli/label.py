@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from secretballot._validation import AggregatorName, HeaderLine, VotesKind
+from secretballot.cli.help_groups import DATA, QUERIES, TEACHERS
 from secretballot.cli.options import (
     OUT,
     AsJson,
@@ -31,32 +32,47 @@ __all__ = ["label"]
 def label(
     votes: Annotated[
         Path,
-        typer.Option("--votes", metavar="FILE", help="Votes or counts: .npy, .csv or .parquet."),
+        typer.Option(
+            "--votes",
+            metavar="FILE",
+            help="Votes or counts: .npy, .csv or .parquet.",
+            rich_help_panel=DATA,
+        ),
     ],
     epsilon: Epsilon,
     delta: Delta,
     kind: Annotated[
         VotesKind | None,
-        typer.Option(help="Columns are teachers (votes) or classes (counts of votes)."),
+        typer.Option(
+            help="Columns are teachers (votes) or classes (counts of votes).", rich_help_panel=DATA
+        ),
     ] = None,
     header: Annotated[
         HeaderLine | None,
-        typer.Option("--header", help="Whether the first line of a CSV file names its columns."),
+        typer.Option(
+            "--header",
+            help="Whether the first line of a CSV file names its columns.",
+            rich_help_panel=DATA,
+        ),
     ] = None,
     classes: Classes = None,
     teachers: Annotated[
         int | None,
         typer.Option(
-            "--teachers", metavar="K", help="Number of teachers; checked against the file."
+            "--teachers",
+            metavar="K",
+            help="Number of teachers; checked against the file.",
+            rich_help_panel=TEACHERS,
         ),
     ] = None,
     queries: Queries = None,
     aggregator: Annotated[
-        AggregatorName, typer.Option(help="How votes become answers.")
+        AggregatorName, typer.Option(help="How votes become answers.", rich_help_panel=QUERIES)
     ] = "gaussian",
     max_unstable: MaxUnstable = None,
     release: Annotated[
-        AskedRelease, typer.Option(help="Labels alone (auto), or noisy counts.")
+        AskedRelease,
+        typer.Option(help="Labels alone (auto), or noisy counts.", rich_help_panel=QUERIES),
     ] = "labels",
     seed: Seed = 0,
     out: Out = OUT,
@@ -71,8 +87,8 @@ def label(
     certificate says so.
 
     \b
-    Example: secretballot label --votes counts.npy --kind counts --epsilon 1 --delta 1e-5
-             --queries 300
+    Example: secretballot label --votes counts.npy --kind counts --epsilon 1
+             --delta 1e-5 --queries 300
     """
     from secretballot.cli.console import watching
     from secretballot.publishing.process import start_publishing

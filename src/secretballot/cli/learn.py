@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from secretballot._validation import Abstentions, AggregatorName, LearnMethod, StrategyName
+from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.metrics_lines import print_metrics, print_no_better
 from secretballot.cli.options import (
     OUT,
@@ -55,6 +56,7 @@ def learn(
         typer.Option(
             "--epsilon",
             help="Privacy budget epsilon of this release, in nats; needed without a plan.",
+            rich_help_panel=PRIVACY,
         ),
     ] = None,
     delta: Annotated[
@@ -62,6 +64,7 @@ def learn(
         typer.Option(
             "--delta",
             help="Privacy budget delta, well below one over the records; needed without a plan.",
+            rich_help_panel=PRIVACY,
         ),
     ] = None,
     method: Annotated[
@@ -69,7 +72,8 @@ def learn(
         typer.Option(
             help="Noisy sums over all records (moments), votes of teachers on shards, or votes of"
             " all records at their nearest public points; auto takes moments unless an option of"
-            " another method is given."
+            " another method is given.",
+            rich_help_panel=TEACHERS,
         ),
     ] = "auto",
     plan: Annotated[
@@ -78,6 +82,7 @@ def learn(
             "--plan",
             metavar="FILE",
             help="A plan, from `secretballot plan --json`: it supplies price and settings.",
+            rich_help_panel=TEACHERS,
         ),
     ] = None,
     teachers: Annotated[
@@ -86,11 +91,12 @@ def learn(
             "--teachers",
             metavar="K",
             help="Number of teachers; by default 250, or what suits the stated --records.",
+            rich_help_panel=TEACHERS,
         ),
     ] = None,
     queries: Queries = None,
     aggregator: Annotated[
-        AggregatorName, typer.Option(help="How votes become answers.")
+        AggregatorName, typer.Option(help="How votes become answers.", rich_help_panel=QUERIES)
     ] = "gaussian",
     max_unstable: MaxUnstable = None,
     estimate_epsilon: Annotated[
@@ -99,15 +105,20 @@ def learn(
             "--estimate-epsilon",
             metavar="E",
             help="Part of epsilon for a private estimate that sets how many labels to ask for.",
+            rich_help_panel=QUERIES,
         ),
     ] = None,
     release: Annotated[
-        AskedRelease, typer.Option(help="Labels alone, or noisy counts; auto suits the student.")
+        AskedRelease,
+        typer.Option(
+            help="Labels alone, or noisy counts; auto suits the student.", rich_help_panel=QUERIES
+        ),
     ] = "auto",
     strategy: Annotated[
         StrategyName,
         typer.Option(
-            help="Which public points to ask: random ones at once, or chosen ones in rounds."
+            help="Which public points to ask: random ones at once, or chosen ones in rounds.",
+            rich_help_panel=QUERIES,
         ),
     ] = "passive",
     round_size: Annotated[
@@ -116,15 +127,22 @@ def learn(
             "--round-size",
             metavar="N",
             help="Queries per round; by default a twentieth of --queries.",
+            rich_help_panel=QUERIES,
         ),
     ] = None,
     teacher: Annotated[
-        str, typer.Option("--teacher", metavar="NAME", help=f"Teacher: {LEARNER_NAMES}.")
+        str,
+        typer.Option(
+            "--teacher", metavar="NAME", help=f"Teacher: {LEARNER_NAMES}.", rich_help_panel=TEACHERS
+        ),
     ] = "logistic",
     student: Annotated[
         str,
         typer.Option(
-            "--student", metavar="NAME", help=f"Student: auto, boosted (stumps), {LEARNER_NAMES}."
+            "--student",
+            metavar="NAME",
+            help=f"Student: auto, boosted (stumps), {LEARNER_NAMES}.",
+            rich_help_panel=TEACHERS,
         ),
     ] = "auto",
     unit: UnitColumn = None,
@@ -132,14 +150,20 @@ def learn(
     records: Annotated[
         int | None,
         typer.Option(
-            "--records", metavar="N", help="Public statement of how many private records there are."
+            "--records",
+            metavar="N",
+            help="Public statement of how many private records there are.",
+            rich_help_panel=DATA,
         ),
     ] = None,
     neighbours: Relation = "add-remove",
     evaluate: Annotated[
         Path | None,
         typer.Option(
-            "--evaluate", metavar="FILE", help="Public labelled records to measure the student on."
+            "--evaluate",
+            metavar="FILE",
+            help="Public labelled records to measure the student on.",
+            rich_help_panel=DATA,
         ),
     ] = None,
     publish_metrics: Annotated[
@@ -147,6 +171,7 @@ def learn(
         typer.Option(
             "--publish-metrics",
             help="Write these metrics into the report and the model card: the file is public.",
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
     schema: SchemaFile = None,
@@ -158,10 +183,14 @@ def learn(
             metavar="K",
             help="Public points that a record votes for, with --method record-votes; by default one"
             " in a hundred.",
+            rich_help_panel=QUERIES,
         ),
     ] = None,
     abstentions: Annotated[
-        Abstentions, typer.Option(help="What the student makes of queries without an answer.")
+        Abstentions,
+        typer.Option(
+            help="What the student makes of queries without an answer.", rich_help_panel=TEACHERS
+        ),
     ] = "drop",
     jobs: Jobs = 1,
     seed: Seed = 0,
@@ -177,8 +206,8 @@ def learn(
     DIR/vault, which must stay secret. An interrupted run goes on when the same command is repeated.
 
     \b
-    Example: secretballot learn patients.csv public.csv --target ill --classes no,yes
-             --epsilon 1 --delta 1e-6
+    Example: secretballot learn patients.csv public.csv --target ill
+             --classes no,yes --epsilon 1 --delta 1e-6
     """
     from secretballot.publishing.process import start_publishing
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from secretballot._validation import Neighbours, ReleaseKind, shown
+from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.exceptions import ParameterError
 
 __all__ = [
@@ -47,39 +48,77 @@ PrivateFile = Annotated[
 PublicFile = Annotated[
     Path, typer.Argument(metavar="PUBLIC", help="Public records without labels, CSV or Parquet.")
 ]
-Target = Annotated[str, typer.Option("--target", metavar="COL", help="Column with the class.")]
+Target = Annotated[
+    str,
+    typer.Option("--target", metavar="COL", help="Column with the class.", rich_help_panel=DATA),
+]
 UnitColumn = Annotated[
     str | None,
     typer.Option(
-        "--unit", metavar="COL", help="Column with the person's id: protect persons, not rows."
+        "--unit",
+        metavar="COL",
+        help="Column with the person's id: protect persons, not rows.",
+        rich_help_panel=DATA,
     ),
 ]
 Relation = Annotated[
     Neighbours,
-    typer.Option(help="The change that is protected: a unit more or less, or a record replaced."),
+    typer.Option(
+        help="The change that is protected: a unit more or less, or a record replaced.",
+        rich_help_panel=PRIVACY,
+    ),
 ]
 SchemaFile = Annotated[
     Path | None,
-    typer.Option("--schema", metavar="FILE", help="JSON of column types, categories and classes."),
+    typer.Option(
+        "--schema",
+        metavar="FILE",
+        help="JSON of column types, categories and classes.",
+        rich_help_panel=DATA,
+    ),
 ]
 Drop = Annotated[
-    str | None, typer.Option("--drop", metavar="A,B", help="Columns to leave out of every file.")
+    str | None,
+    typer.Option(
+        "--drop", metavar="A,B", help="Columns to leave out of every file.", rich_help_panel=DATA
+    ),
 ]
-Jobs = Annotated[int, typer.Option("--jobs", metavar="N", help="Workers for the teachers.")]
+Jobs = Annotated[
+    int,
+    typer.Option("--jobs", metavar="N", help="Workers for the teachers.", rich_help_panel=TEACHERS),
+]
 Epsilon = Annotated[
-    float, typer.Option("--epsilon", help="Privacy budget epsilon of this release, in nats.")
+    float,
+    typer.Option(
+        "--epsilon",
+        help="Privacy budget epsilon of this release, in nats.",
+        rich_help_panel=PRIVACY,
+    ),
 ]
 Delta = Annotated[
-    float, typer.Option("--delta", help="Privacy budget delta; well below one over the records.")
+    float,
+    typer.Option(
+        "--delta",
+        help="Privacy budget delta; well below one over the records.",
+        rich_help_panel=PRIVACY,
+    ),
 ]
 Queries = Annotated[
     int | None,
-    typer.Option("--queries", metavar="L", help="How many public points to have labelled."),
+    typer.Option(
+        "--queries",
+        metavar="L",
+        help="How many public points to have labelled.",
+        rich_help_panel=QUERIES,
+    ),
 ]
 MaxUnstable = Annotated[
     int | None,
     typer.Option(
-        "--max-unstable", metavar="T", help="Sparse vector only: stop at this many abstentions."
+        "--max-unstable",
+        metavar="T",
+        help="Sparse vector only: stop at this many abstentions.",
+        rich_help_panel=QUERIES,
     ),
 ]
 Classes = Annotated[
@@ -88,10 +127,17 @@ Classes = Annotated[
         "--classes",
         metavar="A,B",
         help="All classes of the target, by commas; never read off private data.",
+        rich_help_panel=DATA,
     ),
 ]
 Out = Annotated[
-    Path, typer.Option("--out", metavar="DIR", help="Folder for vault and release; must be new.")
+    Path,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Folder for vault and release; must be new.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 LedgerFile = Annotated[
     Path | None,
@@ -99,6 +145,7 @@ LedgerFile = Annotated[
         "--ledger",
         metavar="FILE",
         help="Account of the private dataset; a new one in the vault by default.",
+        rich_help_panel=PRIVACY,
     ),
 ]
 Dataset = Annotated[
@@ -107,6 +154,7 @@ Dataset = Annotated[
         "--dataset",
         metavar="NAME",
         help="Public name of the private dataset; its file's name by default.",
+        rich_help_panel=PRIVACY,
     ),
 ]
 Seed = Annotated[
@@ -115,6 +163,7 @@ Seed = Annotated[
         "--seed",
         metavar="N",
         help="Of fits and of the choice of public points; never of the noise.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 Without = Annotated[
@@ -123,10 +172,16 @@ Without = Annotated[
         "--without",
         metavar="PARTS",
         help="Parts of the release to leave out: report, student, or both.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object to standard output and nothing else.")
+    bool,
+    typer.Option(
+        "--json",
+        help="Print one JSON object to standard output and nothing else.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from secretballot.cli.help_groups import DATA, OUTPUT, TEACHERS
 from secretballot.cli.learn import LEARNER_NAMES
 from secretballot.cli.options import Delta, Epsilon, classes_of, words_of
 from secretballot.cli.outcome import print_json
@@ -17,11 +18,17 @@ def plan(
     records: Annotated[
         int,
         typer.Option(
-            "--records", metavar="N", help="Public statement of how many private records there are."
+            "--records",
+            metavar="N",
+            help="Public statement of how many private records there are.",
+            rich_help_panel=DATA,
         ),
     ],
     public: Annotated[
-        int, typer.Option("--public", metavar="M", help="How many public points there are.")
+        int,
+        typer.Option(
+            "--public", metavar="M", help="How many public points there are.", rich_help_panel=DATA
+        ),
     ],
     epsilon: Epsilon,
     delta: Delta,
@@ -31,16 +38,26 @@ def plan(
             "--classes",
             metavar="C",
             help="Number of classes, or their names by commas; by default --like's.",
+            rich_help_panel=DATA,
         ),
     ] = None,
     learner: Annotated[
         str,
-        typer.Option("--learner", "--teacher", metavar="NAME", help=f"Teacher: {LEARNER_NAMES}."),
+        typer.Option(
+            "--learner",
+            "--teacher",
+            metavar="NAME",
+            help=f"Teacher: {LEARNER_NAMES}.",
+            rich_help_panel=TEACHERS,
+        ),
     ] = "logistic",
     student: Annotated[
         str,
         typer.Option(
-            "--student", metavar="NAME", help=f"Student: auto, boosted (stumps), {LEARNER_NAMES}."
+            "--student",
+            metavar="NAME",
+            help=f"Student: auto, boosted (stumps), {LEARNER_NAMES}.",
+            rich_help_panel=TEACHERS,
         ),
     ] = "auto",
     like: Annotated[
@@ -49,19 +66,29 @@ def plan(
             "--like",
             metavar="FILE",
             help="Labelled PUBLIC records that stand in for the private ones.",
+            rich_help_panel=DATA,
         ),
     ] = None,
     target: Annotated[
-        str | None, typer.Option("--target", metavar="COL", help="Column of --like with the class.")
+        str | None,
+        typer.Option(
+            "--target", metavar="COL", help="Column of --like with the class.", rich_help_panel=DATA
+        ),
     ] = None,
     schema: Annotated[
         Path | None,
         typer.Option(
-            "--schema", metavar="FILE", help="JSON of column types, as for the run to come."
+            "--schema",
+            metavar="FILE",
+            help="JSON of column types, as for the run to come.",
+            rich_help_panel=DATA,
         ),
     ] = None,
     drop: Annotated[
-        str | None, typer.Option("--drop", metavar="A,B", help="Columns of --like to leave out.")
+        str | None,
+        typer.Option(
+            "--drop", metavar="A,B", help="Columns of --like to leave out.", rich_help_panel=DATA
+        ),
     ] = None,
     curve: Annotated[
         str | None,
@@ -69,6 +96,7 @@ def plan(
             "--curve",
             metavar="N:A,N:A",
             help="In place of --like: accuracy A of one teacher that learnt from N records.",
+            rich_help_panel=DATA,
         ),
     ] = None,
     teachers: Annotated[
@@ -77,17 +105,27 @@ def plan(
             "--teachers",
             metavar="K",
             help="Number of teachers, where it is given; by default it is chosen.",
+            rich_help_panel=TEACHERS,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the simulation.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Of the simulation.", rich_help_panel=OUTPUT)
+    ] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Folder for the plan, in words and pictures."),
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Folder for the plan, in words and pictures.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     as_json: Annotated[
         bool,
         typer.Option(
-            "--json", help="Print the plan as JSON, for `learn --plan`, and nothing else."
+            "--json",
+            help="Print the plan as JSON, for `learn --plan`, and nothing else.",
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
 ) -> None:
@@ -96,8 +134,8 @@ def plan(
     No private data are read. Without --like or --curve the forecast rests on a guess.
 
     \b
-    Example: secretballot plan --records 20000 --public 2000 --classes 2 --epsilon 1
-             --delta 1e-6 --json > plan.json
+    Example: secretballot plan --records 20000 --public 2000 --classes 2
+             --epsilon 1 --delta 1e-6 --json > plan.json
     """
     # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.cli.console import watching
