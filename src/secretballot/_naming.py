@@ -1,13 +1,15 @@
 """Phrases that name rows and columns in messages; never a cell."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from secretballot._validation import shown
 
-__all__ = ["NAMED_AT_MOST", "name_columns", "name_rows"]
+__all__ = ["NAMED_AT_MOST", "integers_or_words", "name_columns", "name_rows"]
 
 #: Rows or columns a message names; it counts the rest.
 NAMED_AT_MOST = 10
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
 def name_rows(rows: Iterable[int]) -> str:
@@ -27,3 +29,12 @@ def name_columns(names: Sequence[str]) -> str:
     return f"{'column' if len(names) == 1 else 'columns'} {listed}" + (
         f" and {rest} more" if rest > 0 else ""
     )
+
+
+def integers_or_words(names: Iterable[object]) -> tuple[str, ...] | tuple[int, ...]:
+    """Return names of classes as text, or as integers where all of them are."""
+    # "01" and 1 are two classes, so a number counts as one only in its usual form
+    texts = [str(name) for name in names]
+    if all(_INTEGER.fullmatch(text) and str(int(text)) == text for text in texts):
+        return tuple(int(text) for text in texts)
+    return tuple(texts)

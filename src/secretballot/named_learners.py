@@ -1,17 +1,24 @@
 """Learners by name, with settings that suit shards of some hundred records.
 
 Their columns have one scale. The settings were chosen on training rows of UCI Adult alone: 164
-shards of 146 rows, voting on other training rows.
+shards of 146 rows, voting on other training rows. Others may be given after the name:
+"boosting:max_depth=3,class_weight=balanced".
 """
 
 import importlib
-from collections.abc import Callable
+import math
+import re
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from secretballot._validation import shown
 from secretballot.exceptions import Parameter, ParameterError
 
-__all__ = ["TEACHER_NAMES", "teacher_by_name"]
+__all__ = ["STUDENTS_ALONE", "TEACHER_NAMES", "imports_a_class", "teacher_by_name", "with_settings"]
+
+#: Names of students that are no teachers.
+STUDENTS_ALONE = ("auto", "boosted")
 
 
 def teacher_by_name(name: str, n_classes: int = 2) -> Any:
@@ -20,27 +27,158 @@ def teacher_by_name(name: str, n_classes: int = 2) -> Any:
     Parameters
     ----------
     name : str
-        One of `TEACHER_NAMES`, or "package.module:Class" for a class with scikit-learn's fit,
-        predict and get_params that can be made without arguments.
+        One of `TEACHER_NAMES`, with settings or without ("tree:max_depth=3"), or
+        "package.module:Class" for a class with scikit-learn's fit, predict and get_params that can
+        be made without arguments.
     n_classes : int
         Number of classes that it will meet; "logistic" differs for two and for more.
 
     Raises
     ------
     ParameterError
-        If the name is unknown, or the class cannot be imported, made or used as a classifier.
+        If the name is unknown, a setting is none of that learner or is not one that it takes, or
+        the class cannot be imported, made or used as a classifier.
     """
-    if name == "logistic" and n_classes > 2:
-        return _multinomial_teacher()
-    if isinstance(name, str) and name in _MAKERS:
-        return _MAKERS[name]()
-    if isinstance(name, str) and ":" in name:
-        return _imported_learner(name)
+    if isinstance(name, str):
+        head, colon, settings = name.partition(":")
+        if head in _MAKERS:
+            several = head == "logistic" and n_classes > 2
+            learner = _multinomial_teacher() if several else _MAKERS[head]()
+            return with_settings(learner, name, settings, n_classes) if colon else learner
+        if colon:
+            return _imported_learner(name)
     raise ParameterError(
         Parameter("teacher"),
         f" is {shown(name)}; it must be one of {', '.join(TEACHER_NAMES)}, or"
         " package.module:Class.",
     )
+
+
+def imports_a_class(name: str) -> bool:
+    """Return whether a learner's name has code imported, rather than naming one of ours."""
+    return ":" in name and name.partition(":")[0] not in (*TEACHER_NAMES, *STUDENTS_ALONE)
+
+
+def with_settings(learner: Any, name: str, text: str, n_classes: int = 2) -> Any:
+    """Return a learner with settings as they stand after its name: ``max_depth=3,criterion=gini``.
+
+    Values are integers, decimal numbers, True, False, None or words. A setting of a pipeline is one
+    of its last step.
+
+    Parameters
+    ----------
+    learner : classifier
+        New and unfitted; it is changed.
+    name : str
+        The whole name, for messages.
+    text : str
+        What follows the colon.
+    n_classes : int
+        Number of classes that it will meet.
+
+    Raises
+    ------
+    ParameterError
+        In the name of the teacher: if the text is no such list, a setting is not one of the
+        learner, or the learner cannot learn with it from points that are made here.
+    """
+    inner = learner.steps[-1][1] if hasattr(learner, "steps") else learner
+    known = sorted(set(inner.get_params(deep=False)) - _NOT_FOR_NAMES)
+    settings = _settings_of(name, text)
+    unknown = [setting for setting in settings if setting not in known]
+    if unknown:
+        raise ParameterError(
+            Parameter("teacher"),
+            f" is {shown(name)}, and that learner has no setting {shown(unknown[0])}; it has"
+            f" {', '.join(known)}.",
+        )
+    refused = _refused_settings(inner, settings, n_classes)
+    if refused:
+        raise ParameterError(
+            Parameter("teacher"),
+            f" is {shown(name)}, and {type(inner).__name__} does not take {refused}; see what"
+            " scikit-learn says of its settings.",
+        )
+    inner.set_params(**settings)
+    return learner
+
+
+#: Seeds follow from the run's, workers are the run's, and nothing of a fit is printed or carried
+#: over to another; no word can be a learner.
+_NOT_FOR_NAMES = frozenset({"base", "n_jobs", "random_state", "verbose", "warm_start"})
+_SETTING = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*([^\s=,]+)\s*", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_WORD = re.compile(r"[A-Za-z][\w.-]*", re.ASCII)
+_CONSTANTS = {"true": True, "false": False, "none": None}
+
+
+def _settings_of(name: str, text: str) -> dict[str, Any]:
+    """Return settings by name from their text, each once."""
+    settings: dict[str, Any] = {}
+    for part in text.split(","):
+        found = _SETTING.fullmatch(part)
+        if found is None:
+            raise ParameterError(
+                Parameter("teacher"),
+                f" is {shown(name)}, and {shown(part.strip())} is no setting; write"
+                " name=value,name=value after the colon.",
+            )
+        if found[1] in settings:
+            raise ParameterError(
+                Parameter("teacher"),
+                f" is {shown(name)}, which says {found[1]} twice; say it once.",
+            )
+        settings[found[1]] = _value_of(name, *found.groups())
+    return settings
+
+
+def _value_of(name: str, setting: str, text: str) -> int | float | str | bool | None:
+    """Return the value that a text stands for: a number, a constant or a word."""
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _DECIMAL.fullmatch(text) and math.isfinite(float(text)):
+        return float(text)
+    if text.lower() in _CONSTANTS:
+        return _CONSTANTS[text.lower()]
+    if _WORD.fullmatch(text):
+        return text
+    raise ParameterError(
+        Parameter("teacher"),
+        f" is {shown(name)}, and {setting} cannot be {shown(text)}; give a number, True, False,"
+        " None or a word.",
+    )
+
+
+def _refused_settings(learner: Any, settings: Mapping[str, Any], n_classes: int) -> str | None:
+    """Return in words what a learner does not take, None if it takes all of it."""
+    # each alone first, to tell which; a setting may also need another one beside it
+    if _takes(learner, settings, n_classes):
+        return None
+    for setting, value in settings.items():
+        if not _takes(learner, {setting: value}, n_classes):
+            return f"{setting}={value}"
+    return "these settings together"
+
+
+def _takes(learner: Any, settings: Mapping[str, Any], n_classes: int) -> bool:
+    """Return whether a learner learns with these settings from points that are made here."""
+    import numpy as np
+    from sklearn.base import clone
+
+    from secretballot._seeded import own_global_states
+
+    rows, columns = max(60, 4 * n_classes), 12
+    labels = np.arange(rows) % n_classes
+    points = np.random.default_rng(0).normal(size=(rows, columns)) + labels[:, None]
+    # any learner may refuse in any way; points, labels and settings are public
+    try:
+        with own_global_states(0):
+            warnings.simplefilter("ignore")
+            clone(learner).set_params(**settings).fit(points, labels)
+    except Exception:
+        return False
+    return True
 
 
 def _imported_learner(path: str) -> Any:

@@ -29,7 +29,7 @@ VERBS = (
 HEAVY = ("numpy", "pandas", "sklearn", "scipy", "opendp", "matplotlib")
 
 
-@pytest.mark.parametrize("verb", [[], *VERBS, ["demo"]], ids=" ".join)
+@pytest.mark.parametrize("verb", [[], *VERBS, ["demo"], ["completion"]], ids=" ".join)
 def test_every_verb_has_help_with_exit_codes(verb: list[str]) -> None:
     result = CliRunner().invoke(app, [*verb, "--help"])
     assert result.exit_code == 0

@@ -1,6 +1,7 @@
 """`secretballot choose`: candidates or a class in, one model out, with its certificate."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,23 @@ def test_the_right_one_of_two_students_is_chosen_and_released(world: Path) -> No
     assert CliRunner().invoke(app, ["verify", str(world / "out")]).exit_code == 0
     student = load_student(world / "out" / "release" / "student.skops")
     assert student.predict([[-3.0], [3.0]]).tolist() == ["no", "yes"]
+
+
+def test_students_of_one_file_name_are_called_by_their_folders(world: Path) -> None:
+    files = []
+    for name in ("low", "high"):
+        place = world / f"{name} study" / "release"
+        place.mkdir(parents=True)
+        (world / f"{name}.skops").rename(place / "student.skops")
+        files.append(str(place / "student.skops"))
+    result = choose(world, "--candidates", ",".join(files), "--json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert re.fullmatch(r"high study [0-9a-f]{12}", document["chosen"])
+    mechanism = json.loads(Path(document["certificate"]).read_text())["mechanism"]
+    assert [name[:-13] for name in mechanism["candidates"]] == ["low study", "high study"]
+    # no folder above the one that tells them apart is named
+    assert world.name not in Path(document["certificate"]).read_text()
 
 
 @pytest.mark.parametrize(

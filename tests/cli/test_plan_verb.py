@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
+from secretballot.cli.options import classes_of
 from secretballot.cli.plan import curve_of, number_or_names
 from secretballot.exceptions import Argument, ParameterError
 from secretballot.planning.plan.model import (
@@ -176,6 +177,39 @@ def test_a_plan_feeds_a_run(asked: list[dict[str, Any]], tmp_path: Path) -> None
     assert result.exit_code == 0, result.stderr
     assert "forecast     100 answers; 100 observed" in result.stdout
     assert "accuracy 0.800 (0.750 to 0.850)" in result.stdout
+
+
+@pytest.mark.parametrize("by", ["names", "a table"])
+def test_a_run_by_a_plan_takes_its_classes(
+    by: str, asked: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """They are public: listed, or read off a public table."""
+    write_tables(tmp_path)
+    if by == "names":
+        more = ["--classes", "no,yes"]
+    else:
+        more = ["--like", str(tmp_path / "like.csv"), "--target", "ill"]
+    made = plan(*more, "--json").stdout
+    assert json.loads(made)["classes"] == ["no", "yes"]
+    (tmp_path / "plan.json").write_text(made)
+    words = f"learn {tmp_path}/private.csv {tmp_path}/public.csv --target ill"
+    asks = [*shlex.split(words), "--plan", str(tmp_path / "plan.json")]
+    other = CliRunner().invoke(app, [*asks, "--classes", "no,maybe", "--out", str(tmp_path / "o")])
+    assert other.exit_code == 2
+    assert "--classes are ['no', 'maybe'] and the plan says ['no', 'yes']" in other.stderr
+    result = CliRunner().invoke(app, [*asks, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.stderr
+    described = json.loads((tmp_path / "out" / "vault" / "run.json").read_text())["description"]
+    assert described["classes"] == ["no", "yes"]
+    certificate = json.loads((tmp_path / "out" / "release" / "certificate.json").read_text())
+    assert certificate["released"]["classes"] == ["no", "yes"]
+
+
+def test_the_recommended_command_names_the_classes(asked: list[dict[str, Any]]) -> None:
+    text = plan("--classes", '0,1,"2, or more"').stdout
+    command = text[text.index("secretballot learn") : text.index("\nmethod")].replace("\\\n", " ")
+    words = shlex.split(command)
+    assert classes_of(words[words.index("--classes") + 1]) == ("0", "1", "2, or more")
 
 
 def test_the_recommended_command_runs_as_it_stands(

@@ -60,6 +60,29 @@ def tables(folder: Path) -> RunTables:
 # --- reading and writing ---
 
 
+def test_a_plan_that_was_written_before_it_kept_classes_is_read() -> None:
+    values = plan_for().to_json()
+    del values["classes"]
+    assert Plan.from_json(values) == plan_for()
+
+
+@pytest.mark.parametrize(
+    ("classes", "match"),
+    [
+        (["no"], "classes are 1 and the task has 2"),
+        (["no", "no"], "must be different words or integers"),
+        ([1, "1"], "must be different words or integers"),
+        (["no", True], "must be different words or integers"),
+        (["no", " "], "must be different words or integers"),
+        ([["no"], "yes"], "must be different words or integers"),
+        ("no,yes", "classes must be a list"),
+    ],
+)
+def test_a_plan_with_classes_that_cannot_be_is_refused(classes: Any, match: str) -> None:
+    with pytest.raises(DataError, match=match):
+        Plan.from_json({**plan_for().to_json(), "classes": classes})
+
+
 def test_a_plan_comes_back_from_its_folder(tmp_path: Path) -> None:
     made = plan_for(SETTINGS[2])
     files = write_plan(made, tmp_path / "deep" / "plan")
@@ -422,7 +445,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[s
 
     def make(*words: Any, **settings: Any) -> Plan:
         calls.append((words, settings))
-        return plan_for()
+        made = plan_for()
+        return replace(made, task=replace(made.task, n_classes=settings["n_classes"]))
 
     monkeypatch.setattr(plan_run, "plan_votes", make)
     # tables of a few rows, on which nothing can be tried
@@ -444,7 +468,7 @@ def test_public_numbers_reach_the_planner(asked: list[Any], tmp_path: Path) -> N
         seed=4,
         out=tmp_path / "p",
     )
-    assert run_plan(run) == plan_for()
+    assert run_plan(run) == replace(plan_for(), classes=("no", "yes"))
     ((words, settings),) = asked
     assert words == (600, 50)
     assert settings.pop("budget").epsilon == 4.0
@@ -458,7 +482,7 @@ def test_public_numbers_reach_the_planner(asked: list[Any], tmp_path: Path) -> N
         "student": "auto",
         "seed": 4,
     }
-    assert read_plan(tmp_path / "p" / "plan.json") == plan_for()
+    assert read_plan(tmp_path / "p" / "plan.json") == replace(plan_for(), classes=("no", "yes"))
 
 
 TABLE = "person,age,ward,ill\n1,20,a,yes\n2,30,b,no\n3,45,a,no\n4,?,b,yes\n"
@@ -497,7 +521,8 @@ def test_a_stand_in_is_encoded_as_the_run_to_come_encodes(
 def test_classes_of_a_stand_in_may_be_named_counted_or_read(
     asked: list[Any], tmp_path: Path, classes: Any
 ) -> None:
-    run_plan(PlanRun(600, 50, 4.0, 1e-5, classes=classes, like=stand_in(tmp_path)))
+    made = run_plan(PlanRun(600, 50, 4.0, 1e-5, classes=classes, like=stand_in(tmp_path)))
+    assert made.classes == (classes if isinstance(classes, tuple) else ("no", "yes"))
     settings = asked[0][1]
     assert settings["n_classes"] == (3 if isinstance(classes, tuple) else 2)
     assert settings["like"][1].tolist() == (

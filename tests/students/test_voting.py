@@ -222,6 +222,14 @@ def test_has_a_name_on_the_command_line() -> None:
         student_by_name("boasted")
 
 
+def test_takes_settings_after_its_name() -> None:
+    student = student_by_name("boosted:n_rounds=7")
+    assert (student.n_rounds, student.random_state) == (7, 0)
+    assert student_by_name("logistic:C=2.5").get_params()["C"] == 2.5
+    with pytest.raises(sb.ParameterError, match="does not take n_rounds=0"):
+        student_by_name("boosted:n_rounds=0")
+
+
 def _dimension(sets: set[int], n_points: int) -> int:
     """Return the VC dimension of sets of points, each a bit mask."""
     for size in range(n_points, 0, -1):

@@ -13,6 +13,7 @@ from secretballot.cli import (
     audit,
     choose,
     compare,
+    completion,
     demo,
     diagnose,
     label,
@@ -103,6 +104,7 @@ app.command(name="verify", epilog=EXIT_CODES)(verify.verify)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(audit.app, name="audit")
 app.command(name="demo", epilog=EXIT_CODES)(demo.demo)
+app.command(name="completion", epilog=EXIT_CODES)(completion.completion)
 
 
 def main() -> None:

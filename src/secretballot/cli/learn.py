@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 
 __all__ = ["learn", "print_lines", "run_and_watch", "summary"]
 
-LEARNER_NAMES = "logistic, tree, forest, boosting, naive-bayes, knn, or package.module:Class"
+LEARNER_NAMES = (
+    "logistic, tree, forest, boosting, naive-bayes, knn, each with settings where wanted"
+    " (tree:max_depth=3,class_weight=balanced), or module:Class"
+)
 
 
 def learn(
@@ -212,10 +215,12 @@ def learn(
     from secretballot.publishing.process import start_publishing
 
     start_publishing()  # before this program's own imports, which take as long
+    from secretballot.cli.local_modules import find_in_this_folder
     from secretballot.runs.methods import method_of_run
     from secretballot.runs.plan_files import read_plan
     from secretballot.runs.tables import RunTables
 
+    find_in_this_folder(teacher, student)
     tables = RunTables(
         private,
         public,

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from secretballot._naming import integers_or_words
 from secretballot._validation import Neighbours, ReleaseKind, shown
 from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.exceptions import ParameterError
@@ -216,7 +217,4 @@ def classes_of(text: str | None) -> tuple[str | int, ...] | None:
     """Return the classes that were listed, as integers where all of them are."""
     if text is None:
         return None
-    words = words_of(text)
-    # "01" and 1 are two classes, so a number counts as one only in its usual form
-    are_integers = all(word.lstrip("-").isdecimal() and str(int(word)) == word for word in words)
-    return tuple(int(word) for word in words) if are_integers else words
+    return integers_or_words(words_of(text))

@@ -139,9 +139,11 @@ def plan(
     """
     # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.cli.console import watching
+    from secretballot.cli.local_modules import find_in_this_folder
     from secretballot.planning.plan.text import plan_text
     from secretballot.runs.plan import PlanRun, run_plan
 
+    find_in_this_folder(learner, student)
     run = PlanRun(
         records,
         public,

@@ -1,6 +1,7 @@
 """One run of a choice, from files to a release: what `secretballot choose` does."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
@@ -235,13 +236,34 @@ def _refuse_unfit_settings(run: ChooseRun) -> None:
 
 
 def _saved_students(run: ChooseRun) -> list[tuple[str, Any]]:
-    """Return the saved students, each named by its file and the beginning of its digest."""
+    """Return the saved students, each named by its file or folder and the beginning of its
+    digest."""
     # The digest ties the name on the certificate to this very file.
     digests = [file_digest(path) for path in run.candidates]
     if len(set(digests)) < len(digests):
         raise ParameterError("Two of the candidates are the same file; name each once.")
-    pairs = zip(run.candidates, digests, strict=True)
-    return [(f"{path.stem} {digest[:_DIGITS]}", load_student(path)) for path, digest in pairs]
+    names = _names_of_files(run.candidates)
+    return [
+        (f"{name} {digest[:_DIGITS]}", load_student(path))
+        for name, path, digest in zip(names, run.candidates, digests, strict=True)
+    ]
+
+
+def _names_of_files(paths: Sequence[Path]) -> list[str]:
+    """Return how people call files: by their own names, or by the folders that tell them apart.
+
+    Of `a/release/student.skops` and `b/release/student.skops` these are a and b.
+    """
+    stems = [path.stem for path in paths]
+    if len(set(stems)) == len(stems):
+        return stems
+    folders = [Path(os.path.abspath(path)).parent.parts for path in paths]
+    for level in range(1, max(map(len, folders)) + 1):
+        # the root of a drive is no name
+        named = [parts[-level] if level < len(parts) else "" for parts in folders]
+        if "" not in named and len(set(named)) == len(named):
+            return named
+    return stems
 
 
 def _schema_beside(candidates: Sequence[Path]) -> Path | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from secretballot._naming import integers_or_words
 from secretballot._validation import check_count, check_instance
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
@@ -20,7 +21,12 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import strategy_by_name
 from secretballot.runs.learn import PASSIVE, LearnRun
 from secretballot.runs.moments_forecast import forecast_moments
-from secretballot.runs.plan_agreement import check_imports, settings_of, settings_of_moments
+from secretballot.runs.plan_agreement import (
+    check_imports,
+    settings_of,
+    settings_of_moments,
+    tables_of_plan,
+)
 from secretballot.runs.plan_files import check_plan_folder, read_plan, write_plan
 from secretballot.runs.progress import Watch
 from secretballot.runs.records import RecordsRun
@@ -110,6 +116,7 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
     if run.out is not None:
         check_plan_folder(run.out)
     like, n_classes = None, _number_of(run.classes)
+    names: tuple[Any, ...] | None = run.classes if isinstance(run.classes, tuple) else None
     if run.like is not None:
         watch.step("Reading the table")
         table, names = read_stand_in(run.like, run.classes, watch)
@@ -138,6 +145,8 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
         progress=watch.progress,
         say=watch.step,
     )
+    if names is not None:
+        made = replace(made, classes=integers_or_words(names))
     if run.out is not None:
         watch.step("Writing the plan")
         write_plan(made, run.out, watch)
@@ -291,6 +300,7 @@ def run_by_plan(plan: Plan, tables: RunTables, out: Path, **given: Any) -> Learn
         "plan", plan, Plan, hint="give one that secretballot.plan made, or read_plan read"
     )
     check_imports(plan, given)
+    tables = tables_of_plan(plan, tables)
     return LearnRun(tables, out=out, plan=plan, **{**settings_of(plan), **given})
 
 
@@ -315,6 +325,7 @@ def records_run_by_plan(plan: Plan, tables: RunTables, out: Path, **given: Any) 
         "plan", plan, Plan, hint="give one that secretballot.plan made, or read_plan read"
     )
     check_imports(plan, given, ("student",))
+    tables = tables_of_plan(plan, tables)
     return RecordsRun(tables, out=out, plan=plan, **{**settings_of_moments(plan), **given})
 
 

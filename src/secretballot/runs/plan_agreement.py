@@ -1,12 +1,15 @@
 """Runs by a plan: the settings that it supplies, and what must agree with it beforehand."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from secretballot._validation import name_part, shown
+from secretballot._validation import name_part, shown, shown_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.named_learners import imports_a_class
 from secretballot.planning.plan.model import Plan
 from secretballot.runs.progress import Watch
+from secretballot.runs.tables import RunTables
 
 __all__ = [
     "check_imports",
@@ -14,6 +17,7 @@ __all__ = [
     "check_tables",
     "settings_of",
     "settings_of_moments",
+    "tables_of_plan",
 ]
 
 # a share by which a number of rows may differ before a forecast is off by more than its range
@@ -47,6 +51,27 @@ def settings_of_moments(plan: Plan) -> dict[str, Any]:
         "records": task.n_records,
         "student": task.student,
     }
+
+
+def tables_of_plan(plan: Plan, tables: RunTables) -> RunTables:
+    """Return the tables of a run with the classes of its plan, where the run names none.
+
+    Raises
+    ------
+    ParameterError
+        If both name classes, and other ones.
+    """
+    if plan.classes is None:
+        return tables
+    if tables.classes is None:
+        return replace(tables, classes=plan.classes)
+    if {str(name) for name in tables.classes} != {str(name) for name in plan.classes}:
+        raise ParameterError(
+            Parameter("classes"),
+            f" are {shown_classes(tables.classes)} and the plan says {shown_classes(plan.classes)};"
+            " give what the plan says, or leave one of the two out.",
+        )
+    return tables
 
 
 def check_settings(
@@ -103,7 +128,7 @@ def check_imports(
     """
     for name in learners:
         planned = getattr(plan.task, name)
-        if ":" in planned and name not in given:
+        if imports_a_class(planned) and name not in given:
             raise ParameterError(
                 name_part(name),
                 f" is {shown(planned)} by the plan, and a plan alone must not have code imported;"

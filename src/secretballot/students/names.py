@@ -1,39 +1,57 @@
 """Students by name, as a plan and the command line know them."""
 
+from collections.abc import Callable
 from typing import Any
 
 from sklearn.linear_model import LogisticRegression
 
 from secretballot._validation import shown
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.named_learners import TEACHER_NAMES, teacher_by_name
+from secretballot.named_learners import TEACHER_NAMES, teacher_by_name, with_settings
 from secretballot.students.voting import VotingStudent
 
 __all__ = ["student_by_name"]
 
 
+_OWN: dict[str, Callable[[], Any]] = {
+    "logistic": lambda: LogisticRegression(max_iter=1000),
+    "boosted": lambda: VotingStudent(random_state=0),
+}
+
+
 def student_by_name(name: str) -> Any:
     """Return a new learner of that name; None for "auto", the best measured for what is released.
+
+    Parameters
+    ----------
+    name : str
+        "auto", "boosted", a teacher's name, with settings or without, or "package.module:Class".
 
     Raises
     ------
     ParameterError
-        If the name is unknown, or the class cannot be imported, made or used as a classifier.
+        If the name or one of its settings is unknown, or not taken by the learner, or the class
+        cannot be imported, made or used as a classifier.
     """
     if name == "auto":
         return None
-    if name == "logistic":
-        return LogisticRegression(max_iter=1000)
-    if name == "boosted":
-        return VotingStudent(random_state=0)
-    if not isinstance(name, str) or (name not in TEACHER_NAMES and ":" not in name):
+    head, colon, settings = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if not colon and head not in (*_OWN, *TEACHER_NAMES):
         raise ParameterError(
             Parameter("student"),
             f" is {shown(name)}; it must be one of auto, boosted, {', '.join(TEACHER_NAMES)}, or"
             " package.module:Class.",
         )
+    if head == "auto":
+        raise ParameterError(
+            Parameter("student"),
+            f" is {shown(name)}, but auto takes no settings; name a learner, as in logistic:C=0.1.",
+        )
     try:
-        return teacher_by_name(name)
+        if head not in _OWN:
+            return teacher_by_name(name)
+        learner = _OWN[head]()
+        return with_settings(learner, name, settings) if colon else learner
     except ParameterError as error:
         # students and teachers share their names, and the message begins with which of them it is
         reason = error.parts[1:]

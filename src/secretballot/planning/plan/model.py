@@ -398,11 +398,14 @@ class Plan:
         Of the simulation.
     moments : MomentsForecast or None
         What record moments would reach, the other method; None where that was not tried.
+    classes : tuple of (str or int), or None
+        The classes by name, for the run to come; None where only their number is known.
 
     Raises
     ------
     ParameterError
-        If a value is out of its range, or the recommended setting does not fit the task.
+        If a value is out of its range, the recommended setting does not fit the task, or the
+        classes are not as many different ones as the task has.
 
     Examples
     --------
@@ -428,6 +431,7 @@ class Plan:
     improvements: tuple[Improvement, ...]
     seed: int
     moments: MomentsForecast | None = None
+    classes: tuple[str | int, ...] | None = None
 
     def __post_init__(self) -> None:
         check_choice("source", self.source, SOURCES)
@@ -449,6 +453,8 @@ class Plan:
                     name_part(name),
                     f" is {shown(asked)}, more than the {shown(most)} {what} of the task.",
                 )
+        if self.classes is not None:
+            _check_names(self.classes, self.task.n_classes)
 
     @property
     def method(self) -> str:
@@ -508,8 +514,8 @@ class Plan:
 
 
 def _plan_of(values: Mapping[str, Any]) -> Plan:
-    # plans that were written before moments could be forecast lack the field
-    plain = _checked_fields(Plan, {"moments": None, **values})
+    # plans that were written before moments could be forecast, or classes be kept, lack the fields
+    plain = _checked_fields(Plan, {"moments": None, "classes": None, **values})
     assumptions = _checked_list("assumptions", plain["assumptions"])
     if not all(isinstance(text, str) for text in assumptions):
         raise DataError("assumptions must be sentences.")
@@ -528,7 +534,27 @@ def _plan_of(values: Mapping[str, Any]) -> Plan:
         ),
         seed=plain["seed"],
         moments=None if plain["moments"] is None else _moments_of(plain["moments"]),
+        classes=(
+            None if plain["classes"] is None else tuple(_checked_list("classes", plain["classes"]))
+        ),
     )
+
+
+def _check_names(classes: tuple[str | int, ...], n_classes: int) -> None:
+    """Refuse names of classes that are no words or integers, or not as many as there are."""
+    plain = all(
+        isinstance(name, str | int) and not isinstance(name, bool) and str(name).strip()
+        for name in classes
+    )
+    if not plain or len({str(name) for name in classes}) < len(classes):
+        raise ParameterError(
+            Parameter("classes"), " must be different words or integers; list them so."
+        )
+    if len(classes) != n_classes:
+        raise ParameterError(
+            Parameter("classes"),
+            f" are {len(classes)} and the task has {n_classes}; give the names of all of them.",
+        )
 
 
 def _moments_of(values: object) -> MomentsForecast:

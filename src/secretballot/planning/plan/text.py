@@ -1,8 +1,12 @@
 """A plan in words: what is recommended, what to expect, why, and what would help."""
 
+import csv
+import io
+import shlex
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from secretballot.planning.plan.model import (
     Candidate,
@@ -79,8 +83,9 @@ def learn_options(plan: Plan) -> list[str]:
             "delta": f"{task.delta:g}",
             "records": task.n_records,
             "student": task.student,
+            "classes": _class_list(plan),
         }
-        return [f"--{name} {one}" for name, one in of_moments.items() if one != USUAL.get(name)]
+        return _options(of_moments)
     given = {
         "epsilon": f"{task.epsilon:g}",
         "delta": f"{task.delta:g}",
@@ -93,10 +98,27 @@ def learn_options(plan: Plan) -> list[str]:
         "strategy": setting.strategy,
         "teacher": task.teacher,
         "student": task.student,
+        "classes": _class_list(plan),
     }
+    return _options(given)
+
+
+def _options(given: Mapping[str, Any]) -> list[str]:
+    """Return options as a shell takes them, without those that have their usual value or none."""
     return [
-        f"--{name} {value}" for name, value in given.items() if value not in (None, USUAL.get(name))
+        f"--{name} {shlex.quote(str(value))}"
+        for name, value in given.items()
+        if value not in (None, USUAL.get(name))
     ]
+
+
+def _class_list(plan: Plan) -> str | None:
+    """Return the classes by commas, as ``--classes`` reads them; None where they are not known."""
+    if plan.classes is None:
+        return None
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(plan.classes)
+    return line.getvalue()
 
 
 def recipe_name(setting: Setting) -> str:

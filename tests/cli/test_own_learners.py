@@ -1,0 +1,175 @@
+"""Learners with settings, and classes of one's own in the current folder, from the command line."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from patients import words_of_run, write_files
+from typer.testing import CliRunner
+
+from secretballot.cli import app
+from secretballot.cli.local_modules import find_in_this_folder
+from secretballot.report.student.export import load_student
+
+CLASS = """
+from sklearn.linear_model import LogisticRegression
+from {helper} import C
+class Mine(LogisticRegression):
+    def __init__(self, C=C, max_iter=500):
+        super().__init__(C=C, max_iter=max_iter)
+"""
+
+
+@pytest.fixture
+def path_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+def test_settings_reach_the_run_the_student_and_its_resumption(tmp_path: Path) -> None:
+    write_files(tmp_path, 400)
+    words = words_of_run(
+        tmp_path,
+        *("--teachers", "10", "--student", "logistic:C=0.01"),
+        *("--teacher", "tree:max_depth=3,class_weight=balanced"),
+        *("--epsilon", "8", "--queries", "30"),  # so that labels are of both classes
+    )
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.stderr
+    described = json.loads((tmp_path / "out" / "vault" / "run.json").read_text())["description"]
+    assert described["teacher"] == "tree:max_depth=3,class_weight=balanced"
+    assert described["student"] == "logistic:C=0.01"
+    assert load_student(tmp_path / "out" / "release" / "student.skops").C == 0.01
+    again = CliRunner().invoke(app, words)
+    assert again.exit_code == 0, again.stderr
+    assert "finished" in again.stderr
+    other = CliRunner().invoke(app, [*words, "--teacher", "tree:max_depth=4"])
+    assert other.exit_code == 2
+    assert "finished release" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--teacher", "tree:deep=3"), "--teacher is 'tree:deep=3', and that learner has no"),
+        (("--student", "logistic:C=-1"), "--student is 'logistic:C=-1', and LogisticRegression"),
+        (("--student", "auto:C=1"), "auto takes no settings; name a learner, as in logistic:C=0.1"),
+        (("--student", "boosted:base=tree"), "no setting 'base'; it has n_rounds."),
+    ],
+)
+def test_what_cannot_be_set_is_refused_before_anything_is_read(
+    tmp_path: Path, more: tuple[str, ...], said: str
+) -> None:
+    result = CliRunner().invoke(app, words_of_run(tmp_path, "--teachers", "10", *more))
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def own_module(folder: Path, name: str) -> None:
+    (folder / f"{name}.py").write_text(CLASS.format(helper=f"{name}_help"))
+    (folder / f"{name}_help.py").write_text("C = 3.0\n")
+
+
+def test_a_class_of_this_folder_teaches_and_learns(tmp_path: Path) -> None:
+    """The program as installed, which has no folder of its own among its modules; two workers."""
+    write_files(tmp_path, 800)
+    own_module(tmp_path, "stranger_model")
+    # what also lies in the folder is not taken for an installed package
+    (tmp_path / "skops.py").write_text("raise SystemExit('the folder came first')\n")
+    words = words_of_run(
+        tmp_path,
+        *("--teachers", "10", "--jobs", "2", "--teacher", "stranger_model:Mine"),
+        *("--student", "stranger_model:Mine", "--evaluate", str(tmp_path / "test.csv"), "--json"),
+        *("--epsilon", "8", "--queries", "10"),
+    )
+    program = "import sys; sys.path.pop(0); from secretballot.cli import main; main()"
+    run = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    # shards without a teacher would vote for one class, which is right for half of the rows
+    assert json.loads(run.stdout)["accuracy"] > 0.6
+
+
+@pytest.mark.usefixtures("path_kept")
+def test_the_folder_is_looked_into_only_for_a_name_that_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own_module(tmp_path, "another_model")
+    (tmp_path / "sklearn").mkdir()
+    before = list(sys.path)
+    for name in (
+        "logistic",
+        "auto",
+        "tree:max_depth=3",  # a name of ours
+        "sklearn.dummy:DummyClassifier",  # installed, whatever lies here
+        "nowhere_to_be_found:Class",
+        "../another_model:Mine",
+    ):
+        find_in_this_folder(name)
+        assert sys.path == before, name
+    find_in_this_folder("logistic", "another_model:Mine")
+    # last, so that it takes the place of nothing
+    assert sys.path == [*before, os.fspath(tmp_path)]
+    find_in_this_folder("another_model:Mine")
+    assert sys.path == [*before, os.fspath(tmp_path)]
+
+
+def test_python_may_be_asked_to_leave_the_folder_alone(tmp_path: Path) -> None:
+    own_module(tmp_path, "safe_model")
+    code = (
+        "import sys; from secretballot.cli.local_modules import find_in_this_folder as find;"
+        " before = list(sys.path); find('safe_model:Mine'); print(sys.path == before)"
+    )
+    for flags, alone in (([], "False"), (["-P"], "True")):
+        program = f"import sys; sys.path = [p for p in sys.path if p]; {code}"
+        run = subprocess.run(
+            [sys.executable, *flags, "-c", program],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert run.stdout.split() == [alone]
+
+
+def test_a_plan_from_a_file_opens_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name must be given beside the plan; then the folder is looked into for it."""
+    own_module(tmp_path, "planned_model")
+    write_files(tmp_path, 300)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    words = [
+        "--records",
+        "9000",
+        "--public",
+        "150",
+        "--classes",
+        "no,yes",
+        "--epsilon",
+        "4",
+        "--delta",
+        "1e-5",
+        "--json",
+    ]
+    own = ("--teachers", "10", "--teacher", "planned_model:Mine")
+    made = CliRunner().invoke(app, ["plan", *words, *own])
+    assert made.exit_code == 0, made.stderr
+    (tmp_path / "plan.json").write_text(made.stdout)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(tmp_path)])
+    base = ["learn", "private.csv", "public.csv", "--target", "ill", "--drop", "patient"]
+    alone = CliRunner().invoke(app, [*base, "--plan", "plan.json", "--out", "out"])
+    assert alone.exit_code == 2
+    assert "must not have code imported" in alone.stderr
+    assert str(tmp_path) not in sys.path
