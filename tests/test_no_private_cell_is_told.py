@@ -70,6 +70,14 @@ CELLS: dict[str, tuple[Callable[[list[list[str]]], None], tuple[int, ...]]] = {
         ),
         (0,),
     ),
+    "a column of other categories": (
+        all_of(*(planted(row, "ward", f"{MARK}{row % 3}.") for row in range(N))),
+        (2,),
+    ),
+    "a column of other numbers": (
+        all_of(*(planted(row, "age", f"{NUMBER},{row % 3}") for row in range(N))),
+        (2,),
+    ),
 }
 # These need the text of a file, not cells.
 LINES: dict[str, Callable[[bytes], bytes]] = {
@@ -167,6 +175,21 @@ def test_a_run_tells_no_cell_of_its_private_table(
     code, seen = told((*words, "--json"), folder, caplog)
     assert code in codes, seen[:2000]
     refuse_marks(seen)
+
+
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("more", [(), ("--json",), ("--accept-unseen", "age,ward")])
+def test_a_check_tells_no_cell_and_writes_nothing(
+    more: tuple[str, ...], name: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = records()
+    CELLS[name][0](rows)
+    (folder / "private.csv").write_bytes(table(HEADER, rows))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    code, seen = told((*LEARN, "--check", *more), folder, caplog)
+    assert code in (0, 2)
+    refuse_marks(seen)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def write_parquet(folder: Path, rows: list[list[str]], *, typed: bool) -> None:

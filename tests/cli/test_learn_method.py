@@ -301,7 +301,7 @@ def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
 
 def test_a_pool_that_misses_a_part_of_the_world_is_told_aloud(files: Path) -> None:
     changed(files, "public.csv", lambda t: t.assign(age=20 + t["age"] % 30, ward="north"))
-    document = document_of(learn(files, "--json", "--epsilon", "8"))
+    document = document_of(learn(files, "--json", "--epsilon", "8", "--accept-unseen", "ward"))
     (note,) = document["notes"]
     assert "values that the public points do not show" in note
     for name in ("report.html", "README.txt"):
@@ -332,7 +332,7 @@ def test_public_points_that_tell_nothing_are_refused_before_anything_is_paid(fil
         lambda t: t.head(3),
     ):
         changed(files, "public.csv", change)
-        result = learn(files)
+        result = learn(files, "--accept-unseen", "ward")
         assert result.exit_code == 2
         assert "all alike" in result.stderr
     assert not (files / "out").exists()

@@ -178,7 +178,7 @@ def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
 
 def test_a_pool_that_misses_a_part_of_the_world_is_told_aloud(files: Path) -> None:
     changed(files, "public.csv", lambda t: t.assign(age=20 + t["age"] % 30, ward="north"))
-    document = document_of(learn(files, "--json", "--epsilon", "8"))
+    document = document_of(learn(files, "--json", "--epsilon", "8", "--accept-unseen", "ward"))
     (note,) = document["notes"]
     assert "values that the public points do not show" in note
     for name in ("report.html", "README.txt"):

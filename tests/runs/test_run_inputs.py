@@ -37,14 +37,16 @@ def test_tables_become_matrices_of_one_width(tmp_path: Path) -> None:
     assert inputs.private.X[1, 1:].tolist() == [0, 0, 1]  # TX is unseen in public, hence "other"
     assert inputs.units is None
     assert inputs.test is None
-    assert not watch.notes
+    (note,) = watch.notes
+    assert note.private
+    assert note.text.startswith("Column 'state' of the private file: 33.3 % of its cells are none")
 
 
 def test_a_public_target_is_left_out_and_said(tmp_path: Path) -> None:
     plain = read(tmp_path)[0]
     inputs, watch = read(tmp_path, public="age,income,state\n25,low,CA\n35,high,NY\n")
     assert (inputs.X_public == plain.X_public).all()
-    assert [note.private for note in watch.notes] == [False]
+    assert [note.private for note in watch.notes] == [False, True]
     assert "'income', which is the target" in watch.notes[0].text
 
 
@@ -73,7 +75,7 @@ def test_units_may_be_in_the_public_file_too_and_are_no_feature(tmp_path: Path) 
 
 
 def test_unread_numbers_are_placed_for_the_curator_alone(tmp_path: Path) -> None:
-    _, watch = read(tmp_path, private=PRIVATE.replace("30", SECRET))
+    _, watch = read(tmp_path, private=PRIVATE.replace("30", SECRET).replace("TX", "CA"))
     (note,) = watch.notes
     assert note.private
     assert "Column 'age' of the private file has 1 cells that are no numbers" in note.text

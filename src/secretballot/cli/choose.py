@@ -1,16 +1,20 @@
 """`secretballot choose`: from private records and candidates to one model that may be published."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from secretballot._validation import HypothesesName
+from secretballot.cli.check import print_check
 from secretballot.cli.help_groups import DATA, TEACHERS
 from secretballot.cli.metrics_lines import print_metrics, print_no_better
 from secretballot.cli.options import (
     OUT,
+    AcceptUnseen,
     AsJson,
+    Check,
     Classes,
     Dataset,
     Drop,
@@ -81,6 +85,8 @@ def choose(
     ] = None,
     schema: SchemaFile = None,
     drop: Drop = None,
+    accept_unseen: AcceptUnseen = None,
+    check: Check = False,
     seed: Seed = 0,
     out: Out = OUT,
     ledger: LedgerFile = None,
@@ -102,17 +108,31 @@ def choose(
     from secretballot.cli.console import watching
     from secretballot.publishing.process import start_publishing
 
-    start_publishing()  # before this program's own imports, which take as long
-    from secretballot.runs.choose import ChooseRun, run_choose
+    if not check:
+        start_publishing()  # before this program's own imports, which take as long
+    from secretballot.runs.choose import ChooseRun, run_choose, schema_beside
     from secretballot.runs.tables import RunTables
 
+    saved = tuple(Path(word) for word in words_of(candidates))
+    tables = RunTables(
+        private,
+        public,
+        target,
+        classes_of(classes),
+        unit,
+        schema,
+        words_of(drop),
+        evaluate,
+        accept_unseen=words_of(accept_unseen),
+    )
+    if check:
+        print_check(replace(tables, schema=schema or schema_beside(saved)), as_json=as_json)
+        return
     run = ChooseRun(
-        RunTables(
-            private, public, target, classes_of(classes), unit, schema, words_of(drop), evaluate
-        ),
+        tables,
         epsilon,
         out,
-        candidates=tuple(Path(word) for word in words_of(candidates)),
+        candidates=saved,
         hypotheses=hypotheses,
         n_cover=points,
         neighbours=neighbours,

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from secretballot._validation import Abstentions, AggregatorName, LearnMethod, StrategyName
+from secretballot.cli.check import print_check
 from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.metrics_lines import print_metrics, print_no_better
 from secretballot.cli.options import (
     OUT,
+    AcceptUnseen,
     AsJson,
     AskedRelease,
+    Check,
     Classes,
     Dataset,
     Drop,
@@ -179,6 +182,8 @@ def learn(
     ] = False,
     schema: SchemaFile = None,
     drop: Drop = None,
+    accept_unseen: AcceptUnseen = None,
+    check: Check = False,
     votes_per_record: Annotated[
         int | None,
         typer.Option(
@@ -214,7 +219,8 @@ def learn(
     """
     from secretballot.publishing.process import start_publishing
 
-    start_publishing()  # before this program's own imports, which take as long
+    if not check:
+        start_publishing()  # before this program's own imports, which take as long
     from secretballot.cli.local_modules import find_in_this_folder
     from secretballot.runs.methods import method_of_run
     from secretballot.runs.plan_files import read_plan
@@ -231,7 +237,11 @@ def learn(
         words_of(drop),
         evaluate,
         publish_metrics,
+        words_of(accept_unseen),
     )
+    if check:
+        print_check(tables, as_json=as_json)
+        return
     common: dict[str, Any] = {
         "epsilon": epsilon,
         "delta": delta,

@@ -13,8 +13,10 @@ from secretballot.exceptions import ParameterError
 
 __all__ = [
     "OUT",
+    "AcceptUnseen",
     "AsJson",
     "AskedRelease",
+    "Check",
     "Classes",
     "Dataset",
     "Delta",
@@ -82,6 +84,24 @@ Drop = Annotated[
     str | None,
     typer.Option(
         "--drop", metavar="A,B", help="Columns to leave out of every file.", rich_help_panel=DATA
+    ),
+]
+AcceptUnseen = Annotated[
+    str | None,
+    typer.Option(
+        "--accept-unseen",
+        metavar="A,B",
+        help="Columns to go on with though most of their cells do not fit the public ones.",
+        rich_help_panel=DATA,
+    ),
+]
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="Only read and compare the tables, and say what was found, for the curator's eyes:"
+        " nothing is trained, written or spent.",
+        rich_help_panel=DATA,
     ),
 ]
 Jobs = Annotated[

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from secretballot.runs.progress import Note
 
 __all__ = [
+    "BAD_INPUT",
     "EXIT_CODES",
     "Failure",
     "failure_of",

@@ -16,6 +16,7 @@ _RENAMED = {
 }
 _OF_THE_SAME_NAME = (
     "abstentions",
+    "accept_unseen",
     "aggregator",
     "canaries",
     "classes",

@@ -6,7 +6,7 @@ time.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,7 @@ __all__ = [
     "Column",
     "IgnoredColumn",
     "NumericColumn",
+    "OddCells",
     "declared_column",
     "inferred_column",
 ]
@@ -38,6 +39,21 @@ _NUMERIC_SHARE = 0.95
 #: Categories kept per column, the most frequent ones; the rest fall into "other".
 _MOST_CATEGORIES = 200
 _KINDS = ("numeric", "categorical", "ignored")
+
+
+class OddCells(NamedTuple):
+    """The cells of a column that could not be read as what the column holds.
+
+    Attributes
+    ----------
+    strange : ndarray of int64
+        Rows whose cell says something that the column has no place for.
+    missing : int
+        How many rows say nothing.
+    """
+
+    strange: IntArray
+    missing: int
 
 
 @dataclass(frozen=True)
@@ -67,9 +83,8 @@ class NumericColumn:
         """Names of the encoded columns."""
         return (self.name, f"{self.name}=missing") if self.indicator else (self.name,)
 
-    def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> IntArray:
-        """Fill `out`, shape (n_rows, 1 or 2), and return the rows that hold something other than
-        a number."""
+    def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> OddCells:
+        """Fill `out`, shape (n_rows, 1 or 2); what is no number is missing or strange."""
         numbers = numbers_of(cells)
         unknown = np.isnan(numbers)
         encoded = (np.where(unknown, self.median, numbers) - self.center) / self.scale
@@ -78,8 +93,7 @@ class NumericColumn:
             out[:, 1] = unknown
         rows: IntArray = np.flatnonzero(unknown).astype(np.int64)
         unread = np.array([not is_missing(text) for text in texts_of(cells.iloc[rows])], dtype=bool)
-        bad: IntArray = rows[unread]
-        return bad
+        return OddCells(rows[unread], int(rows.size - unread.sum()))
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as JSON."""
@@ -116,15 +130,19 @@ class CategoricalColumn:
             f"{self.name}=(other)",
         )
 
-    def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> IntArray:
-        """Fill `out`, shape (n_rows, n_categories + 1); no row is refused."""
+    def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> OddCells:
+        """Fill `out`, shape (n_rows, n_categories + 1); what falls into "other" is missing or
+        strange."""
         places = {category: place for place, category in enumerate(self.categories)}
         other = len(places)
         codes, distinct = coded(texts_of(cells))
         place = np.array([places.get(text, other) for text in distinct], dtype=np.int64)
         out[:] = 0.0
         out[np.arange(len(cells)), place[codes]] = 1.0
-        return np.empty(0, dtype=np.int64)
+        unseen = place == other
+        nothing = np.array([is_missing(text) for text in distinct], dtype=bool)
+        strange: IntArray = np.flatnonzero((unseen & ~nothing)[codes]).astype(np.int64)
+        return OddCells(strange, int((unseen & nothing)[codes].sum()))
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as JSON."""
@@ -143,9 +161,9 @@ class IgnoredColumn:
         """Names of the encoded columns: none."""
         return ()
 
-    def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> IntArray:
+    def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> OddCells:
         """Do nothing; there is no encoded column."""
-        return np.empty(0, dtype=np.int64)
+        return OddCells(np.empty(0, dtype=np.int64), 0)
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as JSON."""

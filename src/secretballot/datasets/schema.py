@@ -16,7 +16,13 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import shown
-from secretballot.datasets.columns import Column, IgnoredColumn, declared_column, inferred_column
+from secretballot.datasets.columns import (
+    CategoricalColumn,
+    Column,
+    IgnoredColumn,
+    declared_column,
+    inferred_column,
+)
 from secretballot.datasets.tables import check_columns, frame_of, memory_bytes
 from secretballot.exceptions import DataError
 
@@ -28,17 +34,35 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Encoding:
-    """A table as a matrix, and the cells that were no numbers where numbers were due.
+    """A table as a matrix, and the cells that are not what their column holds.
 
     Attributes
     ----------
     matrix : ndarray of float, shape (n_rows, n_features)
     unreadable : dict of str to ndarray
-        For each numeric column with such cells, the rows; they were encoded as missing.
+        For each column in which every cell must be read as a number and some were not, the rows;
+        they were encoded as missing.
+    unseen : dict of str to ndarray
+        For each column of categories with cells that are none of them, the rows; they were encoded
+        as "other".
+    missing : dict of str to int
+        For each column that becomes a feature, how many rows say nothing.
     """
 
     matrix: FloatArray
     unreadable: dict[str, IntArray]
+    unseen: dict[str, IntArray]
+    missing: dict[str, int]
+
+    def strange(self, name: str) -> IntArray:
+        """Return the rows whose cell says something that the column has no place for."""
+        nowhere: IntArray = np.empty(0, dtype=np.int64)
+        return self.unreadable.get(name, self.unseen.get(name, nowhere))
+
+    def strange_share(self, name: str) -> float:
+        """Return the share of such cells among those that say anything, 0 where none does."""
+        said = len(self.matrix) - self.missing[name]
+        return self.strange(name).size / said if said else 0.0
 
 
 @dataclass(frozen=True)
@@ -198,15 +222,18 @@ class Schema:
         frame = frame_of(table, role=role)
         check_columns(frame, self.names, role=role, source=self.source, extra_allowed=True)
         matrix = self._empty_matrix(len(frame), role)
-        unreadable, start = {}, 0
+        encoding, start = Encoding(matrix, {}, {}, {}), 0
         for column in self.columns:
             stop = start + len(column.feature_names)
             if stop > start:
-                rows = column.encode(frame[column.name], matrix[:, start:stop])
-                if rows.size:
-                    unreadable[column.name] = rows
+                odd = column.encode(frame[column.name], matrix[:, start:stop])
+                encoding.missing[column.name] = odd.missing
+                if odd.strange.size:
+                    of_kind = isinstance(column, CategoricalColumn)
+                    rows = encoding.unseen if of_kind else encoding.unreadable
+                    rows[column.name] = odd.strange
             start = stop
-        return Encoding(matrix, unreadable)
+        return encoding
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON, complete: `from_json` needs no public table to read it."""

@@ -24,6 +24,7 @@ from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot.datasets.cells import coded, is_missing, texts_of, whole
+from secretballot.datasets.near_misses import near_classes
 from secretballot.exceptions import DataError
 
 __all__ = [
@@ -222,9 +223,10 @@ def class_indices(
         )
     rows = np.flatnonzero((index < 0)[codes])
     if rows.size:
+        near = near_classes(texts_of(frame[target].iloc[rows]), classes)
         raise DataError(
             f"The {role} has {rows.size} rows whose label in column {shown(target)} is none of the"
-            f" {len(places)} declared classes ({name_rows(rows)}); declare every class with"
+            f" {len(places)} declared classes ({name_rows(rows)}){near}; declare every class with"
             " --classes, or take the rows out."
         )
     return np.asarray(index[codes], dtype=np.int64)

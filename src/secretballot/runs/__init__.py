@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from secretballot._lazy import load_name
 
 if TYPE_CHECKING:
+    from secretballot.runs.check import TableCheck, check_tables_of_run
     from secretballot.runs.choose import ChooseOutcome, ChooseRun, run_choose
     from secretballot.runs.diagnosis.run import DiagnoseOutcome, DiagnoseRun, run_diagnose
     from secretballot.runs.label import LabelOutcome, LabelRun, run_label
@@ -28,7 +29,9 @@ _HOMES = {
     "PlanRun": "plan",
     "RecordsRun": "records",
     "RunTables": "tables",
+    "TableCheck": "check",
     "Watch": "progress",
+    "check_tables_of_run": "check",
     "classifier_by_plan": "plan",
     "read_plan": "plan",
     "run_choose": "choose",
@@ -53,7 +56,9 @@ __all__ = [
     "PlanRun",
     "RecordsRun",
     "RunTables",
+    "TableCheck",
     "Watch",
+    "check_tables_of_run",
     "classifier_by_plan",
     "read_plan",
     "run_choose",

@@ -35,7 +35,7 @@ from secretballot.runs.tables import (
     read_inputs,
 )
 
-__all__ = ["ChooseOutcome", "ChooseRun", "run_choose"]
+__all__ = ["ChooseOutcome", "ChooseRun", "run_choose", "schema_beside"]
 
 _DIGITS = 12  # of a candidate's digest in its name: enough to tell files apart
 
@@ -174,7 +174,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     # As in a run of learning: whatever can be refused comes before anything is paid, and what is
     # published comes last, since it can be made again.
     _refuse_unfit_settings(run)
-    schema = run.tables.schema or _schema_beside(run.candidates)
+    schema = run.tables.schema or schema_beside(run.candidates)
     run = replace(run, tables=replace(run.tables, schema=schema))
     folder = folder_of_run(run)
     if folder.finished:
@@ -266,7 +266,7 @@ def _names_of_files(paths: Sequence[Path]) -> list[str]:
     return stems
 
 
-def _schema_beside(candidates: Sequence[Path]) -> Path | None:
+def schema_beside(candidates: Sequence[Path]) -> Path | None:
     """Return the schema that the saved students were released with, by which they read columns.
 
     Raises

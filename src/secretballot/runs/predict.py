@@ -23,7 +23,7 @@ from secretballot.report.extras import require_extra
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.progress import Watch
-from secretballot.runs.student_file import StudentFile, read_student_file, unknown_levels
+from secretballot.runs.student_file import StudentFile, read_student_file
 
 __all__ = ["PredictOutcome", "PredictRun", "run_predict"]
 
@@ -117,7 +117,7 @@ def run_predict(run: PredictRun, watch: Watch | None = None) -> PredictOutcome:
                 _refuse_other_types(found, frame, unread)
             write(_said_of(found.model, encoding.matrix, rows))
             unreadable.update(unread)
-            unknown.update(unknown_levels(found.schema, frame, encoding.matrix))
+            unknown.update({name: int(which.size) for name, which in encoding.unseen.items()})
             rows += len(frame)
     _note_cells(found, unknown, unreadable, watch)
     return PredictOutcome(rows, dict(+unknown), dict(+unreadable), run.out)

@@ -8,14 +8,11 @@ from typing import Any
 import pandas as pd
 
 from secretballot._naming import name_columns
-from secretballot._typing import FloatArray
-from secretballot.datasets.cells import is_missing, texts_of
-from secretballot.datasets.columns import CategoricalColumn
 from secretballot.datasets.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.report.student.export import load_student
 
-__all__ = ["StudentFile", "read_student_file", "release_of", "unknown_levels"]
+__all__ = ["StudentFile", "read_student_file", "release_of"]
 
 STUDENT, SCHEMA = "student.skops", "schema.json"
 
@@ -115,18 +112,4 @@ def read_student_file(
             f"The schema {str(columns)!r} encodes {len(found.schema.feature_names)} columns and the"
             f" student reads {width}; give the schema.json of the same release with --schema."
         )
-    return found
-
-
-def unknown_levels(schema: Schema, frame: pd.DataFrame, matrix: FloatArray) -> dict[str, int]:
-    """Return, for each column of categories, how many cells say something that is none of them.
-
-    Missing cells do not count. `matrix` is the encoded frame.
-    """
-    found, stop = {}, 0
-    for column in schema.columns:
-        stop += len(column.feature_names)
-        if isinstance(column, CategoricalColumn):
-            others = frame[column.name].iloc[matrix[:, stop - 1].nonzero()[0]]
-            found[column.name] = sum(not is_missing(text) for text in texts_of(others))
     return found

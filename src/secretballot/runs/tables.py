@@ -17,7 +17,7 @@ from secretballot._naming import name_columns
 from secretballot._typing import FloatArray, IntArray, ObjectArray
 from secretballot.datasets.cells import LARGEST_NUMBER, numbers_of, texts_of, whole
 from secretballot.datasets.columns import CategoricalColumn, NumericColumn
-from secretballot.datasets.schema import Schema
+from secretballot.datasets.schema import Encoding, Schema
 from secretballot.datasets.tables import (
     check_columns,
     check_file,
@@ -32,14 +32,24 @@ from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
+from secretballot.runs.table_match import (
+    check_accepted,
+    misfits,
+    note_empty_columns,
+    settle_misfits,
+)
 
 __all__ = [
     "LabelledTable",
     "RunInputs",
     "RunTables",
     "check_classes",
+    "check_files",
+    "check_labelled_columns",
+    "encoded_public",
     "folder_of_run",
     "metrics_on_test",
+    "public_table",
     "raw_rows_of",
     "read_inputs",
 ]
@@ -69,6 +79,8 @@ class RunTables:
         Public labelled records to measure the student on.
     publish_metrics : bool
         Whether these metrics are written into the release, too.
+    accept_unseen : tuple of str
+        Columns with which the run goes on though most of their cells do not fit the public ones.
     """
 
     private: Path
@@ -80,11 +92,13 @@ class RunTables:
     drop: tuple[str, ...] = ()
     evaluate: Path | None = None
     publish_metrics: bool = False
+    accept_unseen: tuple[str, ...] = ()
 
     def description(self) -> dict[str, Any]:
         """Return all that shapes a result: the columns with a duty, and the digests of the files.
 
-        The test file shapes nothing, so it may be another one when a run is taken up.
+        The test file shapes nothing, so it may be another one when a run is taken up; nor do the
+        columns whose cells are accepted as they are.
         """
         names = {name: getattr(self, name) for name in ("target", "classes", "unit", "drop")}
         files = {"private": self.private, "public": self.public, "schema": self.schema}
@@ -188,7 +202,7 @@ def folder_of_run(run: RunOnTables) -> RunFolder:
         raise ParameterError(
             "There are no metrics to publish; name public labelled records with --evaluate."
         )
-    _check_files(run.tables)
+    check_files(run.tables)
     description = run.description()
     _refuse_private_as_public(description)
     _refuse_private_as_test(run.tables, description)
@@ -237,7 +251,7 @@ def metrics_on_test(student: Any, inputs: RunInputs) -> Metrics | None:
     return metrics_of_student(student, inputs.test.X, inputs.test.index, inputs.classes)
 
 
-def _check_files(tables: RunTables) -> None:
+def check_files(tables: RunTables) -> None:
     """Refuse files that cannot be tables, before time goes into reading or digesting any of them.
 
     Raises
@@ -269,7 +283,7 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
     """
     # The public table settles the schema and classes are declared before the private one is read:
     # nothing about how a record is encoded may follow from private records.
-    schema, public, not_public = _public_table(tables, watch)
+    schema, public, not_public = public_table(tables, watch)
     declared = tables.classes if tables.classes is not None else schema.classes
     if declared is None:
         raise ParameterError(
@@ -277,10 +291,14 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
             'list them with --classes, or under "classes" in the schema file.'
         )
     classes = check_classes(declared)
+    check_accepted(tables.accept_unseen, schema)
+    encoded = encoded_public(tables, schema, public, watch)
     test = None
     if tables.evaluate is not None:
-        test, _ = _labelled_table(tables, tables.evaluate, "test file", schema, classes)
-    private, frame = _labelled_table(tables, tables.private, "private file", schema, classes, watch)
+        test, _ = _labelled_table(tables, tables.evaluate, schema, classes, encoded, watch)
+    private, frame = _labelled_table(
+        tables, tables.private, schema, classes, encoded, watch, private=True
+    )
     nowhere = [name for name in not_public if name not in frame.columns]
     if nowhere:
         raise DataError(
@@ -288,10 +306,9 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
             " the files do."
         )
     units = None if tables.unit is None else unit_ids(frame, tables.unit, role="private file")
-    X_public = schema.encode(public, role="public file")
     raw_rows = raw_rows_of(schema, public)
     published = test if tables.publish_metrics else None
-    return RunInputs(schema, classes, private, units, X_public, test, raw_rows, published)
+    return RunInputs(schema, classes, private, units, encoded.matrix, test, raw_rows, published)
 
 
 def raw_rows_of(schema: Schema, public: pd.DataFrame) -> RawRows:
@@ -309,10 +326,15 @@ def raw_rows_of(schema: Schema, public: pd.DataFrame) -> RawRows:
     return RawRows(cells, schema.encode(frame, role="public file"))
 
 
-def _public_table(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame, list[str]]:
+def public_table(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame, list[str]]:
     """Read the public table and settle the schema; its target column, if any, is never used.
 
     Also returns the columns to drop that the public file does not have.
+
+    Raises
+    ------
+    DataError
+        If the file or the schema cannot be read, or they do not fit.
     """
     # Columns with a duty leave before the schema is made, or they would become features.
     public = read_table(tables.public, role="public file")
@@ -338,19 +360,40 @@ def _public_table(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame
     return schema, public, not_public
 
 
-def _labelled_table(
-    tables: RunTables,
-    path: Path,
-    role: str,
-    schema: Schema,
-    classes: tuple[Any, ...],
-    watch: Watch | None = None,
-) -> tuple[LabelledTable, pd.DataFrame]:
-    """Return a labelled table, encoded and as it was read.
+def encoded_public(
+    tables: RunTables, schema: Schema, public: pd.DataFrame, watch: Watch
+) -> Encoding:
+    """Return the public table encoded.
 
-    Only with a `watch` are extra columns refused, and numbers that cannot be read told of.
+    Raises
+    ------
+    DataError
+        If a declared schema does not fit it: most cells of a column are nowhere in it.
     """
-    frame = read_table(path, role=role)
+    encoded = schema.encoding(public, role="public file")
+    if tables.schema is not None:
+        settle_misfits(
+            misfits(schema, public, encoded),
+            watch,
+            role="public file",
+            accepted=tables.accept_unseen,
+            private=False,
+        )
+    return encoded
+
+
+def check_labelled_columns(
+    tables: RunTables, frame: pd.DataFrame, schema: Schema, *, private: bool
+) -> None:
+    """Refuse a labelled table without the columns that it needs; only in the private one are extra
+    columns refused.
+
+    Raises
+    ------
+    DataError
+        Naming them.
+    """
+    role = _role(private)
     aside = {tables.target, tables.unit or tables.target, *tables.drop, *schema.ignored}
     check = partial(
         check_columns, frame, schema.names, role=role, source=schema.source, aside=aside
@@ -358,17 +401,43 @@ def _labelled_table(
     check(extra_allowed=True)
     # before surplus columns are refused: a name misspelt makes the true one a surplus column
     check_named(frame, tables.target, "its label column with --target", role=role)
-    if watch is not None:
+    if private:
         if tables.unit is not None:
             check_named(frame, tables.unit, "the column of unit ids with --unit", role=role)
         check(extra_allowed=False)
+
+
+def _role(private: bool) -> str:
+    return "private file" if private else "test file"
+
+
+def _labelled_table(
+    tables: RunTables,
+    path: Path,
+    schema: Schema,
+    classes: tuple[Any, ...],
+    public: Encoding,
+    watch: Watch,
+    *,
+    private: bool = False,
+) -> tuple[LabelledTable, pd.DataFrame]:
+    """Return a labelled table, encoded and as it was read.
+
+    Only of the private one are cells told of that are no numbers.
+    """
+    role = _role(private)
+    frame = read_table(path, role=role)
+    check_labelled_columns(tables, frame, schema, private=private)
     index = class_indices(frame, tables.target, classes, role=role)
     encoding = schema.encoding(frame, role=role)
-    if watch is not None:
-        for name, rows in encoding.unreadable.items():
-            watch.note(
-                f"Column {name!r} of the {role} has {rows.size} cells that are no numbers and count"
-                f" as missing ({name_rows(rows)}).",
-                private=True,
-            )
+    misfitting = misfits(schema, frame, encoding, public)
+    settle_misfits(misfitting, watch, role=role, accepted=tables.accept_unseen, private=private)
+    if private:
+        note_empty_columns(encoding, public, watch, role=role)
+    for name, rows in encoding.unreadable.items() if private else ():
+        watch.note(
+            f"Column {name!r} of the {role} has {rows.size} cells that are no numbers and count"
+            f" as missing ({name_rows(rows)}).",
+            private=True,
+        )
     return LabelledTable(encoding.matrix, index), frame

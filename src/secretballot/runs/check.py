@@ -1,0 +1,259 @@
+"""What the tables of a run are and whether they fit each other: all of it at once, before a run.
+
+Everything here is computed from private data without noise and is for the curator alone. Nothing is
+written, trained or spent.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from secretballot._naming import name_columns
+from secretballot.datasets.cells import numbers_of
+from secretballot.datasets.columns import NumericColumn
+from secretballot.datasets.schema import Encoding, Schema
+from secretballot.datasets.tables import class_indices, read_table, unit_ids
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.runs.folder import file_digest
+from secretballot.runs.progress import Watch
+from secretballot.runs.table_match import check_accepted, misfits, settle_misfits
+from secretballot.runs.tables import (
+    RunTables,
+    check_classes,
+    check_files,
+    check_labelled_columns,
+    encoded_public,
+    public_table,
+)
+
+__all__ = ["CheckedColumn", "TableCheck", "check_tables_of_run"]
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class CheckedColumn:
+    """How a column of the private table compares with the public one.
+
+    Attributes
+    ----------
+    name, kind : str
+    strange, public_strange : float
+        Share of the cells that say something for which the encoding has no place.
+    missing, public_missing : float
+        Share of the rows that say nothing.
+    beyond : float or None
+        Of a column of numbers, the share of private ones outside the public range.
+    """
+
+    name: str
+    kind: str
+    strange: float = field(repr=False)
+    public_strange: float
+    missing: float = field(repr=False)
+    public_missing: float
+    beyond: float | None = field(repr=False)
+
+
+@dataclass
+class TableCheck:
+    """What was found; NOT RELEASABLE, since it is computed from private data without noise.
+
+    Attributes
+    ----------
+    rows : dict of str to int
+        Of each table that could be read, by its role.
+    classes : dict of str to int
+        Private rows of each declared class.
+    units : int or None
+        How many units the private rows belong to.
+    columns : list of CheckedColumn
+        Those that become features, the worst first.
+    stopping : list of str
+        Sentences about what would stop a run.
+    """
+
+    rows: dict[str, int] = field(default_factory=dict, repr=False)
+    classes: dict[str, int] = field(default_factory=dict, repr=False)
+    units: int | None = field(default=None, repr=False)
+    columns: list[CheckedColumn] = field(default_factory=list, repr=False)
+    stopping: list[str] = field(default_factory=list, repr=False)
+
+    def to_private_json(self) -> dict[str, Any]:
+        """Return all of it as JSON values; not for publication."""
+        plain = {**vars(self), "columns": [vars(column) for column in self.columns]}
+        return {"releasable": False, **plain}
+
+    @property
+    def problem(self) -> str | None:
+        """How many findings would stop a run, in a sentence; None without any."""
+        count = len(self.stopping)
+        if not count:
+            return None
+        return (
+            f"{count} {'finding' if count == 1 else 'findings'} above would stop the run; nothing"
+            " was trained, written or spent."
+        )
+
+    def attempt(self, look: Callable[[], Found]) -> Found | None:
+        """Return what a look finds; what it refuses is kept as a sentence."""
+        try:
+            return look()
+        except (DataError, ParameterError) as error:
+            self.stopping.append(str(error))
+        return None
+
+
+def check_tables_of_run(tables: RunTables, watch: Watch | None = None) -> TableCheck:
+    """Read and compare the tables of a run, without the run.
+
+    Parameters
+    ----------
+    tables : RunTables
+    watch : Watch, optional
+        Told what a run would be told of its tables.
+
+    Returns
+    -------
+    TableCheck
+
+    Raises
+    ------
+    DataError
+        If a file is none, or the public table cannot be read: there is nothing to compare with.
+
+    Privacy
+    -------
+    Everything is for the curator's eyes: shares, counts and names, without noise. No cell is shown.
+    """
+    watch = watch or Watch()
+    check, step = TableCheck(), watch.step
+    check_files(tables)
+    step("Reading tables")
+    schema, public, not_public = public_table(tables, watch)
+    check.rows |= {"private": 0, "public": len(public)}
+    check.attempt(lambda: check_accepted(tables.accept_unseen, schema))
+    declared = tables.classes if tables.classes is not None else schema.classes
+    classes = check.attempt(lambda: _declared_classes(declared))
+    check.attempt(lambda: encoded_public(tables, schema, public, watch))
+    expected = schema.encoding(public, role="public file")
+    for path, role in ((tables.evaluate, "test file"), (tables.private, "private file")):
+        frame = None if path is None else check.attempt(partial(read_table, path, role=role))
+        if frame is not None:
+            check.rows[role.removesuffix(" file")] = len(frame)
+            _check_labelled(check, tables, frame, role, schema, classes, expected, watch)
+            if role == "private file":
+                _check_private(check, tables, frame, not_public, schema, public, expected)
+    _check_same_file(check, tables)
+    return check
+
+
+def _declared_classes(declared: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    if declared is None:
+        raise ParameterError(
+            "The classes are not declared; list them with --classes, or in the schema file."
+        )
+    return check_classes(declared)
+
+
+def _check_labelled(
+    check: TableCheck,
+    tables: RunTables,
+    frame: pd.DataFrame,
+    role: str,
+    schema: Schema,
+    classes: tuple[Any, ...] | None,
+    expected: Encoding,
+    watch: Watch,
+) -> None:
+    """Look at columns, labels and cells of a labelled table."""
+    private = role == "private file"
+    check.attempt(lambda: check_labelled_columns(tables, frame, schema, private=private))
+    if tables.target in frame.columns and classes is not None:
+        index = check.attempt(lambda: class_indices(frame, tables.target, classes, role=role))
+        if index is not None and private:
+            counts = np.bincount(index, minlength=len(classes)).tolist()
+            check.classes = dict(zip(map(str, classes), counts, strict=True))
+    own = _columns_of(schema, frame)
+    if own is None:
+        return
+    encoding = own.encoding(frame, role=role)
+    found = misfits(own, frame, encoding, expected)
+    check.attempt(
+        lambda: settle_misfits(
+            found, watch, role=role, accepted=tables.accept_unseen, private=private
+        )
+    )
+
+
+def _check_private(
+    check: TableCheck,
+    tables: RunTables,
+    frame: pd.DataFrame,
+    not_public: list[str],
+    schema: Schema,
+    public: pd.DataFrame,
+    expected: Encoding,
+) -> None:
+    """Look at what the private table alone has: units, columns to drop, shares beside the public
+    ones."""
+    unit = tables.unit
+    if unit is not None and unit in frame.columns:
+        ids = check.attempt(lambda: unit_ids(frame, unit, role="private file"))
+        check.units = None if ids is None else len(set(ids))
+    nowhere = [name for name in not_public if name not in frame.columns]
+    if nowhere:
+        check.stopping.append(
+            f"What is to be dropped, {name_columns(nowhere)}, stands in no file; spell columns as"
+            " the files do."
+        )
+    own = _columns_of(schema, frame)
+    if own is None:
+        return
+    encoding = own.encoding(frame, role="private file")
+    for column in own.columns:
+        name = column.name
+        if column.feature_names:
+            is_number = isinstance(column, NumericColumn)
+            check.columns.append(
+                CheckedColumn(
+                    name,
+                    column.to_json()["kind"],
+                    encoding.strange_share(name),
+                    expected.strange_share(name),
+                    encoding.missing[name] / len(frame),
+                    expected.missing[name] / len(public),
+                    _share_beyond(frame[name], public[name]) if is_number else None,
+                )
+            )
+    check.columns.sort(key=lambda one: (-one.strange, -one.missing, one.name))
+
+
+def _columns_of(schema: Schema, frame: pd.DataFrame) -> Schema | None:
+    """Return the schema of those columns that a table has, None without any."""
+    columns = tuple(column for column in schema.columns if column.name in frame.columns)
+    own = Schema(columns, schema.classes, schema.source)
+    return own if own.names else None
+
+
+def _share_beyond(cells: "pd.Series[Any]", public: "pd.Series[Any]") -> float:
+    """Return the share of numbers that lie outside the range of the public ones."""
+    numbers, own = numbers_of(cells), numbers_of(public)
+    numbers, own = numbers[np.isfinite(numbers)], own[np.isfinite(own)]
+    if not numbers.size or not own.size:
+        return 0.0
+    return float(((numbers < own.min()) | (numbers > own.max())).mean())
+
+
+def _check_same_file(check: TableCheck, tables: RunTables) -> None:
+    """Say so where one file stands in two places."""
+    private = file_digest(tables.private)
+    for path, role in ((tables.public, "public"), (tables.evaluate, "test")):
+        if path is not None and file_digest(path) == private:
+            check.stopping.append(
+                f"The {role} file is the private file; give public records in its place."
+            )

@@ -1,0 +1,94 @@
+"""`--check` and `--accept-unseen`: what the curator sees before anything is spent."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from patients import words_of_run, write_files
+from typer.testing import CliRunner
+
+from secretballot.cli import app
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_files(tmp_path, 200)
+
+
+def other_wards(folder: Path) -> None:
+    private = pd.read_csv(folder / "private.csv")
+    private["ward"] = private["ward"].str.upper()
+    private.to_csv(folder / "private.csv", index=False)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        ("--method", "moments"),
+        ("--method", "votes", "--teachers", "5"),
+        ("--method", "record-votes"),
+    ],
+    ids=lambda method: method[1],
+)
+def test_a_run_stops_before_it_pays_and_leaves_nothing(
+    folder: Path, method: tuple[str, ...]
+) -> None:
+    other_wards(folder)
+    before = sorted(folder.iterdir())
+    words = [*words_of_run(folder), *method, "--ledger", str(folder / "own.ledger")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert "column 'ward', 100 %" in result.stderr
+    assert "if upper and lower case were not told apart" in result.stderr
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_choice_stops_too(folder: Path) -> None:
+    other_wards(folder)
+    words = ["choose", *words_of_run(folder, "--hypotheses", "stumps")[1:]]
+    at = words.index("--delta")
+    del words[at : at + 2]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert "column 'ward', 100 %" in result.stderr
+    result = CliRunner().invoke(app, [*words, "--check"])
+    assert result.exit_code == 2
+    assert result.stdout.startswith("NOT RELEASABLE")
+    assert not (folder / "out").exists()
+
+
+def test_an_accepted_column_lets_the_run_go_on(folder: Path) -> None:
+    other_wards(folder)
+    words = words_of_run(folder, "--accept-unseen", "ward", "--without", "report,student")
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.stderr
+    assert "curator only: Column 'ward' of the private file: 100 %" in result.stderr
+    release = folder / "out" / "release"
+    assert not any(b"accept" in path.read_bytes() for path in release.iterdir())
+
+
+def test_a_check_needs_no_price_and_prints_the_tables_side_by_side(folder: Path) -> None:
+    words = ["learn", str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
+    words += ["--classes", "no,yes", "--unit", "patient", "--check"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.stderr
+    first, rows, units, classes, *lines = result.stdout.splitlines()
+    assert first.startswith("NOT RELEASABLE")
+    assert (rows.split(), units.split()) == (
+        ["rows", "200", "private,", "150", "public"],
+        ["units", "100"],
+    )
+    assert classes.startswith("classes      no ")
+    assert [line.split()[0] for line in lines] == ["column", "age", "dose", "ward", "tables"]
+
+
+def test_a_check_as_json_is_one_object_with_the_exit_code_of_bad_input(folder: Path) -> None:
+    other_wards(folder)
+    result = CliRunner().invoke(app, words_of_run(folder, "--check", "--json"))
+    assert result.exit_code == 2
+    found = json.loads(result.stdout)
+    assert found["releasable"] is False
+    assert len(found["stopping"]) == 1
+    assert found["columns"][0]["name"] == "ward"
+    assert found["rows"] == {"private": 200, "public": 150}

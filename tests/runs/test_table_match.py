@@ -1,0 +1,220 @@
+"""Columns that are written otherwise than the public ones stop a run before it pays, and the
+curator alone is told."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.runs.check import check_tables_of_run
+from secretballot.runs.progress import Watch
+from secretballot.runs.table_match import percent
+from secretballot.runs.tables import RunInputs, RunTables, read_inputs
+
+N = 100
+
+
+def people(rows: int = N) -> pd.DataFrame:
+    rng = np.random.default_rng(4)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(20, 90, rows).astype(str),
+            "ward": rng.choice(["north", "south"], rows),
+            "ill": rng.choice(["no", "yes"], rows),
+        }
+    )
+
+
+def tables(folder: Path, private: pd.DataFrame, public: pd.DataFrame, **more: Any) -> RunTables:
+    private.to_csv(folder / "private.csv", index=False)
+    public.to_csv(folder / "public.csv", index=False)
+    given = {"target": "ill", "classes": ("no", "yes"), **more}
+    return RunTables(folder / "private.csv", folder / "public.csv", **given)
+
+
+def read(
+    folder: Path, private: pd.DataFrame, public: pd.DataFrame | None = None, **more: Any
+) -> tuple[RunInputs, Watch]:
+    watch = Watch()
+    public = people().drop(columns="ill") if public is None else public
+    return read_inputs(tables(folder, private, public, **more), watch), watch
+
+
+def abbreviated(share: float = 1.0) -> pd.DataFrame:
+    private = people()
+    rows = int(share * N)
+    private.loc[: rows - 1, "ward"] = private["ward"].str[0].str.upper()
+    return private
+
+
+def test_other_categories_stop_a_run_and_the_sentence_names_the_column(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as refused:
+        read(tmp_path, abbreviated())
+    assert str(refused.value) == (
+        "The private file does not fit (column 'ward', 100 % of its cells are none of the"
+        " categories of the public file: they would match if they were written out, or shortened,"
+        " alike); write cells alike in all files, add public points that have them, declare the"
+        " column with --schema, leave it out with --drop, or go on with --accept-unseen."
+    )
+
+
+def test_numbers_of_another_spelling_stop_a_run(tmp_path: Path) -> None:
+    private = people()
+    private["age"] += ",0"
+    with pytest.raises(DataError, match=r"column 'age', 100 % .* if a comma were a decimal point"):
+        read(tmp_path, private)
+
+
+def test_the_worst_columns_are_told_of_and_the_rest_named(tmp_path: Path) -> None:
+    private, public = people(), people().drop(columns="ill")
+    for name in ("a", "b", "c"):
+        public[name], private[name] = "x", "y"
+    with pytest.raises(DataError, match=r"column 'a', .*; column 'b', .*; likewise column 'c'\)"):
+        read(tmp_path, private, public)
+
+
+@pytest.mark.parametrize(("share", "stops"), [(0.5, False), (0.51, True)])
+def test_half_of_the_cells_is_the_limit(tmp_path: Path, share: float, stops: bool) -> None:
+    if stops:
+        with pytest.raises(DataError, match=r"column 'ward', 51 %"):
+            read(tmp_path, abbreviated(share))
+    else:
+        _, watch = read(tmp_path, abbreviated(share))
+        (note,) = watch.notes
+        assert note.private
+        assert "Column 'ward' of the private file: 50 % of its cells are none" in note.text
+
+
+def test_empty_cells_do_not_count_as_misfits_and_are_told_of(tmp_path: Path) -> None:
+    private = people()
+    private.loc[: N - 11, "ward"] = "?"
+    _, watch = read(tmp_path, private)
+    assert [(note.private, note.text) for note in watch.notes] == [
+        (True, "Column 'ward' of the private file: 90 % of its cells are empty, and 0 % in the"
+         " public file.")
+    ]  # fmt: skip
+    # of those that say something, most are strange
+    private.loc[N - 10 : N - 2, "ward"] = "N"
+    with pytest.raises(DataError, match=r"column 'ward', 90 %"):
+        read(tmp_path, private)
+
+
+def test_rare_values_that_the_public_file_has_too_stop_nothing(tmp_path: Path) -> None:
+    # 200 categories are kept, so that a third of the public cells are none of them either
+    kept = [f"k{i}" for i in range(200) for _ in range(4)]
+    public = pd.DataFrame({"city": kept + [f"r{i}" for i in range(400)]})
+    private = pd.DataFrame({"city": [f"s{i}" for i in range(60)] + ["k1"] * 40, "ill": "no"})
+    _, watch = read(tmp_path, private, public)
+    assert not watch.notes
+
+
+def test_an_accepted_column_goes_on_and_nothing_of_the_run_tells_of_it(tmp_path: Path) -> None:
+    public = people().drop(columns="ill")
+    plain = tables(tmp_path, abbreviated(0.4), public)
+    accepting = replace(plain, accept_unseen=("ward",))
+    # all that a release is made of, and all that a vault remembers, is the same
+    assert plain.description() == accepting.description()
+    one, other = read_inputs(plain, Watch()), read_inputs(accepting, Watch())
+    assert (one.private.X == other.private.X).all()
+    assert (one.X_public == other.X_public).all()
+    assert one.schema == other.schema
+    inputs, watch = read(tmp_path, abbreviated(), accept_unseen=("ward",))
+    assert inputs.private.X[:, -1].all()
+    assert [note.private for note in watch.notes] == [True]
+
+
+def test_only_feature_columns_can_be_accepted(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="accept_unseen names 'wrad', which is no feature"):
+        read(tmp_path, people(), accept_unseen=("wrad",))
+
+
+def test_a_public_file_that_does_not_fit_its_schema_is_refused(tmp_path: Path) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text(json.dumps({"columns": {"age": "numeric", "ward": ["N", "S"]}}))
+    with pytest.raises(DataError, match=r"public file does not fit .* categories of the schema"):
+        read(tmp_path, people(), schema=schema)
+    _, watch = read(tmp_path, people(), schema=schema, accept_unseen=("ward",))
+    assert [note.private for note in watch.notes] == [False]
+
+
+def test_a_test_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    abbreviated().to_csv(tmp_path / "test.csv", index=False)
+    with pytest.raises(DataError, match="test file does not fit"):
+        read(tmp_path, people(), evaluate=tmp_path / "test.csv")
+
+
+def test_labels_that_nearly_match_are_refused_with_what_would_help(tmp_path: Path) -> None:
+    private = people()
+    private["ill"] += "."
+    with pytest.raises(DataError, match=r"classes .*; they would match if a full stop at the end"):
+        read(tmp_path, private)
+
+
+def test_a_check_says_all_that_it_finds_at_once(tmp_path: Path) -> None:
+    private = abbreviated()
+    private.loc[3, "ill"] = "maybe"
+    private["note"] = "x"
+    private["age"] = (private["age"].astype(int) + 50).astype(str)
+    given = tables(tmp_path, private, people().drop(columns="ill"), unit="person", drop=("void",))
+    check = check_tables_of_run(given)
+    for words in (
+        "no column 'person'",
+        "1 rows whose label in column 'ill'",
+        "column 'ward', 100 %",
+        "to be dropped, column 'void', stands in no file",
+    ):
+        assert sum(words in sentence for sentence in check.stopping) == 1, check.stopping
+    assert len(check.stopping) == 4
+    assert check.problem is not None
+    assert check.rows == {"private": N, "public": N}
+    assert [column.name for column in check.columns] == ["ward", "age"]
+    ward, age = check.columns
+    assert (ward.strange, ward.public_strange, ward.beyond) == (1.0, 0.0, None)
+    assert age.beyond is not None
+    assert 0.5 < age.beyond < 1
+    assert "1.0" not in repr(ward)
+    assert repr(check) == "TableCheck()"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["private.csv", "public.csv"]
+
+
+def test_a_check_of_tables_that_fit_finds_nothing(tmp_path: Path) -> None:
+    private = people()
+    private["person"] = [f"p{row // 2}" for row in range(N)]
+    given = tables(tmp_path, private, people(30).drop(columns="ill"), unit="person")
+    check = check_tables_of_run(given)
+    assert check.problem is None
+    assert check.units == N // 2
+    assert check.classes == private["ill"].value_counts().to_dict()
+    assert json.loads(json.dumps(check.to_private_json()))["releasable"] is False
+
+
+def test_a_check_goes_on_without_classes_and_with_a_column_too_few(tmp_path: Path) -> None:
+    private = people().drop(columns="age")
+    given = tables(tmp_path, private, people().drop(columns="ill"), classes=None)
+    check = check_tables_of_run(given)
+    assert len(check.stopping) == 2
+    assert "not declared" in check.stopping[0]
+    assert "lacks column 'age'" in check.stopping[1]
+    assert [column.name for column in check.columns] == ["ward"]
+
+
+def test_a_check_finds_one_file_in_two_places(tmp_path: Path) -> None:
+    given = tables(tmp_path, people(), people())
+    check = check_tables_of_run(replace(given, public=given.private, evaluate=given.private))
+    assert [words.split(" file is the private")[0] for words in check.stopping] == [
+        "The public",
+        "The test",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0, "0 %"), (1, "100 %"), (0.0001, "< 0.1 %"), (0.9999, "> 99.9 %"), (0.333, "33.3 %")],
+)
+def test_shares_are_never_rounded_to_nothing_nor_to_all(share: float, words: str) -> None:
+    assert percent(share) == words
