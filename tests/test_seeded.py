@@ -30,7 +30,7 @@ from secretballot.hypotheses import FiniteClass
 from secretballot.learners.pate import classifier as pate
 from secretballot.learners.selection.candidates import _refuse_unfit_candidate
 from secretballot.learners.selection.semi_private import private_scores
-from secretballot.learners.training.trial_fit import columns_with_missing_taken, try_teacher
+from secretballot.learners.training.trial_fit import columns_with_missing_taken, tried_teacher
 from secretballot.queries import CheckedSelector, CommitteeSampling, MarginSampling, PublicPool
 from secretballot.report.student.export import dump_student
 from secretballot.students import fit_student
@@ -127,7 +127,7 @@ def abstentions() -> Any:
 
 
 def trial_fit() -> Any:
-    try_teacher(Restless(), X, 2)
+    tried_teacher(Restless(), X, 2)
     return columns_with_missing_taken(Restless(), X, 2).tolist()
 
 

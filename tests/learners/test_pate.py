@@ -184,7 +184,7 @@ def test_an_interrupted_fit_resumes_its_teachers(
         raise AssertionError("a finished teacher was trained again")
 
     monkeypatch.setattr(LogisticRegression, "fit", refuse)
-    monkeypatch.setattr(trained, "try_teacher", lambda *_: None)
+    monkeypatch.setattr(trained, "tried_teacher", lambda teacher, *_: teacher)
     assert len(_fit(data, vault=tmp_path / "vault").released_labels_.queries) == 600
 
 

@@ -31,7 +31,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassif
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.bases import GraphBasis, KernelBasis, TableBasis
@@ -52,6 +52,7 @@ from secretballot.students import (
     HypothesisStudent,
     MomentsStudent,
     NoisyCountsClassifier,
+    NumberedClassesClassifier,
     RecordVotesStudent,
     VotingStudent,
     fit_student,
@@ -138,6 +139,9 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
                 (OneHotEncoder(handle_unknown="ignore"), [0]), (SimpleImputer(), [1, 2])
             ),
             LogisticRegression(max_iter=1000),
+        ),
+        "numbered classes": NumberedClassesClassifier(
+            make_pipeline(StandardScaler(), LogisticRegression())
         ),
         "function": make_pipeline(FunctionTransformer(np.tanh), LogisticRegression()),
         "weights by set": LogisticRegression(class_weight=dict.fromkeys({"no", "yes"}, 1.0)),

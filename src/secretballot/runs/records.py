@@ -240,6 +240,8 @@ def _fitted_learner(
         "request": folder.request,
         "purpose": "learn",
         "random_state": run.seed,
+        # tried before anything is paid, with the classes that it will get
+        "student": student_by_name(run.student),
     }
     model: Learner
     if run.method == MOMENTS:

@@ -9,6 +9,7 @@ from secretballot.students.moments_student import (
     MomentsStudent,
 )
 from secretballot.students.noisy_counts import NoisyCountsClassifier
+from secretballot.students.numbered_classes import NumberedClassesClassifier
 from secretballot.students.record_votes import RecordVotesStudent
 from secretballot.students.voting import VotingStudent
 
@@ -19,6 +20,7 @@ __all__ = [
     "MomentsRegressionStudent",
     "MomentsStudent",
     "NoisyCountsClassifier",
+    "NumberedClassesClassifier",
     "RecordVotesStudent",
     "VotingStudent",
     "default_student",

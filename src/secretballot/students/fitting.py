@@ -17,6 +17,7 @@ from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.released import ReleasedLabels
 from secretballot.students.hypothesis_student import HypothesisStudent, vote_gaps
 from secretballot.students.noisy_counts import NoisyCountsClassifier
+from secretballot.students.numbered_classes import NumberedClassesClassifier
 from secretballot.students.record_votes import RecordVotesStudent
 from secretballot.students.vote_shares import VoteShareClassifier
 
@@ -60,7 +61,9 @@ def fit_student(
     they were released. Of votes of records any other classifier learns from what a
     `RecordVotesStudent` says of the whole pool: the released label of one point is mostly noise. If
     only one class was released, there is nothing to distinguish, and a
-    `DummyClassifier` that always answers it is returned.
+    `DummyClassifier` that always answers it is returned. A learner that refuses the labels, as
+    XGBoost does unless they are 0, 1, ..., gets them as these numbers, inside of a
+    `NumberedClassesClassifier`.
 
     Parameters
     ----------
@@ -100,25 +103,46 @@ def fit_student(
             f"the release asked row {released.queries.max()} of a public pool of {n_public} rows."
         )
     seed = public_seed(random_state, "student")
-    try:
+
+    def fitted_afresh(learner: Any) -> Any:
         with own_global_states(seed):
-            fresh = with_own_seeds(clone(student), seed)
+            fresh = with_own_seeds(clone(learner), seed)
             if released.by_record and not learns_from_counts(fresh):
                 fitted = _fitted_to_predictions(fresh, X_public, released, basis)
             else:
                 fitted = _fitted_in_place(fresh, X_public, released, abstentions, seed)
             # a student that learns and cannot predict is found out here, not by its readers
-            fitted.predict(take_rows(X_public, released.queries[:TRIAL_ROWS]))
-    except SecretBallotError:
+            _refuse_other_classes(fitted, X_public, released)
+            return fitted
+
+    failure: Exception
+    try:
+        return fitted_afresh(student)
+    except (SecretBallotError, MemoryError):  # what memory there is, is no property of the student
         raise
     except Exception as error:  # any learner may raise anything; all that it sees is public
-        first_line = next(iter(str(error).splitlines()), "")
-        raise DataError(
-            f"the student {type(_last_step(student)).__name__} cannot learn from"
-            f" {len(released.queries)} released answers ({type(error).__name__}: {first_line});"
-            " what was released stays paid for, so repeat with another student."
-        ) from error
-    return fitted
+        failure = error
+    if not learns_from_counts(student):
+        # once more from the same seed: what the first attempt did is forgotten
+        try:
+            return fitted_afresh(NumberedClassesClassifier(student))
+        except MemoryError:
+            raise
+        except Exception as error:  # what is told is what the learner said of the labels themselves
+            failure.add_note(f"Neither to the numbers of the classes: {type(error).__name__}.")
+    first_line = next(iter(str(failure).splitlines()), "")
+    raise DataError(
+        f"the student {type(_last_step(student)).__name__} cannot learn from"
+        f" {len(released.queries)} released answers ({type(failure).__name__}: {first_line});"
+        " what was released stays paid for, so repeat with another student."
+    ) from failure
+
+
+def _refuse_other_classes(fitted: Any, X_public: Any, released: ReleasedLabels) -> None:
+    """Raise unless a student predicts, for a few points, classes that it was taught."""
+    said = np.asarray(fitted.predict(take_rows(X_public, released.queries[:TRIAL_ROWS])))
+    if not set(said.tolist()) <= set(released.classes):
+        raise ValueError("it predicts values that are none of the classes")
 
 
 def _fitted_in_place(

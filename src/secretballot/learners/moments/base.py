@@ -2,7 +2,7 @@
 stage."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,7 @@ from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.coverage import Coverage
 from secretballot.students.fitting import fit_student
 from secretballot.students.moment_links import ClassesLink
+from secretballot.students.trial import Teaching, try_student
 
 __all__ = ["LearntModel", "MomentsLearner"]
 
@@ -84,6 +85,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         units: Any,
         unit_name: str | None,
         start: Any = None,
+        student: Any = None,
     ) -> LearntModel:
         """Release the sums of all stages, and note certificate, coverage and columns."""
         # Settings, then public points and the basis, then the account; private records come last,
@@ -93,6 +95,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         check_same_columns(X, X_public)
         X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
         check_start(start, target.classes, X_public)
+        try_student_of_labels(student, X_public, target.classes)
         targets = target.read(y, n_rows(X))
         persons = None if units is None else unit_numbers(units, n_rows(X))
         unit = "record" if persons is None else "user"
@@ -201,6 +204,25 @@ def note_columns(learner: Any, X: Any) -> None:
     learner.n_features_in_ = n_columns(X)
     if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
         learner.feature_names_in_ = np.asarray(X.columns, dtype=object)
+
+
+def try_student_of_labels(student: Any, points: Any, classes: Sequence[Any]) -> None:
+    """Refuse a student, if there is one, that cannot learn labels of all of these points.
+
+    Parameters
+    ----------
+    student : scikit-learn classifier or None
+    points : array, sparse matrix or frame of shape (n_points, n_features)
+        Public, with their types.
+    classes : sequence
+
+    Raises
+    ------
+    ParameterError
+        Saying what went wrong.
+    """
+    if student is not None:
+        try_student(student, points, Teaching(classes, n_rows(points)))
 
 
 def student_of_labels(

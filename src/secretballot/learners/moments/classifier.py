@@ -150,8 +150,8 @@ class RecordMomentsClassifier(
         Raises
         ------
         ParameterError, DataError
-            If something does not fit; nothing was spent, unless it is a `student` that cannot learn
-            from what was released.
+            If something does not fit, or a `student` cannot learn from public points with dummy
+            labels; nothing was spent.
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
@@ -184,9 +184,10 @@ class RecordMomentsClassifier(
         unit_name: str | None = None,
         start: ReleasedLabels | None = None,
     ) -> Self:
-        """Do all that `fit` does but fit a `student`: the model itself is there."""
+        """Do all that `fit` does but fit a `student`, which is only tried: the model itself is
+        there."""
         target = ClassTarget.declared(classes)
-        learnt = self._fit_to(target, X, y, X_public, units, unit_name, start)
+        learnt = self._fit_to(target, X, y, X_public, units, unit_name, start, self.student)
         assert isinstance(learnt.released, ReleasedLabels)
         self.released_labels_ = learnt.released
         self.student_ = MomentsStudent(learnt.basis, learnt.weights, list(target.classes))

@@ -17,6 +17,7 @@ from secretballot.learners.moments.base import (
     last_weights,
     note_columns,
     student_of_labels,
+    try_student_of_labels,
     unfitted_basis,
 )
 from secretballot.learners.moments.stages import label_sums
@@ -133,8 +134,8 @@ class LabelPrivateMomentsClassifier(
         Raises
         ------
         ParameterError, DataError
-            If something does not fit; nothing was spent, unless it is a `student` that cannot learn
-            from what was released.
+            If something does not fit, or a `student` cannot learn from the points with dummy
+            labels; nothing was spent.
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
@@ -142,6 +143,7 @@ class LabelPrivateMomentsClassifier(
         budget = checked_basis_and_budget(self.basis, self.budget)
         X = as_matrix("X", X)
         typed = with_public_types(X, X)
+        try_student_of_labels(self.student, typed, target.classes)
         labels = target.read(y, n_rows(X))
         check_keeping(self.ledger, None, self.request)
         account = account_of_fit(self.ledger, budget, unit="label", neighbours="replace-one")

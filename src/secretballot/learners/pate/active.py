@@ -183,6 +183,7 @@ class ActivePATEClassifier(PATEClassifier):
                 self, len(askable.rows), len(names), account, limits_counts=True
             )
             aggregator = estimated.smallest()
+        self._try_student(X_public, names, aggregator.n_queries)
         declaration = self._public_declaration(units is not None, unit_name)
         begun = self._begin_run(askable, X_public, names, aggregator)
         teachers = self._kept_teachers(learner, X, index, X_public, names, units, declaration)

@@ -50,6 +50,7 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.students import default_student, fit_student
+from secretballot.students.trial import Teaching, try_student
 from secretballot.vault import make_vault
 
 __all__ = ["PATEClassifier"]
@@ -225,9 +226,10 @@ class PATEClassifier(
         Raises
         ------
         ParameterError, DataError
-            If something does not fit; nothing was spent, unless it is the student that cannot learn
-            from what was released: that stands in the ledger, and a student may still be fitted to
-            it.
+            If something does not fit, or the student cannot learn from public points with dummy
+            labels; nothing was spent. A student that passed this and yet cannot learn from what was
+            released is refused after it: the release stands in the ledger, and another student may
+            be fitted to it.
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
@@ -386,6 +388,7 @@ class PATEClassifier(
         else:
             estimated = EstimatedSize.of_fit(self, len(askable), len(names), account)
             rows = askable
+        self._try_student(X_public, names, len(rows))
         ensemble = self._train_teachers(teacher, X, index, units, len(names))
         counts = ensemble.vote_counts(take_rows(X_public, rows), classes=names)
         if self.vault is not None:
@@ -424,6 +427,14 @@ class PATEClassifier(
         )
         aggregator.check_useful(self.n_teachers)
         return aggregator
+
+    def _try_student(self, X_public: Any, names: list[Any], n_points: int) -> None:
+        """Refuse a student that cannot learn from what will be released about so many points."""
+        if self.student is None:  # what it will be is known to learn
+            return
+        counts = choose_release(self.release, self.student, self.aggregator) == "counts"
+        votes = self.n_teachers if counts else None
+        try_student(self.student, X_public, Teaching(names, n_points, votes))
 
     def _askable_rows(self, n_public: int) -> IntArray:
         """Return the rows of the public points that may be asked, in ascending order."""

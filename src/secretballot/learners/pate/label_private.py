@@ -148,9 +148,8 @@ class LabelPrivateClassifier(PATEClassifier):
         Raises
         ------
         ParameterError, DataError
-            If something does not fit; nothing was spent, unless it is the student that cannot learn
-            from what was released: that stands in the ledger, and a student may still be fitted to
-            it.
+            If something does not fit, or the student cannot learn from the points with dummy
+            labels; nothing was spent.
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """

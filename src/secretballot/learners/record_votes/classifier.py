@@ -46,12 +46,15 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.coverage import coverage_by_votes
-from secretballot.students import RecordVotesStudent, fit_student
+from secretballot.students import RecordVotesStudent, fit_student, learns_from_counts
+from secretballot.students.trial import Teaching, try_student
 
 __all__ = ["RecordVotesClassifier", "default_votes"]
 
 # one in so many public points gets a vote of a record, and five points where that many are near
 _ONE_IN, _FEW_VOTES, _FEW_IN = 100, 5, 10
+# at each of the points on which a student is tried; how many there will be is private
+_TRIAL_VOTES = 100
 
 
 def default_votes(n_points: int) -> int:
@@ -209,8 +212,8 @@ class RecordVotesClassifier(
         Raises
         ------
         ParameterError, DataError
-            If something does not fit; nothing was spent, unless it is the student that cannot learn
-            from what was released.
+            If something does not fit, or the student cannot learn from public points with dummy
+            labels or counts; nothing was spent.
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
@@ -250,6 +253,7 @@ class RecordVotesClassifier(
         index = class_indices(y, names, n_rows(X))
         found = self._stored_release(names, units is not None, aggregator, asked, X_public)
         if found is None:
+            self._try_student(X_public, names, len(asked))
             rows = np.arange(n_rows(X)) if units is None else one_record_each(units, n_rows(X))
             points = basis.integers(take_rows(X_public, asked))
             nearest = NearestPoints(points, aggregator.votes_per_record)
@@ -318,6 +322,16 @@ class RecordVotesClassifier(
                 f" is {shown(self.student)}; give an instance with fit, predict and get_params, as"
                 " scikit-learn's classifiers have.",
             )
+
+    def _try_student(self, X_public: Any, names: list[Any], n_asked: int) -> None:
+        """Refuse a student that cannot learn from counts of votes, or from labels of the pool."""
+        if self.student is None:
+            return
+        if learns_from_counts(self.student):
+            teaching = Teaching(names, n_asked, _TRIAL_VOTES, votes_per_record=1)
+        else:
+            teaching = Teaching(names, n_rows(X_public))
+        try_student(self.student, X_public, teaching, basis=self.basis)
 
     def _calibrated_aggregator(
         self, n_points: int, n_classes: int, basis: Any

@@ -41,7 +41,7 @@ from secretballot.learners.training.shards import (
     forget_records,
     learner_identity,
 )
-from secretballot.learners.training.trial_fit import columns_with_missing_taken, try_teacher
+from secretballot.learners.training.trial_fit import columns_with_missing_taken, tried_teacher
 from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import keep_secret, make_vault, read_secret
@@ -353,7 +353,7 @@ def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
     """
     learner = teacher_by_name("logistic", n_classes) if teacher is None else teacher
     learner = teacher_by_name(learner, n_classes) if isinstance(learner, str) else learner
-    try_teacher(learner, X_public, n_classes)
+    learner = tried_teacher(learner, X_public, n_classes)
     # before it is known whether any are missing
     taken = columns_with_missing_taken(learner, X_public, n_classes)
     bad = unfit_values("X", X, X_public)

@@ -20,21 +20,31 @@ from secretballot._typing import IntArray
 from secretballot._validation import shown
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.inputs import n_columns, n_rows, take_rows
+from secretballot.students import NumberedClassesClassifier
 
-__all__ = ["columns_with_missing_taken", "try_teacher"]
+__all__ = ["columns_with_missing_taken", "tried_teacher"]
 
 ROWS = 60
 _PROBES = 100  # fits, at most, to find the columns in which missing values are taken
 
 
-def try_teacher(teacher: Any, X_public: Any, n_classes: int) -> None:
-    """Fit a clone of the teacher on the first public points under labels 0, 1, ... in turn.
+def tried_teacher(teacher: Any, X_public: Any, n_classes: int) -> Any:
+    """Fit a clone of the teacher on the first public points under labels 0, 1, ... in turn, and
+    return a teacher that takes shards without some of the classes too.
+
+    That is the teacher itself, or, where it refuses labels without the first class, as XGBoost
+    does, a `NumberedClassesClassifier` around it: every such shard would be lost without a word.
 
     Parameters
     ----------
     teacher : classifier
     X_public : array, sparse matrix or frame of shape (n_public, n_features)
     n_classes : int
+
+    Returns
+    -------
+    classifier
+        Unfitted.
 
     Raises
     ------
@@ -46,12 +56,18 @@ def try_teacher(teacher: Any, X_public: Any, n_classes: int) -> None:
             Parameter("teacher"),
             f" is {shown(teacher)}; it must be a classifier with fit and predict.",
         )
-    problem = _problem_of_fit(teacher, _trial_points(X_public, n_classes), n_classes)
+    points = _trial_points(X_public, n_classes)
+    problem = _problem_of_fit(teacher, points, n_classes)
     if problem is not None:
         raise ParameterError(
             f"The teacher cannot be trained on the public points with dummy labels ({problem}); it"
             " would fail on every shard. Fix the teacher or its preprocessing."
         )
+    if n_classes == 2 or _problem_of_fit(teacher, points, n_classes, first=1) is None:
+        return teacher
+    numbered = NumberedClassesClassifier(teacher)
+    helps = _problem_of_fit(numbered, points, n_classes, first=1) is None
+    return numbered if helps else teacher
 
 
 def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> IntArray:
@@ -104,9 +120,9 @@ def _trial_points(X_public: Any, n_classes: int) -> Any:
     )
 
 
-def _problem_of_fit(teacher: Any, points: Any, n_classes: int) -> str | None:
-    """Return what went wrong, None if nothing did."""
-    labels = np.arange(n_rows(points)) % n_classes
+def _problem_of_fit(teacher: Any, points: Any, n_classes: int, first: int = 0) -> str | None:
+    """Return what went wrong with the labels from the first class on, None if nothing did."""
+    labels = first + np.arange(n_rows(points)) % (n_classes - first)
     try:
         with own_global_states(0):
             warnings.simplefilter("ignore")

@@ -673,6 +673,19 @@ def _check_record_votes(one: Any) -> list[Any]:
     return []
 
 
+def _check_numbered(one: Any) -> list[Any]:
+    """Check that the numbers which a learner answers with have classes, and are looked up in
+    them."""
+    about = vars(one)
+    if "classifier_" in about:
+        refuse_unless(
+            isinstance(about.get("classes_"), np.ndarray)
+            and hasattr(about["classifier_"], "predict"),
+            "a learner of it has no classes",
+        )
+    return []
+
+
 _BASES = ("TableBasis", "KernelBasis", "GraphBasis")
 
 _CHECKS: dict[str, Callable[[Any], list[Any]]] = {
@@ -686,6 +699,7 @@ _CHECKS: dict[str, Callable[[Any], list[Any]]] = {
     "GraphBasis": _check_graph,
     "KernelBasis": _check_kernel,
     "MomentsStudent": _check_moments,
+    "NumberedClassesClassifier": _check_numbered,
     "OneHotEncoder": _check_one_hot,
     "RandomForestClassifier": _check_forest,
     "RecordVotesStudent": _check_record_votes,

@@ -39,6 +39,11 @@ from secretballot.report.student.moments_graph import (
     record_votes_graph,
 )
 from secretballot.report.student.onnx_names import with_plain_names
+from secretballot.report.student.other_learners import (
+    NUMBERED_CLASSES,
+    graph_versions,
+    named_classes_graph,
+)
 from secretballot.report.student.raw_columns import RawRows, raw_columns_graph
 
 __all__ = ["TRUSTED_TYPES", "dump_onnx", "dump_raw_onnx", "dump_student", "load_student"]
@@ -51,6 +56,7 @@ TRUSTED_TYPES = (
     COUNTS_STUDENT,
     "secretballot.students.graph_counts.GraphCountsClassifier",
     VOTING_STUDENT,
+    NUMBERED_CLASSES,
     "fractions.Fraction",
     "numpy.dtype",
     "secretballot.bases.columns.LevelColumn",
@@ -424,8 +430,15 @@ def _onnx_bytes(student: Any, points: np.ndarray[Any, Any]) -> bytes:
         return moments_graph(student)
     if name == RECORD_VOTES_STUDENT:
         return record_votes_graph(student)
+    if name == NUMBERED_CLASSES:
+        numbers = _onnx_bytes(student.classifier_, points)
+        onnx = require_extra("onnx", "onnx")
+        named = onnx.load_from_string(named_classes_graph(numbers, student.classes_.tolist()))
+        return bytes(with_plain_names(named).SerializeToString(deterministic=True))
     if name == VOTING_STUDENT:
         student = student.as_adaboost()
     skl2onnx = require_extra("skl2onnx", "onnx")
-    model = with_plain_names(skl2onnx.to_onnx(student, points[:1], options={"zipmap": False}))
+    versions = graph_versions(student)
+    made = skl2onnx.to_onnx(student, points[:1], options={"zipmap": False}, target_opset=versions)
+    model = with_plain_names(made)
     return bytes(model.SerializeToString(deterministic=True))

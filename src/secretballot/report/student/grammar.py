@@ -32,6 +32,8 @@ __all__ = [
 
 # bytes, of the file and of all that is in it, once for every place that refers to it
 LARGEST_FILE = 1 << 28
+# skops makes a list of its bytes, at eight bytes each
+_LARGEST_BYTEARRAY = 1 << 26
 # A forest of 500 trees takes 7 MB and 29,000 nodes; skops needs about 30 microseconds for each.
 _LARGEST_SCHEMA = 1 << 25  # bytes
 _MOST_NODES = 150_000
@@ -47,6 +49,7 @@ _KEY_TYPES = (
     "builtins.bool",
     "numpy.int64",
     "numpy.float64",
+    "numpy.str_",
 )
 # How many parts the state of a compiled class has, by module; its class takes them without
 # counting.
@@ -176,6 +179,10 @@ class _SchemaCheck:
         )
         assert isinstance(file, str)
         content = self._members[file]
+        refuse_unless(
+            loader != "BytearrayNode" or len(content) <= _LARGEST_BYTEARRAY,
+            "a part of it is too large",
+        )
         # once for every place that refers to it, since each makes an array of its own
         self._left -= len(content)
         refuse_unless(self._left >= 0, "its parts together are too large")
@@ -269,6 +276,14 @@ def _file_alone(node: Node) -> list[Any]:
 
 def _masked_array_parts(node: Node) -> list[Any]:
     return _named_parts(node, "data", "mask")
+
+
+def _default_dict_parts(node: Node) -> list[Any]:
+    main, factory = _named_parts(node, "main", "default_factory")
+    plain = isinstance(main, dict) and main.get("__loader__") == "DictNode"
+    made = isinstance(factory, dict) and factory.get("__loader__") == "TypeNode"
+    refuse_unless(plain and made, "a dict of it is none")
+    return [main, factory]
 
 
 def _generator_parts(node: Node) -> list[Any]:
@@ -395,6 +410,10 @@ _KINDS: dict[str, tuple[Callable[[str], bool], Callable[[Node], list[Any]]]] = {
     "FunctionNode": (_any_type, _no_children),
     "SliceNode": (_one_of("builtins.slice"), _checked_slice),
     "BytesNode": (_one_of("builtins.bytes"), _file_alone),
+    # as which the models of XGBoost and LightGBM stand in a file; whether these may be made of it
+    # is for the reader to say, by their types
+    "BytearrayNode": (_one_of("builtins.bytearray"), _file_alone),
+    "DefaultDictNode": (_one_of("collections.defaultdict"), _default_dict_parts),
     "RandomStateNode": (_one_of("numpy.random.mtrand.RandomState"), _content_child),
     "RandomGeneratorNode": (_one_of("numpy.random._generator.Generator"), _generator_parts),
     "ConstructorFromReduceNode": (_one_of("fractions.Fraction"), _fraction_parts),

@@ -1,0 +1,140 @@
+"""Try a student on public points with dummy labels, before anything is paid for what it will get.
+
+A student that cannot learn would be found out after the release, when the budget is gone. What is
+tried follows from public inputs alone, in the way in which the student will be fitted; the fits run
+on global states of their own, so that nothing of them is left for what comes after.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from secretballot._rows import take_rows
+from secretballot._seeded import own_global_states
+from secretballot._typing import FloatArray, IntArray
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.released import ReleasedLabels
+from secretballot.students.fitting import fit_student
+
+__all__ = ["Teaching", "try_student"]
+
+FEW_POINTS, POINTS_OF_A_CLASS = 60, 4
+MOST_POINTS = 2000  # of the longest trial
+_SHARE = 0.8  # of the dummy votes of a point that go to its class
+
+
+@dataclass(frozen=True)
+class Teaching:
+    """What a student will be taught; all public.
+
+    Attributes
+    ----------
+    classes : sequence
+        Class values, as they will be released.
+    n_points : int
+        Public points that will have an answer.
+    votes : int or None
+        How many votes there are at a point, where noisy counts are released; None where labels
+        alone are.
+    sigma : float
+        Noise on each count.
+    votes_per_record : int or None
+        Of votes that records cast for themselves.
+    """
+
+    classes: Sequence[Any]
+    n_points: int
+    votes: int | None = None
+    sigma: float = 1.0
+    votes_per_record: int | None = None
+
+
+def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any = None) -> None:
+    """Fit a clone of the student to the first public points under dummy labels.
+
+    The labels are the classes in turn. Where few points do not do, as for a learner that looks at
+    a hundred neighbours, as many are tried as it will get, up to two thousand.
+
+    Parameters
+    ----------
+    student : classifier
+    X_public : array, sparse matrix or frame of shape (n_public, n_features)
+    teaching : Teaching
+    basis : transformer with `integers`, optional
+        As for `fit_student`.
+
+    Raises
+    ------
+    ParameterError
+        If it cannot learn from them, or predict them.
+    """
+    n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
+    few = max(FEW_POINTS, POINTS_OF_A_CLASS * len(teaching.classes))
+    many = min(teaching.n_points, MOST_POINTS)
+    problem = _problem_of_fit(student, X_public, n_public, few, teaching, basis)
+    if problem is not None and many > few:
+        problem = _problem_of_fit(student, X_public, n_public, many, teaching, basis)
+    if problem is not None:
+        raise ParameterError(
+            Parameter("student"),
+            " cannot be trained on the public points with dummy labels of the declared classes:"
+            f" {problem}. Nothing was spent; fix the student, or take another one.",
+        )
+
+
+def _problem_of_fit(
+    student: Any, X_public: Any, n_public: int, n_points: int, teaching: Teaching, basis: Any
+) -> str | None:
+    """Return what went wrong in a fit to so many points, None if nothing did."""
+    # the first ones again and again, where there are fewer
+    points = take_rows(X_public, np.resize(np.arange(min(n_points, n_public)), n_points))
+    try:
+        with own_global_states(0):
+            warnings.simplefilter("ignore")
+            fitted = fit_student(
+                student, points, _dummy_release(teaching, n_points), random_state=0, basis=basis
+            )
+            fitted.predict(points)
+    except DataError as error:
+        cause = error.__cause__
+        return str(error).rstrip(".") if cause is None else _shown_error(cause)
+    except Exception as error:  # any learner may raise anything; points and labels are public
+        return _shown_error(error)
+    return None
+
+
+def _shown_error(error: BaseException) -> str:
+    first = next(iter(str(error).strip().splitlines()), "").rstrip(".:;")
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def _dummy_release(teaching: Teaching, n_points: int) -> ReleasedLabels:
+    """Return a release that says the classes in turn, of the kind that the student will get."""
+    n_classes = len(teaching.classes)
+    labels = np.arange(n_points) % n_classes
+    about: dict[str, Any] = {"classes": tuple(teaching.classes), "n_teachers": 1}
+    if teaching.votes is not None:
+        counts = _dummy_counts(labels, n_classes, teaching.votes)
+        by_record = teaching.votes_per_record is not None
+        # of two classes teachers' votes are counted for the second alone
+        about["noisy_counts"] = counts if by_record or n_classes > 2 else counts[:, 1]
+        about["sigma"], about["n_teachers"] = teaching.sigma, 0 if by_record else teaching.votes
+        if by_record:
+            about["certificate"] = {
+                "mechanism": {
+                    "name": "record-votes",
+                    "votes_per_record": teaching.votes_per_record,
+                }
+            }
+    return ReleasedLabels(np.arange(n_points), labels, **about)
+
+
+def _dummy_counts(labels: IntArray, n_classes: int, votes: int) -> IntArray:
+    """Return votes of which most go to the label of each point."""
+    counts: FloatArray = np.full((len(labels), n_classes), (1 - _SHARE) / (n_classes - 1))
+    counts[np.arange(len(labels)), labels] = _SHARE
+    rounded: IntArray = np.rint(votes * counts).astype(np.int64)
+    return rounded

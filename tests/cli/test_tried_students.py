@@ -1,0 +1,68 @@
+"""`secretballot learn` tries the student on the public file before the ledger is asked."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from patients import words_of_run, write_files
+from typer.testing import CliRunner, Result
+
+import secretballot as sb
+from secretballot.cli import app
+from secretballot.verify_release import main as independent_verifier
+
+METHODS = {
+    "moments": (),
+    "votes": ("--teachers", "30", "--queries", "60"),
+    "record-votes": ("--method", "record-votes"),
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    return write_files(tmp_path, 900)
+
+
+def learn(folder: Path, *more: str) -> Result:
+    return CliRunner().invoke(app, words_of_run(folder, *more, unit=False))
+
+
+def spent_in(folder: Path) -> list[Any]:
+    ledger = folder / "out/vault/ledger.sqlite"
+    return sb.Ledger.open_existing(ledger).history() if ledger.exists() else []
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_a_student_that_cannot_learn_costs_nothing(files: Path, method: str) -> None:
+    result = learn(files, *METHODS[method], "--student", "strict_learners:NeverLearns")
+    assert result.exit_code == 2
+    assert "--student cannot be trained on the public points" in " ".join(result.stderr.split())
+    assert "no heart for it" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert spent_in(files) == []
+    assert not (files / "out/release").exists()
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_a_student_of_numbers_is_published_with_the_classes_of_the_file(
+    files: Path, method: str
+) -> None:
+    result = learn(files, *METHODS[method], "--student", "strict_learners:NumbersAlone")
+    assert result.exit_code == 0, result.stderr
+    release = files / "out" / "release"
+    assert independent_verifier([str(release)]) == 0
+    trusted = ["strict_learners.NumbersAlone"]
+    student = sb.load_student(release / "student.skops", trusted=trusted)
+    assert isinstance(student, sb.students.NumberedClassesClassifier)
+    labels = set(pd.read_csv(release / "labels.csv")["label"].dropna())
+    assert set(student.classes_.tolist()) <= labels
+    told = CliRunner().invoke(
+        app,
+        [
+            *("predict", str(files / "out"), str(files / "test.csv")),
+            *("--out", str(files / "said.csv"), "--trust", trusted[0]),
+        ],
+    )
+    assert told.exit_code == 0, told.stderr
+    assert set(pd.read_csv(files / "said.csv")["label"]) <= labels

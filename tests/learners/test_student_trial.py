@@ -1,0 +1,130 @@
+"""Every learner tries its student before anything is reserved, and its teacher on all shards."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import secretballot as sb
+from secretballot.ensemble.teachers import TeacherEnsemble
+from strict_learners import LearnsAndNeverPredicts, NeverLearns, NumbersAlone
+
+RNG = np.random.default_rng(0)
+X, X_PUBLIC = RNG.normal(size=(1500, 3)), RNG.normal(size=(200, 3))
+NAMES = np.array(["no", "yes"])
+Y = NAMES[(X[:, 0] > 0).astype(int)]
+BUDGET = sb.PrivacyBudget(epsilon=4.0, delta=1e-5)
+TEACHERS = {"n_teachers": 60}
+
+LEARNERS: list[tuple[Any, dict[str, Any]]] = [
+    (sb.PATEClassifier, {**TEACHERS, "n_queries": 100}),
+    (sb.PATEClassifier, {**TEACHERS, "release": "counts"}),
+    (sb.PATEClassifier, {**TEACHERS, "estimate_epsilon": 0.5}),
+    (sb.ActivePATEClassifier, {**TEACHERS, "n_queries": 60, "round_size": 30}),
+    (sb.ActivePATEClassifier, {**TEACHERS, "estimate_epsilon": 0.5, "round_size": 60}),
+    (sb.LabelPrivateClassifier, TEACHERS),
+    (sb.RecordMomentsClassifier, {}),
+    (sb.LabelPrivateMomentsClassifier, {}),
+    (sb.RecordVotesClassifier, {}),
+]
+
+
+def ledger_of(learner: Any) -> sb.Ledger:
+    terms = (
+        {"unit": "label", "neighbours": "replace-one"}
+        if learner.__name__.startswith("LabelPrivate")
+        else {}
+    )
+    return sb.Ledger.in_memory(dataset="people", budget=BUDGET, **terms)
+
+
+def fit(model: Any) -> Any:
+    public = {} if type(model).__name__.startswith("LabelPrivate") else {"X_public": X_PUBLIC}
+    return model.fit(X, Y, classes=NAMES.tolist(), **public)
+
+
+@pytest.mark.parametrize(("learner", "settings"), LEARNERS)
+@pytest.mark.parametrize("student", [NeverLearns(), LearnsAndNeverPredicts()])
+def test_a_student_that_cannot_work_costs_nothing(
+    learner: Any, settings: dict[str, Any], student: Any
+) -> None:
+    ledger = ledger_of(learner)
+    model = learner(student=student, budget=BUDGET, ledger=ledger, **settings)
+    with pytest.raises(sb.ParameterError, match=r"RuntimeError: no .*Nothing was spent"):
+        fit(model)
+    assert ledger.history() == []
+    assert ledger.spent().epsilon == 0
+    assert not hasattr(model, "released_labels_")
+
+
+@pytest.mark.parametrize(("learner", "settings"), LEARNERS)
+def test_a_student_of_numbers_learns_classes_by_name(
+    learner: Any, settings: dict[str, Any]
+) -> None:
+    model = fit(learner(student=NumbersAlone(), budget=BUDGET, **settings))
+    assert isinstance(model.student_, sb.students.NumberedClassesClassifier)
+    assert set(model.predict(X).tolist()) <= set(NAMES.tolist())
+    assert np.mean(model.predict(X) == Y) > 0.8
+    assert model.predict_proba(X).shape == (1500, 2)
+
+
+def test_a_student_of_counts_costs_nothing_where_labels_are_released() -> None:
+    ledger = ledger_of(sb.RecordMomentsClassifier)
+    model = sb.RecordMomentsClassifier(
+        student=sb.NoisyCountsClassifier(), budget=BUDGET, ledger=ledger
+    )
+    with pytest.raises(sb.ParameterError, match="counts"):
+        fit(model)
+    assert ledger.history() == []
+
+
+def test_a_release_that_is_stored_is_not_tried_again() -> None:
+    ledger = ledger_of(sb.PATEClassifier)
+    settings = {**TEACHERS, "release": "counts", "n_queries": 100}
+    model = sb.PATEClassifier(budget=BUDGET, ledger=ledger, request="one", **settings)
+    fit(model)
+    # it is about labels that were paid for long ago, so the release's own sentence is the right one
+    other = sb.PATEClassifier(
+        student=NeverLearns(), budget=BUDGET, ledger=ledger, request="one", **settings
+    )
+    with pytest.raises(sb.DataError, match="stays paid for"):
+        fit(other)
+
+
+def failed_shards(teacher: Any, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how many shards became fixed votes, where every second one lacks the first class."""
+    found: list[TeacherEnsemble] = []
+    first = TeacherEnsemble.fit
+
+    def noted(*given: Any, **more: Any) -> TeacherEnsemble:
+        found.append(first(*given, **more))
+        return found[-1]
+
+    monkeypatch.setattr(TeacherEnsemble, "fit", noted)
+    y = np.arange(len(X)) // 2 % 3
+    shards = np.arange(len(X)) % 20
+    y[(shards % 2 == 0) & (y == 0)] = 1
+    monkeypatch.setattr(
+        "secretballot.learners.pate.classifier.assign_shards", lambda *_, **__: shards
+    )
+    sb.PATEClassifier(teacher, n_teachers=20, budget=BUDGET, n_queries=20).fit(
+        X, np.array(["a", "b", "c"])[y], X_public=X_PUBLIC, classes=["a", "b", "c"]
+    )
+    (ensemble,) = found
+    return sum(one is None for one in ensemble._teachers)
+
+
+def test_a_teacher_of_numbers_works_on_shards_without_a_class(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert failed_shards(NumbersAlone(), monkeypatch) == 0
+    assert failed_shards(LogisticRegression(max_iter=1000), monkeypatch) == 0
+
+
+def test_xgboost_teaches_and_learns_classes_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    xgboost = pytest.importorskip("xgboost")
+    small = xgboost.XGBClassifier(n_estimators=5, max_depth=2)
+    assert failed_shards(small, monkeypatch) == 0
+    model = fit(sb.PATEClassifier(small, small, budget=BUDGET, n_queries=100, n_teachers=30))
+    assert np.mean(model.predict(X) == Y) > 0.8

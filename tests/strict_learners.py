@@ -1,0 +1,51 @@
+"""Learners as strict as some that people bring: each refuses something that others take."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+
+class NumbersAlone(LogisticRegression):
+    """Takes the classes 0, 1, ... alone, and all of them, as XGBoost does."""
+
+    def __init__(self) -> None:
+        super().__init__(max_iter=1000)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        found = np.unique(np.asarray(y))
+        if not np.array_equal(found, np.arange(len(found))):
+            raise ValueError(f"Expected: {list(range(len(found)))}, got {found.tolist()}")
+        super().fit(X, y, sample_weight)
+        return self
+
+
+class ForgetsNames(LogisticRegression):
+    """Takes any classes, and answers with their numbers, as a column."""
+
+    def predict(self, X: Any) -> Any:
+        return np.searchsorted(self.classes_, super().predict(X)).reshape(-1, 1).astype(float)
+
+
+class NeverLearns(LogisticRegression):
+    """Cannot be fitted at all."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        raise RuntimeError("no heart for it. And a second sentence")
+
+
+class LearnsAndNeverPredicts(LogisticRegression):
+    """Can be fitted, and not asked."""
+
+    def predict(self, X: Any) -> Any:
+        raise RuntimeError("no answer")
+
+
+class WantsCompany(LogisticRegression):
+    """Needs more than a hundred points."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        if len(y) <= 100:
+            raise ValueError(f"{len(y)} points are too few")
+        super().fit(X, y, sample_weight)
+        return self

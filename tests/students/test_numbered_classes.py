@@ -1,0 +1,142 @@
+"""Learners that want the classes as 0, 1, ...: inside of a NumberedClassesClassifier."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import check_estimator
+
+import secretballot as sb
+from secretballot.exceptions import DataError
+from secretballot.report.student.export import dump_onnx, dump_student
+from secretballot.students import NumberedClassesClassifier, fit_student
+from strict_learners import ForgetsNames, NumbersAlone
+
+X = np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32).astype(float)
+ORDER = (X[:, 0] > 0).astype(int) + (X[:, 0] > 1)
+
+
+def released(classes: tuple[Any, ...], labels: Any = None) -> sb.ReleasedLabels:
+    return sb.ReleasedLabels(np.arange(300), ORDER if labels is None else labels, classes, 50)
+
+
+@pytest.mark.parametrize("learner", [NumbersAlone(), ForgetsNames()])
+@pytest.mark.parametrize("classes", [("no", "some", "all"), (3, 5, 9), (1.0, 2.0, 3.0)])
+def test_any_classes_reach_a_learner_of_numbers_and_come_back(
+    learner: Any, classes: tuple[Any, ...]
+) -> None:
+    student = fit_student(learner, X, released(classes), random_state=0)
+    plain = fit_student(LogisticRegression(max_iter=1000), X, released(classes), random_state=0)
+    assert np.mean(student.predict(X) == plain.predict(X)) > 0.98
+    assert student.predict(X).dtype == plain.predict(X).dtype
+    assert sorted(student.classes_.tolist()) == sorted(classes)
+    assert not hasattr(learner, "coef_")
+
+
+def test_what_takes_the_classes_itself_is_left_alone() -> None:
+    student = fit_student(LogisticRegression(), X, released(("no", "some", "all")), random_state=0)
+    assert type(student) is LogisticRegression
+
+
+def test_a_class_that_was_never_released_leaves_no_gap() -> None:
+    student = fit_student(NumbersAlone(), X, released((0, 1, 2), ORDER // 2 * 2), random_state=0)
+    assert student.classes_.tolist() == [0, 2]
+    assert set(student.predict(X).tolist()) == {0, 2}
+
+
+def test_the_first_attempt_leaves_no_trace() -> None:
+    def coefficients() -> list[float]:
+        student = fit_student(
+            make_pipeline(StandardScaler(), NumbersAlone()), X, released(("b", "a", "c"))
+        )
+        return student.classifier_[-1].coef_.ravel().tolist()
+
+    np.random.seed(1)  # noqa: NPY002
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
+    first = coefficients()
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
+    assert coefficients() == first
+
+
+def test_probabilities_are_there_where_the_learner_has_some() -> None:
+    student = NumberedClassesClassifier(LogisticRegression())
+    assert not hasattr(NumberedClassesClassifier(LinearSVC()), "predict_proba")
+    with pytest.raises(NotFittedError):
+        student.predict(X)
+    student.fit(X, np.array(["no", "some", "all"])[ORDER])
+    assert student.classes_.tolist() == ["all", "no", "some"]
+    assert np.allclose(student.predict_proba(X).sum(axis=1), 1)
+    again = pickle.loads(pickle.dumps(clone(student).fit(X, ORDER)))
+    assert (again.predict(X) == clone(student).fit(X, ORDER).predict(X)).all()
+
+
+def test_weights_reach_the_learner() -> None:
+    y, weights = np.where(ORDER > 0, "yes", "no"), np.where(ORDER > 0, 0.0, 1.0)
+    weights[:2] = 1e-6
+    student = NumberedClassesClassifier(LogisticRegression()).fit(X, y, sample_weight=weights)
+    assert set(student.predict(X).tolist()) == {"no"}
+
+
+def test_a_learner_that_answers_with_other_numbers_is_refused() -> None:
+    class Shifted(LogisticRegression):
+        def predict(self, X: Any) -> Any:
+            return super().predict(X) - 1
+
+    student = NumberedClassesClassifier(Shifted()).fit(X, ORDER)
+    with pytest.raises(DataError, match="no number of a class"):
+        student.predict(X)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn_finds_nothing_wrong() -> None:
+    check_estimator(NumberedClassesClassifier(LogisticRegression()))
+
+
+@pytest.mark.parametrize("classes", [("no", "some", "all"), (3, 5, 9)])
+def test_files_answer_with_the_classes(classes: tuple[Any, ...], tmp_path: Path) -> None:
+    student = NumberedClassesClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
+    student.fit(X, np.array(classes)[ORDER])
+    assert dump_student(student, tmp_path / "student.skops") == ()
+    loaded = sb.load_student(tmp_path / "student.skops")
+    assert (loaded.predict(X) == student.predict(X)).all()
+    runtime = pytest.importorskip("onnxruntime")
+    dump_onnx(student, tmp_path / "student.onnx", X)
+    session = runtime.InferenceSession((tmp_path / "student.onnx").read_bytes())
+    labels, shares = session.run(None, {"X": X.astype(np.float32)})
+    assert labels.tolist() == student.predict(X).tolist()
+    assert np.abs(shares - student.predict_proba(X)).max() < 1e-5
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_students_of_other_libraries_go_from_names_to_files(
+    library: str, n_classes: int, tmp_path: Path
+) -> None:
+    room = pytest.importorskip(library)
+    learner: Any = (
+        room.XGBClassifier(n_estimators=5)
+        if library == "xgboost"
+        else room.LGBMClassifier(n_estimators=5, verbose=-1)
+    )
+    names, labels = ("no", "some", "all")[:n_classes], np.minimum(ORDER, n_classes - 1)
+    student = fit_student(learner, X, released(names, labels), random_state=0)
+    assert np.mean(student.predict(X) == np.array(names)[labels]) > 0.9
+    needed = dump_student(student, tmp_path / "student.skops")
+    assert all(name.split(".")[0] in (library, "collections") for name in needed)
+    with pytest.raises(DataError, match="not trusted"):
+        sb.load_student(tmp_path / "student.skops")
+    loaded = sb.load_student(tmp_path / "student.skops", trusted=needed)
+    assert (loaded.predict(X) == student.predict(X)).all()
+    pytest.importorskip("onnxmltools")
+    files = [tmp_path / name for name in ("a.onnx", "b.onnx")]
+    for file in files:
+        dump_onnx(student, file, X)  # which compares the labels
+    assert files[0].read_bytes() == files[1].read_bytes()

@@ -1,0 +1,111 @@
+"""Students are tried on public points, in the way in which they will be taught."""
+
+import random
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+
+import secretballot as sb
+from secretballot.exceptions import ParameterError
+from secretballot.named_learners import TEACHER_NAMES
+from secretballot.students.names import student_by_name
+from secretballot.students.trial import Teaching, try_student
+from strict_learners import LearnsAndNeverPredicts, NeverLearns, NumbersAlone, WantsCompany
+
+X = np.random.default_rng(0).normal(size=(300, 3))
+NAMES = ("no", "yes", "maybe")
+
+
+class Noting(LogisticRegression):
+    """Notes the labels that it is given."""
+
+    seen: ClassVar[list[Any]] = []
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.seen.append((X, np.asarray(y)))
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("name", ["boosted", *TEACHER_NAMES])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_named_students_pass(name: str, n_classes: int) -> None:
+    try_student(student_by_name(name), X, Teaching(NAMES[:n_classes], 100))
+
+
+@pytest.mark.parametrize(
+    "student", [sb.NoisyCountsClassifier(), sb.GraphCountsClassifier(), sb.RecordVotesStudent()]
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_students_of_counts_pass_where_counts_will_be_released(
+    student: Any, n_classes: int
+) -> None:
+    by_record = isinstance(student, sb.RecordVotesStudent)
+    teaching = Teaching(NAMES[:n_classes], 100, 50, 3.0, 1 if by_record else None)
+    try_student(student, X, teaching)
+    with pytest.raises(ParameterError, match="counts"):
+        try_student(student, X, Teaching(NAMES[:n_classes], 100))
+
+
+@pytest.mark.parametrize("classes", [NAMES, (3, 5, 9), (False, True), (1.0, 2.0)])
+def test_the_labels_are_the_classes_of_the_type_that_will_be_released(classes: Any) -> None:
+    Noting.seen.clear()
+    try_student(Noting(), X, Teaching(classes, 100))
+    ((points, labels),) = Noting.seen
+    values = sb.ReleasedLabels([0], [0], classes, 1).class_values
+    assert labels.dtype == values.dtype
+    assert set(labels.tolist()) == set(classes)
+    assert np.array_equal(points, X[:60])
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame(X), sparse.csr_matrix(X), X[:5]])
+def test_the_points_keep_their_form(table: Any) -> None:
+    try_student(LogisticRegression(), table, Teaching(NAMES, 300))
+
+
+@pytest.mark.parametrize(
+    ("student", "words"),
+    [
+        (NeverLearns(), "RuntimeError: no heart for it"),
+        (LearnsAndNeverPredicts(), "RuntimeError: no answer"),
+        (object(), "TypeError"),
+        (KNeighborsClassifier(n_neighbors=500), "n_neighbors"),
+    ],
+)
+def test_what_cannot_learn_is_refused_in_one_sentence(student: Any, words: str) -> None:
+    with pytest.raises(ParameterError, match=words) as caught:
+        try_student(student, X, Teaching(NAMES, 300))
+    assert caught.value.parameter == "student"
+    assert "Nothing was spent" in str(caught.value)
+    assert "stays paid" not in str(caught.value)
+
+
+def test_a_learner_of_numbers_passes() -> None:
+    try_student(NumbersAlone(), X, Teaching(NAMES, 300))
+
+
+def test_as_many_points_as_there_will_be_are_tried_where_few_do_not_do() -> None:
+    for student in (WantsCompany(), KNeighborsClassifier(n_neighbors=90)):
+        try_student(student, X, Teaching(NAMES, 300))
+        with pytest.raises(ParameterError):
+            try_student(student, X, Teaching(NAMES, 80))
+
+
+def test_nothing_is_left_of_a_trial() -> None:
+    class Careless(LogisticRegression):
+        def fit(self, X: Any, y: Any) -> Any:
+            np.random.random(3)  # noqa: NPY002
+            random.random()
+            np.seterr(all="ignore")
+            return super().fit(X, y)
+
+    def states() -> Any:
+        return np.random.get_state()[1].tolist(), random.getstate(), np.geterr()  # noqa: NPY002
+
+    before = states()
+    try_student(Careless(), X, Teaching(NAMES, 300))
+    assert states() == before
