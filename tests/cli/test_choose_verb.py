@@ -10,6 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner, Result
 
+import secretballot as sb
 from secretballot.cli import app
 from secretballot.privacy.ledger import Ledger
 from secretballot.report.student.export import dump_student, load_student
@@ -118,6 +119,7 @@ def test_persons_are_protected_and_the_ledger_is_charged(world: Path) -> None:
     ]
     files = [str(world / "private.csv"), str(world / "public.csv")]
     base = ["choose", *files, "--target", "ill", "--classes", "no,yes", "--epsilon", "2"]
+    Ledger(account, dataset="registry", budget=sb.PrivacyBudget(2.0, 0.0), unit="user")
     result = CliRunner().invoke(app, [*base, *words, "--out", str(world / "a")])
     assert result.exit_code == 0, result.stderr
     assert "for each user" in result.stdout

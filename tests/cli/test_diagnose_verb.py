@@ -100,7 +100,7 @@ def test_a_machine_reads_it_in_a_field(study: Path) -> None:
 
 
 def test_nothing_is_charged_and_the_release_still_verifies(study: Path) -> None:
-    account = study / "out" / "vault" / "ledger.sqlite"
+    account = study / "private.csv.ledger"
     before = account.read_bytes()
     assert diagnose(study).exit_code == 0
     assert account.read_bytes() == before
@@ -146,7 +146,7 @@ def test_an_interrupted_run_goes_on_after_a_look_was_refused(study: Path, tmp_pa
         for at in (tmp_path / "gone", tmp_path / "out" / "release")
     )
     assert first["released"] == second["released"]
-    assert len(Ledger.open_existing(tmp_path / "out" / "vault" / "ledger.sqlite").history()) == 1
+    assert len(Ledger.open_existing(study / "private.csv.ledger").history()) == 2
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
+from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 
 N_QUERIES, N_TEACHERS = 200, 100
@@ -133,9 +134,7 @@ def test_an_interrupted_run_goes_on_without_paying(
     result = label(counts, "--json")
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["resumed"] is True
-    assert (
-        len(Ledger.open_existing(counts.parent / "out" / "vault" / "ledger.sqlite").history()) == 1
-    )
+    assert len(Ledger.open_existing(counts.with_name(f"{counts.name}.ledger")).history()) == 1
     assert "finished already" in label(counts).stderr
 
 
@@ -148,6 +147,7 @@ def test_a_budget_that_is_spent_is_refused_with_its_own_code(counts: Path) -> No
         "--queries",
         "30",
     )
+    Ledger(counts.parent / "account", dataset="registry", budget=PrivacyBudget(1.0, 1e-5))
     assert label(counts, *shared).exit_code == 0
     result = label(counts, *shared, "--out", str(counts.parent / "second"))
     assert result.exit_code == 3

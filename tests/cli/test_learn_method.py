@@ -53,7 +53,7 @@ def test_without_options_of_voting_a_run_is_of_moments(files: Path) -> None:
     assert document["queries"] == document["answered"] == N_PUBLIC
     release = files / "out" / "release"
     assert mechanism_in(files)["name"] == "record-moments"
-    assert Ledger.open_existing(files / "out/vault/ledger.sqlite").spent().epsilon == 2.0
+    assert Ledger.open_existing(files / "private.csv.ledger").spent().epsilon == 2.0
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
     assert independent_verifier([str(release)]) == 0
     stored = json.loads((files / "out" / "vault" / "run.json").read_text())
@@ -211,7 +211,7 @@ def interrupted_voting_run(files: Path, monkeypatch: pytest.MonkeyPatch, *more: 
 def test_a_run_that_was_begun_by_votes_goes_on_by_votes(
     files: Path, monkeypatch: pytest.MonkeyPatch, known: bool
 ) -> None:
-    monkeypatch.setattr("secretballot.runs.learn.DEFAULT_TEACHERS", 20)
+    monkeypatch.setattr("secretballot.runs.voting.DEFAULT_TEACHERS", 20)
     interrupted_voting_run(files, monkeypatch, "--method", "votes", "--without", "report")
     place = files / "out" / "vault" / "run.json"
     stored = json.loads(place.read_text())
@@ -222,7 +222,7 @@ def test_a_run_that_was_begun_by_votes_goes_on_by_votes(
     document = document_of(learn(files, "--without", "report", "--json"))
     assert (document["method"], document["resumed"]) == ("votes", True)
     assert document["method_reason"] == "the run in this folder was begun so"
-    assert Ledger.open_existing(files / "out/vault/ledger.sqlite").spent().epsilon == 2.0
+    assert Ledger.open_existing(files / "private.csv.ledger").spent().epsilon == 2.0
     again = document_of(learn(files, "--without", "report", "--json"))
     assert again["method"] == "votes"
     assert any("finished already" in note for note in again["notes"])
@@ -244,7 +244,7 @@ def test_a_run_that_was_interrupted_between_stages_pays_once(
     with monkeypatch.context() as broken:
         broken.setattr(NoisyVectorSum, "release", interrupted)
         assert learn(files).exit_code == 130
-    ledger = Ledger.open_existing(files / "out/vault/ledger.sqlite")
+    ledger = Ledger.open_existing(files / "private.csv.ledger")
     assert ledger.spent().epsilon == 2.0
     document = document_of(learn(files, "--json", "--without", "report"))
     assert document["resumed"]
@@ -293,7 +293,7 @@ BAD_TABLES = {
 def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
     changed(files, *BAD_TABLES[name])
     test = ["--evaluate", str(files / "test.csv"), "--without", "report", "--json"]
-    document = document_of(learn(files, *test))
+    document = document_of(learn(files, *test, "--force", "records"))
     assert document["method"] == "moments"
     assert 0 <= document["accuracy"] <= 1
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
@@ -318,7 +318,7 @@ def test_a_pool_like_the_records_is_not(files: Path) -> None:
 
 
 def test_noise_that_drowns_everything_gives_a_model_all_the_same(files: Path) -> None:
-    document = document_of(learn(files, "--epsilon", "1e-5", "--json"))
+    document = document_of(learn(files, "--epsilon", "1e-5", "--json", "--yes"))
     assert document["epsilon"] == 1e-5
     student = sb.load_student(files / "out" / "release" / "student.skops")
     shares = student.predict_proba(np.zeros((3, student.n_features_in_)))

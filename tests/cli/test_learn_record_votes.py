@@ -57,7 +57,7 @@ def test_a_run_of_votes_of_records_is_whole_and_both_verifiers_confirm_it(files:
     certificate = certificate_in(files)
     assert certificate["mechanism"]["name"] == "record-votes"
     assert certificate["mechanism"]["votes_per_record"] == 5  # a hundredth would be one
-    assert Ledger.open_existing(files / "out/vault/ledger.sqlite").spent().epsilon == 2.0
+    assert Ledger.open_existing(files / "private.csv.ledger").spent().epsilon == 2.0
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
     assert independent_verifier([str(files / "out" / "release")]) == 0
     # the file is trusted as it is, and says what the other one says
@@ -112,6 +112,11 @@ def test_persons_and_relation(files: Path) -> None:
     certificate = certificate_in(files)
     assert (certificate["unit"], certificate["unit_column"]) == ("user", "patient")
     out = ["--out", str(files / "two"), "--neighbours", "replace-one", "--without", "report"]
+    # the account beside the file promises add-remove
+    refused = learn(files, *out)
+    assert refused.exit_code == 2
+    assert "add-remove" in refused.stderr
+    out.append("--own-ledger")
     assert learn(files, *out).exit_code == 0
     second = json.loads((files / "two/release/certificate.json").read_text())
     assert second["events"][0]["shifts"] == 2 * second["mechanism"]["votes_per_record"]
@@ -171,7 +176,7 @@ BAD_TABLES = {
 def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
     changed(files, *BAD_TABLES[name])
     test = ["--evaluate", str(files / "test.csv"), "--without", "report", "--json"]
-    document = document_of(learn(files, *test))
+    document = document_of(learn(files, *test, "--force", "records"))
     assert 0 <= document["accuracy"] <= 1
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
 
@@ -187,7 +192,7 @@ def test_a_pool_that_misses_a_part_of_the_world_is_told_aloud(files: Path) -> No
 
 
 def test_noise_that_drowns_everything_gives_a_model_all_the_same(files: Path) -> None:
-    assert document_of(learn(files, "--epsilon", "1e-5", "--json"))["epsilon"] == 1e-5
+    assert document_of(learn(files, "--epsilon", "1e-5", "--json", "--yes"))["epsilon"] == 1e-5
     student = sb.load_student(files / "out" / "release" / "student.skops")
     assert np.isfinite(student.predict_proba(np.zeros((3, student.n_features_in_)))).all()
 
@@ -201,7 +206,7 @@ def test_an_interrupted_run_is_taken_up_and_pays_once(
     with monkeypatch.context() as broken:
         broken.setattr("secretballot.runs.records.publish", interrupt)
         assert learn(files).exit_code == 130
-    ledger = Ledger.open_existing(files / "out/vault/ledger.sqlite")
+    ledger = Ledger.open_existing(files / "private.csv.ledger")
     (paid,) = ledger.history()
     refused = learn(files, "--votes-per-record", "7")
     assert refused.exit_code == 2
@@ -222,7 +227,7 @@ def test_an_interrupted_run_is_taken_up_and_pays_once(
 def test_a_run_that_is_killed_between_purchase_and_publication_pays_once(files: Path) -> None:
     command = [sys.executable, "-m", "secretballot", *words_of_votes(files, "--without", "report")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    place, end = files / "out/vault/ledger.sqlite", time.monotonic() + 60
+    place, end = files / "private.csv.ledger", time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         if place.exists() and committed_in(place):
             break

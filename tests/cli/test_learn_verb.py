@@ -93,7 +93,7 @@ def test_a_run_writes_a_release_and_a_closed_vault(files: Path) -> None:
     assert stat.S_IMODE(vault.stat().st_mode) == 0o700
     for name in ("certificate.json", "labels.csv", "README.txt", "report.html", "schema.json"):
         assert (release / name).is_file(), name
-    assert Ledger.open_existing(vault / "ledger.sqlite").spent().epsilon == pytest.approx(4.0)
+    assert Ledger.open_existing(files / "private.csv.ledger").spent().epsilon == pytest.approx(4.0)
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
 
 
@@ -172,7 +172,7 @@ def test_persons_are_protected_where_a_unit_column_is_named(files: Path) -> None
     assert result.exit_code == 0, result.stderr
     certificate = json.loads((files / "out" / "release" / "certificate.json").read_text())
     assert (certificate["unit"], certificate["unit_column"]) == ("user", "person")
-    account = Ledger.open_existing(files / "out" / "vault" / "ledger.sqlite")
+    account = Ledger.open_existing(files / "private.csv.ledger")
     assert (account.unit, account.neighbours) == ("user", "add-remove")
     shared = (
         "--ledger",
@@ -197,6 +197,8 @@ def test_persons_are_protected_where_a_unit_column_is_named(files: Path) -> None
             "1",
             "--epsilon",
             "20",
+            "--force",
+            "epsilon",
             "--student",
             "logistic",
         ),
@@ -467,13 +469,22 @@ def test_the_private_file_in_the_public_place_is_refused(files: Path) -> None:
     assert "are the same" in result.stderr
 
 
-def test_a_careless_delta_is_warned_of_and_why(files: Path) -> None:
-    result = learn(files, "--delta", "0.01", "--records", str(N_PRIVATE), "--json")
+def test_a_careless_delta_is_asked_about_where_the_number_is_public(files: Path) -> None:
+    careless = ["--delta", "0.01", "--records", str(N_PRIVATE), "--json"]
+    refused = learn(files, *careless)
+    assert refused.exit_code == 2
+    assert "one whole record at random" in refused.stderr
+    assert "--force delta" in refused.stderr
+    result = learn(files, *careless, "--force", "delta")
     assert result.exit_code == 0, result.stderr
     assert any("one whole record at random" in note for note in json.loads(result.stdout)["notes"])
-    result = learn(files, "--delta", "0.01", "--out", str(files / "unstated"), "--json")
+
+
+def test_a_careless_delta_is_warned_of_where_the_number_is_private(files: Path) -> None:
+    edit("private.csv", lambda text: text + text.split("\n", 1)[1])(files)
+    result = learn(files, "--delta", "0.001", "--json")
     assert result.exit_code == 0, result.stderr
-    assert "curator only: delta 0.01" in result.stderr
+    assert "curator only: delta 0.001" in result.stderr
     assert not any("random" in note for note in json.loads(result.stdout)["notes"])
 
 
@@ -500,7 +511,7 @@ def test_a_run_broken_off_after_paying_goes_on_without_paying(
         result = learn(files)
     assert result.exit_code == 130
     assert "repeat the same command" in result.stderr
-    account = Ledger.open_existing(files / "out" / "vault" / "ledger.sqlite")
+    account = Ledger.open_existing(files / "private.csv.ledger")
     assert [entry.state for entry in account.history()] == ["committed"]
     result = learn(files, "--epsilon", "3")
     assert result.exit_code == 2
@@ -526,7 +537,7 @@ def test_a_full_disk_is_said_and_the_run_goes_on_later(
     assert json.loads(result.stdout)["kind"] == "system"
     assert "The disk is full" in result.stderr
     assert learn(files).exit_code == 0
-    assert len(Ledger.open_existing(files / "out" / "vault" / "ledger.sqlite").history()) == 1
+    assert len(Ledger.open_existing(files / "private.csv.ledger").history()) == 1
 
 
 def test_a_run_broken_off_between_paying_and_answering_stays_spent(
@@ -622,7 +633,8 @@ def test_what_was_planned_is_printed_beside_what_came(files: Path) -> None:
     ids=("rounds", "sparse vector"),
 )
 def test_every_recipe_of_a_plan_runs(files: Path, setting: Setting, more: tuple[str, ...]) -> None:
-    result = by_plan(files, *more, "--json", setting=setting, epsilon=20.0, student="logistic")
+    more = (*more, "--json", "--force", "epsilon")
+    result = by_plan(files, *more, setting=setting, epsilon=20.0, student="logistic")
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["queries"] <= setting.n_queries
 
@@ -766,4 +778,4 @@ def test_a_changed_plan_is_another_run(files: Path, monkeypatch: pytest.MonkeyPa
     result = by_plan(files, "--json")
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["resumed"] is True
-    assert len(Ledger.open_existing(files / "out" / "vault" / "ledger.sqlite").history()) == 1
+    assert len(Ledger.open_existing(files / "private.csv.ledger").history()) == 1

@@ -90,17 +90,14 @@ def shared_ledger(world: Path) -> list[str]:
     return ["--ledger", str(world / "shared.ledger"), "--dataset", "d"]
 
 
-@pytest.mark.parametrize("account", ["own", "shared"])
+@pytest.mark.parametrize("account", ["beside", "shared"])
 @pytest.mark.parametrize(("verb", "trouble"), CASES)
 def test_a_release_that_could_not_be_written_is_written_by_the_same_command(
     world: Path, monkeypatch: pytest.MonkeyPatch, verb: str, account: str, trouble: str
 ) -> None:
     more = shared_ledger(world) if account == "shared" else []
-    path = (
-        world / "shared.ledger"
-        if account == "shared"
-        else world / "out" / "vault" / "ledger.sqlite"
-    )
+    beside = "counts.npy.ledger" if verb == "label" else "private.csv.ledger"
+    path = world / ("shared.ledger" if account == "shared" else beside)
 
     def stop(*_: object, **__: object) -> None:
         raise TROUBLES[trouble]()
@@ -152,7 +149,7 @@ def test_a_finished_run_whose_certificate_was_cut_is_told_of_and_not_done_again(
         certificate.write_text(text)
         result = run("choose", world)
         assert (result.exit_code, result.stdout) == (4, ""), result.stderr
-    assert len(Ledger.open_existing(world / "out" / "vault" / "ledger.sqlite").history()) == 1
+    assert len(Ledger.open_existing(world / "private.csv.ledger").history()) == 1
 
 
 def test_a_run_that_nobody_paid_for_leaves_no_folder_behind_though_its_ledger_is_shared(

@@ -21,6 +21,7 @@ from secretballot.cli import (
     ledger,
     plan,
     predict,
+    price,
     verify,
 )
 from secretballot.cli.help_groups import GroupedCommand
@@ -95,6 +96,7 @@ def program(
 
 app.command(name="plan", cls=GroupedCommand, epilog=EXIT_CODES)(plan.plan)
 app.command(name="learn", cls=GroupedCommand, epilog=EXIT_CODES)(learn.learn)
+app.command(name="price", cls=GroupedCommand, epilog=EXIT_CODES)(price.price)
 app.command(name="label", cls=GroupedCommand, epilog=EXIT_CODES)(label.label)
 app.command(name="choose", cls=GroupedCommand, epilog=EXIT_CODES)(choose.choose)
 app.command(name="diagnose", cls=GroupedCommand, epilog=EXIT_CODES)(diagnose.diagnose)

@@ -1,9 +1,11 @@
 """What a person sees while a verb works, on standard error: notes and, on a terminal, progress."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -15,7 +17,7 @@ from rich.progress import (
 )
 
 if TYPE_CHECKING:
-    from secretballot.runs.progress import Note, Watch
+    from secretballot.runs.progress import Caution, Note, Watch
 
 __all__ = ["watching"]
 
@@ -31,9 +33,16 @@ def watching() -> Iterator["Watch"]:
     def tell(note: "Note") -> None:
         console.print(f"{'curator only' if note.private else 'note'}: {note.text}")
 
+    def ask(caution: "Caution") -> bool:
+        # only somebody who sees the question and can type an answer is asked
+        if not (console.is_terminal and sys.stdin is not None and sys.stdin.isatty()):
+            return False
+        console.print(f"{'curator only' if caution.private else 'caution'}: {caution.text}")
+        return typer.confirm("Go on all the same?", err=True)
+
     # a bar that is switched off still ends with an empty line in some versions of rich
     if not console.is_terminal:
-        yield Watch(tell=tell)
+        yield Watch(tell=tell, ask=ask)
         return
     columns = (
         SpinnerColumn(),
@@ -52,4 +61,11 @@ def watching() -> Iterator["Watch"]:
         def progress(done: int, total: int) -> None:
             bar.update(bar.task_ids[-1], completed=done, total=total)
 
-        yield Watch(step=step, progress=progress, tell=tell)
+        def ask_without_bar(caution: "Caution") -> bool:
+            bar.stop()
+            try:
+                return ask(caution)
+            finally:
+                bar.start()
+
+        yield Watch(step=step, progress=progress, tell=tell, ask=ask_without_bar)

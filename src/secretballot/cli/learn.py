@@ -19,10 +19,12 @@ from secretballot.cli.options import (
     Classes,
     Dataset,
     Drop,
+    Forced,
     Jobs,
     LedgerFile,
     MaxUnstable,
     Out,
+    OwnLedger,
     PrivateFile,
     PublicFile,
     Queries,
@@ -32,10 +34,13 @@ from secretballot.cli.options import (
     Target,
     UnitColumn,
     Without,
+    Yes,
+    answers_of,
     classes_of,
     words_of,
 )
 from secretballot.cli.outcome import print_folders, print_json, release_summary, say
+from secretballot.cli.price import print_dry_run, was_given
 
 if TYPE_CHECKING:
     from secretballot.planning.plan.model import Plan
@@ -204,8 +209,19 @@ def learn(
     seed: Seed = 0,
     out: Out = OUT,
     ledger: LedgerFile = None,
+    own_ledger: OwnLedger = False,
     dataset: Dataset = None,
     without: Without = None,
+    force: Forced = None,
+    yes: Yes = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Say what the run would cost, ask and release, and what to expect; spend nothing.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Learn a publishable student from private records and public points.
@@ -252,6 +268,8 @@ def learn(
         "dataset": dataset,
         "seed": seed,
         "without": words_of(without),
+        "own_ledger": own_ledger,
+        "force": answers_of(force, yes),
     }
     of_record_votes: dict[str, Any] = {"votes_per_record": votes_per_record, "queries": queries}
     of_voting: dict[str, Any] = {
@@ -269,6 +287,7 @@ def learn(
     }
     options = (*common, *of_voting, *of_record_votes, "plan")
     given = {name for name in options if was_given(ctx, name)}
+    given |= {"force"} if yes else set()
     planned = None
     if plan is None:
         _need_price(epsilon, delta)
@@ -283,7 +302,10 @@ def learn(
         own = of_record_votes if chosen == "record-votes" else {}
         settings = {**common, **own, "method": chosen}
         run = _records_run(tables, out, settings, planned, given)
-    perform(run, why, as_json=as_json)
+    if dry_run:
+        print_dry_run(run, why, as_json=as_json)
+    else:
+        perform(run, why, as_json=as_json)
 
 
 def _records_run(
@@ -318,12 +340,6 @@ def _voting_run(
         return LearnRun(tables, out=out, **settings)
     own = {name: value for name, value in settings.items() if name in given}
     return run_by_plan(plan, tables, out, **own)
-
-
-def was_given(ctx: typer.Context, name: str) -> bool:
-    """Return whether a parameter stands on the command line, rather than having its default."""
-    source = ctx.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
 
 
 def _need_price(epsilon: float | None, delta: float | None) -> None:

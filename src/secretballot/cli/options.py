@@ -22,10 +22,12 @@ __all__ = [
     "Delta",
     "Drop",
     "Epsilon",
+    "Forced",
     "Jobs",
     "LedgerFile",
     "MaxUnstable",
     "Out",
+    "OwnLedger",
     "PrivateFile",
     "PublicFile",
     "Queries",
@@ -35,6 +37,8 @@ __all__ = [
     "Target",
     "UnitColumn",
     "Without",
+    "Yes",
+    "answers_of",
     "classes_of",
     "words_of",
 ]
@@ -165,7 +169,8 @@ LedgerFile = Annotated[
     typer.Option(
         "--ledger",
         metavar="FILE",
-        help="Account of the private dataset; a new one in the vault by default.",
+        help="Account of the private dataset, or a folder of accounts; by default"
+        " $SECRETBALLOT_LEDGER, else PRIVATE.ledger beside the private file.",
         rich_help_panel=PRIVACY,
     ),
 ]
@@ -204,6 +209,33 @@ AsJson = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+
+OwnLedger = Annotated[
+    bool,
+    typer.Option(
+        "--own-ledger",
+        help="Open an account for this run alone, in its vault: it counts no other release.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+Forced = Annotated[
+    str | None,
+    typer.Option(
+        "--force",
+        metavar="NAMES",
+        help="Go on without being asked about epsilon, delta, records, teachers or noise.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+Yes = Annotated[
+    bool,
+    typer.Option("--yes", help="Go on whatever would be asked.", rich_help_panel=PRIVACY),
+]
+
+
+def answers_of(force: str | None, yes: bool) -> tuple[str, ...]:
+    """Return the names of the questions that are answered beforehand."""
+    return (*words_of(force), *(("all",) if yes else ()))
 
 
 def words_of(text: str | None) -> tuple[str, ...]:

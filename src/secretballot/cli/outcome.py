@@ -223,6 +223,12 @@ class RunOutcome(Protocol):
     def files(self) -> tuple[str, ...]: ...
 
     @property
+    def account(self) -> Path: ...
+
+    @property
+    def certificate(self) -> Mapping[str, Any]: ...
+
+    @property
     def resumed(self) -> bool: ...
 
 
@@ -233,6 +239,7 @@ def release_summary(outcome: RunOutcome, notes: Sequence["Note"]) -> dict[str, A
         "resumed": outcome.resumed,
         "release": str(outcome.release),
         "vault": str(outcome.vault),
+        "account": str(outcome.account),
         "certificate": str(outcome.release / "certificate.json"),
         "report": str(report) if report.name in outcome.files else None,
         "notes": [note.text for note in notes if not note.private],
@@ -240,10 +247,25 @@ def release_summary(outcome: RunOutcome, notes: Sequence["Note"]) -> dict[str, A
 
 
 def print_folders(outcome: RunOutcome, *, to_publish: bool = True) -> None:
-    """Print for a person where certificate and report are, what to publish and what to keep."""
+    """Print for a person what paid, where certificate and report are, what to publish and what to
+    keep."""
+    say(f"account      {_account_words(outcome)}")
     say(f"certificate  {outcome.release / 'certificate.json'}")
     if "report.html" in outcome.files:
         say(f"report       {outcome.release / 'report.html'}")
     if to_publish:
         say(f"to publish   {outcome.release}{os.sep} (read its README.txt first)")
     say(f"keep secret  {outcome.vault}{os.sep}")
+
+
+def _account_words(outcome: RunOutcome) -> str:
+    """Return where the account is, and how much of it is spent."""
+    if outcome.account.parent == outcome.vault:
+        return "of this run alone, in its vault; other releases from the same data add to its price"
+    composition = outcome.certificate["composition"]
+    spent, budget = composition["spent_after"], composition["budget"]
+    first = "; this is its first release" if composition["reservation"] == 1 else ""
+    return (
+        f"{outcome.account}: epsilon {spent['epsilon']:.6g} of {budget['epsilon']:.6g} spent, delta"
+        f" {spent['delta']:.6g} of {budget['delta']:.6g}{first}"
+    )

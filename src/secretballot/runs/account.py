@@ -1,21 +1,37 @@
 """The account behind a run: opened or made, asked early, and never paid twice for one run."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from secretballot._validation import shown
 from secretballot.door.known_ledger import keep_in_step
-from secretballot.exceptions import LedgerError
+from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.ledger import Amount, Ledger
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Watch
-from secretballot.runs.tables import RunInputs
 
-__all__ = ["TAKEN_UP", "PaidRun", "ledger_of_run", "open_ledger", "settle_request"]
+__all__ = [
+    "TAKEN_UP",
+    "AccountState",
+    "PaidRun",
+    "check_account",
+    "drop_own_ledger",
+    "ledger_of_run",
+    "open_ledger",
+    "place_of_account",
+    "settle_request",
+    "state_of_account",
+]
 
+#: What an account admits in all that a run opened by itself; beyond this epsilon promises hardly
+#: anything. Its delta is that of so many runs, or this one where they have none.
+_TOTAL_EPSILON, _RUNS, _TOTAL_DELTA, _LARGEST_DELTA = 10.0, 10, 1e-5, 0.999
+_VARIABLE = "SECRETBALLOT_LEDGER"
 TAKEN_UP = "An interrupted run is taken up: what was learnt and paid for is kept."
 
 
@@ -32,13 +48,123 @@ class PaidRun(Protocol):
     def ledger(self) -> Path | None: ...
 
     @property
+    def own_ledger(self) -> bool: ...
+
+    @property
+    def private_file(self) -> Path: ...
+
+    @property
     def neighbours(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class AccountState:
+    """What an account says before a run pays from it.
+
+    Attributes
+    ----------
+    path : Path
+    exists : bool
+        Whether there is one already.
+    own : bool
+        Whether it is that of the run alone.
+    budget : PrivacyBudget or None
+        That it admits in all; None where there is no account yet.
+    left : Amount or None
+        That it admits still.
+    releases : int
+        That were paid for before.
+    admits : bool
+        Whether the price of the run fits, as far as sums can tell.
+    """
+
+    path: Path
+    exists: bool
+    own: bool
+    budget: PrivacyBudget | None
+    left: Amount | None
+    releases: int
+    admits: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state for machines."""
+        pairs = {"budget": self.budget, "left": self.left}
+        amounts = {
+            name: None if pair is None else {"epsilon": pair.epsilon, "delta": pair.delta}
+            for name, pair in pairs.items()
+        }
+        state = {"path": str(self.path), "exists": self.exists, "own": self.own}
+        return {**state, **amounts, "releases": self.releases, "admits": self.admits}
+
+
+def check_account(run: PaidRun) -> None:
+    """Refuse an account of its own beside a ledger that is named.
+
+    Raises
+    ------
+    ParameterError
+        If both are asked for.
+    """
+    if run.own_ledger and run.ledger is not None:
+        raise ParameterError(
+            "An account of its own and the ledger"
+            f" {shown(str(run.ledger))} are both asked for; leave --own-ledger or --ledger out."
+        )
+
+
+def place_of_account(run: PaidRun, folder: RunFolder) -> Path:
+    """Return where the account of a run lies.
+
+    It is the ledger that is named by the run, or by the environment variable `SECRETBALLOT_LEDGER`;
+    in a folder that is named, the one with the dataset's name. Where nothing is named, it lies
+    beside the private file, wherever links lead to it. An interrupted run that began with an
+    account in its vault goes on with that.
+    """
+    if run.own_ledger or os.path.lexists(folder.ledger):
+        return folder.ledger
+    usual = os.environ.get(_VARIABLE)
+    named = Path(usual) if run.ledger is None and usual else run.ledger
+    if named is None:
+        private, real = run.private_file, Path(os.path.realpath(run.private_file))
+        private = private if real == Path(os.path.abspath(private)) else real
+        return private.with_name(f"{private.name}.ledger")
+    if named.is_dir():
+        return named / f"{_file_name(run.dataset_name)}.ledger"
+    return named
+
+
+def state_of_account(run: PaidRun, folder: RunFolder) -> AccountState:
+    """Return what the account of a run says; none is made.
+
+    Raises
+    ------
+    LedgerError
+        If it is that of something else, or cannot be used.
+    """
+    path = place_of_account(run, folder)
+    own = path == folder.ledger
+    if not os.path.lexists(path):
+        return AccountState(path, False, own, None, None, 0, True)
+    ledger = Ledger.open_existing(path)
+    _check_dataset(ledger, path, run.dataset_name)
+    left, price = ledger.remaining(), run.budget
+    admits = ledger.composition != "basic" or (
+        left.epsilon >= price.epsilon and left.delta >= price.delta
+    )
+    return AccountState(path, True, own, ledger.budget, left, ledger.releases(), admits)
+
+
+def drop_own_ledger(settings: dict[str, Any]) -> None:
+    """Leave the account out of a run's description unless it is its own, as runs that were begun
+    before there was a choice have it."""
+    if not settings["own_ledger"]:
+        settings.pop("own_ledger")
 
 
 def ledger_of_run(
     run: PaidRun,
     folder: RunFolder,
-    inputs: RunInputs,
+    unit: str,
     watch: Watch,
     *,
     goes_on: bool,
@@ -51,8 +177,8 @@ def ledger_of_run(
     run : PaidRun
     folder : RunFolder
         Entered; its key in the ledger is a new one where the old one gets no answer any more.
-    inputs : RunInputs
-        Whether units are given decides whose account it is.
+    unit : {"record", "user"}
+        Whose account it is.
     watch : Watch
         Told that an interrupted run is taken up.
     goes_on : bool
@@ -69,11 +195,12 @@ def ledger_of_run(
     """
     if folder.resumed:
         watch.note(TAKEN_UP, private=False)
+    place = place_of_account(run, folder)
     ledger = open_ledger(
-        run.ledger or folder.ledger,
+        place,
         dataset=run.dataset_name,
-        budget=run.budget,
-        unit="record" if inputs.units is None else "user",
+        budget=run.budget if place == folder.ledger else _first_total(run.budget),
+        unit=unit,
         neighbours=run.neighbours,
     )
     settle_request(folder, ledger, watch, goes_on=goes_on)
@@ -85,7 +212,7 @@ def ledger_of_run(
 def open_ledger(
     path: Path, *, dataset: str, budget: PrivacyBudget, unit: str, neighbours: str
 ) -> Ledger:
-    """Open the ledger at `path`, or make one with budget, unit and relation of this run.
+    """Open the ledger at `path`, or make one with this budget, unit and relation.
 
     Raises
     ------
@@ -94,16 +221,37 @@ def open_ledger(
     """
     # A link that leads nowhere is no free place: what it points to may be anybody's.
     if not os.path.lexists(path):
+        if not os.access(path.parent, os.W_OK):
+            raise LedgerError(
+                f"No account can be made at {str(path)!r}, since its folder may not be written"
+                " into; name another place with --ledger. Nothing was spent."
+            )
         return Ledger(path, dataset=dataset, budget=budget, unit=unit, neighbours=neighbours)
     ledger = Ledger.open_existing(path)
+    _check_dataset(ledger, path, dataset)
+    ledger.check_promise(unit, neighbours)
+    return ledger
+
+
+def _check_dataset(ledger: Ledger, path: Path, dataset: str) -> None:
+    """Refuse the account of another dataset."""
     if ledger.dataset != dataset:
         raise LedgerError(
             f"The ledger {str(path)!r} is the account of the dataset {ledger.dataset!r}, and this"
             f" run is about {dataset!r}; give the right ledger, or the dataset's name with"
             " --dataset."
         )
-    ledger.check_promise(unit, neighbours)
-    return ledger
+
+
+def _first_total(price: PrivacyBudget) -> PrivacyBudget:
+    """Return what an account admits in all where a run opens it and nobody said."""
+    delta = max(price.delta, min(_RUNS * price.delta, _LARGEST_DELTA), _TOTAL_DELTA)
+    return PrivacyBudget(max(price.epsilon, _TOTAL_EPSILON), delta)
+
+
+def _file_name(dataset: str) -> str:
+    """Return the name of a dataset as that of a file: nothing in it leads to another folder."""
+    return "".join(char if char.isalnum() or char in "-_. " else "_" for char in dataset)
 
 
 def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch, *, goes_on: bool) -> None:

@@ -23,7 +23,13 @@ from secretballot.publishing.work import hypotheses_by_name
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.metrics import Metrics
 from secretballot.report.student.export import load_student
-from secretballot.runs.account import ledger_of_run
+from secretballot.runs.account import (
+    check_account,
+    drop_own_ledger,
+    ledger_of_run,
+    place_of_account,
+)
+from secretballot.runs.caution import cautions_of_price, check_force, settle_cautions
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
@@ -59,13 +65,15 @@ class ChooseRun:
         How many public points make a class finite, chosen at random by `seed`; None takes all.
     neighbours : str
     ledger : Path or None
-        Account of the private dataset; None makes one in the vault.
+        As for `LearnRun`.
     dataset : str or None
         Public name of the private dataset; None takes the name of its file.
     seed : int
         Of the choice of public points, never of noise.
     without : tuple of {"report", "student"}
         Parts of the release that are not wanted.
+    force, own_ledger
+        As for `LearnRun`.
     """
 
     tables: RunTables
@@ -79,6 +87,8 @@ class ChooseRun:
     dataset: str | None = None
     seed: int = 0
     without: tuple[str, ...] = ()
+    force: tuple[str, ...] = ()
+    own_ledger: bool = False
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -88,15 +98,21 @@ class ChooseRun:
     @property
     def dataset_name(self) -> str:
         """The public name of the private dataset."""
-        return self.dataset or self.tables.private.stem
+        return self.dataset or self.private_file.stem
+
+    @property
+    def private_file(self) -> Path:
+        """The file that the account is about."""
+        return self.tables.private
 
     def description(self) -> dict[str, Any]:
         """Return, as JSON, all that shapes the result: the settings and the digests of the
         files."""
         settings = asdict(self)
         settings["n_public"] = settings.pop("n_cover")  # as runs that were begun before call it
-        for name in ("tables", "out", "candidates", "without"):
+        for name in ("tables", "out", "candidates", "without", "force"):
             settings.pop(name)
+        drop_own_ledger(settings)
         described = {"verb": "choose", **settings, **self.tables.description()}
         plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
         return {**plain, "candidates": [file_digest(path) for path in self.candidates]}
@@ -119,6 +135,8 @@ class ChooseOutcome:
     release, vault : Path
     files : tuple of str
         Names of the files in the release.
+    account : Path
+        Ledger that paid.
     resumed : bool
         Whether an interrupted run was taken up.
     """
@@ -130,6 +148,7 @@ class ChooseOutcome:
     release: Path
     vault: Path
     files: tuple[str, ...]
+    account: Path
     resumed: bool
 
     @property
@@ -178,7 +197,8 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     run = replace(run, tables=replace(run.tables, schema=schema))
     folder = folder_of_run(run)
     if folder.finished:
-        return _outcome_again(folder, watch)
+        return _outcome_again(folder, watch, run)
+    settle_cautions([*cautions_of_price(run.budget, None)], run.force, watch)
     watch.step("Reading tables")
     inputs = read_inputs(run.tables, watch)
     candidates = _saved_students(run)
@@ -187,7 +207,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
         hypotheses = _class_by_name(run.hypotheses, inputs.X_public.shape[1])
     check_parts(run.without)
     with folder:
-        ledger = ledger_of_run(run, folder, inputs, watch, goes_on=False)
+        ledger = ledger_of_run(run, folder, inputs.unit, watch, goes_on=False)
         _note_other_accounts(run.candidates, ledger, watch)
         watch.step("Choosing")
         model = SemiPrivateClassifier(
@@ -212,6 +232,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
         release=folder.release,
         vault=folder.vault,
         files=tuple(made.files),
+        account=place_of_account(run, folder),
         resumed=folder.resumed,
     )
 
@@ -219,6 +240,8 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
 def _refuse_unfit_settings(run: ChooseRun) -> None:
     """Refuse settings that cannot be before any file is opened."""
     _ = run.budget
+    check_force(run.force)
+    check_account(run)
     if bool(run.candidates) == (run.hypotheses is not None):
         raise ParameterError(
             "Name either saved students with --candidates, or a class with --hypotheses."
@@ -301,7 +324,7 @@ def _note_other_accounts(candidates: Sequence[Path], ledger: Ledger, watch: Watc
             )
 
 
-def _outcome_again(folder: RunFolder, watch: Watch) -> ChooseOutcome:
+def _outcome_again(folder: RunFolder, watch: Watch, run: ChooseRun) -> ChooseOutcome:
     """Return what the finished run came to; the chosen model is not measured again.
 
     Raises
@@ -334,6 +357,7 @@ def _outcome_again(folder: RunFolder, watch: Watch) -> ChooseOutcome:
         metrics=None,
         release=folder.release,
         vault=folder.vault,
+        account=place_of_account(run, folder),
         files=again.files,
         resumed=False,
     )

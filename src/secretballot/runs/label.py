@@ -3,14 +3,14 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from secretballot._validation import AGGREGATORS, check_choice, check_count
+from secretballot.aggregation import Aggregator
 from secretballot.door import release
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.defaults import choose_aggregator
-from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.inputs import random_rows
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
@@ -18,7 +18,18 @@ from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish
 from secretballot.released import ReleasedLabels
-from secretballot.runs.account import open_ledger, settle_request
+from secretballot.runs.account import (
+    check_account,
+    drop_own_ledger,
+    ledger_of_run,
+    place_of_account,
+)
+from secretballot.runs.caution import (
+    cautions_of_noise,
+    cautions_of_price,
+    check_force,
+    settle_cautions,
+)
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch, note_few_answers, public_warnings_noted
@@ -54,7 +65,7 @@ class LabelRun:
     release : str
         "labels" or "counts".
     ledger : Path or None
-        Account of the private dataset; None makes one in the vault.
+        As for `LearnRun`; None is the account beside the file of votes.
     dataset : str or None
         Public name of the private dataset; None takes the name of the vote file.
     seed : int
@@ -63,6 +74,8 @@ class LabelRun:
         Parts of the release that are not wanted.
     header : str or None
         "yes" or "no": whether the first line of a CSV file names its columns.
+    force, own_ledger
+        As for `LearnRun`.
     """
 
     votes: Path
@@ -81,17 +94,31 @@ class LabelRun:
     seed: int = 0
     header: str | None = None
     without: tuple[str, ...] = ()
+    force: tuple[str, ...] = ()
+    own_ledger: bool = False
+    neighbours: ClassVar[str] = "add-remove"  # what the door takes votes for that nobody declared
 
     @property
     def budget(self) -> PrivacyBudget:
         """The price of the release."""
         return PrivacyBudget(self.epsilon, self.delta)
 
+    @property
+    def dataset_name(self) -> str:
+        """The public name of the private dataset."""
+        return self.dataset or self.private_file.stem
+
+    @property
+    def private_file(self) -> Path:
+        """The file that the account is about."""
+        return self.votes
+
     def description(self) -> dict[str, Any]:
         """Return, as JSON, all that shapes the result: the settings and the digest of the file."""
         settings = asdict(self)
-        for name in ("out", "without"):
+        for name in ("out", "without", "force"):
             settings.pop(name)
+        drop_own_ledger(settings)
         path = settings.pop("votes")
         plain: dict[str, Any] = json.loads(json.dumps({"verb": "label", **settings}, default=str))
         return {**plain, "vote file": file_digest(path)}
@@ -109,6 +136,8 @@ class LabelOutcome:
     release, vault : Path
     files : tuple of str
         Names of the files in the release.
+    account : Path
+        Ledger that paid.
     resumed : bool
         Whether an interrupted run was taken up.
     """
@@ -119,6 +148,7 @@ class LabelOutcome:
     release: Path
     vault: Path
     files: tuple[str, ...]
+    account: Path
     resumed: bool
 
 
@@ -158,8 +188,13 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
     if folder.finished:
         again = look_again(folder, watch)
         return LabelOutcome(
-            **vars(again), release=folder.release, vault=folder.vault, resumed=False
+            **vars(again),
+            release=folder.release,
+            vault=folder.vault,
+            account=place_of_account(run, folder),
+            resumed=False,
         )
+    settle_cautions([*cautions_of_price(run.budget, None)], run.force, watch)
     watch.step("Reading votes")
     counts = VoteCounts.read(
         run.votes,
@@ -170,19 +205,13 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
     )
     # a file of votes has no public points, so there is no student
     check_parts({*run.without, "student"})
+    aggregator = _aggregator_of(run, counts)
+    settle_cautions([*cautions_of_noise(aggregator, counts.n_teachers)], run.force, watch)
     # What is paid is drawn, and stored in the ledger, before anything is written for publication.
     with folder:
-        ledger = open_ledger(
-            run.ledger or folder.ledger,
-            dataset=run.dataset or run.votes.stem,
-            budget=run.budget,
-            unit="record",  # what the door takes votes for that nobody declared
-            neighbours="add-remove",
-        )
-        settle_request(folder, ledger, watch, goes_on=False)
-        refuse_beyond(ledger, run.budget, folder.request, goes_on=False)
+        ledger = ledger_of_run(run, folder, "record", watch, goes_on=False)
         watch.step("Drawing noise")
-        released = _released_labels(run, counts, ledger, folder, watch)
+        released = _released_labels(run, counts, aggregator, ledger, folder, watch)
         note_few_answers(released, watch)
         made = publish(folder.release, ReleaseJob(released, without=run.without), say=watch.step)
     return LabelOutcome(
@@ -192,6 +221,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
         release=folder.release,
         vault=folder.vault,
         files=tuple(made.files),
+        account=place_of_account(run, folder),
         resumed=folder.resumed,
     )
 
@@ -199,6 +229,8 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
 def _refuse_unfit_settings(run: LabelRun) -> None:
     """Refuse settings that cannot be before any file is opened."""
     _ = run.budget
+    check_force(run.force)
+    check_account(run)
     check_choice("aggregator", run.aggregator, AGGREGATORS)
     check_choice("release", run.release, ("labels", "counts"))
     if run.release == "counts" and run.aggregator == "sparse-vector":
@@ -211,10 +243,9 @@ def _refuse_unfit_settings(run: LabelRun) -> None:
     check_count("seed", run.seed, minimum=0)
 
 
-def _released_labels(
-    run: LabelRun, counts: VoteCounts, ledger: Ledger, folder: RunFolder, watch: Watch
-) -> ReleasedLabels:
-    aggregator = choose_aggregator(
+def _aggregator_of(run: LabelRun, counts: VoteCounts) -> Aggregator:
+    """Return noise and number of queries, by the shape of the votes alone."""
+    return choose_aggregator(
         run.aggregator,
         run.budget,
         n_teachers=counts.n_teachers,
@@ -224,6 +255,16 @@ def _released_labels(
         max_unstable=run.max_unstable,
         release=run.release,
     )
+
+
+def _released_labels(
+    run: LabelRun,
+    counts: VoteCounts,
+    aggregator: Aggregator,
+    ledger: Ledger,
+    folder: RunFolder,
+    watch: Watch,
+) -> ReleasedLabels:
     # Rows are chosen by the public seed alone: how clear the votes are is private.
     rows = random_rows(counts.n_queries, aggregator.n_queries, run.seed)
     with public_warnings_noted(watch):

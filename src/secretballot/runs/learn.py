@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from secretballot._validation import (
     ABSTENTIONS,
@@ -15,7 +15,6 @@ from secretballot._validation import (
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
-from secretballot.learners.pate.defaults import choose_teachers
 from secretballot.learners.pate.rounds import AskableRows
 from secretballot.learners.training.inputs import object_array
 from secretballot.named_learners import teacher_by_name
@@ -25,15 +24,28 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import AskedInRounds, NamedStudent, ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseFolder, check_parts, publish
-from secretballot.queries import STRATEGIES, strategy_by_name
+from secretballot.queries import STRATEGIES
 from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.moments import has_moments
 from secretballot.report.metrics import Metrics
-from secretballot.runs.account import ledger_of_run
+from secretballot.runs.account import (
+    PaidRun,
+    check_account,
+    drop_own_ledger,
+    ledger_of_run,
+    place_of_account,
+)
+from secretballot.runs.caution import (
+    cautions_of_noise,
+    cautions_of_price,
+    cautions_of_records,
+    check_force,
+    settle_cautions,
+)
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.plan_agreement import check_settings, check_tables
-from secretballot.runs.progress import Watch, note_few_answers, public_warnings_noted
+from secretballot.runs.progress import Caution, Watch, note_few_answers, public_warnings_noted
 from secretballot.runs.promise import (
     check_records_against,
     check_stated_records,
@@ -46,13 +58,24 @@ from secretballot.runs.tables import (
     metrics_on_test,
     read_inputs,
 )
+from secretballot.runs.voting import (
+    PASSIVE,
+    aggregator_of_run,
+    number_of_teachers,
+    unfitted_learner,
+)
 from secretballot.students.names import student_by_name
 
 __all__ = ["LearnOutcome", "LearnRun", "measured_student", "outcome_again", "run_learn"]
 
 VOTES = "votes"
-DEFAULT_TEACHERS = 250
-PASSIVE = "passive"
+
+
+class PlannedRun(PaidRun, Protocol):
+    """A run that pays, and may follow a plan."""
+
+    @property
+    def plan(self) -> Plan | None: ...
 
 
 @dataclass(frozen=True)
@@ -96,7 +119,8 @@ class LearnRun:
     abstentions : str
         "drop", "random" or "majority".
     ledger : Path or None
-        Account of the private dataset; None makes one in the vault.
+        Account of the private dataset, or the folder that it lies in under the dataset's name; None
+        is the account beside the private file.
     dataset : str or None
         Public name of the private dataset; None takes the name of its file.
     seed : int
@@ -107,6 +131,10 @@ class LearnRun:
         Parts of the release that are not wanted.
     plan : Plan or None
         What the settings were taken from (`run_by_plan`); they must agree with it.
+    force : tuple of str
+        Questions that are answered beforehand, of `runs.caution.CAUTIONS`, or "all".
+    own_ledger : bool
+        Whether the run has an account of its own, in its vault, that counts nothing else.
     """
 
     tables: RunTables
@@ -132,6 +160,8 @@ class LearnRun:
     jobs: int = 1
     without: tuple[str, ...] = ()
     plan: Plan | None = None
+    force: tuple[str, ...] = ()
+    own_ledger: bool = False
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -141,15 +171,21 @@ class LearnRun:
     @property
     def dataset_name(self) -> str:
         """The public name of the private dataset."""
-        return self.dataset or self.tables.private.stem
+        return self.dataset or self.private_file.stem
+
+    @property
+    def private_file(self) -> Path:
+        """The file that the account is about."""
+        return self.tables.private
 
     def description(self) -> dict[str, Any]:
         """Return, as JSON, all that shapes the result: the settings and the digests of the
         files."""
         settings = asdict(self)
         # a plan shapes the result by the settings alone
-        for name in ("tables", "out", "jobs", "without", "plan"):
+        for name in ("tables", "out", "jobs", "without", "plan", "force"):
             settings.pop(name)
+        drop_own_ledger(settings)
         described = {"verb": "learn", "method": VOTES, **settings, **self.tables.description()}
         plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
         return plain
@@ -171,6 +207,8 @@ class LearnOutcome:
     release, vault : Path
     files : tuple of str
         Names of the files in the release.
+    account : Path
+        Ledger that paid.
     resumed : bool
         Whether an interrupted run was taken up.
     plan : Plan or None
@@ -184,6 +222,7 @@ class LearnOutcome:
     release: Path
     vault: Path
     files: tuple[str, ...]
+    account: Path
     resumed: bool
     plan: Plan | None = None
 
@@ -238,28 +277,26 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     # The order is that of cost and of what can be taken back: settings, files, tables, the account;
     # then hours of training; the ledger pays only when votes are there; what is published comes
     # last and can be made again. Within the folder nobody else works on the same run.
-    _refuse_unfit_settings(run, watch)
-    teacher_by_name(run.teacher)  # an unknown name is refused before any file is opened
-    student = student_by_name(run.student)
-    folder = folder_of_run(run)
+    folder = checked_folder(run)
     if folder.finished:
-        return outcome_again(folder, watch, run.plan)
+        return outcome_again(folder, watch, run)
+    settle_cautions(cautions_of_settings(run), run.force, watch)
     watch.step("Reading tables")
     inputs = read_inputs(run.tables, watch)
-    _check_against(run, inputs, watch)
-    check_parts(run.without)
+    check_against(run, inputs, watch)
+    settle_cautions(cautions_of_tables(run, inputs), run.force, watch)
     with folder:
         ledger = ledger_of_run(
             run,
             folder,
-            inputs,
+            inputs.unit,
             watch,
             goes_on=run.strategy != PASSIVE,
             # an estimate may be paid already: the learner looks before it trains
             priced=run.estimate_epsilon is None,
         )
         watch.step("Training teachers")
-        model = _unfitted_learner(run, folder, ledger, watch, inputs, student)
+        model = _learner_of_folder(run, folder, ledger, watch, inputs)
         _fit_labels(model, run, inputs, watch)
         note_few_answers(model.released_labels_, watch)
         made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
@@ -272,12 +309,13 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
         release=folder.release,
         vault=folder.vault,
         files=tuple(made.files),
+        account=place_of_account(run, folder),
         resumed=folder.resumed,
         plan=run.plan,
     )
 
 
-def outcome_again(folder: RunFolder, watch: Watch, plan: Plan | None = None) -> LearnOutcome:
+def outcome_again(folder: RunFolder, watch: Watch, run: PlannedRun) -> LearnOutcome:
     """Return what a finished run came to; the student is not measured again."""
     again = look_again(folder, watch)
     return LearnOutcome(
@@ -285,15 +323,49 @@ def outcome_again(folder: RunFolder, watch: Watch, plan: Plan | None = None) -> 
         metrics=None,
         release=folder.release,
         vault=folder.vault,
+        account=place_of_account(run, folder),
         resumed=False,
-        plan=plan,
+        plan=run.plan,
     )
 
 
-def _refuse_unfit_settings(run: LearnRun, watch: Watch) -> None:
-    """Refuse settings that cannot be, and warn of a careless one, before any file is opened."""
+def checked_folder(run: LearnRun) -> RunFolder:
+    """Return the folder of a run whose settings can be; no table was read.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something cannot be; nothing was spent.
+    """
+    _refuse_unfit_settings(run)
+    teacher_by_name(run.teacher)  # an unknown name is refused before any file is opened
+    student_by_name(run.student)
+    check_parts(run.without)
+    return folder_of_run(run)
+
+
+def cautions_of_settings(run: LearnRun) -> list[Caution]:
+    """Return what is to be asked before any table is read."""
+    return [*cautions_of_price(run.budget, run.records)]
+
+
+def cautions_of_tables(run: LearnRun, inputs: RunInputs) -> list[Caution]:
+    """Return what is to be asked once the tables are known: of noise, and for the curator alone of
+    the number of records."""
+    n_teachers = number_of_teachers(run, inputs.n_columns)
+    asked = [*cautions_of_records(run.budget, run.records, inputs.n_units, n_teachers)]
+    if run.estimate_epsilon is None:  # which would say itself how many queries make sense
+        aggregator = aggregator_of_run(run, n_askable(run, inputs), len(inputs.classes), n_teachers)
+        asked += cautions_of_noise(aggregator, n_teachers)
+    return asked
+
+
+def _refuse_unfit_settings(run: LearnRun) -> None:
+    """Refuse settings that cannot be before any file is opened."""
     # What a plan has set is compared first: that message names the plan, all others the option.
-    delta = run.budget.delta
+    _ = run.budget
+    check_force(run.force)
+    check_account(run)
     if run.plan is not None:
         check_settings(run.plan, vars(run))
     if run.teachers is not None:
@@ -324,10 +396,10 @@ def _refuse_unfit_settings(run: LearnRun, watch: Watch) -> None:
             f"{run.teachers} teachers are more than the {run.records} records stated; use fewer"
             " with --teachers."
         )
-    check_stated_records(run.records, delta, watch)
+    check_stated_records(run.records)
 
 
-def _check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
+def check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
     """Check settings against tables: more queries than public points, a false number of records."""
     # The number of private rows is public under replace-one alone; elsewhere what is said of it is
     # for the curator's eyes, and refuses nothing.
@@ -348,46 +420,33 @@ def _check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
     check_records_against(run.records, run.neighbours, run.delta, inputs, watch)
 
 
-def _number_of_teachers(run: LearnRun, inputs: RunInputs, watch: Watch) -> int:
-    """Return the number of teachers: as asked, else by the stated records, else the default."""
-    if run.teachers is not None:
-        return run.teachers
-    if run.records is None:
-        return DEFAULT_TEACHERS
-    chosen = choose_teachers(run.budget, run.records, inputs.X_public.shape[1])
-    watch.note(f"{chosen} teachers, by the stated {run.records} records.", private=False)
-    return chosen
+def n_askable(run: LearnRun, inputs: RunInputs) -> int:
+    """Return how many public points may be asked: in rounds, each distinct one once."""
+    if run.strategy == PASSIVE:
+        return len(inputs.X_public)
+    return len(AskableRows.of(inputs.X_public).rows)
 
 
-def _unfitted_learner(
-    run: LearnRun, folder: RunFolder, ledger: Ledger, watch: Watch, inputs: RunInputs, student: Any
+def _learner_of_folder(
+    run: LearnRun, folder: RunFolder, ledger: Ledger, watch: Watch, inputs: RunInputs
 ) -> PATEClassifier:
     """Return the learner of the run, which keeps its teachers in the folder's vault."""
+    n_teachers = number_of_teachers(run, inputs.n_columns)
+    if run.teachers is None and run.records is not None:
+        watch.note(f"{n_teachers} teachers, by the stated {run.records} records.", private=False)
     # The folder's key in the ledger goes with it: a run that is taken up again is not paid twice.
-    settings: dict[str, Any] = {
-        "n_teachers": _number_of_teachers(run, inputs, watch),
-        "budget": run.budget,
-        "aggregator": run.aggregator,
-        "n_queries": run.queries,
-        "release": run.release,
-        "max_unstable": run.max_unstable,
-        "estimate_epsilon": run.estimate_epsilon,
-        "neighbours": run.neighbours,
-        "abstentions": run.abstentions,
-        "ledger": ledger,
-        "vault": folder.vault,
-        "request": folder.request,
-        "purpose": "learn",
-        "n_jobs": run.jobs,
-        "random_state": run.seed,
-        "progress": watch.progress,
-    }
-    teacher = teacher_by_name(run.teacher, len(inputs.classes))
-    if run.strategy == PASSIVE:
-        return PATEClassifier(teacher, student, **settings)
-    strategy = strategy_by_name(run.strategy)
-    return ActivePATEClassifier(
-        teacher, student, strategy=strategy, round_size=run.round_size, **settings
+    return unfitted_learner(
+        run,
+        len(inputs.classes),
+        n_teachers,
+        abstentions=run.abstentions,
+        ledger=ledger,
+        vault=folder.vault,
+        request=folder.request,
+        purpose="learn",
+        n_jobs=run.jobs,
+        random_state=run.seed,
+        progress=watch.progress,
     )
 
 

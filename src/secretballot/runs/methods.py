@@ -32,7 +32,7 @@ def method_of_run(
     asked: str,
     given: Collection[str],
     delta: float | None,
-    out: Path,
+    out: Path | None = None,
     planned: str | None = None,
 ) -> tuple[str, str]:
     """Return the method of a run, and why it is that one, in a few words.
@@ -43,7 +43,7 @@ def method_of_run(
     given : collection of str
         Names of the settings that somebody gave, rather than left to their defaults.
     delta : float or None
-    out : Path
+    out : Path, optional
         Folder of the run: one that was begun there goes on with its method.
     planned : str or None
         Method that a plan recommends, where one is given.
@@ -67,7 +67,7 @@ def method_of_run(
     fitting = [method for method in _METHODS if all(method in _OWN[name] for name in own)]
     if not fitting:
         raise ParameterError(_no_method_words(own))
-    begun = begun_description(out).get("method")
+    begun = None if out is None else begun_description(out).get("method")
     if begun in fitting:
         return begun, "the run in this folder was begun so"
     if planned in fitting and (planned == VOTES or own == ["plan"]):

@@ -19,7 +19,7 @@ from secretballot.planning.search.best_setting import ImpossibleTaskError
 from secretballot.planning.simulation.curve import LearningCurve
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import strategy_by_name
-from secretballot.runs.learn import PASSIVE, LearnRun
+from secretballot.runs.learn import LearnRun
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.plan_agreement import (
     check_imports,
@@ -32,6 +32,7 @@ from secretballot.runs.progress import Watch
 from secretballot.runs.records import RecordsRun
 from secretballot.runs.stand_in_table import StandInTable, read_stand_in
 from secretballot.runs.tables import RunTables, check_classes
+from secretballot.runs.voting import PASSIVE
 from secretballot.students.names import student_by_name
 
 __all__ = [

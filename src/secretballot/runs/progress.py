@@ -9,7 +9,7 @@ from secretballot._validation import plain_line
 from secretballot.aggregation import WeakSignalWarning
 from secretballot.released import ReleasedLabels
 
-__all__ = ["Note", "Watch", "note_few_answers", "public_warnings_noted"]
+__all__ = ["Caution", "Note", "Watch", "note_few_answers", "public_warnings_noted"]
 
 FEW = 0.1  # of the queries asked
 
@@ -30,8 +30,32 @@ class Note:
     private: bool
 
 
+@dataclass(frozen=True)
+class Caution:
+    """One sentence about a setting that can be, and hardly ever should be.
+
+    Attributes
+    ----------
+    name : str
+        Under which it is answered beforehand.
+    text : str
+        The sentence; it names no private value.
+    private : bool
+        Whether that it is asked depends on private data, so that it must not be published.
+    """
+
+    name: str
+    text: str
+    private: bool = False
+
+
 def _say_nothing(*_: object) -> None:
     """Say nothing."""
+
+
+def _answer_no(caution: Caution) -> bool:
+    """Answer a question that nobody is there to hear."""
+    return False
 
 
 @dataclass
@@ -46,6 +70,8 @@ class Watch:
         Told how many parts of it are done, and of how many.
     tell : callable of Note
         Told each note at once.
+    ask : callable of Caution
+        Asked whether to go on; by default the answer is no.
     notes : list of Note
         All notes so far.
     """
@@ -53,13 +79,16 @@ class Watch:
     step: Callable[[str], None] = _say_nothing
     progress: Callable[[int, int], None] = _say_nothing
     tell: Callable[[Note], None] = _say_nothing
+    ask: Callable[[Caution], bool] = _answer_no
     notes: list[Note] = field(default_factory=list)
 
     def note(self, text: str, *, private: bool) -> None:
-        """Keep a note, on one line, and pass it on."""
+        """Keep a note, on one line, and pass it on; the same one is said once."""
         # names in it may come from anybody's file, so control characters are written out
-        self.notes.append(Note(plain_line(text), private))
-        self.tell(self.notes[-1])
+        note = Note(plain_line(text), private)
+        if note not in self.notes:
+            self.notes.append(note)
+            self.tell(note)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.runs.caution import careless_delta_words
 from secretballot.runs.progress import Watch
 from secretballot.runs.tables import RunInputs, RunTables
 
@@ -22,20 +23,16 @@ def check_unit_column(neighbours: str, tables: RunTables) -> None:
         )
 
 
-def check_stated_records(records: int | None, delta: float, watch: Watch) -> None:
-    """Refuse a stated number that is none, and warn of a delta that is too large for it.
+def check_stated_records(records: int | None) -> None:
+    """Refuse a stated number of records that is none.
 
     Raises
     ------
     ParameterError
         If it is no positive integer.
     """
-    if records is None:
-        return
-    check_count("records", records)
-    if delta * records >= 1:
-        bound = f"one over the stated number of records, {records}"
-        watch.note(_careless_delta_words(delta, bound), private=False)
+    if records is not None:
+        check_count("records", records)
 
 
 def check_records_against(
@@ -57,15 +54,6 @@ def check_records_against(
             "The private file has another number of rows than was stated with --records or a plan,"
             " and under replace-one that number is public and exact; state the right one."
         )
-    n_units = n_private if inputs.units is None else len(set(inputs.units))
-    if records is None and delta * n_units >= 1:
+    if records is None and delta * inputs.n_units >= 1:
         bound = "one over the number of units in the private file"
-        watch.note(_careless_delta_words(delta, bound), private=True)
-
-
-def _careless_delta_words(delta: float, bound: str) -> str:
-    """Return the warning of a delta that one record's publication would satisfy."""
-    return (
-        f"delta {delta:g} is not below {bound}: a program that publishes one whole record at random"
-        " would keep such a promise; use a much smaller delta."
-    )
+        watch.note(careless_delta_words(delta, bound), private=True)

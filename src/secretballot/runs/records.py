@@ -17,11 +17,22 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import NamedStudent, ReleasedWeights, ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish
-from secretballot.runs.account import ledger_of_run
+from secretballot.runs.account import (
+    check_account,
+    drop_own_ledger,
+    ledger_of_run,
+    place_of_account,
+)
+from secretballot.runs.caution import (
+    cautions_of_price,
+    cautions_of_records,
+    check_force,
+    settle_cautions,
+)
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.learn import LearnOutcome, measured_student, outcome_again
 from secretballot.runs.plan_agreement import check_settings, check_tables, settings_of_moments
-from secretballot.runs.progress import Watch, public_warnings_noted
+from secretballot.runs.progress import Caution, Watch, public_warnings_noted
 from secretballot.runs.promise import check_records_against, check_stated_records, check_unit_column
 from secretballot.runs.tables import RunInputs, RunTables, folder_of_run, read_inputs
 from secretballot.students.names import student_by_name
@@ -63,7 +74,7 @@ class RecordsRun:
     neighbours : str
         "add-remove" or "replace-one".
     ledger : Path or None
-        Account of the private dataset; None makes one in the vault.
+        As for `LearnRun`.
     dataset : str or None
         Public name of the private dataset; None takes the name of its file.
     seed : int
@@ -72,6 +83,8 @@ class RecordsRun:
         Parts of the release that are not wanted.
     plan : Plan or None
         What the settings were taken from (`records_run_by_plan`); they must agree with it.
+    force, own_ledger
+        As for `LearnRun`.
     """
 
     tables: RunTables
@@ -89,6 +102,8 @@ class RecordsRun:
     seed: int = 0
     without: tuple[str, ...] = ()
     plan: Plan | None = None
+    force: tuple[str, ...] = ()
+    own_ledger: bool = False
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -98,7 +113,12 @@ class RecordsRun:
     @property
     def dataset_name(self) -> str:
         """The public name of the private dataset."""
-        return self.dataset or self.tables.private.stem
+        return self.dataset or self.private_file.stem
+
+    @property
+    def private_file(self) -> Path:
+        """The file that the account is about."""
+        return self.tables.private
 
     def description(self) -> dict[str, Any]:
         """Return, as JSON, all that shapes the result: the settings and the digests of the
@@ -106,8 +126,9 @@ class RecordsRun:
         settings = asdict(self)
         foreign = _OF_VOTES if self.method == MOMENTS else ()
         # a plan shapes the result by the settings alone
-        for name in ("tables", "out", "without", "plan", *foreign):
+        for name in ("tables", "out", "without", "plan", "force", *foreign):
             settings.pop(name)
+        drop_own_ledger(settings)
         described = {"verb": "learn", **settings, **self.tables.description()}
         plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
         return plain
@@ -151,17 +172,17 @@ def run_records(run: RecordsRun, watch: Watch | None = None) -> LearnOutcome:
     start_publishing()  # which takes seconds to be ready, and is wanted at the end
     # As in a run of voting: what can be refused comes before anything is paid, and what is
     # published comes last, since it can be made again.
-    _refuse_unfit_settings(run, watch)
-    folder = folder_of_run(run)
+    folder = checked_folder_of_records(run)
     if folder.finished:
-        return outcome_again(folder, watch, run.plan)
+        return outcome_again(folder, watch, run)
+    settle_cautions([*cautions_of_price(run.budget, run.records)], run.force, watch)
     watch.step("Reading tables")
     inputs = read_inputs(run.tables, watch)
-    _check_against(run, inputs, watch)
-    check_parts(run.without)
+    check_records_run(run, inputs, watch)
+    settle_cautions(cautions_of_records_run(run, inputs), run.force, watch)
     with folder:
         # a table of votes is one answer; sums come stage by stage
-        ledger = ledger_of_run(run, folder, inputs, watch, goes_on=run.method == MOMENTS)
+        ledger = ledger_of_run(run, folder, inputs.unit, watch, goes_on=run.method == MOMENTS)
         watch.step("Adding up records" if run.method == MOMENTS else "Letting records vote")
         model = _fitted_learner(run, folder, ledger, inputs, watch)
         made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
@@ -174,13 +195,34 @@ def run_records(run: RecordsRun, watch: Watch | None = None) -> LearnOutcome:
         release=folder.release,
         vault=folder.vault,
         files=tuple(made.files),
+        account=place_of_account(run, folder),
         resumed=folder.resumed,
         plan=run.plan,
     )
 
 
-def _refuse_unfit_settings(run: RecordsRun, watch: Watch) -> None:
-    """Refuse settings that cannot be, and warn of a careless one, before any file is opened."""
+def checked_folder_of_records(run: RecordsRun) -> RunFolder:
+    """Return the folder of a run whose settings can be; no table was read.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something cannot be; nothing was spent.
+    """
+    _refuse_unfit_settings(run)
+    check_parts(run.without)
+    return folder_of_run(run)
+
+
+def cautions_of_records_run(run: RecordsRun, inputs: RunInputs) -> list[Caution]:
+    """Return what is to be asked of the curator alone once the tables are known."""
+    return [*cautions_of_records(run.budget, run.records, inputs.n_units, None)]
+
+
+def _refuse_unfit_settings(run: RecordsRun) -> None:
+    """Refuse settings that cannot be before any file is opened."""
+    check_force(run.force)
+    check_account(run)
     check_choice("method", run.method, (MOMENTS, RECORD_VOTES))
     if run.plan is not None:
         check_settings(run.plan, vars(run), settings_of_moments(run.plan))
@@ -196,11 +238,11 @@ def _refuse_unfit_settings(run: RecordsRun, watch: Watch) -> None:
         if getattr(run, name) is not None:
             check_count(name, getattr(run, name))
     check_unit_column(run.neighbours, run.tables)
-    check_stated_records(run.records, run.delta, watch)
+    check_stated_records(run.records)
     student_by_name(run.student)
 
 
-def _check_against(run: RecordsRun, inputs: RunInputs, watch: Watch) -> None:
+def check_records_run(run: RecordsRun, inputs: RunInputs, watch: Watch) -> None:
     """Check settings against tables: more points or votes than there are, a false number of
     records."""
     n_public = len(inputs.X_public)

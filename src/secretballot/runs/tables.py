@@ -154,6 +154,21 @@ class RunInputs:
     published_test: LabelledTable | None = None
 
     @property
+    def unit(self) -> str:
+        """Whose records are protected together: "record" or "user"."""
+        return "record" if self.units is None else "user"
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the tables, once encoded."""
+        return int(self.X_public.shape[1])
+
+    @property
+    def n_units(self) -> int:
+        """Number of private units, which is private but under replace-one."""
+        return len(self.private.X) if self.units is None else len(set(self.units))
+
+    @property
     def published_rows(self) -> tuple[FloatArray, IntArray] | None:
         """Points and classes of the published test table."""
         test = self.published_test

@@ -29,6 +29,7 @@ from secretballot.learners.pate.rounds import (
     begin_query_run,
     settle,
 )
+from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.column_template import template_of
 from secretballot.learners.training.inputs import as_matrix, n_rows, take_rows
 from secretballot.learners.training.shards import learner_identity
@@ -177,7 +178,7 @@ class ActivePATEClassifier(PATEClassifier):
         askable = AskableRows.of(X_public, self._askable_rows(n_rows(X_public)))
         estimated = None
         if self.estimate_epsilon is None:
-            aggregator = self._calibrated_aggregator(len(askable.rows), len(names))
+            aggregator = self.planned_aggregator(len(askable.rows), len(names))
         else:
             estimated = EstimatedSize.of_fit(
                 self, len(askable.rows), len(names), account, limits_counts=True
@@ -260,14 +261,17 @@ class ActivePATEClassifier(PATEClassifier):
         self.rounds_ = list(self.certificate_["plan"]["rounds"])
         return points
 
-    def _calibrated_aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
-        """Return noise and number of queries, from public numbers alone."""
+    def planned_aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
+        """Return noise and number of queries of a fit, from public numbers alone.
+
+        Nothing is paid. Parameters and errors as for `PATEClassifier.planned_aggregator`.
+        """
         # Unlike without rounds, the number of queries is limited for counts too: a strategy is of
         # use only where it has to choose.
-        assert self.budget is not None
+        budget = required_budget(self.budget)
         queries = self.n_queries
         if queries is None and not isinstance(self.aggregator, Aggregator):
-            queries = choose_label_queries(self.budget, self.n_teachers, n_classes, n_askable)
+            queries = choose_label_queries(budget, self.n_teachers, n_classes, n_askable)
         if self.n_queries is not None and check_count("n_queries", self.n_queries) > n_askable:
             raise ParameterError(
                 f"{self.n_queries} queries are more than the {n_askable} distinct public points;"
@@ -275,7 +279,7 @@ class ActivePATEClassifier(PATEClassifier):
             )
         aggregator = choose_aggregator(
             self.aggregator,
-            self.budget,
+            budget,
             n_teachers=self.n_teachers,
             n_classes=n_classes,
             n_public=n_askable,

@@ -383,7 +383,7 @@ class PATEClassifier(
         askable = self._askable_rows(n_rows(X_public))
         estimated = None
         if self.estimate_epsilon is None:
-            aggregator = self._calibrated_aggregator(len(askable), len(names))
+            aggregator = self.planned_aggregator(len(askable), len(names))
             rows = self._rows_to_ask(aggregator.n_queries, askable)
         else:
             estimated = EstimatedSize.of_fit(self, len(askable), len(names), account)
@@ -412,12 +412,24 @@ class PATEClassifier(
             points_sha256=points_digest(take_rows(X_public, rows)),
         )
 
-    def _calibrated_aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
-        """Return recipe and noise from public numbers alone."""
-        assert self.budget is not None
+    def planned_aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
+        """Return recipe and noise of a fit, from public numbers alone; nothing is paid.
+
+        Parameters
+        ----------
+        n_askable : int
+            Public points that may be asked.
+        n_classes : int
+
+        Raises
+        ------
+        ParameterError
+            If a setting is out of its range, or nothing would be answered.
+        """
+        budget = required_budget(self.budget)
         aggregator = choose_aggregator(
             self.aggregator,
-            self.budget,
+            budget,
             n_teachers=self.n_teachers,
             n_classes=n_classes,
             n_public=n_askable,

@@ -94,6 +94,14 @@ def choose_aggregator(
         _check_queries(asked.n_queries, n_public)
         return asked
     name = check_choice("aggregator", asked, AGGREGATORS)
+    if max_unstable is not None and name != "sparse-vector":
+        raise ParameterError(
+            Parameter("max_unstable"),
+            f" is {max_unstable}, and the {name} aggregator answers every query; leave it out, or"
+            " use ",
+            Argument("aggregator", "sparse-vector"),
+            ".",
+        )
     if n_queries is not None:
         _check_queries(check_count("n_queries", n_queries), n_public)
     if name == "sparse-vector":

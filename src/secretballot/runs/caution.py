@@ -1,0 +1,179 @@
+"""Settings that can be, and hardly ever should be: the run stops and asks before anything is spent.
+
+What is asked follows from public numbers, but for two questions about how many records there are,
+which are for the curator alone. What is released does not depend on the answers: a run that goes on
+after a question is the run that nobody was asked about.
+"""
+
+import math
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+
+from secretballot._validation import shown
+from secretballot.aggregation import Aggregator, SparseVectorAggregator, WeakSignalWarning
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting.gaussian import gaussian_mu
+from secretballot.runs.progress import Caution, Watch
+
+__all__ = [
+    "ALL",
+    "CAUTIONS",
+    "careless_delta_words",
+    "cautions_of_noise",
+    "cautions_of_price",
+    "cautions_of_records",
+    "check_force",
+    "settle_cautions",
+]
+
+#: What a run may ask about, by the name under which it is answered beforehand.
+CAUTIONS = ("epsilon", "delta", "records", "teachers", "noise")
+#: The answer to all of them.
+ALL = "all"
+
+#: Odds of one guess against another change by exp(epsilon), here by more than 20,000.
+_LARGE_EPSILON = 10.0
+#: Records that a program may publish whole, of a thousand.
+_LARGE_DELTA = 1e-3
+#: Fewer records than this many times the noise taught no method more than the larger class (Adult,
+#: epsilon 0.1 and 1, 20 to 3,000 records).
+_NOISE_PER_RECORDS = 25
+#: A sparse vector that answers a unanimous vote less often than this hardly answers any.
+_RARELY = 0.5
+
+
+def check_force(force: Collection[str]) -> None:
+    """Refuse answers to questions that nobody asks.
+
+    Raises
+    ------
+    ParameterError
+        If one is no name of a caution.
+    """
+    for name in force:
+        if name not in (*CAUTIONS, ALL):
+            raise ParameterError(
+                Parameter("force"),
+                f" is {shown(name)}; it must be one of {', '.join((*CAUTIONS, ALL))}.",
+            )
+
+
+def cautions_of_price(budget: PrivacyBudget, records: int | None) -> Iterator[Caution]:
+    """Yield what is to be asked about a price, and about the stated number of records."""
+    epsilon, delta = budget.epsilon, budget.delta
+    if epsilon > _LARGE_EPSILON:
+        yield Caution(
+            "epsilon",
+            f"epsilon {epsilon:g} protects hardly anything: whether a record was there may change"
+            f" the odds of any outcome by a factor of {_power_of_ten(epsilon)}; 1 is usual, above"
+            f" {_LARGE_EPSILON:g} is a formality.",
+        )
+    if records is not None and delta * records >= 1:
+        yield Caution(
+            "delta",
+            careless_delta_words(delta, f"one over the {records} stated records"),
+        )
+    elif delta > _LARGE_DELTA:
+        yield Caution("delta", careless_delta_words(delta, f"{_LARGE_DELTA:g}"))
+    if records is not None and records < _fewest_records(budget):
+        yield Caution("records", _few_records_words(budget, f"{records:,} stated records are"))
+
+
+def cautions_of_records(
+    budget: PrivacyBudget, stated: int | None, n_units: int, teachers: int | None
+) -> Iterator[Caution]:
+    """Yield what is to be asked about the number of private records, for the curator alone."""
+    if teachers is not None and n_units < teachers:
+        yield Caution(
+            "teachers",
+            f"{teachers} teachers are more than there are records or persons to deal out, so that"
+            " most teachers would learn nothing; use fewer with --teachers.",
+            private=True,
+        )
+    if stated is None and n_units < _fewest_records(budget):
+        yield Caution(
+            "records", _few_records_words(budget, "the private records are"), private=True
+        )
+
+
+def cautions_of_noise(aggregator: Aggregator, n_teachers: int) -> Iterator[Caution]:
+    """Yield what is to be asked where noise drowns the votes of so many teachers."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", WeakSignalWarning)
+        aggregator.check_useful(n_teachers)
+    for warning in caught:
+        yield Caution("noise", str(warning.message))
+    if isinstance(aggregator, SparseVectorAggregator):
+        share = aggregator.answer_probability(math.ceil(n_teachers / 2) - 1)
+        if share < _RARELY:
+            yield Caution(
+                "noise",
+                f"a sparse vector with {n_teachers} teachers and {aggregator.max_unstable}"
+                f" abstentions answers even a unanimous vote with probability {share:.2f} only; use"
+                " more teachers, fewer abstentions with --max-unstable, or a larger epsilon.",
+            )
+
+
+def settle_cautions(cautions: Sequence[Caution], force: Collection[str], watch: Watch) -> None:
+    """Go on if every question was answered beforehand or is answered now.
+
+    Parameters
+    ----------
+    cautions : sequence of Caution
+    force : collection of str
+        Names that were answered beforehand; "all" answers every one.
+    watch : Watch
+        Asked the others, and told what was let pass.
+
+    Raises
+    ------
+    ParameterError
+        If one was not; nothing was spent. The message is for the curator.
+    """
+    open_ones = []
+    for caution in cautions:
+        if not {caution.name, ALL} & set(force) and not watch.ask(caution):
+            open_ones.append(caution)
+        else:
+            watch.note(caution.text, private=caution.private)
+    if open_ones:
+        names = dict.fromkeys(caution.name for caution in open_ones)
+        raise ParameterError(
+            _sentence(" Also: ".join(caution.text for caution in open_ones)),
+            " To go on all the same, give ",
+            Parameter("force"),
+            f" {','.join(names)}. Nothing was spent.",
+        )
+
+
+def careless_delta_words(delta: float, bound: str) -> str:
+    """Return the warning of a delta that one record's publication would satisfy."""
+    return (
+        f"delta {delta:g} is not below {bound}: a program that publishes one whole record at random"
+        " would keep such a promise; use a much smaller delta."
+    )
+
+
+def _fewest_records(budget: PrivacyBudget) -> float:
+    """Return how many records a release of this price needs to say anything."""
+    mu = gaussian_mu(budget.epsilon, budget.delta) if budget.delta > 0 else budget.epsilon
+    return _NOISE_PER_RECORDS / mu if mu > 0 else math.inf
+
+
+def _few_records_words(budget: PrivacyBudget, who: str) -> str:
+    return (
+        f"{who} fewer than about {math.ceil(_fewest_records(budget)):,}, and with so few a release"
+        f" of epsilon {budget.epsilon:g} and delta {budget.delta:g} is hardly better than always"
+        " naming the largest class; use more records, or a larger epsilon."
+    )
+
+
+def _power_of_ten(epsilon: float) -> str:
+    """Return exp(epsilon) in words that fit any epsilon."""
+    exponent = math.floor(epsilon / math.log(10))
+    return f"10 to the power of {exponent}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

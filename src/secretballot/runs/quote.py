@@ -1,0 +1,307 @@
+"""What a run would cost and ask, and what is to be expected of it, before anything is paid."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from secretballot._validation import NEIGHBOURS, check_choice, check_count
+from secretballot.aggregation import (
+    Aggregator,
+    GaussianAggregator,
+    RecordVotesAggregator,
+    SparseVectorAggregator,
+)
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.learners.moments import RecordMomentsClassifier
+from secretballot.learners.record_votes import default_votes
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting.gaussian import gaussian_mu
+from secretballot.runs.account import AccountState, state_of_account
+from secretballot.runs.caution import cautions_of_noise, cautions_of_price
+from secretballot.runs.learn import (
+    LearnRun,
+    cautions_of_settings,
+    cautions_of_tables,
+    check_against,
+    checked_folder,
+    n_askable,
+)
+from secretballot.runs.progress import Caution, Watch
+from secretballot.runs.promise import check_stated_records
+from secretballot.runs.records import (
+    MOMENTS,
+    RecordsRun,
+    cautions_of_records_run,
+    check_records_run,
+    checked_folder_of_records,
+)
+from secretballot.runs.tables import read_inputs
+from secretballot.runs.voting import VotingSettings, aggregator_of_run, number_of_teachers
+
+__all__ = ["PriceRun", "Quote", "quote_of_numbers", "quote_of_run"]
+
+#: Margins at which it is said how often a label comes out right, in shares of the teachers.
+_MARGINS = (0.2, 0.6, 1.0)
+_VOTES = "votes"
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What a run would cost and ask, and what is to be expected of it.
+
+    Attributes
+    ----------
+    method : str
+        "moments", "votes" or "record-votes".
+    epsilon, delta : float
+        Price.
+    neighbours : str
+    released : str
+        What would leave, in words.
+    sigma : float
+        Scale of its noise: of votes in votes, of sums in multiples of what one record can move.
+    n_public : int
+        Public points.
+    queries : int or None
+        Of them asked; None where no single points are.
+    teachers : int or None
+    off_in_the_mean : float or None
+        Of noisy counts: scale of the noise on the mean of all of them, in votes.
+    right : dict of float to float
+        Of labels under Gaussian noise: probability that one comes out right, by the margin of the
+        votes as a share of the teachers.
+    answered : dict of float to float
+        Of votes under the sparse vector: probability that the first query is answered, by the same.
+    cautions : tuple of Caution
+        What the run would ask.
+    account : AccountState or None
+        What would pay; None where no files are known.
+    """
+
+    method: str
+    epsilon: float
+    delta: float
+    neighbours: str
+    released: str
+    sigma: float
+    n_public: int
+    queries: int | None = None
+    teachers: int | None = None
+    off_in_the_mean: float | None = None
+    right: dict[float, float] = field(default_factory=dict)
+    answered: dict[float, float] = field(default_factory=dict)
+    cautions: tuple[Caution, ...] = ()
+    account: AccountState | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the quote for machines; questions that depend on private data are left out."""
+        account = self.account
+        return {
+            "method": self.method,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "neighbours": self.neighbours,
+            "released": self.released,
+            "sigma": self.sigma,
+            "public": self.n_public,
+            "queries": self.queries,
+            "teachers": self.teachers,
+            "off_in_the_mean": self.off_in_the_mean,
+            "right_by_margin": {f"{share:g}": value for share, value in self.right.items()},
+            "answered_by_margin": {f"{share:g}": value for share, value in self.answered.items()},
+            "asks": [
+                {"name": caution.name, "text": caution.text}
+                for caution in self.cautions
+                if not caution.private
+            ],
+            "account": None if account is None else account.to_json(),
+        }
+
+
+@dataclass(frozen=True)
+class PriceRun:
+    """Settings of a run to come, in public numbers.
+
+    Attributes
+    ----------
+    public, classes : int
+        Public points, and classes.
+    columns : int or None
+        Columns of the tables once encoded: with `records`, and no number of teachers, they set it.
+    others
+        As for `LearnRun` and `RecordsRun`.
+    """
+
+    public: int
+    classes: int
+    epsilon: float
+    delta: float
+    method: str = MOMENTS
+    columns: int | None = None
+    teachers: int | None = None
+    queries: int | None = None
+    aggregator: str = "gaussian"
+    max_unstable: int | None = None
+    estimate_epsilon: float | None = None
+    release: str = "auto"
+    strategy: str = "passive"
+    round_size: int | None = None
+    teacher: str = "logistic"
+    student: str = "auto"
+    votes_per_record: int | None = None
+    records: int | None = None
+    neighbours: str = "add-remove"
+
+    @property
+    def budget(self) -> PrivacyBudget:
+        """The price."""
+        return PrivacyBudget(self.epsilon, self.delta)
+
+
+def quote_of_numbers(run: PriceRun) -> Quote:
+    """Return what a run of these settings would cost and ask.
+
+    Raises
+    ------
+    ParameterError
+        If a setting cannot be.
+    """
+    check_count("public", run.public)
+    check_count("classes", run.classes, minimum=2)
+    check_choice("neighbours", run.neighbours, NEIGHBOURS)
+    check_stated_records(run.records)
+    asked = [*cautions_of_price(run.budget, run.records)]
+    if run.method != _VOTES:
+        return _quote_of_records(run, run.method, run.public, run.classes, asked)
+    if run.teachers is None and run.records is not None and run.columns is None:
+        raise ParameterError(
+            Parameter("columns"),
+            " is missing: the number of teachers follows from it where records are stated; give"
+            " it, or the number of teachers with --teachers.",
+        )
+    n_teachers = number_of_teachers(run, run.columns or 1)
+    aggregator = aggregator_of_run(run, run.public, run.classes, n_teachers)
+    asked += cautions_of_noise(aggregator, n_teachers)
+    return _quote_of_votes(run, aggregator, n_teachers, run.public, asked)
+
+
+def quote_of_run(run: LearnRun | RecordsRun, watch: Watch) -> Quote:
+    """Return what a run would cost and ask, by its files; nothing is made, trained or spent.
+
+    Parameters
+    ----------
+    run : LearnRun or RecordsRun
+    watch : Watch
+        Told what is noted about the tables.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something does not fit, as the run itself would raise it.
+    LedgerError
+        If the ledger is that of something else, or cannot be used.
+    """
+    if isinstance(run, LearnRun):
+        folder = checked_folder(run)
+        inputs = read_inputs(run.tables, watch)
+        check_against(run, inputs, watch)
+        asked = [*cautions_of_settings(run), *cautions_of_tables(run, inputs)]
+        n_points, n_teachers = n_askable(run, inputs), number_of_teachers(run, inputs.n_columns)
+        aggregator = aggregator_of_run(run, n_points, len(inputs.classes), n_teachers)
+        account = state_of_account(run, folder)
+        return _quote_of_votes(run, aggregator, n_teachers, n_points, asked, account)
+    folder = checked_folder_of_records(run)
+    inputs = read_inputs(run.tables, watch)
+    check_records_run(run, inputs, watch)
+    asked = [*cautions_of_price(run.budget, run.records), *cautions_of_records_run(run, inputs)]
+    account = state_of_account(run, folder)
+    n_public = len(inputs.X_public)
+    return _quote_of_records(run, run.method, n_public, len(inputs.classes), asked, account)
+
+
+def _quote_of_votes(
+    run: VotingSettings,
+    aggregator: Aggregator,
+    n_teachers: int,
+    n_public: int,
+    asked: list[Caution],
+    account: AccountState | None = None,
+) -> Quote:
+    """Return the quote of a run of voting."""
+    right, answered, off = {}, {}, None
+    if isinstance(aggregator, SparseVectorAggregator):
+        sigma = aggregator.mechanism.query_scale
+        released = f"labels, until {aggregator.max_unstable} queries were not answered"
+        answered = {
+            share: aggregator.answer_probability(max(0, math.ceil(share * n_teachers / 2) - 1))
+            for share in _MARGINS
+        }
+    else:
+        assert isinstance(aggregator, GaussianAggregator)
+        sigma = aggregator.sigma
+        if aggregator.release == "counts":
+            released = f"{aggregator.n_queries:,} noisy counts of votes"
+            off = sigma / math.sqrt(aggregator.n_queries)
+        else:
+            released = f"{aggregator.n_queries:,} labels"
+            right = {share: aggregator.right_probability(share * n_teachers) for share in _MARGINS}
+    return Quote(
+        _VOTES,
+        run.budget.epsilon,
+        run.budget.delta,
+        run.neighbours,
+        released,
+        sigma,
+        n_public,
+        aggregator.n_queries,
+        n_teachers,
+        off,
+        right,
+        answered,
+        tuple(asked),
+        account,
+    )
+
+
+def _quote_of_records(
+    run: PriceRun | RecordsRun,
+    method: str,
+    n_public: int,
+    n_classes: int,
+    asked: list[Caution],
+    account: AccountState | None = None,
+) -> Quote:
+    """Return the quote of a run over all records."""
+    if not run.budget.delta > 0:
+        raise ParameterError(
+            Parameter("delta"), f" is 0, and the noise of --method {method} needs more than 0."
+        )
+    if method == MOMENTS:
+        n_stages = RecordMomentsClassifier().n_stages
+        moved = 2 if run.neighbours == "replace-one" else 1
+        sigma = moved * math.sqrt(n_stages) / gaussian_mu(run.epsilon, run.delta)
+        queries, released = None, f"{n_stages} noisy sums over all records"
+    else:
+        queries = n_public if run.queries is None else run.queries
+        own = run.votes_per_record
+        votes = RecordVotesAggregator.calibrate(
+            run.budget,
+            queries,
+            votes_per_record=default_votes(queries) if own is None else own,
+            n_classes=n_classes,
+            neighbours=run.neighbours,
+        )
+        sigma = votes.sigma
+        released = f"noisy counts of {n_classes} classes at {queries:,} public points"
+    return Quote(
+        method,
+        run.epsilon,
+        run.delta,
+        run.neighbours,
+        released,
+        sigma,
+        n_public,
+        queries,
+        cautions=tuple(asked),
+        account=account,
+    )

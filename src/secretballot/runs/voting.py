@@ -1,0 +1,111 @@
+"""The learner of a run of voting, by its settings: the same whether anything is paid or not."""
+
+import warnings
+from typing import Any, Protocol
+
+from secretballot.aggregation import Aggregator, WeakSignalWarning
+from secretballot.learners.pate.active import ActivePATEClassifier
+from secretballot.learners.pate.classifier import PATEClassifier
+from secretballot.learners.pate.defaults import choose_teachers
+from secretballot.named_learners import teacher_by_name
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.queries import strategy_by_name
+from secretballot.students.names import student_by_name
+
+__all__ = [
+    "DEFAULT_TEACHERS",
+    "PASSIVE",
+    "VotingSettings",
+    "aggregator_of_run",
+    "number_of_teachers",
+    "unfitted_learner",
+]
+
+DEFAULT_TEACHERS = 250
+PASSIVE = "passive"
+
+
+class VotingSettings(Protocol):
+    """What noise and queries of a run of voting follow from."""
+
+    @property
+    def budget(self) -> PrivacyBudget: ...
+
+    @property
+    def teachers(self) -> int | None: ...
+
+    @property
+    def queries(self) -> int | None: ...
+
+    @property
+    def aggregator(self) -> str: ...
+
+    @property
+    def max_unstable(self) -> int | None: ...
+
+    @property
+    def estimate_epsilon(self) -> float | None: ...
+
+    @property
+    def release(self) -> str: ...
+
+    @property
+    def strategy(self) -> str: ...
+
+    @property
+    def round_size(self) -> int | None: ...
+
+    @property
+    def teacher(self) -> str: ...
+
+    @property
+    def student(self) -> str: ...
+
+    @property
+    def records(self) -> int | None: ...
+
+    @property
+    def neighbours(self) -> str: ...
+
+
+def number_of_teachers(run: VotingSettings, n_columns: int) -> int:
+    """Return the number of teachers: as asked, else by the stated records, else the default."""
+    if run.teachers is not None:
+        return run.teachers
+    if run.records is None:
+        return DEFAULT_TEACHERS
+    return choose_teachers(run.budget, run.records, n_columns)
+
+
+def aggregator_of_run(
+    run: VotingSettings, n_points: int, n_classes: int, n_teachers: int
+) -> Aggregator:
+    """Return noise and queries of a run, from public numbers alone; nothing is paid."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WeakSignalWarning)  # it is asked about
+        learner = unfitted_learner(run, n_classes, n_teachers)
+        return learner.planned_aggregator(n_points, n_classes)
+
+
+def unfitted_learner(
+    run: VotingSettings, n_classes: int, n_teachers: int, **of_a_run: Any
+) -> PATEClassifier:
+    """Return the learner of these settings, and of what belongs to one run alone."""
+    settings: dict[str, Any] = {
+        "n_teachers": n_teachers,
+        "budget": run.budget,
+        "aggregator": run.aggregator,
+        "n_queries": run.queries,
+        "release": run.release,
+        "max_unstable": run.max_unstable,
+        "estimate_epsilon": run.estimate_epsilon,
+        "neighbours": run.neighbours,
+        **of_a_run,
+    }
+    teacher, student = teacher_by_name(run.teacher, n_classes), student_by_name(run.student)
+    if run.strategy == PASSIVE:
+        return PATEClassifier(teacher, student, **settings)
+    strategy = strategy_by_name(run.strategy)
+    return ActivePATEClassifier(
+        teacher, student, strategy=strategy, round_size=run.round_size, **settings
+    )
