@@ -147,7 +147,7 @@ def test_a_budget_that_is_spent_is_refused_with_its_own_code(counts: Path) -> No
         "--queries",
         "30",
     )
-    Ledger(counts.parent / "account", dataset="registry", budget=PrivacyBudget(1.0, 1e-5))
+    Ledger(counts.parent / "account", dataset="registry", budget=PrivacyBudget(3.0, 1e-4))
     assert label(counts, *shared).exit_code == 0
     result = label(counts, *shared, "--out", str(counts.parent / "second"))
     assert result.exit_code == 3

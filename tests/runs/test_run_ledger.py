@@ -1,14 +1,24 @@
 """The account behind a run: the right one, asked early, never paid twice."""
 
+import os
+import stat
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from secretballot.exceptions import BudgetError, LedgerError
+from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
 from secretballot.privacy.ledger import Ledger
-from secretballot.runs.account import open_ledger, settle_request
+from secretballot.runs.account import (
+    check_account,
+    ledger_of_run,
+    open_ledger,
+    place_of_account,
+    settle_request,
+    state_of_account,
+)
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Watch
 
@@ -108,3 +118,106 @@ def test_a_run_whose_estimate_was_paid_and_not_answered_gets_a_new_key(
         ledger.reserve(EVENTS, BUDGET, request=f"{key}/estimate", purpose="")
         settle_request(folder, ledger, Watch(), goes_on=goes_on)
         assert folder.request != key
+
+
+@dataclass(frozen=True)
+class Paid:
+    """A run as its account sees it."""
+
+    private_file: Path
+    ledger: Path | None = None
+    own_ledger: bool = False
+    dataset_name: str = "d"
+    budget: PrivacyBudget = BUDGET
+    neighbours: str = "add-remove"
+
+
+def test_the_account_lies_beside_the_private_file_unless_another_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder(tmp_path / "out", {"verb": "learn"})
+    private = tmp_path / "data" / "p.csv"
+    private.parent.mkdir()
+    private.write_text("x\n1\n")
+    beside = private.with_name("p.csv.ledger")
+    assert place_of_account(Paid(private), folder) == beside
+    link = tmp_path / "link.csv"
+    link.symlink_to(private)
+    assert place_of_account(Paid(link), folder) == beside
+    assert place_of_account(Paid(private, tmp_path / "l"), folder) == tmp_path / "l"
+    assert place_of_account(Paid(private, own_ledger=True), folder) == folder.ledger
+    accounts = tmp_path / "accounts"
+    accounts.mkdir()
+    named = Paid(private, accounts, dataset_name="../x/y")
+    assert place_of_account(named, folder) == accounts / ".._x_y.ledger"
+    monkeypatch.setenv("SECRETBALLOT_LEDGER", str(accounts))
+    assert place_of_account(Paid(private), folder) == accounts / "d.ledger"
+    assert place_of_account(Paid(private, tmp_path / "l"), folder) == tmp_path / "l"
+    assert place_of_account(Paid(private, own_ledger=True), folder) == folder.ledger
+
+
+def test_a_run_that_began_with_an_account_in_its_vault_goes_on_with_it(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "out", {"verb": "learn"})
+    private = tmp_path / "p.csv"
+    with folder:
+        open_ledger(folder.ledger, dataset="d", budget=BUDGET, **PROMISE)
+        assert place_of_account(Paid(private), folder) == folder.ledger
+
+
+def test_an_account_of_its_own_and_another_are_too_many(tmp_path: Path) -> None:
+    check_account(Paid(tmp_path / "p", own_ledger=True))
+    with pytest.raises(ParameterError, match="leave --own-ledger or --ledger out"):
+        check_account(Paid(tmp_path / "p", tmp_path / "l", own_ledger=True))
+
+
+@pytest.mark.parametrize(
+    ("price", "total"),
+    [
+        (PrivacyBudget(1.0, 1e-6), PrivacyBudget(10.0, 1e-5)),
+        (PrivacyBudget(0.1, 1e-5), PrivacyBudget(10.0, 1e-4)),
+        (PrivacyBudget(50.0, 0.5), PrivacyBudget(50.0, 0.999)),
+        (PrivacyBudget(1.0, 0.9999), PrivacyBudget(10.0, 0.9999)),
+        (PrivacyBudget(1.0, 0.0), PrivacyBudget(10.0, 1e-5)),
+    ],
+)
+def test_an_account_that_a_run_opens_has_room_for_more(
+    tmp_path: Path, price: PrivacyBudget, total: PrivacyBudget
+) -> None:
+    run, folder = Paid(tmp_path / "p", budget=price), RunFolder(tmp_path / "out", {"verb": "learn"})
+    assert not state_of_account(run, folder).exists
+    with folder:
+        ledger = ledger_of_run(run, folder, "record", Watch(), goes_on=False)
+    assert ledger.budget == total
+    assert ledger.path == tmp_path / "p.ledger"
+    state = state_of_account(run, folder)
+    assert (state.budget, state.admits, state.releases, state.own) == (total, True, 0, False)
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
+
+
+def test_an_account_of_one_run_admits_that_run_alone(tmp_path: Path) -> None:
+    run = Paid(tmp_path / "p", own_ledger=True)
+    folder = RunFolder(tmp_path / "out", {"verb": "learn"})
+    with folder:
+        assert ledger_of_run(run, folder, "record", Watch(), goes_on=False).budget == BUDGET
+    assert not (tmp_path / "p.ledger").exists()
+
+
+def test_a_full_account_says_so_before_anything_is_done(tmp_path: Path) -> None:
+    run, folder = Paid(tmp_path / "p"), RunFolder(tmp_path / "out", {"verb": "learn"})
+    ledger = open_ledger(tmp_path / "p.ledger", dataset="d", budget=BUDGET, **PROMISE)
+    number = ledger.reserve(EVENTS, PrivacyBudget(0.5, 5e-7), request="r", purpose="")
+    ledger.commit(number, b"answer")
+    state = state_of_account(run, folder)
+    assert (state.exists, state.admits, state.releases) == (True, False, 1)
+    assert state.left is not None
+    assert state.left.epsilon == pytest.approx(0.5)
+    with pytest.raises(LedgerError, match="account of the dataset 'd', and this run is about 'e'"):
+        state_of_account(Paid(tmp_path / "p", dataset_name="e"), folder)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_may_not_be_written_into_is_told_of(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    with pytest.raises(LedgerError, match="name another place with --ledger"):
+        open_ledger(closed / "l", dataset="d", budget=BUDGET, **PROMISE)

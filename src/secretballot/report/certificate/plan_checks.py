@@ -16,7 +16,7 @@ from secretballot.report.certificate.events import (
 from secretballot.report.certificate.fields import is_digest
 from secretballot.report.wording import count_text, number_text
 
-__all__ = ["check_choices", "check_plan", "total_price"]
+__all__ = ["check_choices", "check_plan", "stands_alone", "total_price"]
 
 _SLOW_EVENTS, _MAX_SLOW_EVENTS = ("label-gaussian", "relabelled-sample"), 10
 _MAX_LABELS = 5_000  # in all choices: about the time of one large release
@@ -28,6 +28,20 @@ def total_price(certificate: Mapping[str, Any]) -> tuple[float, float]:
     """Return the (epsilon, delta) of the release and all its choices by basic composition."""
     parts = [certificate, *certificate.get("choices", ())]
     return math.fsum(part["epsilon"] for part in parts), math.fsum(part["delta"] for part in parts)
+
+
+def stands_alone(certificate: Mapping[str, Any]) -> bool:
+    """Return whether the account holds this release, with its choices, and has room for no other.
+
+    Then it was opened for this release, and knows of no other from the same data.
+    """
+    composition = certificate["composition"]
+    amounts = [composition["budget"], composition["spent_after"]]
+    return composition["kind"] == "basic" and all(
+        math.isclose(amount[key], price, rel_tol=SLACK - 1)
+        for amount in amounts
+        for key, price in zip(("epsilon", "delta"), total_price(certificate), strict=True)
+    )
 
 
 def check_plan(document: Mapping[str, Any]) -> str:

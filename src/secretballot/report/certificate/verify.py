@@ -32,7 +32,12 @@ from secretballot.report.certificate.mechanism_terms import (
     most_queries,
 )
 from secretballot.report.certificate.moments import MOMENTS_FIELDS, check_moments, has_moments
-from secretballot.report.certificate.plan_checks import check_choices, check_plan, total_price
+from secretballot.report.certificate.plan_checks import (
+    check_choices,
+    check_plan,
+    stands_alone,
+    total_price,
+)
 from secretballot.report.certificate.release_files import LABELS_FILE, check_files
 from secretballot.report.certificate.released_rows import check_rows
 from secretballot.report.certificate.standing import contradict_choices
@@ -330,6 +335,11 @@ def _check_budget(document: Mapping[str, Any]) -> str:
         else "memory only, so earlier runs are not counted"
     )
     amount = f"epsilon {spent['epsilon']:.6g} of {budget['epsilon']:.6g} for each {promised[0]}"
+    if composition["durable"] and stands_alone(document):
+        return (
+            f"Spent by this release: {amount}, by an account of its own; other releases from the"
+            " same data are not counted."
+        )
     return f"Spent on the dataset so far: {amount}, by {kept}."
 
 

@@ -15,7 +15,7 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.by_record import RECORD_VOTES, is_by_record
 from secretballot.report.certificate.chosen import EXPONENTIAL, is_chosen
 from secretballot.report.certificate.moments import MOMENTS, has_moments
-from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.certificate.plan_checks import stands_alone, total_price
 from secretballot.report.certificate.standing import UNSEEN_TEACHERS
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.extras import require_extra
@@ -285,6 +285,13 @@ def _budget_caption(certificate: Mapping[str, Any]) -> str:
     composition = certificate["composition"]
     budget, spent = composition["budget"], composition["spent_after"]
     left = max(0.0, budget["epsilon"] - spent["epsilon"])
+    if composition["durable"] and stands_alone(certificate):
+        return (
+            f"This release has an account of its own: epsilon {number_text(spent['epsilon'])} and"
+            f" delta {number_text(spent['delta'])} for each {composition['unit']}. Whether there"
+            " are other releases from the same data, whose prices add to this one, it does not"
+            " tell; ask the controller of the data."
+        )
     # only plain sums can be divided among releases; a Renyi filter prices them all together
     if composition["kind"] == "basic":
         before = max(0.0, spent["epsilon"] - certificate["epsilon"])

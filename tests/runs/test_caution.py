@@ -1,0 +1,134 @@
+"""What a run asks before it spends: each question where it must, and none where it need not."""
+
+import math
+
+import pytest
+
+from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.runs.caution import (
+    CAUTIONS,
+    cautions_of_noise,
+    cautions_of_price,
+    cautions_of_records,
+    check_force,
+    settle_cautions,
+)
+from secretballot.runs.progress import Caution, Watch
+
+USUAL = PrivacyBudget(1.0, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "records", "names"),
+    [
+        (1.0, 1e-6, None, []),
+        (1.0, 1e-6, 20_000, []),
+        (10.0, 1e-3, None, []),
+        (10.01, 1e-6, None, ["epsilon"]),
+        (50.0, 0.5, None, ["epsilon", "delta"]),
+        (1.0, 0.0011, None, ["delta"]),
+        (1.0, 1e-4, 10_000, ["delta"]),
+        (1.0, 1e-4, 9_999, []),
+        (1.0, 1e-6, 20, ["records"]),
+        (1.0, 1e-6, 105, ["records"]),
+        (1.0, 1e-6, 107, []),
+        (0.1, 1e-6, 500, ["records"]),
+        (1.0, 0.0, 24, ["records"]),
+        (1.0, 0.0, 25, []),
+    ],
+)
+def test_a_price_is_asked_about_by_public_numbers(
+    epsilon: float, delta: float, records: int | None, names: list[str]
+) -> None:
+    found = list(cautions_of_price(PrivacyBudget(epsilon, delta), records))
+    assert [caution.name for caution in found] == names
+    assert not any(caution.private for caution in found)
+    assert set(names) <= set(CAUTIONS)
+
+
+def test_the_largest_epsilon_is_told_in_words_that_fit() -> None:
+    n = 1e6
+    (caution,) = cautions_of_price(PrivacyBudget(n, 1e-6), None)
+    assert f"10 to the power of {math.floor(n / math.log(10))}" in caution.text
+
+
+@pytest.mark.parametrize(
+    ("stated", "n_units", "teachers", "names"),
+    [
+        (None, 20, None, ["records"]),
+        (None, 20, 50, ["teachers", "records"]),
+        (None, 5_000, 250, []),
+        (None, 200, 250, ["teachers"]),
+        (None, 250, 250, []),
+        # what was stated publicly was asked about before
+        (20, 20, None, []),
+    ],
+)
+def test_how_many_records_there_are_is_asked_of_the_curator_alone(
+    stated: int | None, n_units: int, teachers: int | None, names: list[str]
+) -> None:
+    found = list(cautions_of_records(USUAL, stated, n_units, teachers))
+    assert [caution.name for caution in found] == names
+    assert all(caution.private for caution in found)
+    assert not any(str(n_units) in caution.text for caution in found if n_units != teachers)
+
+
+def test_noise_that_drowns_unanimous_votes_is_asked_about() -> None:
+    for release, teachers, names in (
+        ("counts", 2, ["noise"]),
+        ("counts", 250, []),
+        ("labels", 2, ["noise"]),
+        ("labels", 2_000, []),
+    ):
+        aggregator = GaussianAggregator.calibrate(USUAL, 100, release=release)
+        found = cautions_of_noise(aggregator, teachers)
+        assert [caution.name for caution in found] == names, (release, teachers)
+
+
+def test_a_sparse_vector_that_would_hardly_answer_is_asked_about() -> None:
+    aggregator = SparseVectorAggregator.calibrate(USUAL, 1000, max_unstable=1)
+    width = aggregator.mechanism.threshold
+    few, many = 2 * width, 4 * width
+    assert aggregator.answer_probability(math.ceil(few / 2) - 1) < 0.5
+    assert [caution.name for caution in cautions_of_noise(aggregator, few)] == ["noise"]
+    assert not [*cautions_of_noise(aggregator, many)]
+
+
+def test_no_answer_is_a_no_and_each_name_answers_its_own_question() -> None:
+    cautions = [Caution("epsilon", "epsilon is large."), Caution("records", "few.", private=True)]
+    for force in ((), ("delta",), ("epsilon",), ("records",)):
+        watch = Watch()
+        with pytest.raises(ParameterError, match="Nothing was spent") as raised:
+            settle_cautions(cautions, force, watch)
+        left = [caution.name for caution in cautions if caution.name not in force]
+        assert f"give force {','.join(left)}." in str(raised.value)
+        assert raised.value.parameter == "force"
+    for force in (("epsilon", "records"), ("all",)):
+        watch = Watch()
+        settle_cautions(cautions, force, watch)
+        assert [(note.text, note.private) for note in watch.notes] == [
+            ("epsilon is large.", False),
+            ("few.", True),
+        ]
+
+
+def test_somebody_who_is_there_is_asked_once_for_each() -> None:
+    heard: list[str] = []
+
+    def answer(caution: Caution) -> bool:
+        heard.append(caution.name)
+        return caution.name == "epsilon"
+
+    watch = Watch(ask=answer)
+    settle_cautions([Caution("epsilon", "large.")], (), watch)
+    with pytest.raises(ParameterError, match="give force delta"):
+        settle_cautions([Caution("epsilon", "large."), Caution("delta", "too.")], (), watch)
+    assert heard == ["epsilon", "epsilon", "delta"]
+
+
+def test_answers_to_questions_that_nobody_asks_are_refused() -> None:
+    check_force(("all", *CAUTIONS))
+    with pytest.raises(ParameterError, match=r"force is 'speed'; it must be one of epsilon, delta"):
+        check_force(("speed",))
