@@ -30,7 +30,7 @@ def show(file: File, as_json: AsJson = False) -> None:
     """Show whose account it is, what it promises, and what is spent and left.
 
     \b
-    Example: secretballot ledger show secretballot-out/vault/ledger.sqlite
+    Example: secretballot ledger show patients.csv.ledger
     """
     from secretballot.privacy.ledger import Ledger
 
@@ -63,7 +63,7 @@ def history(file: File, as_json: AsJson = False) -> None:
     """List every release that was paid for, oldest first.
 
     \b
-    Example: secretballot ledger history secretballot-out/vault/ledger.sqlite
+    Example: secretballot ledger history patients.csv.ledger
     """
     from secretballot.privacy.ledger import Ledger
 
@@ -90,7 +90,7 @@ def check(file: File, as_json: AsJson = False) -> None:
     """Check every page and every row of the account, from the first one on.
 
     \b
-    Example: secretballot ledger check secretballot-out/vault/ledger.sqlite
+    Example: secretballot ledger check patients.csv.ledger
     """
     from secretballot.privacy.ledger import Ledger
 
