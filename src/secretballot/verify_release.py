@@ -173,10 +173,10 @@ def read_certificate(folder: str) -> dict[str, Any]:
         raise WrongError("certificate.json is not JSON.") from None
     if not isinstance(document, dict) or document.get("format") != "secretballot/certificate":
         raise WrongError("certificate.json is no certificate of a release.")
-    if type(document.get("version")) is not int or document["version"] != 2:  # 2.0 is equal to 2
+    version = document.get("version")
+    if type(version) is not int or version not in (2, 3):  # 2.0 is equal to 2
         raise WrongError(
-            f"The certificate has version {shown(document.get('version'))}; this program reads"
-            " version 2."
+            f"The certificate has version {shown(version)}; this program reads versions 2 and 3."
         )
     check_values(document)
     body = {key: value for key, value in document.items() if key != "digest"}
@@ -319,6 +319,7 @@ _SHAPE: dict[str, Any] = {
     },
     "choices?": lambda value: isinstance(value, list) and len(value) <= 100,
     "files": lambda value: isinstance(value, dict) and 1 <= len(value) <= _MAX_FILES,
+    "about?": {"title?": is_sentence, "controller?": is_sentence, "contact?": is_sentence},
     "digest": is_digest,
 }
 _CHOICE_SHAPE = {
@@ -355,6 +356,20 @@ def check_shape(value: object, shape: dict[str, Any], place: str) -> None:
             check_shape(value[key], rule, f"{place}.{key}")
         elif not rule(value[key]):
             raise WrongError(f"{place}.{key} is not what it must be.")
+
+
+def check_words(document: dict[str, Any]) -> None:
+    """Refuse the curator's words in a version that has none, and a field of them that is empty.
+
+    Raises
+    ------
+    WrongError
+        If they cannot be there.
+    """
+    if "about" in document and document["version"] < 3:
+        raise WrongError("A certificate of version 2 has no field 'about'.")
+    if document.get("about") == {}:
+        raise WrongError("certificate.about says nothing.")
 
 
 # --- Mechanisms and their events ------------------------------------------------------------------
@@ -1824,6 +1839,7 @@ def check_release(folder: str) -> list[Finding]:
     try:
         document = read_certificate(os.fspath(folder))
         check_shape(document, _SHAPE, "certificate")
+        check_words(document)
     except WrongError as error:
         return [Finding("certificate", REFUSED, str(error))]
     found = [Finding("certificate", CONFIRMED, "Its digest fits, and every field is there.")]

@@ -32,7 +32,7 @@ FILE = {"sha256": "0" * 64, "bytes": 1}
 
 def test_a_certificate_says_what_was_declared_and_paid(make_binary: Make) -> None:
     certificate = make_binary().certificate
-    assert (certificate["format"], certificate["version"]) == ("secretballot/certificate", 2)
+    assert (certificate["format"], certificate["version"]) == ("secretballot/certificate", 3)
     assert (certificate["unit"], certificate["unit_column"]) == ("user", "patient_id")
     assert (certificate["epsilon"], certificate["delta"]) == (1.0, 1e-5)
     assert certificate["events"] == [

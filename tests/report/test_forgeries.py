@@ -41,6 +41,7 @@ from secretballot.report.certificate.build import (
     build_certificate,
     certificate_digest,
     describe_released,
+    with_about,
 )
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.verify import verify_certificate
@@ -277,6 +278,13 @@ def started() -> ReleasedLabels:
     return replace(plain, certificate=certificate | {"digest": certificate_digest(certificate)})
 
 
+def named() -> ReleasedLabels:
+    """Return labels with the curator's words on them, as a release folder has them."""
+    plain = voted()
+    about = {"title": "The registry", "controller": "The office", "contact": "office@example.org"}
+    return replace(plain, certificate=with_about(plain.certificate, about))
+
+
 KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "labels": voted,
     "labels by user": lambda: voted(unit="user"),
@@ -299,6 +307,7 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "sums, replaced": lambda: summed("replace-one"),
     "sums, by user": lambda: summed(unit="user"),
     "sums, of labels": lambda: summed("replace-one", "label"),
+    "labels with words": named,
 }
 
 # Single fields that may say something else, and the certificate still verifies: the curator's word,
@@ -365,6 +374,7 @@ WORDS = {
         "choices.*.outcome.value",
     },
     *{"choices.*.outcome.labels_sha256", "choices.*.outcome.mechanism.name"},
+    *{"about.title", "about.controller", "about.contact"},
     # Of a release that was compared the mechanism is not listed: its event may cost less than it
     # states.
     *{"choices.*.epsilon", "choices.*.events.*.epsilon"},
@@ -467,7 +477,10 @@ ODD_WORDS = {
 
 @pytest.mark.parametrize(
     "kind",
-    ["labels by user", "rounds and choices", "relabelled", "choice", "votes of records", "sums"],
+    [
+        *("labels by user", "labels with words", "rounds and choices", "relabelled", "choice"),
+        *("votes of records", "sums"),
+    ],
 )
 def test_no_field_holds_a_value_that_only_looks_right(kind: str, make_folder: Any) -> None:
     """Both verifiers; what each says of the folder's other files does not matter here."""

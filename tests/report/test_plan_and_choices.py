@@ -93,7 +93,7 @@ def test_an_honest_plan_and_honest_choices_verify(planned: Callable[..., dict[st
     assert "60 of 100 reserved queries used, in 3 rounds" in said["plan"]
     assert "epsilon 1.4 and delta 1.1e-5" in said["choices"]
     assert said["fields"].endswith("so are plan and choices.")
-    assert document["version"] == 2
+    assert document["version"] == 3
 
 
 def test_without_them_nothing_is_written(planned: Callable[..., dict[str, Any]]) -> None:

@@ -90,7 +90,7 @@ def test_the_certificate_lists_every_other_file(
     assert (
         certificate["digest"] == certificate_digest(certificate) != released.certificate["digest"]
     )
-    assert certificate["version"] == 2
+    assert certificate["version"] == 3
     assert certificate == written.certificate
 
 

@@ -275,7 +275,7 @@ def test_events_beyond_all_reason_are_refused_quickly(make_binary: Make) -> None
 
 
 def test_a_newer_version_is_refused_with_the_mend(make_binary: Make) -> None:
-    check = verify_certificate(make_binary().certificate | {"version": 3}).failures[0]
+    check = verify_certificate(make_binary().certificate | {"version": 4}).failures[0]
     assert check.name == "format"
     assert "Update secretballot" in check.detail
 

@@ -16,6 +16,8 @@ from secretballot.cli.options import (
     AsJson,
     Check,
     Classes,
+    Contact,
+    Controller,
     Dataset,
     Drop,
     Epsilon,
@@ -25,10 +27,12 @@ from secretballot.cli.options import (
     OwnLedger,
     PrivateFile,
     PublicFile,
+    Purpose,
     Relation,
     SchemaFile,
     Seed,
     Target,
+    Title,
     UnitColumn,
     Without,
     Yes,
@@ -99,6 +103,10 @@ def choose(
     yes: Yes = False,
     dataset: Dataset = None,
     without: Without = None,
+    title: Title = None,
+    purpose: Purpose = None,
+    controller: Controller = None,
+    contact: Contact = None,
     as_json: AsJson = False,
 ) -> None:
     """Choose the model that is right most often on the private records, or nearly so; delta is 0.
@@ -117,6 +125,7 @@ def choose(
 
     if not check:
         start_publishing()  # before this program's own imports, which take as long
+    from secretballot.runs.about import About
     from secretballot.runs.choose import ChooseRun, run_choose, schema_beside
     from secretballot.runs.tables import RunTables
 
@@ -149,6 +158,7 @@ def choose(
         dataset=dataset,
         seed=seed,
         without=words_of(without),
+        about=About(title, purpose, controller, contact),
     )
     with watching() as watch:
         outcome = run_choose(run, watch)

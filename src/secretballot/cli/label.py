@@ -12,6 +12,8 @@ from secretballot.cli.options import (
     AsJson,
     AskedRelease,
     Classes,
+    Contact,
+    Controller,
     Dataset,
     Delta,
     Epsilon,
@@ -20,8 +22,10 @@ from secretballot.cli.options import (
     MaxUnstable,
     Out,
     OwnLedger,
+    Purpose,
     Queries,
     Seed,
+    Title,
     Without,
     Yes,
     answers_of,
@@ -86,6 +90,10 @@ def label(
     yes: Yes = False,
     dataset: Dataset = None,
     without: Without = None,
+    title: Title = None,
+    purpose: Purpose = None,
+    controller: Controller = None,
+    contact: Contact = None,
     as_json: AsJson = False,
 ) -> None:
     """Release labels for the votes of teachers that were trained elsewhere.
@@ -101,6 +109,7 @@ def label(
     from secretballot.publishing.process import start_publishing
 
     start_publishing()  # before this program's own imports, which take as long
+    from secretballot.runs.about import About
     from secretballot.runs.label import LabelRun, run_label
 
     run = LabelRun(
@@ -122,6 +131,7 @@ def label(
         dataset=dataset,
         seed=seed,
         without=words_of(without),
+        about=About(title, purpose, controller, contact),
     )
     with watching() as watch:
         outcome = run_label(run, watch)

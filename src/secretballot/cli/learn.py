@@ -17,6 +17,8 @@ from secretballot.cli.options import (
     AskedRelease,
     Check,
     Classes,
+    Contact,
+    Controller,
     Dataset,
     Drop,
     Forced,
@@ -27,11 +29,13 @@ from secretballot.cli.options import (
     OwnLedger,
     PrivateFile,
     PublicFile,
+    Purpose,
     Queries,
     Relation,
     SchemaFile,
     Seed,
     Target,
+    Title,
     UnitColumn,
     Without,
     Yes,
@@ -222,6 +226,10 @@ def learn(
             rich_help_panel=OUTPUT,
         ),
     ] = False,
+    title: Title = None,
+    purpose: Purpose = None,
+    controller: Controller = None,
+    contact: Contact = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn a publishable student from private records and public points.
@@ -238,6 +246,7 @@ def learn(
     if not check:
         start_publishing()  # before this program's own imports, which take as long
     from secretballot.cli.local_modules import find_in_this_folder
+    from secretballot.runs.about import About
     from secretballot.runs.methods import method_of_run
     from secretballot.runs.plan_files import read_plan
     from secretballot.runs.tables import RunTables
@@ -270,6 +279,7 @@ def learn(
         "without": words_of(without),
         "own_ledger": own_ledger,
         "force": answers_of(force, yes),
+        "about": About(title, purpose, controller, contact),
     }
     of_record_votes: dict[str, Any] = {"votes_per_record": votes_per_record, "queries": queries}
     of_voting: dict[str, Any] = {
@@ -288,6 +298,7 @@ def learn(
     options = (*common, *of_voting, *of_record_votes, "plan")
     given = {name for name in options if was_given(ctx, name)}
     given |= {"force"} if yes else set()
+    given.add("about")
     planned = None
     if plan is None:
         _need_price(epsilon, delta)

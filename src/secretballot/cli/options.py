@@ -18,6 +18,8 @@ __all__ = [
     "AskedRelease",
     "Check",
     "Classes",
+    "Contact",
+    "Controller",
     "Dataset",
     "Delta",
     "Drop",
@@ -30,11 +32,13 @@ __all__ = [
     "OwnLedger",
     "PrivateFile",
     "PublicFile",
+    "Purpose",
     "Queries",
     "Relation",
     "SchemaFile",
     "Seed",
     "Target",
+    "Title",
     "UnitColumn",
     "Without",
     "Yes",
@@ -199,6 +203,36 @@ Without = Annotated[
         metavar="PARTS",
         help="Parts of the release to leave out: report, student, or both.",
         rich_help_panel=OUTPUT,
+    ),
+]
+Title = Annotated[
+    str | None,
+    typer.Option(
+        "--title",
+        metavar="TEXT",
+        help="What people call the data, for the report; public, as the next three are.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Purpose = Annotated[
+    str | None,
+    typer.Option(
+        "--purpose", metavar="TEXT", help="Why the release is made.", rich_help_panel=OUTPUT
+    ),
+]
+Controller = Annotated[
+    str | None,
+    typer.Option(
+        "--controller",
+        metavar="TEXT",
+        help="Person or body that answers for the data.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Contact = Annotated[
+    str | None,
+    typer.Option(
+        "--contact", metavar="TEXT", help="How to reach somebody.", rich_help_panel=OUTPUT
     ),
 ]
 AsJson = Annotated[

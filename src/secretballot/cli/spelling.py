@@ -22,6 +22,8 @@ _OF_THE_SAME_NAME = (
     "classes",
     "composition",
     "confidence",
+    "contact",
+    "controller",
     "curve",
     "dataset",
     "delta",
@@ -43,6 +45,7 @@ _OF_THE_SAME_NAME = (
     "points",
     "promise",
     "public",
+    "purpose",
     "queries",
     "records",
     "release",
@@ -59,6 +62,7 @@ _OF_THE_SAME_NAME = (
     "teacher",
     "teachers",
     "timeout",
+    "title",
     "votes_per_record",
 )
 #: The option that sets each parameter, of those that have one.

@@ -37,7 +37,8 @@ def read_release(folder: str | Path) -> ReleasedLabels:
     certificate = read_certificate(folder / CERTIFICATE_FILE)
     bound = certificate["released"]
     # The door's own certificate knows no files: there was no folder yet.
-    door = {key: value for key, value in certificate.items() if key not in ("files", "digest")}
+    written_later = ("files", "about", "digest")
+    door = {key: value for key, value in certificate.items() if key not in written_later}
     table = read_labels(
         read_regular(folder / "labels.csv", _MAX_BYTES), bound["classes"], bound["count_columns"]
     )
@@ -107,6 +108,7 @@ def differing_files(
         seed,
         tuple(part for part, name in _FILE_OF_PART.items() if not (folder / name).is_file()),
         raw_rows,
+        about=read_certificate(folder / CERTIFICATE_FILE).get("about", {}),
     )
     with tempfile.TemporaryDirectory() as place:
         again = publish(Path(place) / "release", job).path

@@ -3,7 +3,7 @@
 import json
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -121,6 +121,8 @@ class ReleaseJob:
     test : tuple of array and ndarray of int64, or None
         Public labelled points and the class of each, as an index: the student's metrics on them are
         published.
+    about : mapping
+        The curator's words on the release, as the field of the certificate has them.
     """
 
     released: ReleasedLabels
@@ -133,6 +135,7 @@ class ReleaseJob:
     without: tuple[str, ...] = ()
     raw_rows: RawRows | None = None
     test: tuple[Any, IntArray] | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
 
     def canonical(self) -> "ReleaseJob":
         """Return the same job in the one form that its values have: plain lists, rows in order.

@@ -18,6 +18,7 @@ from secretballot.publishing.place import check_place, drafted, move_into_place,
 from secretballot.publishing.process import NotPortableError, publishing_process
 from secretballot.publishing.work import MadeRelease, make_release
 from secretballot.released import ReleasedLabels, ReleasedSums
+from secretballot.report.certificate.build import with_about
 from secretballot.report.extras import PARTS, MissingExtraError
 from secretballot.report.release.folder import WrittenFiles
 from secretballot.report.rounds.story import QueryStory, check_story
@@ -157,6 +158,7 @@ def write_release(
     abstentions: str = "drop",
     random_state: int = 0,
     without: Collection[str] = (),
+    about: Mapping[str, str] | None = None,
 ) -> ReleaseFolder:
     """Write all that may be published of a release into one folder.
 
@@ -195,6 +197,10 @@ def write_release(
         Of a student that is fitted here.
     without : collection of {"report", "student"}
         Parts to leave out.
+    about : mapping, optional
+        Public words for the report: ``title``, what people call the data; ``controller``, who
+        answers for them; ``contact``, how to reach somebody. Each on one line. (The purpose is said
+        to the learner, and stands in the ledger.)
 
     Returns
     -------
@@ -205,7 +211,7 @@ def write_release(
     ParameterError
         If something else than released labels is given, or the student is none.
     CertificateError
-        If the certificate is not the one of these labels.
+        If the certificate is not the one of these labels, or `about` holds something else.
     DataError
         If the folder exists, or cannot be written, or the story is not the one of these labels, or
         the student cannot learn from them; nothing half-written is left.
@@ -235,7 +241,9 @@ def write_release(
         abstentions=abstentions,
         seed=random_state,
         without=tuple(without),
+        about=dict(about or {}),
     )
+    with_about(released.certificate, job.about)  # refused here, before a process is asked
     try:
         return publish(folder, job, overwrite=overwrite)
     # only this process knows the student's class, so it has to write the files itself

@@ -83,6 +83,7 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> M
         without=job.without,
         raw_rows=job.raw_rows,
         metrics=_metrics_of_job(job, student),
+        about=job.about,
     )
     return MadeRelease(written, student)
 

@@ -2,8 +2,21 @@
 
 import math
 import unicodedata
+from collections.abc import Mapping
 
-__all__ = ["count_text", "number_text", "one_in", "power_bound", "shown", "unit_noun"]
+__all__ = [
+    "count_text",
+    "number_text",
+    "one_in",
+    "percent_text",
+    "posterior_percent",
+    "power_bound",
+    "shown",
+    "unit_noun",
+    "value_text",
+]
+
+_MOST_DECIMALS = 9
 
 
 def shown(text: object) -> str:
@@ -41,6 +54,40 @@ def unit_noun(unit: str) -> str:
 def one_in(probability: float) -> str:
     """Return a small probability as "one in so many"; 0 as "never"."""
     return f"one in {round(1 / probability):,}" if probability > 0 else "never"
+
+
+def posterior_percent(epsilon: float) -> float:
+    """Return how sure somebody may become at most, in percent, of what was as likely as not."""
+    return 100 / (1 + math.exp(-epsilon))
+
+
+def percent_text(percent: float) -> str:
+    """Return a share in percent with three digits, or as many as tell it from the whole.
+
+    99.9994 is not written as 100.
+    """
+    text = f"{percent:.3g}"
+    decimals = 1
+    while percent < 100 and float(text) >= 100 and decimals <= _MOST_DECIMALS:
+        text, decimals = f"{percent:.{decimals}f}", decimals + 1
+    if percent < 100 and float(text) >= 100:
+        return f"more than {100 - 10.0**-_MOST_DECIMALS:.{_MOST_DECIMALS}f} %"
+    return f"{text} %"
+
+
+def value_text(value: object) -> str:
+    """Return a parameter in words: objects as names and values, lists by commas."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return number_text(value)
+    if isinstance(value, Mapping):
+        return ", ".join(
+            f"{shown(key)} ".replace("_", " ") + value_text(one) for key, one in value.items()
+        )
+    if isinstance(value, list):
+        return ", ".join(map(value_text, value))
+    return shown(value)
 
 
 def power_bound(epsilon: float, delta: float, false_alarm: float) -> float:

@@ -23,6 +23,13 @@ from secretballot.publishing.work import hypotheses_by_name
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.metrics import Metrics
 from secretballot.report.student.export import load_student
+from secretballot.runs.about import (
+    NOTHING_SAID,
+    About,
+    check_about,
+    note_missing_words,
+    with_words,
+)
 from secretballot.runs.account import (
     check_account,
     drop_own_ledger,
@@ -74,6 +81,8 @@ class ChooseRun:
         Parts of the release that are not wanted.
     force, own_ledger
         As for `LearnRun`.
+    about : About
+        Public words of the curator on the release.
     """
 
     tables: RunTables
@@ -89,6 +98,7 @@ class ChooseRun:
     without: tuple[str, ...] = ()
     force: tuple[str, ...] = ()
     own_ledger: bool = False
+    about: About = NOTHING_SAID
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -108,7 +118,7 @@ class ChooseRun:
     def description(self) -> dict[str, Any]:
         """Return, as JSON, all that shapes the result: the settings and the digests of the
         files."""
-        settings = asdict(self)
+        settings = with_words(asdict(self), self.about)
         settings["n_public"] = settings.pop("n_cover")  # as runs that were begun before call it
         for name in ("tables", "out", "candidates", "without", "force"):
             settings.pop(name)
@@ -209,6 +219,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     with folder:
         ledger = ledger_of_run(run, folder, inputs.unit, watch, goes_on=False)
         _note_other_accounts(run.candidates, ledger, watch)
+        note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Choosing")
         model = SemiPrivateClassifier(
             hypotheses,
@@ -218,7 +229,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
             neighbours=run.neighbours,
             ledger=ledger,
             request=folder.request,
-            purpose="choose",
+            purpose=run.about.purpose or "choose",
             random_state=run.seed,
         )
         _fit_model(model, run, inputs)
@@ -239,6 +250,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
 
 def _refuse_unfit_settings(run: ChooseRun) -> None:
     """Refuse settings that cannot be before any file is opened."""
+    check_about(run.about)
     _ = run.budget
     check_force(run.force)
     check_account(run)
@@ -401,6 +413,7 @@ def _release_job(run: ChooseRun, model: SemiPrivateClassifier, inputs: RunInputs
         without=run.without,
         raw_rows=inputs.raw_rows,
         test=inputs.published_rows,
+        about=run.about.on_certificate,
     )
 
 

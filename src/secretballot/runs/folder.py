@@ -26,9 +26,9 @@ __all__ = ["RunFolder", "begun_description", "check_outside_of_runs", "file_dige
 
 FORMAT = "secretballot/run"
 VERSION = 1
-#: What shapes the student alone: post-processing of what was released, which another attempt may do
-#: otherwise.
-_FREE = frozenset({"student", "abstentions"})
+#: What shapes the student, or what is said of the release, alone: post-processing, which another
+#: attempt may do otherwise.
+_FREE = frozenset({"student", "abstentions", "about"})
 #: What a run leaves in its vault before anything was learnt.
 _BEGINNINGS = frozenset(
     {"run.json", "run.lock", "ledger.sqlite", "ledger.sqlite-journal", "ledgers"}

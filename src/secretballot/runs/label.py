@@ -18,6 +18,13 @@ from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish
 from secretballot.released import ReleasedLabels
+from secretballot.runs.about import (
+    NOTHING_SAID,
+    About,
+    check_about,
+    note_missing_words,
+    with_words,
+)
 from secretballot.runs.account import (
     check_account,
     drop_own_ledger,
@@ -72,6 +79,8 @@ class LabelRun:
         Of the choice of rows, never of noise.
     without : tuple of {"report", "student"}
         Parts of the release that are not wanted.
+    about : About
+        Public words of the curator on the release.
     header : str or None
         "yes" or "no": whether the first line of a CSV file names its columns.
     force, own_ledger
@@ -97,6 +106,7 @@ class LabelRun:
     force: tuple[str, ...] = ()
     own_ledger: bool = False
     neighbours: ClassVar[str] = "add-remove"  # what the door takes votes for that nobody declared
+    about: About = NOTHING_SAID
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -115,7 +125,7 @@ class LabelRun:
 
     def description(self) -> dict[str, Any]:
         """Return, as JSON, all that shapes the result: the settings and the digest of the file."""
-        settings = asdict(self)
+        settings = with_words(asdict(self), self.about)
         for name in ("out", "without", "force"):
             settings.pop(name)
         drop_own_ledger(settings)
@@ -210,10 +220,12 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
     # What is paid is drawn, and stored in the ledger, before anything is written for publication.
     with folder:
         ledger = ledger_of_run(run, folder, "record", watch, goes_on=False)
+        note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Drawing noise")
         released = _released_labels(run, counts, aggregator, ledger, folder, watch)
         note_few_answers(released, watch)
-        made = publish(folder.release, ReleaseJob(released, without=run.without), say=watch.step)
+        job = ReleaseJob(released, without=run.without, about=run.about.on_certificate)
+        made = publish(folder.release, job, say=watch.step)
     return LabelOutcome(
         certificate=made.certificate,
         queries=len(released.queries),
@@ -228,6 +240,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
 
 def _refuse_unfit_settings(run: LabelRun) -> None:
     """Refuse settings that cannot be before any file is opened."""
+    check_about(run.about)
     _ = run.budget
     check_force(run.force)
     check_account(run)
@@ -269,5 +282,10 @@ def _released_labels(
     rows = random_rows(counts.n_queries, aggregator.n_queries, run.seed)
     with public_warnings_noted(watch):
         return release(
-            counts, aggregator, ledger, queries=rows, request=folder.request, purpose="label"
+            counts,
+            aggregator,
+            ledger,
+            queries=rows,
+            request=folder.request,
+            purpose=run.about.purpose or "label",
         )

@@ -28,6 +28,13 @@ from secretballot.queries import STRATEGIES
 from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.moments import has_moments
 from secretballot.report.metrics import Metrics
+from secretballot.runs.about import (
+    NOTHING_SAID,
+    About,
+    check_about,
+    note_missing_words,
+    with_words,
+)
 from secretballot.runs.account import (
     PaidRun,
     check_account,
@@ -135,6 +142,8 @@ class LearnRun:
         Questions that are answered beforehand, of `runs.caution.CAUTIONS`, or "all".
     own_ledger : bool
         Whether the run has an account of its own, in its vault, that counts nothing else.
+    about : About
+        Public words of the curator on the release.
     """
 
     tables: RunTables
@@ -162,6 +171,7 @@ class LearnRun:
     plan: Plan | None = None
     force: tuple[str, ...] = ()
     own_ledger: bool = False
+    about: About = NOTHING_SAID
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -181,7 +191,7 @@ class LearnRun:
     def description(self) -> dict[str, Any]:
         """Return, as JSON, all that shapes the result: the settings and the digests of the
         files."""
-        settings = asdict(self)
+        settings = with_words(asdict(self), self.about)
         # a plan shapes the result by the settings alone
         for name in ("tables", "out", "jobs", "without", "plan", "force"):
             settings.pop(name)
@@ -295,6 +305,7 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
             # an estimate may be paid already: the learner looks before it trains
             priced=run.estimate_epsilon is None,
         )
+        note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Training teachers")
         model = _learner_of_folder(run, folder, ledger, watch, inputs)
         _fit_labels(model, run, inputs, watch)
@@ -362,6 +373,7 @@ def cautions_of_tables(run: LearnRun, inputs: RunInputs) -> list[Caution]:
 
 def _refuse_unfit_settings(run: LearnRun) -> None:
     """Refuse settings that cannot be before any file is opened."""
+    check_about(run.about)
     # What a plan has set is compared first: that message names the plan, all others the option.
     _ = run.budget
     check_force(run.force)
@@ -443,7 +455,7 @@ def _learner_of_folder(
         ledger=ledger,
         vault=folder.vault,
         request=folder.request,
-        purpose="learn",
+        purpose=run.about.purpose or "learn",
         n_jobs=run.jobs,
         random_state=run.seed,
         progress=watch.progress,
@@ -466,6 +478,7 @@ def _release_job(run: LearnRun, model: PATEClassifier, inputs: RunInputs) -> Rel
         run.without,
         inputs.raw_rows,
         test=inputs.published_rows,
+        about=run.about.on_certificate,
     )
 
 

@@ -17,6 +17,13 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import NamedStudent, ReleasedWeights, ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish
+from secretballot.runs.about import (
+    NOTHING_SAID,
+    About,
+    check_about,
+    note_missing_words,
+    with_words,
+)
 from secretballot.runs.account import (
     check_account,
     drop_own_ledger,
@@ -85,6 +92,8 @@ class RecordsRun:
         What the settings were taken from (`records_run_by_plan`); they must agree with it.
     force, own_ledger
         As for `LearnRun`.
+    about : About
+        Public words of the curator on the release.
     """
 
     tables: RunTables
@@ -104,6 +113,7 @@ class RecordsRun:
     plan: Plan | None = None
     force: tuple[str, ...] = ()
     own_ledger: bool = False
+    about: About = NOTHING_SAID
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -123,7 +133,7 @@ class RecordsRun:
     def description(self) -> dict[str, Any]:
         """Return, as JSON, all that shapes the result: the settings and the digests of the
         files."""
-        settings = asdict(self)
+        settings = with_words(asdict(self), self.about)
         foreign = _OF_VOTES if self.method == MOMENTS else ()
         # a plan shapes the result by the settings alone
         for name in ("tables", "out", "without", "plan", "force", *foreign):
@@ -183,6 +193,7 @@ def run_records(run: RecordsRun, watch: Watch | None = None) -> LearnOutcome:
     with folder:
         # a table of votes is one answer; sums come stage by stage
         ledger = ledger_of_run(run, folder, inputs.unit, watch, goes_on=run.method == MOMENTS)
+        note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Adding up records" if run.method == MOMENTS else "Letting records vote")
         model = _fitted_learner(run, folder, ledger, inputs, watch)
         made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
@@ -221,6 +232,7 @@ def cautions_of_records_run(run: RecordsRun, inputs: RunInputs) -> list[Caution]
 
 def _refuse_unfit_settings(run: RecordsRun) -> None:
     """Refuse settings that cannot be before any file is opened."""
+    check_about(run.about)
     check_force(run.force)
     check_account(run)
     check_choice("method", run.method, (MOMENTS, RECORD_VOTES))
@@ -280,7 +292,7 @@ def _fitted_learner(
         "neighbours": run.neighbours,
         "ledger": ledger,
         "request": folder.request,
-        "purpose": "learn",
+        "purpose": run.about.purpose or "learn",
         "random_state": run.seed,
         # tried before anything is paid, with the classes that it will get
         "student": student_by_name(run.student),
@@ -319,4 +331,5 @@ def _release_job(run: RecordsRun, model: Learner, inputs: RunInputs) -> ReleaseJ
         without=run.without,
         raw_rows=inputs.raw_rows,
         test=inputs.published_rows,
+        about=run.about.on_certificate,
     )

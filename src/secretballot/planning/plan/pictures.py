@@ -298,7 +298,7 @@ def _draw_with_ranges(
         [100 * (each.value - each.low) for each in estimates],
         [100 * (each.high - each.value) for each in estimates],
     ]
-    axes.errorbar(
+    line, caps, bars = axes.errorbar(
         places,
         values,
         yerr=ends,
@@ -310,6 +310,9 @@ def _draw_with_ranges(
         capsize=3,
         label=name,
     )
+    # a mark at 100 %, where the axis ends, stays whole
+    for part in (line, *caps, *bars):
+        part.set_clip_on(False)
 
 
 def _scale_axis_of_sizes(axis: Any, sizes: list[float] | list[int]) -> None:
@@ -332,8 +335,7 @@ def _scale_percent_axis(axes: Any, values: list[float]) -> None:
     """Let the axis of percents hold all values with some room, and end at 0 and 100."""
     low, high = min(values), max(values)
     room = max(2.0, 0.08 * (high - low))
-    # the cap of a bar that ends at 100 stays in sight
-    axes.set_ylim(max(0.0, low - room), min(101.5, high + room))
+    axes.set_ylim(max(0.0, low - room), min(100.0, high + room))
     ticker = require_extra("matplotlib.ticker", "report")
     axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
 

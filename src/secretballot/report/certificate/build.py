@@ -50,6 +50,7 @@ __all__ = [
     "certificate_digest",
     "check_declaration",
     "describe_released",
+    "with_about",
     "with_files",
 ]
 
@@ -224,6 +225,34 @@ def build_certificate(
         plain["assumptions"] = with_choices_named(plain["assumptions"])
     plain["digest"] = certificate_digest(plain)
     return dict(plain)
+
+
+def with_about(certificate: Mapping[str, Any], about: Mapping[str, str]) -> dict[str, Any]:
+    """Return the certificate with the curator's words on the release; the same where there are
+    none.
+
+    They are no part of what the door did, so they may be said, and said otherwise, whenever the
+    files of a release are written.
+
+    Parameters
+    ----------
+    certificate : mapping
+        Of the release.
+    about : mapping
+        ``title``: what people call the data. ``controller``: who answers for them. ``contact``:
+        how to reach somebody. Each on one line.
+
+    Raises
+    ------
+    CertificateError
+        If a name is none of these, or its value is no such line.
+    """
+    if not about:
+        return dict(certificate)
+    rest = {key: value for key, value in certificate.items() if key != "digest"}
+    named = _as_json_value({**rest, "version": VERSION, "about": dict(about)})
+    check_optional_fields(named)
+    return {**named, "digest": certificate_digest(named)}
 
 
 def with_files(

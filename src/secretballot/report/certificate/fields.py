@@ -13,6 +13,7 @@ from secretballot.report.certificate.labels_file import class_text
 from secretballot.report.certificate.regular_files import read_regular
 
 __all__ = [
+    "ABOUT",
     "CERTIFICATE_FILE",
     "FORMAT",
     "LEFT",
@@ -27,9 +28,11 @@ __all__ = [
 
 FORMAT = "secretballot/certificate"
 # 1: a folder's certificate is bound to labels.csv alone. 2: `files` binds it to every file of the
-# folder.
-VERSION = 2
+# folder. 3: `about`, in the curator's words.
+VERSION = 3
 CERTIFICATE_FILE = "certificate.json"
+#: Parts of `about`, each of which may be left out.
+ABOUT = ("title", "controller", "contact")
 LEFT = ("kept", "returned", "forfeited", "none")
 
 _MAX_BYTES = 10 * 1000 * 1000
@@ -39,6 +42,7 @@ _MAX_CHOICES = 100
 _MAX_FILES = 1000
 _MAX_NAME = 255  # characters of a file name
 _MAX_INTEGER = 2**53  # beyond it other programs read another number than was written
+_WITH_ABOUT = 3  # the version of certificates that first had it
 _MAX_KEY_SHOWN = 40  # characters of a field name in a message
 
 Rule = tuple[Callable[[Any], bool], str]
@@ -294,7 +298,7 @@ _CLOSED_OBJECTS = (
     "released",
 )
 _OPTIONAL_FIELDS = {
-    "": ("plan", "choices", "files", "format", "version"),
+    "": ("plan", "choices", "files", "about", "format", "version"),
     "released": ("points_sha256",),
 }
 
@@ -356,7 +360,8 @@ def _check_unit(document: Mapping[str, Any]) -> None:
 
 
 def check_optional_fields(document: Mapping[str, Any]) -> list[str]:
-    """Return which of ``plan``, ``choices`` and ``files`` are there, once their parts are in range.
+    """Return which of ``plan``, ``choices``, ``files`` and ``about`` are there, once their parts
+    are in range.
 
     Raises
     ------
@@ -375,7 +380,27 @@ def check_optional_fields(document: Mapping[str, Any]) -> list[str]:
             _check_parts(f"choices[{index}]", choice, _CHOICE)
     if "files" in document:
         _check_files(document["files"])
-    return [name for name in ("plan", "choices", "files") if name in document]
+    if "about" in document:
+        _check_about(document["about"], document["version"])
+    return [name for name in ("plan", "choices", "files", "about") if name in document]
+
+
+def _check_about(about: object, version: int) -> None:
+    """Refuse words on the release that no page could show, or that its version does not have."""
+    if version < _WITH_ABOUT:
+        raise CertificateError(
+            f"The field about came with version {_WITH_ABOUT} of certificates, and this one has"
+            f" version {version}."
+        )
+    if not isinstance(about, Mapping) or not about or not set(about) <= set(ABOUT):
+        raise CertificateError(
+            f"The field about must hold one or more of {', '.join(ABOUT)}, and nothing else."
+        )
+    for key, value in about.items():
+        if not is_sentence(value):
+            raise CertificateError(
+                f"The field about.{key} is {shown(value)}; it must be {_WORDS[1]}."
+            )
 
 
 def _check_files(files: object) -> None:

@@ -230,18 +230,17 @@ def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = 
             linewidth=0.5,
         )
         axes.axvline(middle, color=INK, linewidth=1.2, linestyle="--")
-        axes.set_ylim(top=1.2 * axes.get_ylim()[1])  # room for the words above the bars
+        axes.set_ylim(top=min(100.0, axes.get_ylim()[1]))  # no share is larger
         near_right = middle > (1 + edges[0]) / 2
         axes.annotate(
-            f"half of the points\n{'above' if near_right else 'below'}"
+            f"half of the points {'above' if near_right else 'below'}"
             f" {number_text(round(middle, 2))}",
-            (middle, 0.97),
+            (middle, 1.0),
             xycoords=("data", "axes fraction"),
-            xytext=(-6 if near_right else 6, 0),
+            xytext=(2 if near_right else -2, 3),
             textcoords="offset points",
             ha="right" if near_right else "left",
-            va="top",
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5},
+            va="bottom",
         )
         axes.set_xlim(edges[0], 1.0)
         share, chance = (

@@ -107,7 +107,9 @@ def draw_columns(names: Sequence[str], shares: FloatArray) -> str:
             )
         axes.set_yticks(places, [name for name, _ in rows])
         least, most = min(0.0, *(share for _, share in rows)), max(share for _, share in rows)
-        axes.set_xlim(1.1 * least, max(1.0, 1.22 * most))
+        # columns that work against each other may have negative shares, and others more than 100
+        end = 100.0 if least == 0 else np.inf
+        axes.set_xlim(1.1 * least, max(1.0, min(1.22 * most, end)))
         axes.axvline(0, color=GREY, linewidth=0.8)
         axes.set_xlabel("share of what the model says (%)")
         axes.spines["left"].set_visible(False)

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import with_files
+from secretballot.report.certificate.build import with_about, with_files
 from secretballot.report.certificate.fields import CERTIFICATE_FILE
 from secretballot.report.certificate.labels_file import class_text, labels_blocks
 from secretballot.report.extras import MissingExtraError, require_extra
@@ -74,6 +74,7 @@ def write_files(
     without: Collection[str] = (),
     raw_rows: RawRows | None = None,
     metrics: Metrics | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> WrittenFiles:
     """Write all that may be published of a release into an empty folder.
 
@@ -103,6 +104,8 @@ def write_files(
         columns, and is checked by them.
     metrics : Metrics, optional
         Of the student on public labelled points; shown on the page and in the model card.
+    about : mapping, optional
+        The curator's words on the release.
 
     Raises
     ------
@@ -115,6 +118,8 @@ def write_files(
     """
     if story is not None:
         check_story(story, released)
+    # what is written about the release is part of its certificate, hence of every page
+    released = replace(released, certificate=with_about(released.certificate, about or {}))
     written = _Writer(folder)
     # An order that matters twice: the README names what was written before it, and the certificate,
     # which binds all the others, comes last, so that a folder which was cut short has none and

@@ -10,6 +10,7 @@ from secretballot.report.certificate.chosen import is_chosen
 from secretballot.report.certificate.moments import has_moments
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.metrics import Metrics
+from secretballot.report.release.about_words import about_rows, caution, name_of_data
 from secretballot.report.release.metrics_words import metrics_sentences
 from secretballot.report.release.usage import Usage
 from secretballot.report.wording import count_text, number_text, shown, unit_noun
@@ -40,8 +41,9 @@ def model_card(
     """
     certificate = released.certificate
     parts = [
-        f"# Model card: a student of {_cell(certificate['composition']['dataset'])}",
+        f"# Model card: a student of {_cell(name_of_data(certificate))}",
         _what_it_is(released),
+        *_said(certificate),
         "## Use it",
         *_using(usage),
     ]
@@ -49,6 +51,12 @@ def model_card(
         parts += ["## What it reads", *_columns(schema)]
     parts += ["## What it is good for, and what not", _bullets(_good_and_bad(released, metrics))]
     return "\n\n".join(parts) + "\n"
+
+
+def _said(certificate: Mapping[str, Any]) -> list[str]:
+    """Return what the curator said of the release, as one list."""
+    rows = [f"{name}: {_cell(words)}" for name, words, said in about_rows(certificate) if said]
+    return [_bullets(rows)] if rows else []
 
 
 def _what_it_is(released: ReleasedLabels) -> str:
@@ -133,8 +141,7 @@ def _columns(schema: Mapping[str, Any]) -> list[str]:
 
 def _good_and_bad(released: ReleasedLabels, metrics: Metrics | None) -> list[str]:
     """Return what a reader should know before trusting an answer."""
-    certificate = released.certificate
-    epsilon, _ = total_price(certificate)
+    careful = caution(released.certificate)
     points = [
         "It knows what is true of many: patterns of large groups come through the noise, those of"
         " small groups and rare classes may not.",
@@ -146,12 +153,7 @@ def _good_and_bad(released: ReleasedLabels, metrics: Metrics | None) -> list[str
         "Nothing of it was tested for decisions about single people, and the guarantee says nothing"
         " on fairness between groups.",
     ]
-    if epsilon > 5:
-        points.append(
-            f"An epsilon of {number_text(epsilon)} is a weak promise: who knows all the other"
-            " records can learn much about one."
-        )
-    return points
+    return [*points, careful] if careful else points
 
 
 def _how_good(metrics: Metrics | None) -> list[str]:

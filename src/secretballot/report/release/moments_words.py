@@ -12,7 +12,7 @@ from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
 from secretballot.report.certificate.moments import STARTED, has_moments
 from secretballot.report.pictures.moments import draw_columns, draw_moments, released_sizes
-from secretballot.report.wording import count_text, number_text, shown, unit_noun
+from secretballot.report.wording import count_text, number_text, shown, unit_noun, value_text
 
 __all__ = [
     "MOMENTS_SENTENCE",
@@ -179,15 +179,9 @@ def moments_rows(mechanism: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _value_text(value: object) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(
-            f"{shown(key)} {shown(one)}".replace("_", " ") for key, one in value.items()
-        )
     if isinstance(value, list) and all(isinstance(one, bool) for one in value):
         return ", ".join(str(place + 1) for place, one in enumerate(value) if one) or "none"
-    if isinstance(value, list):
-        return ", ".join(shown(one) if isinstance(one, str) else number_text(one) for one in value)
-    return number_text(value) if isinstance(value, int | float) else shown(value)
+    return value_text(value)
 
 
 def moments_pictures(

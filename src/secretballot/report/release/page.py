@@ -21,6 +21,12 @@ from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.extras import require_extra
 from secretballot.report.metrics import Metrics
 from secretballot.report.pictures.charts import draw_budget, draw_confidence, draw_votes
+from secretballot.report.release.about_words import (
+    about_rows,
+    caution,
+    name_of_data,
+    total_words,
+)
 from secretballot.report.release.chosen_words import EXPONENTIAL_SENTENCE, chosen_words
 from secretballot.report.release.metrics_words import metrics_sentences
 from secretballot.report.release.moments_words import (
@@ -34,6 +40,7 @@ from secretballot.report.release.moments_words import (
     votes_coverage_words,
 )
 from secretballot.report.release.plan_words import choice_rows, choices_words, plan_words
+from secretballot.report.release.quality_words import quality_points
 from secretballot.report.rounds.captions import QUERY_TITLES, query_captions
 from secretballot.report.rounds.pictures import draw_query_pictures
 from secretballot.report.rounds.story import QueryStory, check_story
@@ -41,9 +48,12 @@ from secretballot.report.wording import (
     count_text,
     number_text,
     one_in,
+    percent_text,
+    posterior_percent,
     power_bound,
     shown,
     unit_noun,
+    value_text,
 )
 
 __all__ = ["render_page", "student_confidence"]
@@ -210,6 +220,9 @@ def render_page(
     drawn = _query_pictures(story, released)
     page: str = template.render(
         certificate=certificate,
+        title=name_of_data(certificate),
+        about=about_rows(certificate),
+        quality=quality_points(released, student, X_public),
         issued=_moment_text(certificate["issued"]),
         classes=[shown(value) for value in released.classes],
         facts=_fact_values(released),
@@ -389,11 +402,13 @@ def _guarantee_values(certificate: Mapping[str, Any]) -> dict[str, Any]:
         "epsilon": epsilon,
         "delta": delta,
         "factor": f"{factor:.3g}" if factor < 1e6 else f"{factor:.1e}",
-        "posterior": 100 * factor / (1 + factor),
+        "posterior": percent_text(posterior_percent(epsilon)),
         "one_in": one_in(delta),
-        "weak": epsilon > 5,
+        "caution": caution(certificate),
+        "total": total_words(certificate),
         "tests": [
-            (100 * alarm, 100 * power_bound(epsilon, delta, alarm)) for alarm in _FALSE_ALARMS
+            (percent_text(100 * alarm), percent_text(100 * power_bound(epsilon, delta, alarm)))
+            for alarm in _FALSE_ALARMS
         ],
     }
 
@@ -407,14 +422,8 @@ def _mechanism_rows(certificate: Mapping[str, Any]) -> list[tuple[str, str]]:
         if key in ("name", "budget") or value is None:
             continue
         label, unit = _PARAMETERS.get(key, (key.replace("_", " "), ""))
-        rows.append((shown(label), f"{_value_text(value)} {unit}".strip()))
+        rows.append((shown(label), f"{value_text(value)} {unit}".strip()))
     return rows
-
-
-def _value_text(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return number_text(value) if isinstance(value, int | float) else shown(value)
 
 
 def _event_rows(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -437,7 +446,7 @@ def _parameters_text(event: Mapping[str, Any]) -> str:
     """Return an event's parameters in words, those of an event inside in brackets."""
     return ", ".join(
         f"{key.replace('_', ' ')} "
-        + (f"({_parameters_text(value)})" if isinstance(value, Mapping) else _value_text(value))
+        + (f"({_parameters_text(value)})" if isinstance(value, Mapping) else value_text(value))
         for key, value in event.items()
         if key not in ("event", "version") and value is not None
     )

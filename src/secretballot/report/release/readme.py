@@ -9,6 +9,7 @@ from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.chosen import is_chosen
 from secretballot.report.certificate.moments import has_moments
 from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.release.about_words import about_rows, caution, name_of_data
 from secretballot.report.release.chosen_words import chosen_words
 from secretballot.report.release.moments_words import (
     coverage_warning,
@@ -50,10 +51,8 @@ def release_readme(
     epsilon, delta = total_price(certificate)
     width = max(map(len, files))
     parts = [
-        (
-            "A private release, made by secretballot from"
-            f" {shown(certificate['composition']['dataset'])}"
-        ),
+        (f"A private release, made by secretballot from {name_of_data(certificate)}"),
+        *_about_section(certificate),
         _wrapped_text(
             f"Everything in this folder may be published. It is ({number_text(epsilon)}, "
             f"{number_text(delta)})-differentially private:"
@@ -95,6 +94,14 @@ def release_readme(
         _verifying_section(),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _about_section(certificate: Mapping[str, Any]) -> list[str]:
+    """Return what the curator said of the release, and a caution where its promise is weak."""
+    said = [f"{name}: {words}" for name, words, is_said in about_rows(certificate) if is_said]
+    listed = ["\n".join(_wrapped_text(line) for line in said)] if said else []
+    careful = caution(certificate)
+    return [*listed, *([_wrapped_text(careful)] if careful else [])]
 
 
 def _compared_worlds(unit: str) -> str:

@@ -1,0 +1,107 @@
+"""`--title`, `--purpose`, `--controller`, `--contact`: from the command line to every page."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from patients import words_of_run, write_files
+from typer.testing import CliRunner
+
+from secretballot.cli import app
+from secretballot.privacy.ledger import Ledger
+
+WORDS = (
+    *("--title", "Stays in the wards", "--purpose", "To plan beds"),
+    *("--controller", "The trust", "--contact", "office@example.org"),
+)
+ABOUT = {"title": "Stays in the wards", "controller": "The trust", "contact": "office@example.org"}
+
+
+def commands(folder: Path) -> dict[str, list[str]]:
+    """Return a command of every verb and method that makes a release."""
+    learn = words_of_run(folder)
+    np.save(folder / "votes.npy", np.arange(600).reshape(20, 30) % 2)
+    label = ["label", "--votes", str(folder / "votes.npy"), "--kind", "votes", "--classes", "0,1"]
+    choose = [word for word in words_of_run(folder) if word not in ("--delta", "1e-5")]
+    return {
+        "moments": learn,
+        "votes": [*learn, "--teachers", "10"],
+        "record-votes": [*learn, "--method", "record-votes"],
+        "label": [*label, "--epsilon", "2", "--delta", "1e-5", "--out", str(folder / "out")],
+        "choose": ["choose", *choose[1:], "--hypotheses", "stumps"],
+    }
+
+
+@pytest.mark.parametrize("kind", ["moments", "votes", "record-votes", "label", "choose"])
+def test_words_reach_certificate_ledger_and_pages(tmp_path: Path, kind: str) -> None:
+    words = commands(write_files(tmp_path, 300))[kind]
+    result = CliRunner().invoke(app, [*words, *WORDS])
+    assert result.exit_code == 0, result.stderr
+    assert "The report" not in result.stderr
+    release = tmp_path / "out" / "release"
+    certificate = json.loads((release / "certificate.json").read_text())
+    assert certificate["about"] == ABOUT
+    assert certificate["purpose"] == "To plan beds"
+    ledger = Ledger.open_existing(tmp_path / "out" / "vault" / "ledger.sqlite")
+    assert [entry.purpose for entry in ledger.history()] == ["To plan beds"]
+    for name in ("report.html", "README.txt"):
+        text = " ".join((release / name).read_text().split())
+        assert all(said in text for said in (*ABOUT.values(), "To plan beds"))
+    assert CliRunner().invoke(app, ["verify", str(release), "--independent"]).exit_code == 0
+
+
+def test_what_was_not_said_is_asked_for_once(tmp_path: Path) -> None:
+    write_files(tmp_path, 300)
+    words = words_of_run(tmp_path, "--purpose", "To plan beds")
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.stderr
+    (note,) = [line for line in result.stderr.splitlines() if "The report" in line]
+    assert note == (
+        "curator only: The report calls the data 'private' and names no controller and contact; say"
+        " it with --title, --controller, --contact. All words are public."
+    )
+    silent = CliRunner().invoke(
+        app, words_of_run(tmp_path, "--without", "report", "--out", str(tmp_path / "other"))
+    )
+    assert "The report" not in silent.stderr
+
+
+def test_words_may_be_said_otherwise_later_but_not_the_purpose_that_was_paid_for(
+    tmp_path: Path,
+) -> None:
+    words = words_of_run(write_files(tmp_path, 300))
+    assert CliRunner().invoke(app, [*words, *WORDS]).exit_code == 0
+    # as if the run had been broken off when the release was written
+    release = tmp_path / "out" / "release"
+    for path in release.iterdir():
+        path.unlink()
+    release.rmdir()
+    other = CliRunner().invoke(app, [*words, *WORDS, "--purpose", "To sell ads"])
+    assert other.exit_code == 2
+    assert "an interrupted run that differs in purpose" in other.stderr
+    again = CliRunner().invoke(app, [*words, *WORDS, "--title", "Wards"])
+    assert again.exit_code == 0, again.stderr
+    certificate = json.loads((release / "certificate.json").read_text())
+    assert certificate["about"] == ABOUT | {"title": "Wards"}
+    ledger = Ledger.open_existing(tmp_path / "out" / "vault" / "ledger.sqlite")
+    assert ledger.releases() == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "words", "said"),
+    [
+        ("--title", "two\nlines", "give words on one line"),
+        ("--purpose", "", "give words on one line"),
+        ("--contact", "\x1b[31m", "give words on one line"),
+        ("--controller", "x" * 501, "--controller has 501 characters; at most 500 are shown"),
+    ],
+)
+def test_what_is_no_line_is_refused_before_anything_is_read(
+    tmp_path: Path, option: str, words: str, said: str
+) -> None:
+    result = CliRunner().invoke(app, words_of_run(tmp_path, option, words))
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert option in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -1,0 +1,200 @@
+"""What the curator says of a release: checked by both verifiers, escaped on every page, and never
+part of what was paid for."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from test_report_page import HOSTILE, Page
+
+from secretballot import verify_release as second
+from secretballot.exceptions import CertificateError
+from secretballot.publishing.again import differing_files, read_release
+from secretballot.publishing.release import write_release
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.build import certificate_digest, with_about
+from secretballot.report.certificate.fields import read_certificate
+from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.release.about_words import about_rows, caution, stated_purpose, total_words
+from secretballot.report.release.page import render_page
+from secretballot.report.wording import percent_text, value_text
+
+Make = Callable[..., ReleasedLabels]
+OLD = Path(__file__).parent / "release_version_2"
+SAID = {"title": "Stays in the wards", "controller": "The trust", "contact": "office@example.org"}
+
+
+def with_fields(released: ReleasedLabels, **fields: Any) -> dict[str, Any]:
+    document = released.certificate | fields
+    return document | {"digest": certificate_digest(document)}
+
+
+# --- on the certificate ---
+
+
+def test_a_release_of_the_version_before_still_verifies(tmp_path: Path) -> None:
+    """It was written by the program of that version."""
+    assert read_certificate(OLD / "certificate.json")["version"] == 2
+    assert verify_certificate(OLD).ok
+    assert second.exit_code(second.check_release(str(OLD))) == 0
+    assert read_release(OLD).n_teachers == 60
+    # but such a one cannot have what came later
+    folder = tmp_path / "old"
+    shutil.copytree(OLD, folder)
+    document = read_certificate(folder / "certificate.json") | {"about": SAID}
+    text = json.dumps(document | {"digest": certificate_digest(document)})
+    (folder / "certificate.json").write_text(text)
+    (failure,) = verify_certificate(folder).failures
+    assert "about came with version 3 of certificates" in failure.detail
+    (finding,) = second.check_release(str(folder))
+    assert finding.verdict == second.REFUSED
+    assert "version 2 has no field 'about'" in finding.detail
+
+
+@pytest.mark.parametrize(
+    "about",
+    [{}, [], None, {"colour": "red"}, {**SAID, "note": "x"}]
+    + [{"title": bad} for bad in ("", "  ", "two\nlines", "\x1b[31m", 3, None, ["x"])],
+    ids=repr,
+)
+def test_words_that_cannot_be_are_refused_by_both(
+    make_binary: Make, make_folder: Callable[..., Path], about: Any
+) -> None:
+    folder = make_folder(make_binary())
+    document = read_certificate(folder / "certificate.json") | {"about": about}
+    document |= {"digest": certificate_digest(document)}
+    (folder / "certificate.json").write_text(json.dumps(document))
+    assert [check.name for check in verify_certificate(folder).failures] == ["fields"]
+    assert second.exit_code(second.check_release(str(folder))) == 4
+    if about not in ({}, [], None):
+        with pytest.raises(CertificateError, match=r"field about(\.title)? (must|is)"):
+            with_about(make_binary().certificate, about)
+
+
+def test_they_are_written_with_the_files_and_change_nothing_that_was_paid(
+    tmp_path: Path, make_binary: Make
+) -> None:
+    released = make_binary()
+    made = write_release(tmp_path / "named", released, about=SAID, without=("report",))
+    plain = write_release(tmp_path / "plain", released, without=("report",))
+    assert made.certificate["about"] == SAID
+    assert "about" not in plain.certificate
+    own = {"about", "files", "digest"}
+    assert {k: v for k, v in made.certificate.items() if k not in own} == {
+        k: v for k, v in plain.certificate.items() if k not in own
+    }
+    for folder in ("named", "plain"):
+        assert verify_certificate(tmp_path / folder).ok
+        assert read_release(tmp_path / folder) == read_release(tmp_path / "plain")
+        assert differing_files(tmp_path / folder) == []
+    with pytest.raises(CertificateError, match="about must hold one or more of title"):
+        write_release(tmp_path / "refused", released, about={"name": "x"})
+    assert not (tmp_path / "refused").exists()
+
+
+# --- in words ---
+
+
+def test_every_page_says_them(tmp_path: Path, make_binary: Make) -> None:
+    released = make_binary()
+    X = np.random.default_rng(0).normal(size=(180, 3))
+    student = LogisticRegression().fit(X[released.queries], released.label_values)
+    certificate = with_fields(released, purpose="To plan beds")
+    released = replace(released, certificate=certificate)
+    folder = write_release(tmp_path / "r", released, student=student, X_public=X, about=SAID).path
+    page = " ".join(Page((folder / "report.html").read_text()).said.split())
+    assert "What was released from Stays in the wards" in page
+    for text in (page, *((folder / name).read_text() for name in ("README.txt", "model-card.md"))):
+        flat = " ".join(text.split())
+        for words in (*SAID.values(), "To plan beds", "registry-2026"):
+            assert words in flat, words
+
+
+def test_what_nobody_said_is_said_to_be_missing(make_binary: Make) -> None:
+    certificate = with_fields(make_binary(), purpose="learn")
+    assert stated_purpose(certificate) is None
+    assert about_rows(certificate) == [
+        ("Purpose", "not stated", False),
+        ("Controller", "not stated", False),
+        ("Contact", "not stated", False),
+    ]
+    page = Page(render_page(replace(make_binary(), certificate=certificate)))
+    assert "What was released from registry-2026" in " ".join(page.said.split())
+    assert page.said.count("not stated") >= 3
+
+
+@pytest.mark.parametrize("hostile", [text for text in HOSTILE if text.isprintable() and text])
+def test_hostile_words_stay_text_everywhere(
+    tmp_path: Path, make_binary: Make, hostile: str
+) -> None:
+    released = make_binary()
+    released = replace(released, certificate=with_fields(released, purpose=hostile))
+    X = np.random.default_rng(0).normal(size=(180, 3))
+    student = LogisticRegression().fit(X[released.queries], released.label_values)
+    about = dict.fromkeys(SAID, hostile)
+    folder = write_release(tmp_path / "r", released, student=student, X_public=X, about=about).path
+    text = (folder / "report.html").read_text()
+    assert hostile not in text or "<" not in hostile
+    page = Page(text)
+    assert page.said.count(hostile) == 5  # the title of the window, and four places
+    assert not {"script", "img"} & {tag for tag, _ in page.tags}
+    card = (folder / "model-card.md").read_text()
+    assert "<script" not in card.replace("\\<", "")
+    assert "<img" not in card.replace("\\<", "")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "begins", "sure"),
+    [
+        (5.0, "", ""),
+        (5.5, "Caution: an epsilon above 5 is a weak promise.", "99.6 % sure"),
+        (10.0, "Caution: an epsilon above 5 is a weak promise.", "99.995 % sure"),
+        (12.0, "Caution: an epsilon above 10 promises next to nothing.", "99.999 % sure"),
+    ],
+)
+def test_large_epsilons_come_with_a_caution(
+    make_binary: Make, epsilon: float, begins: str, sure: str
+) -> None:
+    certificate = make_binary().certificate | {"epsilon": epsilon}
+    words = caution(certificate)
+    assert words.startswith(begins)
+    assert sure in words
+    assert bool(words) == bool(begins)
+
+
+def test_the_total_of_the_account_is_said_where_it_is_more(make_binary: Make) -> None:
+    certificate = make_binary().certificate
+    assert certificate["composition"]["spent_after"]["epsilon"] > certificate["epsilon"]
+    spent = certificate["composition"]["spent_after"]
+    assert f"cost ε = {spent['epsilon']:g} and δ =" in total_words(certificate)
+    account = certificate["composition"] | {
+        "spent_after": {name: certificate[name] for name in ("epsilon", "delta")}
+    }
+    assert total_words(certificate | {"composition": account}) == ""
+
+
+@pytest.mark.parametrize(
+    ("percent", "text"),
+    [
+        (0.1, "0.1 %"),
+        (36.9431, "36.9 %"),
+        (99.8, "99.8 %"),
+        (99.9994, "99.999 %"),
+        (99.99999999999, "more than 99.999999999 %"),
+        (100.0, "100 %"),
+    ],
+)
+def test_what_is_nearly_the_whole_is_not_written_as_the_whole(percent: float, text: str) -> None:
+    assert percent_text(percent) == text
+
+
+def test_parameters_are_words_and_no_code_of_python() -> None:
+    hypothesis = {"threshold": -0.17355, "direction": "up", "feature": 3, "both": True}
+    assert value_text(hypothesis) == "threshold -0.17355, direction up, feature 3, both yes"
+    assert value_text([1, 2.5, "x"]) == "1, 2.5, x"
