@@ -148,3 +148,28 @@ def test_lists_that_no_file_can_hold_are_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="cannot be read") as refused:
         words_of(text)
     assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--teachers", "1.5"], "--teachers is '1.5'; it must be an integer, such as 3."),
+        (["--queries", ""], "--queries is ''; it must be an integer, such as 3."),
+        (["--epsilon", "much"], "--epsilon is 'much'; it must be a number, such as 0.5."),
+        (["--method", "bayes"], "--method is 'bayes'; it must be one of auto, moments, votes"),
+        (["--json=3"], "Option '--json' does not take a value."),
+    ],
+)
+def test_no_library_speaks_for_us_where_a_value_cannot_be(words: list[str], said: str) -> None:
+    """What reads the values differs between versions of typer, and says so in its own words."""
+    result = CliRunner().invoke(app, ["learn", "a.csv", "b.csv", "--target", "y", *words])
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"secretballot: {said}")
+    assert "Input should" not in result.stderr
+
+
+def test_a_path_that_cannot_be_one_is_refused_in_our_words() -> None:
+    result = CliRunner().invoke(app, ["learn", "a\0", "b.csv", "--target", "y"])
+    assert result.exit_code == 2
+    assert "PRIVATE is " in result.stderr
+    assert "cannot be used; see --help for what it may be." in result.stderr

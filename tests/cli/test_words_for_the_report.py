@@ -36,14 +36,14 @@ def commands(folder: Path) -> dict[str, list[str]]:
 @pytest.mark.parametrize("kind", ["moments", "votes", "record-votes", "label", "choose"])
 def test_words_reach_certificate_ledger_and_pages(tmp_path: Path, kind: str) -> None:
     words = commands(write_files(tmp_path, 300))[kind]
-    result = CliRunner().invoke(app, [*words, *WORDS])
+    result = CliRunner().invoke(app, [*words, *WORDS, "--ledger", str(tmp_path / "own.ledger")])
     assert result.exit_code == 0, result.stderr
     assert "The report" not in result.stderr
     release = tmp_path / "out" / "release"
     certificate = json.loads((release / "certificate.json").read_text())
     assert certificate["about"] == ABOUT
     assert certificate["purpose"] == "To plan beds"
-    ledger = Ledger.open_existing(tmp_path / "out" / "vault" / "ledger.sqlite")
+    ledger = Ledger.open_existing(tmp_path / "own.ledger")
     assert [entry.purpose for entry in ledger.history()] == ["To plan beds"]
     for name in ("report.html", "README.txt"):
         text = " ".join((release / name).read_text().split())
@@ -70,7 +70,7 @@ def test_what_was_not_said_is_asked_for_once(tmp_path: Path) -> None:
 def test_words_may_be_said_otherwise_later_but_not_the_purpose_that_was_paid_for(
     tmp_path: Path,
 ) -> None:
-    words = words_of_run(write_files(tmp_path, 300))
+    words = words_of_run(write_files(tmp_path, 300), "--ledger", str(tmp_path / "own.ledger"))
     assert CliRunner().invoke(app, [*words, *WORDS]).exit_code == 0
     # as if the run had been broken off when the release was written
     release = tmp_path / "out" / "release"
@@ -84,7 +84,7 @@ def test_words_may_be_said_otherwise_later_but_not_the_purpose_that_was_paid_for
     assert again.exit_code == 0, again.stderr
     certificate = json.loads((release / "certificate.json").read_text())
     assert certificate["about"] == ABOUT | {"title": "Wards"}
-    ledger = Ledger.open_existing(tmp_path / "out" / "vault" / "ledger.sqlite")
+    ledger = Ledger.open_existing(tmp_path / "own.ledger")
     assert ledger.releases() == 1
 
 

@@ -198,3 +198,6 @@ def test_parameters_are_words_and_no_code_of_python() -> None:
     hypothesis = {"threshold": -0.17355, "direction": "up", "feature": 3, "both": True}
     assert value_text(hypothesis) == "threshold -0.17355, direction up, feature 3, both yes"
     assert value_text([1, 2.5, "x"]) == "1, 2.5, x"
+    assert value_text({"mechanism": {"name": "sum", "epsilon": 0.1}, "value": 412}) == (
+        "mechanism (name sum, epsilon 0.1), value 412"
+    )

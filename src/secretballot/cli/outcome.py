@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
-from secretballot._validation import plain_line, without_controls
+from secretballot._validation import plain_line, shown, without_controls
 from secretballot.cli.spelling import as_options
 from secretballot.exceptions import (
     BudgetError,
@@ -108,7 +108,8 @@ def _failure_of(error: BaseException) -> Failure:
     if isinstance(error, _ClickError):
         # lists choices on lines of their own
         words = str(getattr(error, "format_message", lambda: error)())
-        return Failure(_usage_sentence(" ".join(words.split())), "usage", BAD_INPUT)
+        sentence = _usage_sentence(" ".join(words.split()), _value_given(error))
+        return Failure(sentence, "usage", BAD_INPUT)
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return Failure("Interrupted; repeat the same command to go on.", "interrupted", INTERRUPTED)
     if isinstance(error, MemoryError):
@@ -122,22 +123,50 @@ def _failure_of(error: BaseException) -> Failure:
     return Failure(_defect_sentence(error), "defect", DEFECT)
 
 
-def _usage_sentence(words: str) -> str:
-    """Return what the parser of the command line says; of a word that is none of those allowed, as
-    we say it."""
-    words = words.replace(
-        ": Value error, ", ": ", 1
-    )  # which some versions of typer put before the reason
-    found = _NO_CHOICE.fullmatch(words)
+def _usage_sentence(words: str, given: str | None) -> str:
+    """Return what the parser of the command line says; of a value that cannot be, as we say it.
+
+    The parser has a library check values, whose sentences differ between its versions.
+    """
+    found = _BAD_VALUE.fullmatch(words)
     if found is None:
         return words
-    allowed = found["allowed"].replace("'", "")
-    return f"{found['option']} is {found['given']}; it must be one of {allowed}."
+    option, reason = found["option"], found["reason"].removeprefix("Value error, ")
+    choice = _NO_CHOICE.fullmatch(reason)
+    if choice is not None:
+        allowed = choice["allowed"].replace("'", "")
+        return f"{option} is {choice['given']}; it must be one of {allowed}."
+    if given is None:  # of our own sentences, and of a library that keeps the value to itself
+        quoted = _QUOTED.match(reason)
+        given = quoted[1] if quoted else None
+    is_given = "" if given is None else f" is {shown(given)}; it"
+    for word, rule in _KINDS_OF_NUMBER.items():
+        if word in reason.casefold():
+            return f"{option}{is_given} must be {rule}."
+    if given is None:
+        return words
+    return f"{option}{is_given} cannot be used; see --help for what it may be."
 
 
-_NO_CHOICE = re.compile(
-    r"Invalid value for '(?P<option>--[\w-]+)': (?P<given>'.*?') is not one of (?P<allowed>'.*')\."
-)
+def _value_given(error: BaseException) -> str | None:
+    """Return the text that a library could not make a value of, None where it does not say."""
+    errors = getattr(error.__cause__, "errors", None)
+    found = errors() if callable(errors) else None
+    try:
+        value = found[0]["input"] if found else None
+    except (LookupError, TypeError):
+        return None
+    return value if isinstance(value, str) else None
+
+
+_BAD_VALUE = re.compile(r"Invalid value for '(?P<option>[\w-]+)': (?P<reason>.*)")
+_NO_CHOICE = re.compile(r"(?P<given>'.*?') is not one of (?P<allowed>'.*')\.")
+_QUOTED = re.compile(r"'(.*?)'")
+_KINDS_OF_NUMBER = {
+    "integer": "an integer, such as 3",
+    "number": "a number, such as 0.5",
+    "float": "a number, such as 0.5",
+}
 
 
 def guarded(work: Callable[[], object], *, as_json: bool) -> int:

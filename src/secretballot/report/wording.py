@@ -76,14 +76,17 @@ def percent_text(percent: float) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return a parameter in words: objects as names and values, lists by commas."""
+    """Return a parameter in words: objects as names and values, lists by commas, an object inside
+    another one in brackets."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
         return number_text(value)
     if isinstance(value, Mapping):
         return ", ".join(
-            f"{shown(key)} ".replace("_", " ") + value_text(one) for key, one in value.items()
+            f"{shown(key)} ".replace("_", " ")
+            + (f"({value_text(one)})" if isinstance(one, Mapping) else value_text(one))
+            for key, one in value.items()
         )
     if isinstance(value, list):
         return ", ".join(map(value_text, value))

@@ -232,9 +232,10 @@ def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = 
         axes.axvline(middle, color=INK, linewidth=1.2, linestyle="--")
         axes.set_ylim(top=min(100.0, axes.get_ylim()[1]))  # no share is larger
         near_right = middle > (1 + edges[0]) / 2
+        # rounded to the side on which the sentence stays true: none is above 1
+        bound = (np.floor if near_right else np.ceil)(100 * middle) / 100
         axes.annotate(
-            f"half of the points {'above' if near_right else 'below'}"
-            f" {number_text(round(middle, 2))}",
+            f"half of the points {'above' if near_right else 'below'} {number_text(bound)}",
             (middle, 1.0),
             xycoords=("data", "axes fraction"),
             xytext=(2 if near_right else -2, 3),

@@ -1,11 +1,10 @@
 """Plan and choices of a certificate in words, for the page and for README.txt."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from secretballot.report.certificate.plan_checks import total_price
-from secretballot.report.wording import count_text, number_text, shown
+from secretballot.report.wording import count_text, number_text, shown, value_text
 
 __all__ = ["PRICE_OF_THE_PLAN", "choice_rows", "choices_words", "plan_words"]
 
@@ -74,5 +73,5 @@ def choice_rows(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def _outcome_text(value: object) -> str:
-    text = shown(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    text = value_text(value)
     return text if len(text) <= _LONGEST_OUTCOME else text[: _LONGEST_OUTCOME - 1] + "…"
