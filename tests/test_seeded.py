@@ -268,6 +268,7 @@ class Parallel(Restless):
         return list(joblib.Parallel(n_jobs=2)(joblib.delayed(_toss)() for _ in range(3)))
 
 
+@pytest.mark.usefixtures("records_may_be_public")
 def test_a_missing_value_in_one_private_record_leaves_the_student_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -288,7 +289,7 @@ def test_a_missing_value_in_one_private_record_leaves_the_student_alone(
             release="labels",
             random_state=4,
         )
-        model.fit(private, Y, X_public=X, classes=[0, 1])
+        model.fit(private, Y, X_public=X.copy(), classes=[0, 1])
         dump_student(model.student_, tmp_path / "student.skops")
         files.append((tmp_path / "student.skops").read_bytes() + str(states()[:2]).encode())
     assert files[0] == files[1]

@@ -28,6 +28,7 @@ __all__ = [
     "LedgerError",
     "Parameter",
     "ParameterError",
+    "RepeatedFitWarning",
     "ResourceError",
     "SamplerError",
     "SecretBallotError",
@@ -194,4 +195,24 @@ class CertificateError(SecretBallotError):
     --------
     >>> issubclass(sb.CertificateError, sb.SecretBallotError)
     True
+    """
+
+
+class RepeatedFitWarning(UserWarning):
+    """The same private records are fitted again, and no certificate adds up what that costs.
+
+    For the curator alone: that it appears may depend on private records. It comes before anything
+    is spent, so that ``warnings.simplefilter("error", RepeatedFitWarning)`` stops a second fit.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(epsilon=1.0, delta=1e-6))
+    >>> given = {"X_public": X[200:], "classes": [0, 1]}
+    >>> model = model.fit(X[:200], (X[:200, 0] > 0).astype(int), **given)
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     model = model.fit(X[:200], (X[:200, 0] > 0).astype(int), **given)
+    >>> [warning.category.__name__ for warning in told]
+    ['RepeatedFitWarning']
     """

@@ -271,7 +271,7 @@ def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else()
     model = _model(n_teachers=20, budget=price, ledger=ledger).fit(X, y, classes=[0, 1])
     records = {"n_teachers": 20, "budget": price, "random_state": 0, "ledger": ledger}
     replaced = sb.PATEClassifier(neighbours="replace-one", **records).fit(
-        X, y, X_public=X, classes=[0, 1]
+        X, y, X_public=X[:100] + 0.01, classes=[0, 1]
     )
     assert ledger.spent().epsilon == 1.0
     for fitted, unit in ((model, "label"), (replaced, "record")):
@@ -279,7 +279,7 @@ def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else()
         assert fitted.certificate_["composition"]["unit"] == "label"
         assert sb.verify_certificate(fitted.certificate_).ok
     with pytest.raises(sb.LedgerError, match="would promise neither"):
-        sb.PATEClassifier(**records).fit(X, y, X_public=X, classes=[0, 1])
+        sb.PATEClassifier(**records).fit(X, y, X_public=X[:100] + 0.01, classes=[0, 1])
     for terms in ({"neighbours": "replace-one"}, {}, {"unit": "user"}):
         other = sb.Ledger.in_memory(dataset="d", budget=price, **terms)
         with pytest.raises(sb.LedgerError, match="would promise neither"):
@@ -302,7 +302,7 @@ def test_the_same_request_learns_again_for_nothing(tmp_path: Path) -> None:
             ledger=ledger,
             request="run",
             random_state=0,
-        ).fit(X, y, X_public=X, classes=[0, 1])
+        ).fit(X, y, X_public=X[:100] + 0.01, classes=[0, 1])
     assert len(ledger.history()) == 1
 
 

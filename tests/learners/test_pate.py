@@ -3,6 +3,7 @@ scikit-learn's conventions."""
 
 import pickle
 import warnings
+from copy import copy
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -471,7 +472,7 @@ class _OwnPublic(sb.PATEClassifier):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WeakSignalWarning)
             warnings.filterwarnings("ignore", message="delta is")
-            return super().fit(X, y, X_public=X, classes=classes)
+            return super().fit(X, y, X_public=copy(X), classes=classes)
 
 
 NO_VALUES = (
@@ -486,6 +487,7 @@ EXPECTED_FAILURES = {
 }
 
 
+@pytest.mark.usefixtures("records_may_be_public")
 @parametrize_with_checks([_OwnPublic()], expected_failed_checks=lambda _: EXPECTED_FAILURES)
 def test_follows_the_conventions_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)

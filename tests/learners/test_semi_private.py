@@ -5,6 +5,7 @@ import itertools
 import math
 import pickle
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -324,6 +325,7 @@ def test_other_classes_learn_too(family, n_features, n_public):
     assert sb.verify_certificate(model.certificate_).ok
 
 
+@pytest.mark.usefixtures("records_may_be_public")
 def test_the_order_of_the_classes_is_the_declared_one():
     X = np.arange(200.0)[:, None]
     y = np.where(X[:, 0] > 100, "a", "b")
@@ -332,6 +334,7 @@ def test_the_order_of_the_classes_is_the_declared_one():
         assert model.fit(X, y, X_public=X, classes=names).score(X, y) > 0.97
 
 
+@pytest.mark.usefixtures("records_may_be_public")
 def test_frames_are_read_by_their_columns():
     frame = pd.DataFrame({"x": np.arange(100.0), "z": np.zeros(100)})
     model = sb.SemiPrivateClassifier(budget=sb.PrivacyBudget(20.0, 0.0))
@@ -583,7 +586,7 @@ class _OwnPublic(sb.SemiPrivateClassifier):
 
     def fit(self, X: Any, y: Any) -> "_OwnPublic":  # type: ignore[override]
         classes = [0, 1] if y is None else list(np.unique(np.asarray(y)))
-        return super().fit(X, y, X_public=X, classes=classes)
+        return super().fit(X, y, X_public=copy(X), classes=classes)
 
 
 class _BestChoice(ScriptedChoice):
@@ -600,6 +603,7 @@ NO_VALUES = (
 )
 
 
+@pytest.mark.usefixtures("records_may_be_public")
 @parametrize_with_checks(
     [_OwnPublic()], expected_failed_checks=lambda _: {"check_dtype_object": NO_VALUES}
 )

@@ -125,7 +125,7 @@ def test_what_is_given_is_named(call, sentence):
 def test_a_fit_says_what_it_takes_before_it_trains(learner, given, sentence):
     model = learner(GaussianNB(), budget=BUDGET, n_teachers=2, progress=pytest.fail, **given)
     with pytest.raises(sb.ParameterError, match=f"^{sentence}"):
-        model.fit(P, Y, X_public=P, classes=[0, 1])
+        model.fit(P, Y, X_public=P + 0.01, classes=[0, 1])
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_student_that_cannot_learn_is_refused_before_its_labels_are_paid_for(s
         sb.ParameterError,
         match=r"^student is .*; give an instance with fit, predict and get_params",
     ):
-        model.fit(P, Y, X_public=P, classes=[0, 1])
+        model.fit(P, Y, X_public=P + 0.01, classes=[0, 1])
     assert not ledger.history()
 
 
@@ -205,7 +205,7 @@ def test_an_aggregator_is_a_name_or_a_plan():
         match=r"^aggregator is a ndarray of shape \(30,\); give an instance of str or",
     ):
         sb.PATEClassifier(GaussianNB(), budget=BUDGET, aggregator=Y).fit(
-            P, Y, X_public=P, classes=[0, 1]
+            P, Y, X_public=P + 0.01, classes=[0, 1]
         )
 
 

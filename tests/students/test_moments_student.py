@@ -50,6 +50,7 @@ def test_the_shares_are_those_of_the_logits(n_classes: int) -> None:
         assert shares[place] == pytest.approx(np.sum(parts) / total, abs=2e-3)
 
 
+@pytest.mark.usefixtures("records_may_be_public")
 def test_a_model_of_one_column_is_carried_by_it() -> None:
     y = np.where(POOL["b"] == "x", "yes", "no")
     model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(50.0, 1e-5))

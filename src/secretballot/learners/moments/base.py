@@ -31,6 +31,8 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
+from secretballot.learners.training.repeated_fits import noted_fit
+from secretballot.learners.training.surroundings import refuse_private_steps
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.records.mapped_rows import mapped_rows
@@ -90,6 +92,8 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         """Release the sums of all stages, and note certificate, coverage and columns."""
         # Settings, then public points and the basis, then the account; private records come last,
         # and are only mapped before the purchase.
+        refuse_private_steps(self)
+        same = X_public is X
         budget = self._checked_budget(units)
         X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
         check_same_columns(X, X_public)
@@ -101,6 +105,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         unit = "record" if persons is None else "user"
         check_keeping(self.ledger, None, self.request)
         account = account_of_fit(self.ledger, budget, unit=unit, neighbours=self.neighbours)
+        noted = noted_fit(X, X_public, account, alone=self.ledger is None, same=same)
         with one_thread():
             basis = unfitted_basis(self.basis, X_public).fit(X_public)
             pool = with_constant(basis.integers(X_public))
@@ -138,6 +143,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                     "neighbours": self.neighbours,
                 },
             )
+        noted.paid()
         self.certificate_ = released.certificate
         mechanism = released.certificate["mechanism"]
         self.coverage_ = stages.coverage_of([np.array(one) for one in mechanism["sums"]])

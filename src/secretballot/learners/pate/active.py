@@ -174,6 +174,7 @@ class ActivePATEClassifier(PATEClassifier):
         # A first proposal is made by the smallest aggregator that may come of it before anything is
         # trained or paid: a strategy that cannot work says so for nothing.
         account = self._open_account(units is not None)
+        noted = self._noted_fit(X, X_public, account)
         learner = check_teacher(self.teacher, X, X_public, len(names))
         askable = AskableRows.of(X_public, self._askable_rows(n_rows(X_public)))
         estimated = None
@@ -213,6 +214,7 @@ class ActivePATEClassifier(PATEClassifier):
             begun,
             self.progress,
         )
+        noted.paid()
         settle(stream, asked)
         self.explanation_ = asked.explanation
         return asked.released

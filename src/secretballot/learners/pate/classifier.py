@@ -41,8 +41,10 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
+from secretballot.learners.training.repeated_fits import NotedFit, noted_fit, private_points
 from secretballot.learners.training.shards import assign_shards, fingerprint, forget_records
 from secretballot.learners.training.student_predictions import StudentPredictions
+from secretballot.learners.training.surroundings import refuse_private_steps
 from secretballot.learners.training.trained import check_teacher
 from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget
@@ -154,6 +156,9 @@ class PATEClassifier(
     >>> model.predict(X_public).shape, model.certificate_["epsilon"]
     ((50,), 2.0)
     """
+
+    #: Whether the records without their labels are the public points.
+    _features_are_public = False
 
     def __init__(
         self,
@@ -284,12 +289,20 @@ class PATEClassifier(
         """
         # Private columns take the types of public ones before anything else is done with them: a
         # type that all private rows chose together would reach every shard.
+        refuse_private_steps(
+            self,
+            carries_points=not self._features_are_public,
+            features_public=self._features_are_public,
+        )
+        same = X_public is X and not self._features_are_public
         names = declared_classes(classes)
         X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
         check_same_columns(X, X_public)
         X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
         index = class_indices(y, names, n_rows(X))
         self._check_settings(n_rows(X))
+        if same:
+            raise private_points()
         released = self._stored_release(names, units is not None)
         if released is None:
             released = self._release_votes(X, index, X_public, names, units, unit_name)
@@ -379,6 +392,7 @@ class PATEClassifier(
         # teachers. The record ids go before anything is released (`forget_records`). An estimate is
         # paid and drawn before the answers, since it sets their number and noise.
         account = self._open_account(units is not None)
+        noted = self._noted_fit(X, X_public, account)
         teacher = check_teacher(self.teacher, X, X_public, len(names))
         askable = self._askable_rows(n_rows(X_public))
         estimated = None
@@ -400,7 +414,7 @@ class PATEClassifier(
             aggregator = estimated.aggregator_by(choices[0])
             rows = self._rows_to_ask(aggregator.n_queries, askable)
             counts = counts.take(np.searchsorted(askable, rows))
-        return release(
+        released = release(
             counts,
             aggregator,
             account,
@@ -411,6 +425,13 @@ class PATEClassifier(
             choices=choices,
             points_sha256=points_digest(take_rows(X_public, rows)),
         )
+        noted.paid()
+        return released
+
+    def _noted_fit(self, X: Any, X_public: Any, account: Ledger) -> NotedFit:
+        """Refuse private records as public points, and warn of a repeated fit."""
+        points = None if self._features_are_public else X_public
+        return noted_fit(X, points, account, alone=self.ledger is None)
 
     def planned_aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
         """Return recipe and noise of a fit, from public numbers alone; nothing is paid.

@@ -88,6 +88,8 @@ class LabelPrivateClassifier(PATEClassifier):
     (500, 'label')
     """
 
+    _features_are_public = True
+
     def __init__(
         self,
         teacher: Any = None,

@@ -41,7 +41,9 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.one_of_each_unit import one_record_each
 from secretballot.learners.training.point_digests import points_digest
+from secretballot.learners.training.repeated_fits import noted_fit
 from secretballot.learners.training.student_predictions import StudentPredictions
+from secretballot.learners.training.surroundings import refuse_private_steps
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
@@ -241,6 +243,8 @@ class RecordVotesClassifier(
         """Do all that `fit` does but fit the student."""
         # Public values first, then the account, then private records: what can be refused is
         # refused before a record is looked at.
+        refuse_private_steps(self)
+        same = X_public is X
         names = declared_classes(classes)
         self._check_settings(units)
         X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
@@ -253,6 +257,7 @@ class RecordVotesClassifier(
         index = class_indices(y, names, n_rows(X))
         found = self._stored_release(names, units is not None, aggregator, asked, X_public)
         if found is None:
+            noted = noted_fit(X, X_public, account, alone=self.ledger is None, same=same)
             self._try_student(X_public, names, len(asked))
             rows = np.arange(n_rows(X)) if units is None else one_record_each(units, n_rows(X))
             points = basis.integers(take_rows(X_public, asked))
@@ -284,6 +289,7 @@ class RecordVotesClassifier(
                 },
                 points_sha256=points_digest(take_rows(X_public, asked)),
             )
+            noted.paid()
         self.released_labels_, self.certificate_ = found, found.certificate
         self.votes_per_record_ = aggregator.votes_per_record
         assert found.noisy_counts is not None

@@ -43,6 +43,8 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.one_of_each_unit import one_record_each
 from secretballot.learners.training.point_digests import doubles_digest
+from secretballot.learners.training.repeated_fits import noted_fit
+from secretballot.learners.training.surroundings import refuse_private_steps
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialMechanism
@@ -190,6 +192,8 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         """
         # Settings, then columns by their public types, then the account: all of it before a score
         # is counted on a private record.
+        refuse_private_steps(self, carries_points=X_public is not None)
+        same = X_public is X
         names = declared_classes(classes)
         self._check_settings(units)
         X = as_matrix("X", X)
@@ -198,8 +202,10 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             check_same_columns(X, X_public)
             X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
         account = self._open_account(units is not None)
+        noted = noted_fit(X, X_public, account, alone=self.ledger is None, same=same)
         fit = self._fit_class if self.candidates is None else self._fit_candidates
         fit(X, y, X_public, names, units, unit_name, account)
+        noted.paid()
         self.certificate_ = self.released_labels_.certificate
         self.classes_ = np.asarray(names)
         self.n_features_in_ = n_columns(X)
