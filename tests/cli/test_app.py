@@ -19,6 +19,7 @@ VERBS = (
     ["choose"],
     ["diagnose"],
     ["predict"],
+    ["schema"],
     ["compare"],
     ["verify"],
     ["ledger"],

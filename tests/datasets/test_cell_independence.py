@@ -112,6 +112,32 @@ ANY_CELL = st.one_of(
 )
 
 
+def schema_of(spec: dict[str, Any]) -> Schema:
+    return Schema.from_json({"columns": {"a": spec}})
+
+
+OTHER_KINDS = [
+    schema_of({"kind": "boolean"}),
+    schema_of({"kind": "text", "words": ["x", "2020", "days", "0", "true"]}),
+    schema_of(
+        {"kind": "duration", "median": 60, "center": 0, "scale": 3600, "indicator": True},
+    ),
+    *(
+        schema_of(
+            {
+                "kind": "date",
+                "format": style,
+                "median": "2020-02-29",
+                "scale": 30,
+                "parts": ["month", "day", "weekday", "hour"],
+                "indicator": True,
+            }
+        )
+        for style in ("iso", "day-first", "month-first", "compact")
+    ),
+]
+
+
 def meaning(cells: "pd.Series[Any]", kept: slice) -> tuple[Any, ...]:
     """Return all that is ever taken from a column, for the rows of all records but one, to the
     bit."""
@@ -127,7 +153,8 @@ def meaning(cells: "pd.Series[Any]", kept: slice) -> tuple[Any, ...]:
     categories = Schema.from_json(
         {"columns": {"a": ["0", "1", "x", "True", "1.5", str(HUGE + 1), "1e+16"]}}
     )
-    matrices = [schema.encode(frame)[kept], categories.encode(frame)[kept]]
+    encodings = [one.encoding(frame) for one in (schema, categories, *OTHER_KINDS)]
+    matrices = [one.matrix[kept] for one in encodings]
     return texts.tolist(), numbers.tobytes(), [matrix.tobytes() for matrix in matrices]
 
 

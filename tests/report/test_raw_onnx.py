@@ -15,11 +15,13 @@ from secretballot.bases import KernelBasis, TableBasis
 from secretballot.datasets.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.report.student.export import dump_raw_onnx
-from secretballot.report.student.raw_columns import RawRows
+from secretballot.report.student.raw_columns import RawRows, encoded_width, raw_columns_graph
+from secretballot.runs.tables import raw_rows_of
 from secretballot.students import MomentsStudent, NoisyCountsClassifier
 
 onnxruntime = pytest.importorskip("onnxruntime")
-pytest.importorskip("skl2onnx")
+onnx = pytest.importorskip("onnx")
+skl2onnx = pytest.importorskip("skl2onnx")
 
 
 def table(rows: int, seed: int) -> pd.DataFrame:
@@ -159,3 +161,111 @@ def test_bytes_follow_from_student_and_schema_alone(tmp_path: Path) -> None:
         rows = rows_of(PUBLIC if name == "one" else table(50, 9))
         dump_raw_onnx(student, tmp_path / name, SCHEMA.to_json(), rows)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def kinds_table(rows: int, seed: int) -> pd.DataFrame:
+    """Return the texts of a table that has columns of every kind that a graph can encode."""
+    rng = np.random.default_rng(seed)
+    seconds = rng.integers(-4 * 10**9, 4 * 10**9, rows)  # 1843 to 2096
+    seconds[: rows // 10] = rng.integers(-6 * 10**10, 2 * 10**11, rows // 10)  # 68 to 8307
+    moments = [str(moment).replace("T", " ") for moment in seconds.astype("datetime64[s]")]
+    days = [str(day) for day in rng.integers(-(10**4), 3 * 10**4, rows).astype("datetime64[D]")]
+    frame = pd.DataFrame(
+        {
+            "moment": moments,
+            "day": days,
+            "flag": rng.choice(["true", "FALSE", "False", "x", ""], rows),
+            "stay": [str(pd.Timedelta(int(s), "s")) for s in rng.integers(0, 10**6, rows)],
+            "ward": rng.choice(["north", "south"], rows),
+        }
+    )
+    frame.loc[::11, "moment"], frame.loc[::13, "stay"] = "", "?"
+    return frame
+
+
+def test_dates_truth_values_and_lengths_of_time_are_read_as_by_the_package(tmp_path: Path) -> None:
+    public = kinds_table(600, 5)
+    schema = Schema.from_json(
+        {
+            "columns": {
+                "moment": {"kind": "date", "parts": ["hour", "weekday", "month", "day"]},
+                "day": {"kind": "date", "parts": ["day", "month", "weekday"]},
+                "flag": "boolean",
+                "stay": "duration",
+                "ward": "categorical",
+            }
+        },
+        public=public,
+    )
+    document = schema.to_json()
+    assert [encoded_width(column) for column in document["columns"].values()] == [
+        len(column.feature_names) for column in schema.columns
+    ]
+    fitted = TableBasis().fit(schema.encode(public))
+    weights = np.random.default_rng(1).integers(-(2**18), 2**18, (fitted.n_directions_ + 1, 1))
+    student = MomentsStudent(fitted, weights, ["no", "yes"])
+    path = tmp_path / "student.onnx"
+    dump_raw_onnx(student, path, document, raw_rows_of(schema, public))
+    session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    assert {one.name: one.type for one in session.get_inputs()} == {
+        "moment": "tensor(int64)",
+        "day": "tensor(int64)",
+        "flag": "tensor(string)",
+        "stay": "tensor(double)",
+        "ward": "tensor(string)",
+    }
+    other = kinds_table(4000, 6)
+    rows = raw_rows_of(schema, other)
+    rows = RawRows({name: cells[:1000] for name, cells in rows.cells.items()}, rows.X[:1000])
+    label, shares = session.run(None, rows.inputs(document))
+    X = schema.encode(other.iloc[:1000])
+    assert (label == student.predict(X)).all()
+    assert (shares == student.predict_proba(X)).all()
+    assert len(set(label.tolist())) == 2
+    # the integers of numpy's own reading are those of the package
+    moments = np.array([text or "NaT" for text in other["moment"][:1000]], "datetime64[s]")
+    assert moments.astype(np.int64).tolist() == rows.cells["moment"]
+
+
+def test_every_day_of_eight_centuries_has_its_parts(tmp_path: Path) -> None:
+    """The graph's calendar is that of numpy, day by day, over two of its periods of 400 years."""
+    days = np.arange(-146097, 146097 + 1)
+    schema = Schema.from_json(
+        {
+            "columns": {
+                "d": {
+                    "kind": "date",
+                    "median": "2020-02-29",
+                    "scale": 1,
+                    "parts": ["month", "day", "weekday", "hour"],
+                    "indicator": False,
+                }
+            }
+        }
+    )
+    student = LogisticRegression().fit(np.eye(5), [0, 1, 0, 1, 0])
+    model = raw_columns_graph(
+        skl2onnx.to_onnx(
+            student, np.zeros((1, 5), np.float32), options={"zipmap": False}
+        ).SerializeToString(),
+        schema.to_json(),
+        [0, 1],
+    )
+    graph = onnx.load_from_string(model)
+    place = next(node for node in graph.graph.node if node.op_type == "Concat").output[0]
+    graph.graph.output.append(onnx.helper.make_tensor_value_info(place, 11, [None, 5]))
+    session = onnxruntime.InferenceSession(graph.SerializeToString())
+    seconds = days * 86400 + days % 86400
+    encoded = session.run([place], {"d": seconds.reshape(-1, 1)})[0]
+    texts = [str(moment).replace("T", " ") for moment in seconds.astype("datetime64[s]")]
+    assert (encoded == schema.encode(pd.DataFrame({"d": texts}))).all()
+
+
+def test_free_text_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    public = pd.DataFrame({"note": ["some pain", "no pain", "fever", "some fever"] * 5})
+    schema = Schema.from_json({"columns": {"note": "text"}}, public=public)
+    student = LogisticRegression().fit(schema.encode(public), [0, 1] * 10)
+    rows = raw_rows_of(schema, public)
+    with pytest.raises(DataError, match="Column 'note' holds free text, whose words no ONNX graph"):
+        dump_raw_onnx(student, tmp_path / "student.onnx", schema.to_json(), rows)
+    assert not (tmp_path / "student.onnx").exists()

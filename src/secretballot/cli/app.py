@@ -22,6 +22,7 @@ from secretballot.cli import (
     plan,
     predict,
     price,
+    schema,
     verify,
 )
 from secretballot.cli.help_groups import GroupedCommand
@@ -95,6 +96,7 @@ def program(
 
 
 app.command(name="plan", cls=GroupedCommand, epilog=EXIT_CODES)(plan.plan)
+app.command(name="schema", epilog=EXIT_CODES)(schema.schema)
 app.command(name="learn", cls=GroupedCommand, epilog=EXIT_CODES)(learn.learn)
 app.command(name="price", cls=GroupedCommand, epilog=EXIT_CODES)(price.price)
 app.command(name="label", cls=GroupedCommand, epilog=EXIT_CODES)(label.label)

@@ -4,41 +4,45 @@ Every column is fixed by public cells or by what the user declares. Encoding loo
 time.
 """
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from secretballot._typing import FloatArray, IntArray, ObjectArray
-from secretballot._validation import shown
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.datasets.cells import (
     LARGEST_NUMBER,
     coded,
     is_missing,
     numbers_of,
     texts_of,
-    whole,
 )
-from secretballot.exceptions import DataError
+from secretballot.datasets.times import (
+    SECONDS_A_DAY,
+    duration_seconds,
+    iso_text,
+    time_seconds,
+)
+from secretballot.datasets.words import words_in
 
 __all__ = [
+    "DATE_PARTS",
+    "BooleanColumn",
     "CategoricalColumn",
     "Column",
+    "DateColumn",
+    "DurationColumn",
+    "Holds",
     "IgnoredColumn",
     "NumericColumn",
     "OddCells",
-    "declared_column",
-    "inferred_column",
+    "TextColumn",
 ]
 
-#: A column is numeric where at least this share of its public cells are numbers; the others count
-#: as missing.
-_NUMERIC_SHARE = 0.95
-#: Categories kept per column, the most frequent ones; the rest fall into "other".
-_MOST_CATEGORIES = 200
-_KINDS = ("numeric", "categorical", "ignored")
+#: What the cells of a column are, for messages.
+Holds = Literal["numbers", "categories", "truth values", "words", "dates", "lengths of time"]
 
 
 class OddCells(NamedTuple):
@@ -78,27 +82,32 @@ class NumericColumn:
     scale: float = 1.0
     indicator: bool = False
 
+    holds: ClassVar[Holds] = "numbers"
+    kind: ClassVar[str] = "numeric"
+
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the encoded columns."""
         return (self.name, f"{self.name}=missing") if self.indicator else (self.name,)
 
+    def numbers(self, cells: "pd.Series[Any]") -> FloatArray:
+        """Return the cells as numbers, nan where they hold none."""
+        return numbers_of(cells)
+
     def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> OddCells:
         """Fill `out`, shape (n_rows, 1 or 2); what is no number is missing or strange."""
-        numbers = numbers_of(cells)
+        numbers = self.numbers(cells)
         unknown = np.isnan(numbers)
         encoded = (np.where(unknown, self.median, numbers) - self.center) / self.scale
         np.clip(encoded, -LARGEST_NUMBER, LARGEST_NUMBER, out=out[:, 0])
         if self.indicator:
             out[:, 1] = unknown
-        rows: IntArray = np.flatnonzero(unknown).astype(np.int64)
-        unread = np.array([not is_missing(text) for text in texts_of(cells.iloc[rows])], dtype=bool)
-        return OddCells(rows[unread], int(rows.size - unread.sum()))
+        return _odd_cells(cells, unknown)
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as JSON."""
         return {
-            "kind": "numeric",
+            "kind": self.kind,
             "median": self.median,
             "center": self.center,
             "scale": self.scale,
@@ -122,6 +131,13 @@ class CategoricalColumn:
     name: str
     categories: tuple[str, ...]
 
+    holds: ClassVar[Holds] = "categories"
+
+    @property
+    def spellings(self) -> dict[str, int]:
+        """The place of each text that is one of the categories."""
+        return {category: place for place, category in enumerate(self.categories)}
+
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the encoded columns."""
@@ -133,8 +149,7 @@ class CategoricalColumn:
     def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> OddCells:
         """Fill `out`, shape (n_rows, n_categories + 1); what falls into "other" is missing or
         strange."""
-        places = {category: place for place, category in enumerate(self.categories)}
-        other = len(places)
+        places, other = self.spellings, len(self.categories)
         codes, distinct = coded(texts_of(cells))
         place = np.array([places.get(text, other) for text in distinct], dtype=np.int64)
         out[:] = 0.0
@@ -150,11 +165,206 @@ class CategoricalColumn:
 
 
 @dataclass(frozen=True)
+class BooleanColumn(CategoricalColumn):
+    """A column of truth values, as programs write them: True, true, TRUE and the like.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    """
+
+    categories: tuple[str, ...] = ("False", "True")
+
+    holds: ClassVar[Holds] = "truth values"
+
+    @property
+    def spellings(self) -> dict[str, int]:
+        """The place of each text that is a truth value."""
+        return {
+            spelling: place
+            for place, text in enumerate(self.categories)
+            for spelling in (text, text.lower(), text.upper())
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the column as JSON."""
+        return {"kind": "boolean"}
+
+
+@dataclass(frozen=True)
+class DurationColumn(NumericColumn):
+    """A column of lengths of time, or of times of day since midnight, in seconds."""
+
+    holds: ClassVar[Holds] = "lengths of time"
+    kind: ClassVar[str] = "duration"
+
+    def numbers(self, cells: "pd.Series[Any]") -> FloatArray:
+        """Return the cells in seconds, nan where they hold no length of time."""
+        codes, distinct = coded(texts_of(cells))
+        seconds = [duration_seconds(text) for text in distinct]
+        values = np.array(
+            [math.nan if value is None else value for value in seconds], dtype=np.float64
+        )
+        return np.asarray(values[codes], dtype=np.float64)
+
+
+#: What a date tells beside how many days it lies from another: the name of the part, the middle of
+#: its values, and their deviation were all of them alike frequent.
+DATE_PARTS: dict[str, tuple[float, float]] = {
+    "month": (6.5, 3.5),
+    "day": (16.0, 9.0),
+    "weekday": (3.0, 2.0),
+    "hour": (11.5, 7.0),
+}
+
+
+@dataclass(frozen=True)
+class DateColumn:
+    """A column of days or points in time: days from the public median, and parts of the date.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    median : int
+        Stands in for a missing date; seconds since 1970-01-01.
+    scale : float
+        The first encoded value is the days since the median, over `scale`.
+    parts : tuple of str
+        Of `DATE_PARTS`; each becomes an encoded column, about centred and scaled.
+    indicator : bool
+        Whether a further encoded column says 1 where the date was missing.
+    style : str
+        How days are written, one of `DATE_FORMATS`; ISO 8601 is always read.
+    """
+
+    name: str
+    median: int
+    scale: float = 1.0
+    parts: tuple[str, ...] = ()
+    indicator: bool = False
+    style: str = "iso"
+
+    holds: ClassVar[Holds] = "dates"
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        missing = ("missing",) if self.indicator else ()
+        return (self.name, *(f"{self.name}={part}" for part in (*self.parts, *missing)))
+
+    def seconds(self, cells: "pd.Series[Any]") -> tuple[IntArray, BoolArray]:
+        """Return the cells in seconds since 1970-01-01, and which of them hold no date; these are 0
+        seconds."""
+        codes, distinct = coded(texts_of(cells))
+        read = [time_seconds(text, self.style) for text in distinct]
+        values = np.array([value or 0 for value in read], dtype=np.int64)
+        unknown = np.array([value is None for value in read], dtype=bool)
+        return np.asarray(values[codes], dtype=np.int64), np.asarray(unknown[codes], dtype=bool)
+
+    def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> OddCells:
+        """Fill `out`; what is no date is missing or strange."""
+        seconds, unknown = self.seconds(cells)
+        seconds = np.where(unknown, self.median, seconds)
+        days = (seconds / SECONDS_A_DAY - self.median / SECONDS_A_DAY) / self.scale
+        np.clip(days, -LARGEST_NUMBER, LARGEST_NUMBER, out=out[:, 0])
+        for place, part in enumerate(self.parts, start=1):
+            middle, deviation = DATE_PARTS[part]
+            out[:, place] = (_part_of_dates(part, seconds) - middle) / deviation
+        if self.indicator:
+            out[:, -1] = unknown
+        return _odd_cells(cells, unknown)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the column as JSON."""
+        return {
+            "kind": "date",
+            "format": self.style,
+            "median": iso_text(self.median),
+            "scale": self.scale,
+            "parts": list(self.parts),
+            "indicator": self.indicator,
+        }
+
+
+def _part_of_dates(part: str, seconds: IntArray) -> FloatArray:
+    """Return a part of points in time: month 1 to 12, day 1 to 31, weekday 0 (Monday) to 6, hour
+    0 to 23."""
+    days, rest = np.divmod(seconds, SECONDS_A_DAY)
+    if part == "hour":
+        return (rest // 3600).astype(np.float64)
+    if part == "weekday":
+        return ((days + 3) % 7).astype(np.float64)  # 1970-01-01 was a Thursday
+    months = days.astype("datetime64[D]").astype("datetime64[M]")
+    if part == "month":
+        return (months.astype(np.int64) % 12 + 1).astype(np.float64)
+    first = months.astype("datetime64[D]").astype(np.int64)
+    return (days - first + 1).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of free text: one encoded column for each word of a public vocabulary, which says
+    whether a cell has it, and one for cells without any of them.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    words : tuple of str
+        Public vocabulary, in lower case.
+    """
+
+    name: str
+    words: tuple[str, ...]
+
+    holds: ClassVar[Holds] = "words"
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return (*(f"{self.name}={word}" for word in self.words), f"{self.name}=(no word)")
+
+    def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> OddCells:
+        """Fill `out`, shape (n_rows, n_words + 1)."""
+        places = {word: place for place, word in enumerate(self.words)}
+        codes, distinct = coded(texts_of(cells))
+        missing = np.array([is_missing(text) for text in distinct], dtype=bool)
+        without = np.empty(len(distinct), dtype=bool)
+        rows, columns = [], []
+        for row, text in enumerate(distinct):
+            known = [] if missing[row] else [places[w] for w in words_in(text) if w in places]
+            without[row] = not known
+            rows += [row] * len(known)
+            columns += known
+        of_distinct = np.zeros((len(distinct), len(self.words) + 1), dtype=bool)
+        of_distinct[rows, columns] = True
+        of_distinct[:, -1] = without
+        out[:] = of_distinct[codes]
+        strange: IntArray = np.flatnonzero((without & ~missing)[codes]).astype(np.int64)
+        return OddCells(strange, int(missing[codes].sum()))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the column as JSON."""
+        return {"kind": "text", "words": list(self.words)}
+
+
+def _odd_cells(cells: "pd.Series[Any]", unknown: BoolArray) -> OddCells:
+    """Return which of the cells that could not be read say something, and how many say nothing."""
+    rows: IntArray = np.flatnonzero(unknown).astype(np.int64)
+    unread = np.array([not is_missing(text) for text in texts_of(cells.iloc[rows])], dtype=bool)
+    return OddCells(rows[unread], int(rows.size - unread.sum()))
+
+
+@dataclass(frozen=True)
 class IgnoredColumn:
     """A column that is no feature; `reason` says why, for the person who runs the program."""
 
     name: str
     reason: str = "declared so"
+
+    holds: ClassVar[Holds] = "categories"
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -170,161 +380,12 @@ class IgnoredColumn:
         return {"kind": "ignored", "reason": self.reason}
 
 
-Column = NumericColumn | CategoricalColumn | IgnoredColumn
-
-
-def inferred_column(name: str, cells: "pd.Series[Any]") -> Column:
-    """Decide by public cells what a column is.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    cells : pandas.Series, shape (n_rows,)
-        Public cells.
-
-    Returns
-    -------
-    Column
-        Numeric where nearly all known cells are numbers, else categorical with the most frequent
-        texts; ignored where nothing is known or nearly every text is its own.
-    """
-    texts = texts_of(cells)
-    known = ~np.array([is_missing(text) for text in texts], dtype=bool)
-    if not known.any():
-        return IgnoredColumn(name, "no public row has a value in it")
-    numbers = numbers_of(cells)
-    truths = set(texts[known]) <= {"True", "False"}  # float would take them for 1 and 0
-    if not truths and np.isfinite(numbers[known]).mean() >= _NUMERIC_SHARE:
-        return _numeric_column(name, numbers)
-    return _categorical_column(name, texts[known])
-
-
-def _numeric_column(name: str, numbers: FloatArray) -> NumericColumn:
-    finite = numbers[np.isfinite(numbers)]
-    spread = float(finite.std())
-    # A spread within rounding of zero is a constant column: dividing by it would blow up other
-    # values.
-    scale = spread if spread > 1e-9 * float(np.abs(finite).max()) else 1.0
-    return NumericColumn(
-        name,
-        float(np.median(finite)),
-        float(finite.mean()),
-        scale,
-        indicator=bool(finite.size < numbers.size),
-    )
-
-
-def _categorical_column(name: str, texts: ObjectArray) -> Column:
-    counts = pd.Series(texts).value_counts()
-    if len(counts) > _MOST_CATEGORIES and len(counts) > len(texts) / 2:
-        return IgnoredColumn(
-            name, f"{len(counts)} different strings in {len(texts)} public rows: an id or free text"
-        )
-    frequent = sorted(counts.index, key=lambda text: (-counts[text], text))[:_MOST_CATEGORIES]
-    return CategoricalColumn(name, tuple(sorted(frequent)))
-
-
-def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Column:
-    """Build one column from its JSON, with public cells for what the JSON leaves open.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    spec : object
-        "numeric", "categorical", "ignored", a list of categories, or an object as `to_json` writes
-        it.
-    public : pandas.DataFrame or None
-        Public table.
-
-    Raises
-    ------
-    DataError
-        If the JSON is no column, or leaves open what no public table is there to say.
-    """
-    if isinstance(spec, str):
-        spec = {"kind": spec}
-    elif isinstance(spec, list):
-        spec = {"kind": "categorical", "categories": spec}
-    if not isinstance(spec, Mapping) or spec.get("kind") not in _KINDS:
-        raise DataError(
-            f"The schema says nothing usable about column {shown(name)}; "
-            f"say one of {', '.join(_KINDS)}, or list its categories."
-        )
-    if spec["kind"] == "ignored":
-        return IgnoredColumn(name, str(spec.get("reason", "declared so")))
-    if spec["kind"] == "numeric":
-        return _declared_numeric(name, spec, public)
-    return _declared_categorical(name, spec, public)
-
-
-def _declared_numeric(
-    name: str, spec: Mapping[str, Any], public: pd.DataFrame | None
-) -> NumericColumn:
-    parts = {key: spec[key] for key in ("median", "center", "scale", "indicator") if key in spec}
-    for key in ("median", "center", "scale"):
-        number = parts.get(key, 1)
-        usable = (
-            isinstance(number, int | float)
-            and not isinstance(number, bool)
-            and abs(number) <= LARGEST_NUMBER
-        )
-        if not usable or (key == "scale" and not number > 0):
-            raise DataError(
-                f"The schema's {key} of column {shown(name)} is {shown(number)}; it must be a"
-                " number (scale: positive)."
-            )
-    # what the schema leaves open comes from public rows alone; with all four given none is read
-    if len(parts) < 4:
-        numbers = numbers_of(_public_cells(name, public))
-        if not np.isfinite(numbers).any():
-            raise DataError(
-                f"No public row has a number in column {shown(name)}; give its median and scale in"
-                " the schema."
-            )
-        found = _numeric_column(name, numbers)
-        parts = {
-            key: parts.get(key, getattr(found, key))
-            for key in ("median", "center", "scale", "indicator")
-        }
-    return NumericColumn(
-        name,
-        float(parts["median"]),
-        float(parts["center"]),
-        float(parts["scale"]),
-        bool(parts["indicator"]),
-    )
-
-
-def _declared_categorical(
-    name: str, spec: Mapping[str, Any], public: pd.DataFrame | None
-) -> CategoricalColumn:
-    listed = spec.get("categories")
-    if listed is None:
-        texts = texts_of(_public_cells(name, public))
-        return CategoricalColumn(
-            name, tuple(sorted({text for text in texts if not is_missing(text)}))
-        )
-    if not isinstance(listed, list) or not all(
-        isinstance(entry, str | int | float | bool) for entry in listed
-    ):
-        raise DataError(
-            f"The schema's categories of column {shown(name)} must be a list of strings or numbers."
-        )
-    categories = tuple(dict.fromkeys(whole(str(entry).strip()) for entry in listed))
-    return CategoricalColumn(name, categories)
-
-
-def _public_cells(name: str, public: pd.DataFrame | None) -> "pd.Series[Any]":
-    if public is None:
-        raise DataError(
-            f"The schema leaves column {shown(name)} open and there is no public table to say the"
-            " rest."
-        )
-    if name not in public.columns:
-        raise DataError(
-            f"The schema has a column {shown(name)} that the public file lacks; add it or declare"
-            " it ignored."
-        )
-    return public[name]
+Column = (
+    NumericColumn
+    | CategoricalColumn
+    | BooleanColumn
+    | DateColumn
+    | DurationColumn
+    | TextColumn
+    | IgnoredColumn
+)

@@ -1,14 +1,14 @@
 """From a table to a matrix, by a rule that knows public data alone.
 
-A `Schema` says for every feature column whether it is numeric or categorical and holds what its
-encoding needs: medians, scales and categories, taken from the public table or declared by the user,
-never from private rows. Each row is encoded by itself, so a private row touches no other row.
+A `Schema` says for every column what it holds and has what its encoding needs: medians, scales,
+categories and words, taken from the public table or declared by the user, never from private rows.
+Each row is encoded by itself, so a private row touches no other row.
 """
 
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +16,22 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import shown
-from secretballot.datasets.columns import (
-    CategoricalColumn,
-    Column,
-    IgnoredColumn,
-    declared_column,
-    inferred_column,
-)
+from secretballot.datasets.columns import CategoricalColumn, Column, IgnoredColumn, TextColumn
+from secretballot.datasets.declared_columns import declared_column
+from secretballot.datasets.inferred_columns import inferred_column
 from secretballot.datasets.tables import check_columns, frame_of, memory_bytes
 from secretballot.exceptions import DataError
 
 __all__ = ["Encoding", "Schema"]
 
 FORMAT = "secretballot/schema"
-VERSION = 1
+#: The kinds of column that each version has brought; a schema is written in the first version that
+#: has all of its kinds, so that older programs read what they can.
+_KINDS_OF_VERSION = {
+    1: ("numeric", "categorical", "ignored"),
+    2: ("boolean", "date", "duration", "text"),
+}
+VERSION = max(_KINDS_OF_VERSION)
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class Encoding:
         For each column in which every cell must be read as a number and some were not, the rows;
         they were encoded as missing.
     unseen : dict of str to ndarray
-        For each column of categories with cells that are none of them, the rows; they were encoded
-        as "other".
+        For each column of categories, truth values or words with cells that are, or have, none of
+        them, the rows; they were encoded as "other".
     missing : dict of str to int
         For each column that becomes a feature, how many rows say nothing.
     """
@@ -77,11 +79,17 @@ class Schema:
         Classes of the target, where the user's schema file declares them.
     source : str
         Where the columns were taken from, for messages.
+    reasons : mapping of str to str
+        For columns that were inferred, why each is what it is.
+    doubtful : tuple of str
+        Of these, the columns that could as well be something else.
     """
 
     columns: tuple[Column, ...]
     classes: tuple[Any, ...] | None = None
     source: str = "the public file"
+    reasons: Mapping[str, str] = field(default_factory=dict, compare=False)
+    doubtful: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def infer(cls, public: Any, *, ignore: Sequence[str] = ()) -> "Schema":
@@ -100,10 +108,12 @@ class Schema:
             If no column is left that could be a feature.
         """
         frame, aside = frame_of(public, role="public table"), set(ignore)
-        columns = tuple(
-            inferred_column(name, frame[name]) for name in frame.columns if name not in aside
-        )
-        return cls(columns)._with_features()
+        found = [inferred_column(name, frame[name]) for name in frame.columns if name not in aside]
+        return cls(
+            tuple(one.column for one in found),
+            reasons={one.column.name: one.reason for one in found},
+            doubtful=tuple(one.column.name for one in found if one.doubt),
+        )._with_features()
 
     @classmethod
     def from_json(
@@ -117,8 +127,8 @@ class Schema:
         ----------
         declared : mapping
             ``{"columns": {name: spec, ...}, "classes": [...]}``. A `spec` is "numeric",
-            "categorical", "ignored", a list of categories, or an object as `to_json` writes it; any
-            part but `kind` may be left out.
+            "categorical", "boolean", "date", "duration", "text", "ignored", a list of categories,
+            or an object as `to_json` writes it; any part but `kind` may be left out.
         public : DataFrame, optional
             Public table for the parts left out.
         ignore : sequence of str
@@ -193,9 +203,11 @@ class Schema:
     def encoding(self, table: Any, *, role: str = "table") -> Encoding:
         """Encode a table row by row.
 
-        Numbers: public median where missing, centred and scaled. Categories: one-hot, unseen and
-        missing ones in "other". The width depends on the schema alone. Columns that the schema does
-        not know are left out; `tables.check_columns` refuses them where that matters.
+        Numbers, dates and lengths of time: public median where missing, centred and scaled; of
+        dates the parts, too. Categories and truth values: one-hot, unseen and missing ones in
+        "other". Free text: which words of a public vocabulary it has. The width depends on the
+        schema alone. Columns that the schema does not know are left out; `tables.check_columns`
+        refuses them where that matters.
 
         A cell is encoded by its value, not by the type of its column. What pandas lost when the
         frame was made is beyond recall, and then one cell may have changed others: in a column of
@@ -229,7 +241,7 @@ class Schema:
                 odd = column.encode(frame[column.name], matrix[:, start:stop])
                 encoding.missing[column.name] = odd.missing
                 if odd.strange.size:
-                    of_kind = isinstance(column, CategoricalColumn)
+                    of_kind = isinstance(column, CategoricalColumn | TextColumn)
                     rows = encoding.unseen if of_kind else encoding.unreadable
                     rows[column.name] = odd.strange
             start = stop
@@ -237,12 +249,26 @@ class Schema:
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON, complete: `from_json` needs no public table to read it."""
+        columns = {column.name: column.to_json() for column in self.columns}
+        kinds = {column["kind"] for column in columns.values()}
+        version = max(
+            number for number, own in _KINDS_OF_VERSION.items() if number == 1 or kinds & {*own}
+        )
         return {
             "format": FORMAT,
-            "version": VERSION,
-            "columns": {column.name: column.to_json() for column in self.columns},
+            "version": version,
+            "columns": columns,
             **({} if self.classes is None else {"classes": list(self.classes)}),
         }
+
+    def to_edit(self) -> dict[str, Any]:
+        """Return the schema as JSON for a person: each column with the reason why it is what it
+        is, which no program reads."""
+        document = self.to_json()
+        for name, column in document["columns"].items():
+            if name in self.reasons:
+                column["reason"] = self.reasons[name]
+        return document
 
     def _with_features(self) -> "Schema":
         if not self.names:
@@ -274,9 +300,10 @@ def _check_header(declared: object) -> None:
             f"The schema says it has the format {shown(declared['format'])}; it must be {FORMAT!r}"
             " or say nothing."
         )
-    if declared.get("version", VERSION) != VERSION:
+    version = declared.get("version", VERSION)
+    if isinstance(version, bool) or version not in [*_KINDS_OF_VERSION]:
         raise DataError(
-            f"The schema has version {shown(declared['version'])} and this program reads version"
+            f"The schema has version {shown(version)} and this program reads versions up to"
             f" {VERSION}; use the program that wrote it, or a newer one."
         )
     classes = declared.get("classes")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from secretballot._drafts import draft_file
 from secretballot._typing import FloatArray
 from secretballot.datasets.cells import is_missing, texts_of
-from secretballot.datasets.columns import NumericColumn
+from secretballot.datasets.columns import TextColumn
 from secretballot.datasets.tables import table_blocks
 from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
@@ -29,6 +29,13 @@ __all__ = ["PredictOutcome", "PredictRun", "run_predict"]
 
 ROLE = "table"
 _PARQUET = (".parquet", ".pq")
+_ONE = {"numbers": "a number", "dates": "a date", "lengths of time": "a length of time"}
+#: How to write what a student reads.
+_SPELLINGS = {
+    "numbers": "write them with a decimal point and without units",
+    "dates": "write them as in 2020-02-29 or 2020-02-29 13:30:00",
+    "lengths of time": "write them as in 13:30:00 or 2 days 13:30:00",
+}
 
 
 @dataclass(frozen=True)
@@ -157,10 +164,11 @@ def _refuse_other_types(found: StudentFile, frame: pd.DataFrame, unread: dict[st
     for name, count in unread.items():
         said = sum(not is_missing(text) for text in texts_of(frame[name]))
         if count == said:
+            holds = next(one.holds for one in found.schema.columns if one.name == name)
             raise DataError(
-                f"Column {name!r} of the {ROLE} holds no number in its first {len(frame)} rows, and"
-                " the student reads numbers there; write them with a decimal point and without"
-                " units, or leave the cells empty."
+                f"Column {name!r} of the {ROLE} holds no {holds} in its first {len(frame)} rows,"
+                f" and the student reads {holds} there; {_SPELLINGS[holds]}, or leave the cells"
+                " empty."
             )
 
 
@@ -169,16 +177,21 @@ def _note_cells(
 ) -> None:
     """Say how many cells the student could not use."""
     for column in found.schema.columns:
-        if isinstance(column, NumericColumn) and unreadable[column.name]:
+        if unreadable[column.name]:
             watch.note(
-                f"Column {column.name!r}: {count_text(unreadable[column.name], 'cell')} without a"
-                " number where one is due; counted as missing.",
+                f"Column {column.name!r}: {count_text(unreadable[column.name], 'cell')} without"
+                f" {_ONE[column.holds]} where one is due; counted as missing.",
                 private=False,
             )
         if unknown[column.name]:
+            what = (
+                "without any word that schema.json lists"
+                if isinstance(column, TextColumn)
+                else "with a category that schema.json does not list"
+            )
             watch.note(
-                f"Column {column.name!r}: {count_text(unknown[column.name], 'cell')} with a"
-                ' category that schema.json does not list; counted as "other".',
+                f"Column {column.name!r}: {count_text(unknown[column.name], 'cell')} {what};"
+                ' counted as "other".',
                 private=False,
             )
 

@@ -13,7 +13,7 @@ from secretballot.datasets.tables import check_columns, check_named, class_indic
 from secretballot.exceptions import DataError
 from secretballot.report.wording import count_text
 from secretballot.runs.progress import Watch
-from secretballot.runs.tables import LabelledTable, check_classes
+from secretballot.runs.tables import LabelledTable, check_classes, note_columns
 
 __all__ = ["StandInTable", "read_stand_in"]
 
@@ -90,8 +90,7 @@ def _schema_of_stand_in(table: StandInTable, frame: pd.DataFrame, watch: Watch) 
     else:
         schema = Schema.read(table.schema, public=features, ignore=aside)
         check_columns(features, schema.names, role=ROLE, source="the schema", aside=schema.ignored)
-    for name, reason in schema.ignored.items():
-        watch.note(f"Column {name!r} is no feature: {reason}.", private=False)
+    note_columns(schema, watch)
     return schema
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from secretballot._naming import name_columns
+from secretballot._naming import name_columns, name_rows
 from secretballot._validation import shown
 from secretballot.datasets.cells import texts_of
-from secretballot.datasets.columns import CategoricalColumn, Column
+from secretballot.datasets.columns import CategoricalColumn, Column, TextColumn
 from secretballot.datasets.near_misses import near_categories, near_numbers
 from secretballot.datasets.schema import Encoding, Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -23,6 +23,7 @@ __all__ = [
     "check_accepted",
     "misfits",
     "note_empty_columns",
+    "note_unreadable",
     "percent",
     "settle_misfits",
 ]
@@ -50,7 +51,7 @@ class Misfit:
     stops : bool
         Whether it is so many that a run stops.
     of_categories : bool
-        Whether the column holds categories.
+        Whether the cells count as "other", rather than as missing.
     words : str
         What is the matter, and what would make the cells fit.
     """
@@ -83,7 +84,7 @@ def misfits(
         share = found.strange_share(column.name)
         usual = 0.0 if expected is None else OF_PUBLIC * expected.strange_share(column.name)
         if share > max(TOLD, usual):
-            of_categories = isinstance(column, CategoricalColumn)
+            of_categories = column.name in found.unseen
             words = _words(column, frame, found, share, schema.source)
             found_ones.append(Misfit(column.name, share, share > STOPS, of_categories, words))
     return sorted(found_ones, key=lambda one: (-one.share, one.name))
@@ -145,6 +146,17 @@ def note_empty_columns(found: Encoding, expected: Encoding, watch: Watch, *, rol
             )
 
 
+def note_unreadable(schema: Schema, found: Encoding, watch: Watch, *, role: str) -> None:
+    """Tell the curator which cells of a private table were read as missing."""
+    holds = {column.name: column.holds for column in schema.columns}
+    for name, rows in found.unreadable.items():
+        watch.note(
+            f"Column {name!r} of the {role} has {rows.size} cells that are no {holds[name]} and"
+            f" count as missing ({name_rows(rows)}).",
+            private=True,
+        )
+
+
 def check_accepted(accepted: Collection[str], schema: Schema) -> None:
     """Refuse a column that is to be accepted and is no feature.
 
@@ -178,10 +190,12 @@ def _words(column: Column, frame: pd.DataFrame, found: Encoding, share: float, s
         for start in range(0, len(rows), 10_000)
         for text in texts_of(frame[column.name].iloc[rows[start : start + 10_000]])
     )
+    near, what = None, f"are no {column.holds}"
     if isinstance(column, CategoricalColumn):
         near = near_categories(strange, column.categories)
-        what = f"none of the categories of {source}"
-    else:
+        what = f"are none of the {column.holds} of {source}"
+    elif isinstance(column, TextColumn):
+        what = f"have none of the words of {source}"
+    elif column.holds == "numbers":
         near = near_numbers(strange)
-        what = "no numbers"
-    return f"{percent(share)} of its cells are {what}" + ("" if near is None else f": {near}")
+    return f"{percent(share)} of its cells {what}" + ("" if near is None else f": {near}")

@@ -4,38 +4,38 @@ Everything said here is said to the curator alone: it names columns, counts and 
 cell.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pandas as pd
 
 from secretballot._naming import name_columns
 from secretballot._typing import FloatArray, IntArray, ObjectArray
-from secretballot.datasets.cells import LARGEST_NUMBER, numbers_of, texts_of, whole
-from secretballot.datasets.columns import CategoricalColumn, NumericColumn
+from secretballot.datasets.cells import LARGEST_NUMBER, texts_of, whole
+from secretballot.datasets.columns import Column, DateColumn, NumericColumn
 from secretballot.datasets.schema import Encoding, Schema
 from secretballot.datasets.tables import (
     check_columns,
     check_file,
     check_named,
     class_indices,
-    name_rows,
     read_table,
     unit_ids,
 )
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.report.metrics import Metrics, metrics_of_student
-from secretballot.report.student.raw_columns import RawRows
+from secretballot.report.student.raw_columns import NO_TIME, RawRows
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
 from secretballot.runs.table_match import (
     check_accepted,
     misfits,
     note_empty_columns,
+    note_unreadable,
     settle_misfits,
 )
 
@@ -49,6 +49,7 @@ __all__ = [
     "encoded_public",
     "folder_of_run",
     "metrics_on_test",
+    "note_columns",
     "public_table",
     "raw_rows_of",
     "read_inputs",
@@ -329,16 +330,39 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
 def raw_rows_of(schema: Schema, public: pd.DataFrame) -> RawRows:
     """Return public rows as a stranger would give them, and one of which nothing is known, and one
     that is like no other."""
-    cells: dict[str, list[Any]] = {}
-    for column in schema.columns:
-        if isinstance(column, NumericColumn):
-            own = numbers_of(public[column.name].iloc[:_RAW_ROWS]).tolist()
-            cells[column.name] = [*own, math.nan, 2 * LARGEST_NUMBER]
-        elif isinstance(column, CategoricalColumn):
-            texts = texts_of(public[column.name].iloc[:_RAW_ROWS]).tolist()
-            cells[column.name] = [*texts, "", "none of the categories"]
-    frame = pd.DataFrame({name: pd.Series(own, dtype=object) for name, own in cells.items()})
+    frame = pd.DataFrame(
+        {
+            column.name: pd.Series(
+                [*texts_of(public[column.name].iloc[:_RAW_ROWS]), "", _odd_text(column)],
+                dtype=object,
+            )
+            for column in schema.columns
+            if column.feature_names
+        }
+    )
+    cells = {
+        column.name: _graph_cells(column, frame[column.name])
+        for column in schema.columns
+        if column.feature_names
+    }
     return RawRows(cells, schema.encode(frame, role="public file"))
+
+
+def _odd_text(column: Column) -> str:
+    """Return a cell that a column has no place for."""
+    return "2e30" if isinstance(column, NumericColumn) else "none of the categories"
+
+
+def _graph_cells(column: Column, cells: "pd.Series[Any]") -> list[Any]:
+    """Return cells as the inputs of a student's ONNX graph: numbers, seconds or texts."""
+    if isinstance(column, NumericColumn):
+        numbers = column.numbers(cells).tolist()
+        # a number too large for the encoding is one for the graph to refuse by itself
+        return [*numbers[:-1], 2 * LARGEST_NUMBER]
+    if isinstance(column, DateColumn):
+        seconds, unknown = column.seconds(cells)
+        return list(np.where(unknown, NO_TIME, seconds).tolist())
+    return list(texts_of(cells))
 
 
 def public_table(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame, list[str]]:
@@ -369,10 +393,19 @@ def public_table(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame,
         check_columns(
             public, schema.names, role="public file", source="the schema", aside=schema.ignored
         )
-    # Public reasons about a public file, so the note may be published.
+    note_columns(schema, watch)
+    return schema, public, not_public
+
+
+def note_columns(schema: Schema, watch: Watch) -> None:
+    """Tell of each column that is no feature, and of each that could as well be something else."""
+    # Public reasons about a public file, so the notes may be published.
     for name, reason in schema.ignored.items():
         watch.note(f"Column {name!r} is no feature: {reason}.", private=False)
-    return schema, public, not_public
+    for column in schema.columns:
+        if column.name in schema.doubtful and column.feature_names:
+            reason = schema.reasons[column.name]
+            watch.note(f"Column {column.name!r} holds {column.holds}: {reason}.", private=False)
 
 
 def encoded_public(
@@ -449,10 +482,5 @@ def _labelled_table(
     settle_misfits(misfitting, watch, role=role, accepted=tables.accept_unseen, private=private)
     if private:
         note_empty_columns(encoding, public, watch, role=role)
-    for name, rows in encoding.unreadable.items() if private else ():
-        watch.note(
-            f"Column {name!r} of the {role} has {rows.size} cells that are no numbers and count"
-            f" as missing ({name_rows(rows)}).",
-            private=True,
-        )
+        note_unreadable(schema, encoding, watch, role=role)
     return LabelledTable(encoding.matrix, index), frame

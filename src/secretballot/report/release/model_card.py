@@ -90,8 +90,10 @@ def _using(usage: Usage) -> list[str]:
         parts += [
             "In Python without this package (`pip install onnxruntime`). `student.onnx` has one"
             " input for each column below: numbers as `tensor(double)`, NaN where nothing is known;"
-            ' categories as `tensor(string)`, "" where nothing is known. Texts stand without space'
-            " around them.",
+            ' categories as `tensor(string)`, "" where nothing is known; lengths of time as'
+            " `tensor(double)`, in seconds; dates as `tensor(int64)`, in seconds since 1970-01-01"
+            " 00:00 UTC, the least integer where nothing is known. Texts stand without space around"
+            " them.",
             _fenced("python", usage.runtime_alone),
             "The columns of `probabilities` are the classes in the order that the file's metadata"
             ' give: `model.get_modelmeta().custom_metadata_map["classes"]`.',
@@ -117,26 +119,52 @@ def _columns(schema: Mapping[str, Any]) -> list[str]:
         [],
     )
     for name, column in schema["columns"].items():
-        if column["kind"] == "numeric":
-            empty = f"{number_text(column['median'])}, the public median"
-            if column["indicator"]:
-                empty += ", and marked as missing"
-            rows.append(
-                f"| {_cell(name)} | a number; of the public ones the mean is"
-                f" {number_text(column['center'])}, the deviation {number_text(column['scale'])} |"
-                f" {empty} |"
-            )
-        elif column["kind"] == "categorical":
-            own = column["categories"]
-            named = ", ".join(f"`{_code(one)}`" for one in own[:_MOST_NAMED])
-            more = f" and {len(own) - _MOST_NAMED} more" if len(own) > _MOST_NAMED else ""
-            rows.append(f'| {_cell(name)} | one of {named}{more} | "other" |')
-        else:
+        if column["kind"] == "ignored":
             ignored.append(f"{_cell(name)} ({_cell(column.get('reason', 'declared so'))})")
+        else:
+            holds, empty = _column_words(column)
+            rows.append(f"| {_cell(name)} | {holds} | {empty} |")
     parts = ["\n".join(rows)]
     if ignored:
         parts.append(f"Not read: {'; '.join(ignored)}.")
     return parts
+
+
+def _column_words(column: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what a column holds, and what becomes of a cell that is empty or something else."""
+    match column["kind"]:
+        case "numeric" | "duration":
+            what = "a number" if column["kind"] == "numeric" else "a length of time, in seconds"
+            return (
+                f"{what}; of the public ones the mean is {number_text(column['center'])}, the"
+                f" deviation {number_text(column['scale'])}",
+                _median_words(number_text(column["median"]), column),
+            )
+        case "date":
+            style = "" if column["format"] == "iso" else f" or {_cell(column['format'])}"
+            parts = "".join(f", the {part}" for part in column["parts"])
+            return (
+                f"a date, with a time of day or without, written as in ISO 8601{style}; read: the"
+                f" day{parts}",
+                _median_words(_cell(column["median"]), column),
+            )
+        case "boolean":
+            return "`True` or `False`, also `true`, `TRUE` and the like", '"other"'
+        case "text":
+            return f"free text; read: whether it has {_listed(column['words'])}", "no word"
+    return f"one of {_listed(column['categories'])}", '"other"'
+
+
+def _median_words(median: str, column: Mapping[str, Any]) -> str:
+    marked = ", and marked as missing" if column["indicator"] else ""
+    return f"{median}, the public median{marked}"
+
+
+def _listed(values: Sequence[str]) -> str:
+    """Return the first of some values as code, and how many more there are."""
+    named = ", ".join(f"`{_code(one)}`" for one in values[:_MOST_NAMED])
+    more = f" and {len(values) - _MOST_NAMED} more" if len(values) > _MOST_NAMED else ""
+    return f"{named}{more}"
 
 
 def _good_and_bad(released: ReleasedLabels, metrics: Metrics | None) -> list[str]:

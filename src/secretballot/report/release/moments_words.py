@@ -12,6 +12,7 @@ from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
 from secretballot.report.certificate.moments import STARTED, has_moments
 from secretballot.report.pictures.moments import draw_columns, draw_moments, released_sizes
+from secretballot.report.student.raw_columns import encoded_width
 from secretballot.report.wording import count_text, number_text, shown, unit_noun, value_text
 
 __all__ = [
@@ -219,12 +220,7 @@ def _columns_of_schema(schema: Mapping[str, Any]) -> list[str]:
     columns = schema.get("columns")
     found: list[str] = []
     for name, spec in columns.items() if isinstance(columns, Mapping) else ():
-        kind = spec.get("kind") if isinstance(spec, Mapping) else None
-        width = {"numeric": 1, "categorical": 1}.get(str(kind), 0)
-        if kind == "numeric":
-            width += bool(spec.get("indicator"))
-        elif kind == "categorical":
-            width += len(spec.get("categories", ()))  # and one for all others
+        width = encoded_width(spec) if isinstance(spec, Mapping) else 0
         found += [str(name)] * width
     return found
 

@@ -23,7 +23,20 @@ def cells(column):
 label, probabilities = model.run(None, {c.name: cells(c) for c in model.get_inputs()})"""
 
 
-_PARTS = {"numeric": {"median", "center", "scale", "indicator"}, "categorical": {"categories"}}
+_NUMBERS = {"median", "center", "scale", "indicator"}
+_PARTS: dict[str, set[str]] = {
+    "numeric": _NUMBERS,
+    "duration": _NUMBERS,
+    "categorical": {"categories"},
+    "boolean": set(),
+    "date": {"format", "median", "scale", "parts", "indicator"},
+    "text": {"words"},
+}
+#: Stands in the lines above where a column holds dates.
+_DATES = """\
+    if column.type == "tensor(int64)":  # seconds since 1970; NaT where nothing is known
+        seconds = np.array([text or "NaT" for text in texts], "datetime64[s]")
+        return seconds.astype(np.int64).reshape(-1, 1)"""
 
 
 def complete_schema(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -112,7 +125,16 @@ class Usage:
             else None,
             tuple(package),
             tuple(skops),
-            tuple(_RUNTIME_ALONE.splitlines()) if onnx == ONNX_OF_RAW_COLUMNS else (),
+            _lines_of_runtime(schema) if onnx == ONNX_OF_RAW_COLUMNS else (),
             onnx is not None and onnx != ONNX_OF_RAW_COLUMNS,
             tuple(untrusted),
         )
+
+
+def _lines_of_runtime(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return lines that read a table for onnxruntime; those of dates only where there are any."""
+    columns = {} if schema is None else schema["columns"]
+    lines = _RUNTIME_ALONE.splitlines()
+    if any(column["kind"] == "date" for column in columns.values()):
+        lines[-2:-2] = _DATES.splitlines()
+    return tuple(lines)

@@ -1,6 +1,7 @@
 """A student's ONNX graph with the encoding of raw columns inside: a stranger gives the cells of a
 table."""
 
+import datetime
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,17 +10,41 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import FloatArray
+from secretballot._validation import shown
 from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
 from secretballot.report.student.onnx_names import rename_values
 
-__all__ = ["INPUT_TYPES", "RawRows", "raw_columns_graph"]
+__all__ = ["INPUT_TYPES", "NO_TIME", "RawRows", "encoded_width", "raw_columns_graph"]
 
-#: Kinds of columns that become features, with the type of their input.
-INPUT_TYPES = {"numeric": "tensor(double)", "categorical": "tensor(string)"}
+#: Kinds of columns that a graph can encode, with the type of their input.
+INPUT_TYPES = {
+    "numeric": "tensor(double)",
+    "duration": "tensor(double)",
+    "categorical": "tensor(string)",
+    "boolean": "tensor(string)",
+    "date": "tensor(int64)",
+}
+#: The integer that stands for no date, as numpy has it for NaT.
+NO_TIME = -(2**63)
+_SECONDS_A_DAY = 86400
+#: Middle and deviation of the parts of a date, as in the package (`datasets.columns`).
+_DATE_PARTS = {
+    "month": (6.5, 3.5),
+    "day": (16.0, 9.0),
+    "weekday": (3.0, 2.0),
+    "hour": (11.5, 7.0),
+}
+_TRUTHS = ("False", "True")
 #: Numbers beyond this size count as missing, as in the package (`datasets.cells`).
 LARGEST_NUMBER = 1e30
-_DOUBLE, _FLOAT = 11, 1  # ONNX's names of these types
+_DOUBLE, _FLOAT, _TEXT, _INTEGER = 11, 1, 8, 7  # ONNX's names of these types
+_INPUTS = {"tensor(double)": _DOUBLE, "tensor(string)": _TEXT, "tensor(int64)": _INTEGER}
+_ARRAYS: dict[str, Any] = {
+    "tensor(double)": np.float64,
+    "tensor(string)": object,
+    "tensor(int64)": np.int64,
+}
 _TEXTS, _TEXTS_VERSION = "ai.onnx.ml", 2  # the operators that look texts up
 _INNER = "student "  # before the names inside of the student's own graph
 
@@ -31,7 +56,8 @@ class RawRows:
     Attributes
     ----------
     cells : mapping of str to sequence
-        For each column that becomes a feature: numbers, nan where nothing is known; or texts.
+        For each column that becomes a feature: numbers, nan where nothing is known; texts; or
+        dates in seconds since 1970-01-01, `NO_TIME` where nothing is known.
     X : ndarray of shape (n_rows, n_features)
         As the package encodes them.
     """
@@ -42,9 +68,7 @@ class RawRows:
     def inputs(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         """Return the cells as the inputs of the graph."""
         return {
-            name: np.array(
-                self.cells[name], dtype=np.float64 if kind == "numeric" else object
-            ).reshape(-1, 1)
+            name: np.array(self.cells[name], dtype=_ARRAYS[INPUT_TYPES[kind]]).reshape(-1, 1)
             for name, kind in _kinds(schema).items()
         }
 
@@ -69,18 +93,21 @@ def raw_columns_graph(
     Returns
     -------
     bytes
-        One input of shape (n, 1) for each column, under its name: double for numbers, NaN where
-        nothing is known; string for categories, "" where nothing is known. Outputs ``label`` of
-        shape (n,) and ``probabilities`` of shape (n, n_classes), where the model has them. The
-        metadata name the classes.
+        One input of shape (n, 1) for each column, under its name: double for numbers and lengths of
+        time in seconds, NaN where nothing is known; string for categories and truth values, ""
+        where nothing is known; int64 for dates, `NO_TIME` where nothing is known. Outputs
+        ``label`` of shape (n,) and ``probabilities`` of shape (n, n_classes), where the model has
+        them. The metadata name the classes.
 
     Raises
     ------
     MissingExtraError
         If onnx is not installed.
     DataError
-        If the schema is not complete, or the model is not of that form.
+        If the schema is not complete, or has a column that no graph can encode; or the model is not
+        of that form.
     """
+    _refuse_texts(schema)
     onnx = require_extra("onnx", "onnx")
     inner = onnx.load_from_string(model)
     rename_values(inner, lambda name: f"{_INNER}{name}" if name else "")
@@ -114,6 +141,32 @@ def raw_columns_graph(
     return bytes(made.SerializeToString(deterministic=True))
 
 
+def encoded_width(column: Mapping[str, Any]) -> int:
+    """Return how many encoded columns a column of a complete schema becomes."""
+    match column.get("kind"):
+        case "numeric" | "duration":
+            return 1 + bool(column.get("indicator"))
+        case "categorical":
+            return 1 + len(column.get("categories", ()))  # and one for all others
+        case "boolean":
+            return 1 + len(_TRUTHS)
+        case "date":
+            return 1 + len(column.get("parts", ())) + bool(column.get("indicator"))
+        case "text":
+            return 1 + len(column.get("words", ()))
+    return 0
+
+
+def _refuse_texts(schema: Mapping[str, Any]) -> None:
+    """Refuse free text: the operators of ONNX that every reader has cannot take it apart."""
+    for name, column in schema["columns"].items():
+        if column["kind"] == "text":
+            raise DataError(
+                f"Column {shown(name)} holds free text, whose words no ONNX graph can find; encode"
+                " the columns with this package."
+            )
+
+
 def _kinds(schema: Mapping[str, Any]) -> dict[str, str]:
     """Return the kind of each column that becomes a feature."""
     columns: Mapping[str, Mapping[str, Any]] = schema["columns"]
@@ -132,7 +185,9 @@ class _Encoding:
             raise DataError("The schema has no column that becomes a feature.")
         parts = []
         for name, kind in self.kinds.items():
-            add = self._add_numbers if kind == "numeric" else self._add_categories
+            add = {"tensor(double)": self._add_numbers, "tensor(int64)": self._add_dates}.get(
+                INPUT_TYPES[kind], self._add_categories
+            )
             parts += add(name, schema["columns"][name])
         self.encoded = self.add("Concat", parts, axis=1)
 
@@ -144,9 +199,8 @@ class _Encoding:
 
     def inputs(self) -> list[Any]:
         """Return an input for each column."""
-        kinds = {"numeric": _DOUBLE, "categorical": 8}  # 8: string
         return [
-            self.helper.make_tensor_value_info(name, kinds[kind], [None, 1])
+            self.helper.make_tensor_value_info(name, _INPUTS[INPUT_TYPES[kind]], [None, 1])
             for name, kind in self.kinds.items()
         ]
 
@@ -180,18 +234,74 @@ class _Encoding:
         size = self.add("Abs", [name])
         absent = self.add("Not", [self.add("LessOrEqual", [size, largest])])
         known = self.add("Where", [absent, self._constant([[column["median"]]]), name])
-        centred = self.add("Sub", [known, self._constant([[column["center"]]])])
-        scaled = self.add("Div", [centred, self._constant([[column["scale"]]])])
-        above = self.add("Max", [scaled, self._constant([[-LARGEST_NUMBER]])])
-        parts = [self.add("Min", [above, largest])]
+        parts = [self._scaled(known, column["center"], column["scale"])]
         if column["indicator"]:
             parts.append(self.add("Cast", [absent], to=_DOUBLE))
         return parts
 
+    def _scaled(self, number: str, center: float, scale: float) -> str:
+        """Add a number that is centred, scaled and kept within bounds."""
+        centred = self.add("Sub", [number, self._constant([[center]])])
+        scaled = self.add("Div", [centred, self._constant([[scale]])])
+        above = self.add("Max", [scaled, self._constant([[-LARGEST_NUMBER]])])
+        return self.add("Min", [above, self._constant([[LARGEST_NUMBER]])])
+
+    def _integer(self, kind: str, number: str, other: int) -> str:
+        """Add a step of arithmetic of integers; the quotient of numbers that are not negative."""
+        return self.add(kind, [number, self._constant([[other]], np.int64)])
+
+    def _add_dates(self, name: str, column: Mapping[str, Any]) -> list[str]:
+        """Add days since the median, and parts of the date, by arithmetic of integers."""
+        median = _seconds_of(column["median"])
+        absent = self._integer("Equal", name, NO_TIME)
+        seconds = self.add("Where", [absent, self._constant([[median]], np.int64), name])
+        days = self.add("Cast", [seconds], to=_DOUBLE)
+        days = self.add("Div", [days, self._constant([[float(_SECONDS_A_DAY)]])])
+        parts = [self._scaled(days, median / _SECONDS_A_DAY, column["scale"])]
+        of_day = self._integer("Mod", seconds, _SECONDS_A_DAY)
+        day = self._integer("Div", self.add("Sub", [seconds, of_day]), _SECONDS_A_DAY)
+        for part in column["parts"]:
+            whole = self._part_of_date(part, day, of_day)
+            middle, deviation = _DATE_PARTS[part]
+            number = self.add("Cast", [whole], to=_DOUBLE)
+            parts.append(self._scaled(number, middle, deviation))
+        if column["indicator"]:
+            parts.append(self.add("Cast", [absent], to=_DOUBLE))
+        return parts
+
+    def _part_of_date(self, part: str, day: str, of_day: str) -> str:
+        """Add a part of a date: hour, weekday from Monday as 0, month or day of the month."""
+        step = self._integer
+        if part == "hour":
+            return step("Div", of_day, 3600)
+        if part == "weekday":
+            return step("Mod", step("Add", day, 3), 7)
+        # Days of the Gregorian calendar, whose years are counted from 1 March so that a leap day is
+        # the last of its year, and repeat after 146,097 days (400 years); Fliegel and Van Flandern
+        # 1968, Communications of the ACM 11(10), in the form of Howard Hinnant's
+        # "chrono-Compatible Low-Level Date Algorithms".
+        of_era = step("Mod", step("Add", day, 719468), 146097)
+        corrected = self.add("Sub", [of_era, step("Div", of_era, 1460)])
+        corrected = self.add("Add", [corrected, step("Div", of_era, 36524)])
+        corrected = self.add("Sub", [corrected, step("Div", of_era, 146096)])
+        year = step("Div", corrected, 365)
+        before = self.add("Add", [step("Mul", year, 365), step("Div", year, 4)])
+        before = self.add("Sub", [before, step("Div", year, 100)])
+        of_year = self.add("Sub", [of_era, before])
+        month = step("Div", step("Add", step("Mul", of_year, 5), 2), 153)  # 0 is March
+        if part == "month":
+            return step("Add", step("Mod", step("Add", month, 2), 12), 1)
+        first = step("Div", step("Add", step("Mul", month, 153), 2), 5)
+        return step("Add", self.add("Sub", [of_year, first]), 1)
+
     def _add_categories(self, name: str, column: Mapping[str, Any]) -> list[str]:
         """Add one column for each category, and the one of all others."""
-        categories = column["categories"]
-        places = _spellings(categories)
+        if column["kind"] == "boolean":
+            categories: Sequence[str] = _TRUTHS
+            places = _spellings_of_truths()
+        else:
+            categories = column["categories"]
+            places = _spellings(categories)
         place = self.add(
             "LabelEncoder",
             [name],
@@ -218,6 +328,22 @@ def _spellings(categories: Sequence[str]) -> dict[str, int]:
         places.setdefault(f" {text}", place)
     # the operator wants one text at least; no cell of a table is this one
     return places or {"\0": 0}
+
+
+def _spellings_of_truths() -> dict[str, int]:
+    """Return the place of each truth value, as the package reads it; also with a space before."""
+    return {
+        f"{space}{spelling}": place
+        for place, text in enumerate(_TRUTHS)
+        for space in ("", " ")
+        for spelling in (text, text.lower(), text.upper())
+    }
+
+
+def _seconds_of(text: str) -> int:
+    """Return a point in time, as `Schema.to_json` writes it, in seconds since 1970-01-01."""
+    moment = datetime.datetime.fromisoformat(text)
+    return (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(seconds=1)
 
 
 def _connect(columns: _Encoding, graph: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from secretballot._json_files import LARGEST_JSON, json_fields
-from secretballot._naming import name_columns, name_rows
+from secretballot._naming import name_columns
 from secretballot._typing import FloatArray, IntArray, ObjectArray
 from secretballot._validation import check_count, check_path
 from secretballot.datasets.schema import Schema
@@ -29,6 +29,7 @@ from secretballot.report.certificate.fields import read_certificate
 from secretballot.runs.folder import file_digest
 from secretballot.runs.learn import VOTES
 from secretballot.runs.progress import Watch
+from secretballot.runs.table_match import note_unreadable
 from secretballot.vault import read_secret
 
 __all__ = ["LabelledRows", "Study"]
@@ -201,12 +202,7 @@ class Study:
                 " missing, under the names of the run's own files."
             )
         encoding = self.schema.encoding(frame, role=role)
-        for name, rows in encoding.unreadable.items():
-            watch.note(
-                f"Column {name!r} of the {role} has {rows.size} cells that are no numbers and count"
-                f" as missing ({name_rows(rows)}).",
-                private=True,
-            )
+        note_unreadable(self.schema, encoding, watch, role=role)
         return encoding.matrix
 
 

@@ -1,0 +1,221 @@
+"""What a column is, as the user declares it in a schema; public cells say what is left open."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from secretballot._validation import shown
+from secretballot.datasets.cells import LARGEST_NUMBER, is_missing, numbers_of, texts_of, whole
+from secretballot.datasets.columns import (
+    DATE_PARTS,
+    BooleanColumn,
+    CategoricalColumn,
+    Column,
+    DateColumn,
+    DurationColumn,
+    IgnoredColumn,
+    NumericColumn,
+    TextColumn,
+)
+from secretballot.datasets.inferred_columns import (
+    date_column,
+    duration_column,
+    numeric_column,
+    text_column,
+)
+from secretballot.datasets.times import DATE_FORMATS, time_seconds
+from secretballot.datasets.words import is_word
+from secretballot.exceptions import DataError
+
+__all__ = ["declared_column"]
+
+_KINDS = ("numeric", "categorical", "boolean", "date", "duration", "text", "ignored")
+
+
+def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Column:
+    """Build one column from its JSON, with public cells for what the JSON leaves open.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    spec : object
+        "numeric", "categorical", "boolean", "date", "duration", "text", "ignored", a list of
+        categories, or an object as `to_json` writes it.
+    public : pandas.DataFrame or None
+        Public table.
+
+    Raises
+    ------
+    DataError
+        If the JSON is no column, or leaves open what no public table is there to say.
+    """
+    if isinstance(spec, str):
+        spec = {"kind": spec}
+    elif isinstance(spec, list):
+        spec = {"kind": "categorical", "categories": spec}
+    if not isinstance(spec, Mapping) or spec.get("kind") not in _KINDS:
+        raise DataError(
+            f"The schema says nothing usable about column {shown(name)}; "
+            f"say one of {', '.join(_KINDS)}, or list its categories."
+        )
+    match spec["kind"]:
+        case "ignored":
+            return IgnoredColumn(name, str(spec.get("reason", "declared so")))
+        case "boolean":
+            return BooleanColumn(name)
+        case "date":
+            return _declared_date(name, spec, public)
+        case "text":
+            return _declared_text(name, spec, public)
+        case "categorical":
+            return _declared_categorical(name, spec, public)
+    return _declared_numeric(name, spec, public)
+
+
+def _declared_numeric(
+    name: str, spec: Mapping[str, Any], public: pd.DataFrame | None
+) -> NumericColumn:
+    """Return a column of numbers or of lengths of time."""
+    of_time = spec["kind"] == "duration"
+    parts = {key: spec[key] for key in ("median", "center", "scale", "indicator") if key in spec}
+    for key in ("median", "center", "scale"):
+        _check_number(name, key, parts.get(key, 1))
+    # what the schema leaves open comes from public rows alone; with all four given none is read
+    if len(parts) < 4:
+        cells = _public_cells(name, public)
+        found = duration_column(name, cells) if of_time else numeric_column(name, numbers_of(cells))
+        if found is None:
+            what = "a length of time" if of_time else "a number"
+            raise DataError(
+                f"No public row has {what} in column {shown(name)}; give its median and scale in"
+                " the schema."
+            )
+        parts = {
+            key: parts.get(key, getattr(found, key))
+            for key in ("median", "center", "scale", "indicator")
+        }
+    kind = DurationColumn if of_time else NumericColumn
+    return kind(
+        name,
+        float(parts["median"]),
+        float(parts["center"]),
+        float(parts["scale"]),
+        bool(parts["indicator"]),
+    )
+
+
+def _check_number(name: str, key: str, number: object) -> None:
+    usable = (
+        isinstance(number, int | float)
+        and not isinstance(number, bool)
+        and abs(number) <= LARGEST_NUMBER
+    )
+    if not usable or (key == "scale" and not number > 0):  # type: ignore[operator]
+        raise DataError(
+            f"The schema's {key} of column {shown(name)} is {shown(number)}; it must be a"
+            " number (scale: positive)."
+        )
+
+
+def _declared_date(name: str, spec: Mapping[str, Any], public: pd.DataFrame | None) -> DateColumn:
+    style, parts = spec.get("format", "iso"), spec.get("parts")
+    if style not in DATE_FORMATS:
+        raise DataError(
+            f"The schema's format of column {shown(name)} is {shown(style)}; it must be one of"
+            f" {', '.join(DATE_FORMATS)}."
+        )
+    if parts is not None and not (
+        isinstance(parts, list)
+        and all(isinstance(part, str) and part in DATE_PARTS for part in parts)
+        and len(set(parts)) == len(parts)
+    ):
+        raise DataError(
+            f"The schema's parts of column {shown(name)} must be a list of"
+            f" {', '.join(DATE_PARTS)}, each at most once."
+        )
+    _check_number(name, "scale", spec.get("scale", 1))
+    median = None
+    if "median" in spec:
+        given = spec["median"]
+        median = time_seconds(given) if isinstance(given, str) else None
+        if median is None:
+            raise DataError(
+                f"The schema's median of column {shown(name)} is {shown(given)}; it must be a date"
+                " such as 2020-02-29."
+            )
+    listed = None if parts is None else tuple(parts)
+    if median is not None and listed is not None and {"scale", "indicator"} <= {*spec}:
+        return DateColumn(
+            name, median, float(spec["scale"]), listed, bool(spec["indicator"]), style
+        )
+    found = date_column(name, _public_cells(name, public), style=style, parts=listed)
+    if found is None:
+        raise DataError(
+            f"No public row has a date of format {style} in column {shown(name)}; give the format"
+            " in the schema."
+        )
+    return DateColumn(
+        name,
+        found.median if median is None else median,
+        float(spec.get("scale", found.scale)),
+        found.parts,
+        bool(spec.get("indicator", found.indicator)),
+        style,
+    )
+
+
+def _declared_text(name: str, spec: Mapping[str, Any], public: pd.DataFrame | None) -> TextColumn:
+    listed = spec.get("words")
+    if listed is None:
+        found = text_column(name, _public_cells(name, public))
+        if found is None:
+            raise DataError(
+                f"No word stands in two public cells of column {shown(name)}, and in not nearly all"
+                " of them; list its words in the schema, or declare it ignored."
+            )
+        return found
+    if (
+        not isinstance(listed, list)
+        or not listed
+        or not all(isinstance(word, str) and is_word(word.casefold()) for word in listed)
+    ):
+        raise DataError(
+            f"The schema's words of column {shown(name)} must be a list of single words, letters"
+            " and digits alone."
+        )
+    return TextColumn(name, tuple(dict.fromkeys(word.casefold() for word in listed)))
+
+
+def _declared_categorical(
+    name: str, spec: Mapping[str, Any], public: pd.DataFrame | None
+) -> CategoricalColumn:
+    listed = spec.get("categories")
+    if listed is None:
+        texts = texts_of(_public_cells(name, public))
+        return CategoricalColumn(
+            name, tuple(sorted({text for text in texts if not is_missing(text)}))
+        )
+    if not isinstance(listed, list) or not all(
+        isinstance(entry, str | int | float | bool) for entry in listed
+    ):
+        raise DataError(
+            f"The schema's categories of column {shown(name)} must be a list of strings or numbers."
+        )
+    categories = tuple(dict.fromkeys(whole(str(entry).strip()) for entry in listed))
+    return CategoricalColumn(name, categories)
+
+
+def _public_cells(name: str, public: pd.DataFrame | None) -> "pd.Series[Any]":
+    if public is None:
+        raise DataError(
+            f"The schema leaves column {shown(name)} open and there is no public table to say the"
+            " rest."
+        )
+    if name not in public.columns:
+        raise DataError(
+            f"The schema has a column {shown(name)} that the public file lacks; add it or declare"
+            " it ignored."
+        )
+    return public[name]

@@ -1,0 +1,392 @@
+"""What a column is, decided by public cells alone, with the reason in words.
+
+Whoever runs the program is told of every column that is no feature, and of every one that could as
+well be something else.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
+from secretballot.datasets.cells import coded, is_missing, numbers_of, texts_of
+from secretballot.datasets.columns import (
+    DATE_PARTS,
+    BooleanColumn,
+    CategoricalColumn,
+    Column,
+    DateColumn,
+    DurationColumn,
+    IgnoredColumn,
+    NumericColumn,
+    TextColumn,
+)
+from secretballot.datasets.times import SECONDS_A_DAY, duration_seconds, time_seconds
+from secretballot.datasets.words import frequent_words
+
+__all__ = [
+    "InferredColumn",
+    "date_column",
+    "duration_column",
+    "inferred_column",
+    "numeric_column",
+    "text_column",
+]
+
+#: A column holds numbers, dates or lengths of time where at least this share of its public cells
+#: do; the others count as missing.
+_SHARE = 0.95
+#: Categories kept per column, the most frequent ones; the rest fall into "other".
+_MOST_CATEGORIES = 200
+#: With fewer different cells than this a column is no id, however few rows there are.
+_FEWEST_OF_AN_ID = 20
+#: Fewer public rows are no ground to ask whether numbers of one width are codes.
+_FEWEST_TO_ASK = 50
+_WIDTH_OF_A_CODE = 5  # digits; years have four
+_FEWEST_COMPACT_DATES = 5  # so many ids in a row do not look like days by chance
+_YEARS_OF_COMPACT_DATES = (1900, 2100)
+_WORDS_OF_FREE_TEXT = 3
+#: Parts of a date that a column has unless the schema says otherwise.
+_USUAL_PARTS = ("month", "weekday", "hour")
+
+_ID_NAME = re.compile(
+    r"(?:.*[\W_])?(?:u?u?id|guid|ssn|iban|msisdn|phone|mrn|row|rownum|index|key)(?:[\W_]?(?:no|nr|num"
+    r"|number))?|.*[a-z](?:Id|ID)",
+)
+_CODE_NAME = re.compile(
+    r"(?:.*[\W_])?(?:zip|zip[\W_]?code|postal|post[\W_]?code|postal[\W_]?code|plz)"
+)
+
+
+class InferredColumn(NamedTuple):
+    """What a column was taken for.
+
+    Attributes
+    ----------
+    column : Column
+    reason : str
+        Why, of public cells alone.
+    doubt : bool
+        Whether it may as well be something else, so that whoever runs the program should look.
+    """
+
+    column: Column
+    reason: str
+    doubt: bool = False
+
+
+class _Cells(NamedTuple):
+    """Public cells of a column.
+
+    Attributes
+    ----------
+    name : str
+    all : Series
+    says : ndarray of bool
+        Which of them say something.
+    known : ndarray of str objects
+        Texts of these.
+    distinct : list of str
+        The different ones of these.
+    counts : ndarray of int64
+        How often each of them comes.
+    """
+
+    name: str
+    all: "pd.Series[Any]"
+    says: BoolArray
+    known: ObjectArray
+    distinct: list[str]
+    counts: IntArray
+
+    def share(self, reads: Callable[[str], bool]) -> float:
+        """Return the share of the cells that something reads."""
+        read = np.array([reads(text) for text in self.distinct], dtype=bool)
+        return float(self.counts[read].sum() / self.counts.sum())
+
+
+def inferred_column(name: str, cells: "pd.Series[Any]") -> InferredColumn:
+    """Decide by public cells what a column is.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    cells : pandas.Series, shape (n_rows,)
+        Public cells.
+    """
+    texts = texts_of(cells)
+    says = ~np.array([is_missing(text) for text in texts], dtype=bool)
+    if not says.any():
+        reason = "no public row has a value in it"
+        return InferredColumn(IgnoredColumn(name, reason), reason)
+    codes, distinct = coded(texts[says])
+    counts = np.bincount(codes, minlength=len(distinct))
+    public = _Cells(name, cells, says, texts[says], distinct, counts)
+    # what looks like one thing only comes first; numbers and categories take what is left
+    for decide in (_as_boolean, _as_date, _as_duration, _as_code, _as_number):
+        found = decide(public)
+        if found is not None:
+            return found
+    return _as_texts(public)
+
+
+def _as_boolean(public: _Cells) -> InferredColumn | None:
+    column = BooleanColumn(public.name)
+    if not set(public.distinct) <= {*column.spellings}:
+        return None
+    return InferredColumn(column, "all public cells are truth values")
+
+
+def _as_date(public: _Cells) -> InferredColumn | None:
+    """Return a column of dates, ignored where day and month cannot be told apart."""
+    shares = {
+        style: public.share(_reads_dates(style)) for style in ("iso", "day-first", "month-first")
+    }
+    best = max(shares.values())
+    if best < _SHARE:
+        return _as_compact_date(public)
+    styles = [style for style, share in shares.items() if share == best]
+    if "iso" in styles:
+        return _dates(public, "iso", "dates as in ISO 8601")
+    with_dots = all("." in text for text in public.distinct)
+    if len(styles) == 1 or with_dots:
+        style = styles[0]
+        why = "dates that begin with the " + ("day" if style == "day-first" else "month")
+        return _dates(public, style, why, doubt=with_dots and len(styles) > 1)
+    reason = (
+        "dates of which no public one shows whether the day or the month comes first; declare"
+        ' {"kind": "date", "format": "day-first"} or "month-first"'
+    )
+    return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True)
+
+
+def _as_compact_date(public: _Cells) -> InferredColumn | None:
+    if len(public.known) < _FEWEST_COMPACT_DATES:
+        return None
+    first, last = _YEARS_OF_COMPACT_DATES
+    if not all(
+        len(text) == 8
+        and text.isdigit()
+        and first <= int(text[:4]) <= last
+        and time_seconds(text, "compact") is not None
+        for text in public.distinct
+    ):
+        return None
+    return _dates(public, "compact", "eight digits that are a day each", doubt=True)
+
+
+def _dates(public: _Cells, style: str, why: str, *, doubt: bool = False) -> InferredColumn:
+    column = date_column(public.name, public.all, style=style)
+    assert column is not None  # nearly all cells were read just now
+    share = public.share(_reads_dates(style))
+    return InferredColumn(column, f"{_of_cells(share)} are {why}", doubt)
+
+
+def _reads_dates(style: str) -> Callable[[str], bool]:
+    return lambda text: time_seconds(text, style) is not None
+
+
+def date_column(
+    name: str,
+    cells: "pd.Series[Any]",
+    *,
+    style: str = "iso",
+    parts: tuple[str, ...] | None = None,
+) -> DateColumn | None:
+    """Return a column of dates with all that public cells say of it, None where none is a date.
+
+    Parameters
+    ----------
+    name : str
+    cells : pandas.Series, shape (n_rows,)
+    style : str
+        One of `DATE_FORMATS`.
+    parts : tuple of str, optional
+        By default month, weekday and hour, as far as they differ among the cells.
+    """
+    seconds, unknown = DateColumn(name, 0, style=style).seconds(cells)
+    known = np.sort(seconds[~unknown])
+    if not known.size:
+        return None
+    median = int(known[(known.size - 1) // 2])
+    spread = float((known / SECONDS_A_DAY).std())
+    column = DateColumn(
+        name,
+        median,
+        spread if spread > 1e-9 else 1.0,
+        tuple(DATE_PARTS) if parts is None else parts,
+        indicator=bool(unknown.any()),
+        style=style,
+    )
+    if parts is not None:
+        return column
+    encoded = np.empty((known.size, len(column.feature_names)))
+    cells_known = cells.iloc[np.flatnonzero(~unknown)]
+    column.encode(cells_known, encoded)
+    differing = tuple(
+        part
+        for place, part in enumerate(column.parts, start=1)
+        if part in _USUAL_PARTS and np.ptp(encoded[:, place]) > 0
+    )
+    return DateColumn(name, median, column.scale, differing, column.indicator, style)
+
+
+def _as_duration(public: _Cells) -> InferredColumn | None:
+    share = public.share(lambda text: duration_seconds(text) is not None)
+    if share < _SHARE:
+        return None
+    column = duration_column(public.name, public.all)
+    assert column is not None
+    return InferredColumn(
+        column, f"{_of_cells(share)} are times of day or lengths of time; read in seconds"
+    )
+
+
+def duration_column(name: str, cells: "pd.Series[Any]") -> DurationColumn | None:
+    """Return a column of lengths of time with all that public cells say of it, None where none is
+    one."""
+    found = numeric_column(name, DurationColumn(name, 0.0).numbers(cells))
+    if found is None:
+        return None
+    return DurationColumn(name, found.median, found.center, found.scale, found.indicator)
+
+
+def _as_code(public: _Cells) -> InferredColumn | None:
+    """Return categories, or an ignored column, of digits that are no number."""
+    width = _one_width(public)
+    if width is None:
+        return None
+    leading = width > 1 and any(text.startswith("0") for text in public.distinct)
+    named = width >= 4 and _CODE_NAME.fullmatch(public.name.lower()) is not None
+    if not leading and not named:
+        return None
+    why = (
+        f"all public cells have {width} digits, some of them zeros at the beginning: codes, not"
+        " numbers"
+        if leading
+        else f"all public cells have {width} digits, and by its name the column is no number"
+    )
+    found = _as_categories(public)
+    if isinstance(found.column, IgnoredColumn):
+        reason = f"{why}; {found.reason}"
+        return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True)
+    reason = f'{why}, taken as categories; declare "numeric" or "ignored" if they are not'
+    return InferredColumn(found.column, reason, doubt=True)
+
+
+def _one_width(public: _Cells) -> int | None:
+    """Return the number of digits that all cells have, None where they are not all digits of one
+    number."""
+    widths = {len(text) for text in public.distinct}
+    digits = all(text.isascii() and text.isdigit() for text in public.distinct)
+    return widths.pop() if digits and len(widths) == 1 else None
+
+
+def _as_number(public: _Cells) -> InferredColumn | None:
+    numbers = numbers_of(public.all)
+    column = numeric_column(public.name, numbers)
+    share = float(np.isfinite(numbers)[public.says].mean())
+    if column is None or share < _SHARE:
+        return None
+    why = _why_an_id(public, numbers[np.isfinite(numbers)])
+    if why is not None:
+        reason = f'{why}: an id; declare "numeric" if it is a number'
+        return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True)
+    reason, width = f"{_of_cells(share)} are numbers", _one_width(public)
+    many = len(public.known) >= _FEWEST_TO_ASK and len(public.distinct) > len(public.known) / 2
+    if width is not None and width >= _WIDTH_OF_A_CODE and many:
+        reason += (
+            f', all of {width} digits; declare "categorical" or "ignored" if they are codes or ids'
+        )
+        return InferredColumn(column, reason, doubt=True)
+    return InferredColumn(column, reason)
+
+
+def _why_an_id(public: _Cells, numbers: FloatArray) -> str | None:
+    """Return why numbers are the id of their row, None where they are not."""
+    distinct = len(public.distinct) == len(public.known) >= _FEWEST_OF_AN_ID
+    if not distinct or (numbers != np.floor(numbers)).any():
+        return None
+    if (np.diff(numbers) == 1).all():
+        return "public cells count the rows"
+    name = public.name
+    if _ID_NAME.fullmatch(name) or _ID_NAME.fullmatch(name.lower()):
+        return "every public row has an integer of its own, and the name says id"
+    return None
+
+
+def numeric_column(name: str, numbers: FloatArray) -> NumericColumn | None:
+    """Return a column of numbers with all that public ones say of it, None where there is none.
+
+    Parameters
+    ----------
+    name : str
+    numbers : ndarray of float, shape (n_rows,)
+        nan where nothing is known.
+    """
+    finite = numbers[np.isfinite(numbers)]
+    if not finite.size:
+        return None
+    spread = float(finite.std())
+    # A spread within rounding of zero is a constant column: dividing by it would blow up other
+    # values.
+    scale = spread if spread > 1e-9 * float(np.abs(finite).max()) else 1.0
+    return NumericColumn(
+        name,
+        float(np.median(finite)),
+        float(finite.mean()),
+        scale,
+        indicator=bool(finite.size < numbers.size),
+    )
+
+
+def _as_texts(public: _Cells) -> InferredColumn:
+    """Return categories, or an ignored column of ids or of free text."""
+    distinct, rows = len(public.distinct), len(public.known)
+    words = np.array([len(text.split()) for text in public.distinct])
+    wordy = int(words @ public.counts) >= _WORDS_OF_FREE_TEXT * rows
+    rare = distinct > _FEWEST_OF_AN_ID and distinct > rows / 2
+    if wordy and (rare or distinct > _MOST_CATEGORIES):
+        reason = (
+            f"{distinct} different strings of several words in {rows} public rows: free text;"
+            ' declare "text" to encode its most frequent words, or "ignored"'
+        )
+        return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True)
+    return _as_categories(public)
+
+
+def _as_categories(public: _Cells) -> InferredColumn:
+    distinct, rows = len(public.distinct), len(public.known)
+    if distinct > _FEWEST_OF_AN_ID and distinct > rows / 2:
+        reason = (
+            f"{distinct} different strings in {rows} public rows: an id or free text; declare"
+            ' "categorical" or "text" if it is not'
+        )
+        return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True)
+    texts, counts = public.distinct, public.counts
+    order = sorted(range(distinct), key=lambda place: (-counts[place], texts[place]))
+    kept = order[:_MOST_CATEGORIES]
+    column = CategoricalColumn(public.name, tuple(sorted(texts[place] for place in kept)))
+    if distinct <= _MOST_CATEGORIES:
+        return InferredColumn(column, f"{distinct} different strings in {rows} public rows")
+    others = 1 - float(counts[kept].sum() / counts.sum())
+    reason = (
+        f"{distinct} different strings in {rows} public rows; the {_MOST_CATEGORIES} most frequent"
+        f' are kept, and {100 * others:.0f} % of the public cells are "other"'
+    )
+    return InferredColumn(column, reason, doubt=others > 0.5)
+
+
+def text_column(name: str, cells: "pd.Series[Any]") -> TextColumn | None:
+    """Return a column of free text with the most frequent words of public cells, None where no word
+    stands in two of them."""
+    words = frequent_words(text for text in texts_of(cells) if not is_missing(text))
+    return TextColumn(name, words) if words else None
+
+
+def _of_cells(share: float) -> str:
+    return "all public cells" if share == 1 else f"{100 * share:.1f} % of the public cells"

@@ -1,0 +1,170 @@
+"""Dates, points in time and lengths of time, read from one text at a time.
+
+A typed cell of a Parquet file and the text that a CSV file has for it become one text before they
+come here (`datasets.cells.texts_of`), so both give one number.
+"""
+
+import datetime
+import re
+from typing import Literal, get_args
+
+__all__ = [
+    "DATE_FORMATS",
+    "SECONDS_A_DAY",
+    "DateFormat",
+    "duration_seconds",
+    "iso_text",
+    "time_seconds",
+]
+
+#: How days are written where it is not as in ISO 8601, which is always read.
+DateFormat = Literal["iso", "day-first", "month-first", "compact"]
+DATE_FORMATS: tuple[str, ...] = get_args(DateFormat)
+SECONDS_A_DAY = 86400
+
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_FIRST = (datetime.date.min.toordinal() - _EPOCH) * SECONDS_A_DAY
+_LAST = (datetime.date.max.toordinal() - _EPOCH + 1) * SECONDS_A_DAY - 1
+_CLOCK = (
+    r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d{1,9})?)?"
+    r"(?:\s?(?P<half>[AaPp])\.?[Mm]\.?)?"
+)
+_ZONE = (
+    r"(?P<zone>\s?(?:Z|UTC|GMT)|\s?(?P<sign>[+-])(?P<zone_hour>\d{2}):?(?P<zone_minute>\d{2})?)?"
+)
+_TIME = rf"(?:(?:[Tt]|\s+){_CLOCK}{_ZONE})?"
+_DAYS = {
+    "iso": r"(?P<year>\d{4})(?:(?P<gap>[-/.])(?P<month>\d{1,2})(?P=gap)(?P<day>\d{1,2})"
+    r"|-(?P<only_month>\d{2}))",
+    "day-first": r"(?P<day>\d{1,2})(?P<gap>[-/.])(?P<month>\d{1,2})(?P=gap)(?P<year>\d{4})",
+    "month-first": r"(?P<month>\d{1,2})(?P<gap>[-/.])(?P<day>\d{1,2})(?P=gap)(?P<year>\d{4})",
+    "compact": r"(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})",
+}
+# only the digits 0 to 9, as in every program that writes dates
+_POINTS = {name: re.compile(days + _TIME, re.ASCII) for name, days in _DAYS.items()}
+_CLOCK_ALONE = re.compile(_CLOCK, re.ASCII)
+_LENGTH = re.compile(
+    r"(?P<sign>-)?(?:(?P<days>\d{1,9})\s+days?,?)?(?:\s*(?P<clock_sign>[+-])?"
+    r"(?P<hours>\d{1,6}):(?P<minutes>\d{2})(?::(?P<seconds>\d{2}(?:\.\d{1,9})?))?)?",
+    re.ASCII,
+)
+_ISO_LENGTH = re.compile(
+    r"(?P<sign>-)?P(?:(?P<days>\d{1,9})D)?"
+    r"(?:T(?:(?P<hours>\d{1,9})H)?(?:(?P<minutes>\d{1,9})M)?(?:(?P<seconds>\d{1,9}(?:\.\d{1,9})?)S)?)?",
+    re.ASCII,
+)
+
+
+def time_seconds(text: str, style: str = "iso") -> int | None:
+    """Return the point in time that a text says, in seconds since 1970-01-01 00:00.
+
+    Parameters
+    ----------
+    text : str
+        A day, with a time of day or without, as in ISO 8601 or in the given style. Fractions of a
+        second are cut off; a time with an offset from UTC is taken to UTC, any other as it stands.
+    style : {"iso", "day-first", "month-first", "compact"}
+
+    Returns
+    -------
+    int or None
+        None where the text says no day of the years 1 to 9999.
+    """
+    for name in ("iso", style) if style != "iso" else ("iso",):
+        found = _POINTS[name].fullmatch(text)
+        if found is not None:
+            return _seconds_of(found)
+    return None
+
+
+def _seconds_of(found: re.Match[str]) -> int | None:
+    parts = found.groupdict()
+    month, day = (
+        (parts.get("only_month"), "1")
+        if parts.get("only_month")
+        else (
+            parts["month"],
+            parts["day"],
+        )
+    )
+    try:
+        days = datetime.date(int(parts["year"]), int(month or 0), int(day)).toordinal() - _EPOCH
+    except ValueError:  # no such day
+        return None
+    clock = _clock_seconds(found)
+    if clock is None:
+        return None
+    offset = 0
+    if parts["sign"]:
+        hours, minutes = int(parts["zone_hour"]), int(parts["zone_minute"] or 0)
+        if hours > 23 or minutes > 59:
+            return None
+        offset = (3600 * hours + 60 * minutes) * (-1 if parts["sign"] == "-" else 1)
+    seconds = days * SECONDS_A_DAY + clock - offset
+    return seconds if _FIRST <= seconds <= _LAST else None
+
+
+def _clock_seconds(found: re.Match[str]) -> int | None:
+    """Return the seconds since midnight, 0 where no time of day is said, None for none there is."""
+    parts = found.groupdict()
+    if parts["hour"] is None:
+        return 0
+    hour, minute, second = (int(parts[name] or 0) for name in ("hour", "minute", "second"))
+    if parts["half"]:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if parts["half"] in "Pp" else 0)
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    return 3600 * hour + 60 * minute + second
+
+
+def duration_seconds(text: str) -> float | None:
+    """Return the seconds of a length of time, or of a time of day since midnight.
+
+    Parameters
+    ----------
+    text : str
+        Such as "2 days 03:00:00", "-1 days +23:59:59", "27:30:00", "12:30", "1:05 PM", "P1DT2H".
+
+    Returns
+    -------
+    float or None
+        None where the text says none.
+    """
+    clock = _CLOCK_ALONE.fullmatch(text)
+    if clock is not None and clock["half"]:
+        seconds = _clock_seconds(clock)
+        return None if seconds is None else float(seconds)
+    for pattern in (_LENGTH, _ISO_LENGTH):
+        found = pattern.fullmatch(text)
+        if found is None or not any(
+            found[name] for name in ("days", "hours", "minutes", "seconds")
+        ):
+            continue
+        return _length(found)
+    return None
+
+
+def _length(found: re.Match[str]) -> float | None:
+    parts = found.groupdict()
+    of_clock = "clock_sign" in parts
+    minutes, seconds = int(parts["minutes"] or 0), float(parts["seconds"] or 0)
+    if of_clock and (minutes > 59 or seconds >= 60 or (parts["clock_sign"] and not parts["days"])):
+        return None
+    sign = -1 if parts["sign"] else 1
+    # pandas writes a negative length as negative days and a positive time of day
+    own_sign = sign
+    if of_clock and parts["days"]:
+        own_sign = -1 if parts["clock_sign"] == "-" else 1
+    clock = 3600 * int(parts["hours"] or 0) + 60 * minutes + seconds
+    return sign * SECONDS_A_DAY * int(parts["days"] or 0) + own_sign * clock
+
+
+def iso_text(seconds: int) -> str:
+    """Return a point in time as `time_seconds` reads it: the day, and the time of day unless it is
+    midnight."""
+    days, rest = divmod(seconds, SECONDS_A_DAY)
+    day = datetime.date.fromordinal(days + _EPOCH).isoformat()
+    hours, minutes = divmod(rest // 60, 60)
+    return day if not rest else f"{day}T{hours:02}:{minutes:02}:{rest % 60:02}"

@@ -1,0 +1,361 @@
+"""What public cells make of a column, and that every kind means the same in CSV and in Parquet."""
+
+import datetime
+import decimal
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from secretballot.datasets.columns import (
+    BooleanColumn,
+    CategoricalColumn,
+    DateColumn,
+    DurationColumn,
+    IgnoredColumn,
+    NumericColumn,
+    TextColumn,
+)
+from secretballot.datasets.inferred_columns import InferredColumn, inferred_column
+from secretballot.datasets.schema import Schema
+from secretballot.datasets.tables import read_table
+from secretballot.exceptions import DataError
+
+N = 120
+RNG = np.random.default_rng(8)
+DAYS = [datetime.date(2018, 1, 1) + datetime.timedelta(int(d)) for d in RNG.integers(0, 900, N)]
+MOMENTS = [
+    datetime.datetime.combine(day, datetime.time(int(h), int(m)))
+    for day, h, m in zip(DAYS, RNG.integers(0, 24, N), RNG.integers(0, 60, N), strict=True)
+]
+
+
+def inferred(cells: Any, name: str = "a") -> InferredColumn:
+    return inferred_column(name, pd.Series(cells, dtype=object))
+
+
+@pytest.mark.parametrize(
+    ("cells", "style", "parts"),
+    [
+        ([str(day) for day in DAYS], "iso", ("month", "weekday")),
+        ([str(moment) for moment in MOMENTS], "iso", ("month", "weekday", "hour")),
+        ([f"{day:%d.%m.%Y}" for day in DAYS], "day-first", ("month", "weekday")),
+        ([f"{day:%d/%m/%Y}" for day in DAYS], "day-first", ("month", "weekday")),
+        ([f"{day:%m/%d/%Y}" for day in DAYS], "month-first", ("month", "weekday")),
+        ([f"{day:%Y%m%d}" for day in DAYS], "compact", ("month", "weekday")),
+        (DAYS, "iso", ("month", "weekday")),
+        ([pd.Timestamp(moment, tz="UTC") for moment in MOMENTS], "iso",
+         ("month", "weekday", "hour")),
+        (["2020-02-03"] * 5, "iso", ()),
+    ],
+)  # fmt: skip
+def test_dates_are_found_in_every_usual_style(
+    cells: list[Any], style: str, parts: tuple[str, ...]
+) -> None:
+    found = inferred(cells)
+    assert isinstance(found.column, DateColumn)
+    assert (found.column.style, found.column.parts) == (style, parts)
+    assert found.doubt == (style == "compact")
+
+
+def test_dates_become_days_from_the_median_and_parts() -> None:
+    cells = pd.Series(["2020-02-29", "2020-03-02 13:30", "2020-03-01", ""])
+    column = inferred_column("a", cells).column
+    assert isinstance(column, DateColumn)
+    assert column.feature_names == ("a", "a=month", "a=weekday", "a=hour", "a=missing")
+    assert column.to_json()["median"] == "2020-03-01"
+    out = np.empty((4, 5))
+    odd = column.encode(cells, out)
+    days = np.array([-1, 1 + 13.5 / 24, 0, 0])
+    assert out[:, 0] * column.scale == pytest.approx(days)
+    assert (out[:, 1] * 3.5 + 6.5).tolist() == [2, 3, 3, 3]
+    assert (out[:, 2] * 2 + 3).tolist() == [5, 0, 6, 6]  # Saturday, Monday, Sunday
+    assert (out[:, 3] * 7 + 11.5).tolist() == [0, 13, 0, 0]
+    assert out[:, 4].tolist() == [0, 0, 0, 1]
+    assert (odd.strange.tolist(), odd.missing) == ([], 1)
+    bad = column.encode(pd.Series(["soon", "?", "2020-02-30", "2020-02-01"]), out)
+    assert (bad.strange.tolist(), bad.missing) == ([0, 2], 1)
+
+
+def test_dates_whose_day_and_month_cannot_be_told_apart_are_asked_about() -> None:
+    found = inferred(["01/02/2020", "11/12/2021"])
+    assert isinstance(found.column, IgnoredColumn)
+    assert found.doubt
+    assert '"day-first"' in found.reason
+
+
+def test_a_few_other_cells_leave_a_column_of_dates() -> None:
+    found = inferred([*[str(day) for day in DAYS], "soon", ""])
+    assert isinstance(found.column, DateColumn)
+    assert found.column.indicator
+    assert isinstance(inferred(["2020-01-01"] * 9 + ["soon"]).column, CategoricalColumn)
+
+
+def test_years_and_short_numbers_are_no_dates() -> None:
+    for cells in (["2019", "2020", "2021"], [str(i) for i in range(1950, 2010)] * 2):
+        assert isinstance(inferred(cells, "year").column, NumericColumn)
+
+
+def test_truth_values_are_one_kind_whatever_wrote_them() -> None:
+    for cells in (["true", "false"], ["TRUE", "FALSE", "?"], [True, False, None], ["True"]):
+        found = inferred(cells)
+        assert isinstance(found.column, BooleanColumn), cells
+    out = np.empty((6, 3))
+    cells_of_all = pd.Series([True, "true", "TRUE", "False", "tRuE", "yes"], dtype=object)
+    odd = BooleanColumn("a").encode(cells_of_all, out)
+    assert out.argmax(axis=1).tolist() == [1, 1, 1, 0, 2, 2]
+    assert odd.strange.tolist() == [4, 5]
+    assert isinstance(inferred(["yes", "no"]).column, CategoricalColumn)
+
+
+def test_lengths_of_time_and_times_of_day_are_seconds() -> None:
+    for cells in (["12:30", "08:00:30"], [datetime.time(12, 30), datetime.time(8, 0, 30)]):
+        found = inferred(cells)
+        assert isinstance(found.column, DurationColumn)
+        assert found.column.center == (45000 + 28830) / 2
+    typed = inferred([datetime.timedelta(days=1), datetime.timedelta(hours=3)])
+    assert isinstance(typed.column, DurationColumn)
+    assert typed.column.to_json()["kind"] == "duration"
+
+
+def test_codes_with_leading_zeros_are_categories_and_said() -> None:
+    found = inferred(["01234", "94110", "01234", "94110"] * 5, "area")
+    assert isinstance(found.column, CategoricalColumn)
+    assert found.column.categories == ("01234", "94110")
+    assert found.doubt
+    assert "codes, not numbers" in found.reason
+    named = inferred(["94110", "94111"] * 30, "home_zip")
+    assert isinstance(named.column, CategoricalColumn)
+    assert named.doubt
+    plain = inferred(["94110", "94111"] * 30, "income")
+    assert isinstance(plain.column, NumericColumn)
+    assert not plain.doubt
+
+
+def test_codes_that_nearly_all_differ_are_no_feature() -> None:
+    found = inferred([f"{i:07}" for i in range(N)])
+    assert isinstance(found.column, IgnoredColumn)
+    assert "codes, not numbers" in found.reason
+    assert "an id or free text" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("cells", "name"),
+    [
+        (range(1, N), "row"),
+        (range(1000, 1000 + N), "anything"),
+        (RNG.permutation(10**6)[:N], "patient_id"),
+        (RNG.permutation(10**6)[:N], "PatientID"),
+        (RNG.permutation(10**6)[:N], "customerId"),
+        (RNG.permutation(10**6)[:N], "id"),
+        ([f"{i:032x}" for i in RNG.permutation(10**6)[:N]], "uuid"),
+        ([f"name {i}" for i in range(N)], "who"),
+    ],
+)
+def test_ids_are_no_features_and_said(cells: Any, name: str) -> None:
+    found = inferred([str(cell) for cell in cells], name)
+    assert isinstance(found.column, IgnoredColumn)
+    assert found.doubt
+    assert "id" in found.reason
+    assert "declare" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("cells", "name"),
+    [
+        (RNG.permutation(10**6)[:N], "fnlwgt"),
+        (RNG.permutation(10**6)[:N], "paid"),
+        (RNG.permutation(10**6)[:N], "humid"),
+        (RNG.integers(0, 50, N), "grid_id"),
+        (RNG.normal(size=N), "some_id"),
+        (range(10), "id"),
+    ],
+)
+def test_numbers_that_only_look_a_little_like_ids_stay_numbers(cells: Any, name: str) -> None:
+    found = inferred([str(cell) for cell in cells], name)
+    assert isinstance(found.column, NumericColumn)
+    assert not found.doubt
+
+
+def test_different_numbers_of_one_width_are_asked_about() -> None:
+    found = inferred([str(cell) for cell in RNG.integers(100000, 999999, N)], "value")
+    assert isinstance(found.column, NumericColumn)
+    assert found.doubt
+    assert "all of 6 digits; declare" in found.reason
+
+
+def test_free_text_is_no_feature_until_it_is_declared() -> None:
+    notes = [f"patient {i} has {('pain', 'fever')[i % 2]} since today" for i in range(N)]
+    found = inferred(notes)
+    assert isinstance(found.column, IgnoredColumn)
+    assert "free text" in found.reason
+    assert 'declare "text"' in found.reason
+    public = pd.DataFrame({"note": notes})
+    (column,) = Schema.from_json({"columns": {"note": "text"}}, public=public).columns
+    assert isinstance(column, TextColumn)
+    assert column.words == ("fever", "pain")  # words of all cells tell nothing, those of one less
+    out = np.empty((5, 3))
+    cells = pd.Series(["PAIN, pain!", "no fever; pain?", "painful", "", None], dtype=object)
+    odd = column.encode(cells, out)
+    assert out.tolist() == [[0, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 1], [0, 0, 1]]
+    assert (odd.strange.tolist(), odd.missing) == ([2], 2)
+
+
+def test_categories_of_which_most_public_cells_are_other_are_asked_about() -> None:
+    found = inferred([f"c{i}" for i in range(1000) for _ in range(2)])
+    assert isinstance(found.column, CategoricalColumn)
+    assert found.doubt
+    assert '80 % of the public cells are "other"' in found.reason
+
+
+def test_few_rows_are_no_ground_to_call_a_column_an_id() -> None:
+    for cells in (["1", "2", "3", "4"], ["one", "two", "three"]):
+        assert not isinstance(inferred(cells, "id").column, IgnoredColumn)
+
+
+TYPED: dict[str, list[Any]] = {
+    "day": DAYS,
+    "moment": MOMENTS,
+    "flag": [bool(i % 3) for i in range(N)],
+    "price": [decimal.Decimal(int(c)) / 100 for c in RNG.integers(1, 10**6, N)],
+    "ward": ["north" if i % 2 else "south" for i in range(N)],
+    "time": [moment.time() for moment in MOMENTS],
+    "stay": [datetime.timedelta(minutes=int(m)) for m in RNG.integers(-99, 9999, N)],
+    "count": RNG.integers(0, 9, N).tolist(),
+    "dose": RNG.normal(size=N).round(3).tolist(),
+    "note": [f"pain and fever no {i % 90}" for i in range(N)],
+}
+
+
+def parquet_of(folder: Path, typed: dict[str, list[Any]], *, null_at: int | None = None) -> Path:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    cells = {name: list(own) for name, own in typed.items()}
+    if null_at is not None:
+        for own in cells.values():
+            own[null_at] = None
+    columns = {name: pa.array(own) for name, own in cells.items()}
+    columns["ward"] = columns["ward"].dictionary_encode()
+    columns["moment"] = columns["moment"].cast(pa.timestamp("ns"))
+    columns["zone"] = columns["moment"].cast(pa.timestamp("ms", "UTC"))
+    if null_at is None:
+        columns["zone"] = columns["zone"].cast(pa.timestamp("ms", "Asia/Kolkata"))
+    parquet.write_table(pa.table(columns), folder / "t.parquet")
+    return folder / "t.parquet"
+
+
+def csv_of(folder: Path, typed: dict[str, list[Any]], *, null_at: int | None = None) -> Path:
+    frame = pd.DataFrame(typed)
+    frame["moment"] = pd.to_datetime(frame["moment"])
+    frame["zone"] = frame["moment"].dt.tz_localize("UTC")
+    frame["flag"] = frame["flag"].map({True: "true", False: "false"})
+    if null_at is not None:
+        frame = frame.astype(object)
+        frame.loc[null_at] = None
+    frame.to_csv(folder / "t.csv", index=False)
+    return folder / "t.csv"
+
+
+@pytest.mark.parametrize("null_at", [None, 7])
+def test_every_kind_means_the_same_in_csv_and_in_parquet(
+    tmp_path: Path, null_at: int | None
+) -> None:
+    text = read_table(csv_of(tmp_path, TYPED, null_at=null_at))
+    typed = read_table(parquet_of(tmp_path, TYPED, null_at=null_at))[list(text.columns)]
+    of_text, of_types = Schema.infer(text), Schema.infer(typed)
+    assert of_text.to_json() == of_types.to_json()
+    kinds = {name: one["kind"] for name, one in of_text.to_json()["columns"].items()}
+    assert kinds == {
+        "day": "date", "moment": "date", "flag": "boolean", "price": "numeric",
+        "ward": "categorical", "time": "duration", "stay": "duration", "count": "numeric",
+        "dose": "numeric", "note": "ignored", "zone": "date",
+    }  # fmt: skip
+    with_text = Schema.from_json(
+        {"columns": of_text.to_json()["columns"] | {"note": "text"}}, public=text
+    )
+    one, other = with_text.encoding(text), with_text.encoding(typed)
+    assert one.matrix.tobytes() == other.matrix.tobytes()
+    assert one.missing == other.missing == dict.fromkeys(kinds, 0 if null_at is None else 1)
+    assert not one.unreadable
+    again = Schema.from_json(json.loads(json.dumps(with_text.to_json())))
+    assert again.encode(typed).tobytes() == one.matrix.tobytes()
+
+
+def test_a_schema_says_the_first_version_that_has_its_kinds() -> None:
+    old = Schema.infer(pd.DataFrame({"a": ["1", "2"], "b": ["x", "y"]}))
+    assert old.to_json()["version"] == 1
+    new = Schema.infer(pd.DataFrame({"a": ["2020-01-01", "2021-05-05"]}))
+    assert new.to_json()["version"] == 2
+    for version in (1, 2):
+        assert Schema.from_json({**new.to_json(), "version": version}).columns == new.columns
+    for version in (0, 3, True, "1", [1]):
+        with pytest.raises(DataError, match="reads versions up to 2"):
+            Schema.from_json({**new.to_json(), "version": version})
+
+
+def test_a_schema_to_edit_gives_reasons_that_change_nothing() -> None:
+    public = pd.DataFrame({"a": ["1", "2"], "b": ["2020-01-01", "2021-05-05"], "c": ["", ""]})
+    schema = Schema.infer(public)
+    document = schema.to_edit()
+    assert {name: one["reason"] for name, one in document["columns"].items()} == {
+        "a": "all public cells are numbers",
+        "b": "all public cells are dates as in ISO 8601",
+        "c": "no public row has a value in it",
+    }
+    assert Schema.from_json(document).to_json() == schema.to_json()
+
+
+def test_declared_dates_are_completed_from_public_cells() -> None:
+    public = pd.DataFrame({"a": ["01/02/2020", "11/12/2021", ""]})
+
+    def declared(**more: Any) -> DateColumn:
+        (column,) = Schema.from_json(
+            {"columns": {"a": {"kind": "date", **more}}}, public=public
+        ).columns
+        assert isinstance(column, DateColumn)
+        return column
+
+    assert declared(format="day-first").to_json() == {
+        "kind": "date",
+        "format": "day-first",
+        "median": "2020-02-01",
+        "scale": pytest.approx(339.5),
+        "parts": ["month"],  # both are Saturdays
+        "indicator": True,
+    }
+    column = declared(format="month-first", parts=["day"], median="2020-02-29T12:00:01", scale=7)
+    assert (column.parts, column.scale, column.indicator) == (("day",), 7, True)
+    assert column.to_json()["median"] == "2020-02-29T12:00:01"
+    assert declared(format="day-first", parts=[]).feature_names == ("a", "a=missing")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"kind": "date", "format": "american"}, "format of column 'a' is 'american'; it must be"),
+        ({"kind": "date", "format": ["iso"]}, "format of column 'a' is a list"),
+        ({"kind": "date", "parts": ["year"]}, "parts of column 'a' must be a list of month"),
+        ({"kind": "date", "parts": "day"}, "parts of column 'a' must be a list of month"),
+        ({"kind": "date", "parts": ["day", "day"]}, "each at most once"),
+        ({"kind": "date", "median": 5}, "median of column 'a' is 5; it must be a date"),
+        ({"kind": "date", "median": "x"}, "it must be a date such as 2020-02-29"),
+        ({"kind": "date", "scale": 0}, "scale of column 'a' is 0"),
+        ({"kind": "date"}, "No public row has a date of format iso in column 'a'"),
+        ({"kind": "duration"}, "No public row has a length of time in column 'a'"),
+        ({"kind": "duration", "scale": -1}, "scale of column 'a' is -1"),
+        ({"kind": "text", "words": ["two words"]}, "must be a list of single words"),
+        ({"kind": "text", "words": []}, "must be a list of single words"),
+        ({"kind": "text", "words": "word"}, "must be a list of single words"),
+        ({"kind": "text"}, "No word stands in two public cells"),
+        ("boolaen", "say one of numeric, categorical, boolean, date, duration, text, ignored"),
+    ],
+)
+def test_a_declared_kind_that_says_nonsense_is_refused(spec: Any, message: str) -> None:
+    public = pd.DataFrame({"a": ["one", "two", "three"]})
+    with pytest.raises(DataError, match=message) as refused:
+        Schema.from_json({"columns": {"a": spec}}, public=public)
+    assert len(str(refused.value)) < 400
