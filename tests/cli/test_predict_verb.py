@@ -218,3 +218,19 @@ def test_what_is_no_student_or_no_place_ends_in_one_sentence(world: Path, tmp_pa
         assert result.exit_code == 2, words
         assert words in result.stderr
         assert len(result.stderr.splitlines()) == 1
+
+
+def test_columns_that_are_written_otherwise_are_told_with_what_would_help(
+    world: Path, tmp_path: Path
+) -> None:
+    rows = [line.replace("north", "North.").replace("south", "South.") for line in lines(50, 5)]
+    (tmp_path / "odd.csv").write_text("\n".join([HEAD, *rows]) + "\n")
+    result = predict(world / "run", tmp_path / "odd.csv")
+    assert result.exit_code == 0
+    assert "'ward': 100 % of its cells are none of the categories of the schema" in result.stderr
+    assert "would match if differences of spelling" in result.stderr
+    rows = [line.rpartition(",")[0] + ',"5,5"' for line in rows]
+    (tmp_path / "odd.csv").write_text("\n".join([HEAD, *rows]) + "\n")
+    result = predict(world / "run", tmp_path / "odd.csv")
+    assert result.exit_code == 2
+    assert "they would be numbers if a comma were a decimal point" in result.stderr

@@ -294,7 +294,7 @@ def _as_number(public: _Cells) -> InferredColumn | None:
         return None
     why = _why_an_id(public, numbers[np.isfinite(numbers)])
     if why is not None:
-        reason = f'{why}: an id; declare "numeric" if it is a number'
+        reason = f'{why}; declare "numeric" if it is no id'
         return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True)
     reason, width = f"{_of_cells(share)} are numbers", _one_width(public)
     many = len(public.known) >= _FEWEST_TO_ASK and len(public.distinct) > len(public.known) / 2
@@ -312,10 +312,10 @@ def _why_an_id(public: _Cells, numbers: FloatArray) -> str | None:
     if not distinct or (numbers != np.floor(numbers)).any():
         return None
     if (np.diff(numbers) == 1).all():
-        return "public cells count the rows"
+        return "public cells count the rows, as an id does"
     name = public.name
     if _ID_NAME.fullmatch(name) or _ID_NAME.fullmatch(name.lower()):
-        return "every public row has an integer of its own, and the name says id"
+        return "every public row has an integer of its own, and by its name it is an id"
     return None
 
 

@@ -49,6 +49,14 @@ class Encoding:
         them, the rows; they were encoded as "other".
     missing : dict of str to int
         For each column that becomes a feature, how many rows say nothing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> schema = sb.datasets.Schema.infer(pd.DataFrame({"ward": ["north", "south"]}))
+    >>> encoding = schema.encoding(pd.DataFrame({"ward": ["north", "N", "N"]}))
+    >>> encoding.unseen, round(encoding.strange_share("ward"), 2)
+    ({'ward': array([1, 2])}, 0.67)
     """
 
     matrix: FloatArray
@@ -83,6 +91,16 @@ class Schema:
         For columns that were inferred, why each is what it is.
     doubtful : tuple of str
         Of these, the columns that could as well be something else.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> public = pd.DataFrame({"seen": ["2020-02-28", "2020-03-02"], "dose": ["1.5", "2.5"]})
+    >>> schema = sb.datasets.Schema.infer(public)
+    >>> schema.feature_names
+    ('seen', 'seen=month', 'seen=weekday', 'dose')
+    >>> schema.encode(public)[:, 3].tolist()
+    [-1.0, 1.0]
     """
 
     columns: tuple[Column, ...]

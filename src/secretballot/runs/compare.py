@@ -26,6 +26,7 @@ from secretballot.report.metrics import (
     paired_difference,
 )
 from secretballot.runs.student_file import StudentFile, read_student_file, release_of
+from secretballot.runs.table_match import misfits
 
 __all__ = ["CompareRun", "ComparedRelease", "Comparison", "Difference", "run_compare"]
 
@@ -142,7 +143,8 @@ class Comparison:
     differences : tuple of Difference
         Of each release but the first, less the first; empty without labelled records.
     caution : str or None
-        Why prices are no measure of each other, where they are not.
+        Why prices are no measure of each other, where they are not, or that a student does not know
+        what most of a column of the labelled records says.
     """
 
     releases: tuple[ComparedRelease, ...]
@@ -179,6 +181,7 @@ def run_compare(run: CompareRun) -> Comparison:
     _refuse_unfit_settings(run)
     releases = [_verified_release(path) for path in run.releases]
     differences: tuple[Difference, ...] = ()
+    cautions = [_caution(releases)]
     if run.evaluate is not None and run.target is not None:
         _check_classes(releases)
         classes = releases[0].certificate["released"]["classes"]
@@ -186,6 +189,7 @@ def run_compare(run: CompareRun) -> Comparison:
         truth = class_indices(frame, run.target, classes, role=ROLE)
         students = [read_student_file(path, trusted=run.trusted) for path in run.releases]
         measured = [_measured(student, frame, truth, classes) for student in students]
+        cautions += dict.fromkeys(_caution_of_columns(student, frame) for student in students)
         releases = [
             ComparedRelease(one.path, one.certificate, one.student_bytes, metrics)
             for one, (metrics, _) in zip(releases, measured, strict=True)
@@ -199,7 +203,8 @@ def run_compare(run: CompareRun) -> Comparison:
             )
             for path, (_, answers) in zip(run.releases[1:], measured[1:], strict=True)
         )
-    return Comparison(tuple(releases), differences, _caution(releases))
+    caution = " ".join(one for one in cautions if one is not None)
+    return Comparison(tuple(releases), differences, caution or None)
 
 
 def _refuse_unfit_settings(run: CompareRun) -> None:
@@ -252,6 +257,15 @@ def _measured(
         metrics_of_student(student.model, X, truth, classes),
         answers_of_student(student.model, X, classes),
     )
+
+
+def _caution_of_columns(student: StudentFile, frame: pd.DataFrame) -> str | None:
+    """Return why a student does not know what most cells of a column say, where that is so."""
+    found = misfits(student.schema, frame, student.schema.encoding(frame, role=ROLE))
+    for worst in found[:1]:
+        if worst.stops:
+            return f"Column {shown(worst.name)} of the {ROLE}: {worst.words}."
+    return None
 
 
 def _caution(releases: Sequence[ComparedRelease]) -> str | None:

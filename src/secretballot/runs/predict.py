@@ -17,6 +17,7 @@ from secretballot._drafts import draft_file
 from secretballot._typing import FloatArray
 from secretballot.datasets.cells import is_missing, texts_of
 from secretballot.datasets.columns import TextColumn
+from secretballot.datasets.near_misses import near_numbers
 from secretballot.datasets.tables import table_blocks
 from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
@@ -24,6 +25,7 @@ from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.progress import Watch
 from secretballot.runs.student_file import StudentFile, read_student_file
+from secretballot.runs.table_match import misfits
 
 __all__ = ["PredictOutcome", "PredictRun", "run_predict"]
 
@@ -122,6 +124,10 @@ def run_predict(run: PredictRun, watch: Watch | None = None) -> PredictOutcome:
             unread = {name: int(which.size) for name, which in encoding.unreadable.items()}
             if not rows:
                 _refuse_other_types(found, frame, unread)
+                # the first rows speak for the rest, and a person sees it before the table ends
+                for one in misfits(found.schema, frame, encoding):
+                    if one.stops:
+                        watch.note(f"Column {one.name!r}: {one.words}.", private=False)
             write(_said_of(found.model, encoding.matrix, rows))
             unreadable.update(unread)
             unknown.update({name: int(which.size) for name, which in encoding.unseen.items()})
@@ -165,10 +171,11 @@ def _refuse_other_types(found: StudentFile, frame: pd.DataFrame, unread: dict[st
         said = sum(not is_missing(text) for text in texts_of(frame[name]))
         if count == said:
             holds = next(one.holds for one in found.schema.columns if one.name == name)
+            near = near_numbers(texts_of(frame[name])) if holds == "numbers" else None
             raise DataError(
                 f"Column {name!r} of the {ROLE} holds no {holds} in its first {len(frame)} rows,"
-                f" and the student reads {holds} there; {_SPELLINGS[holds]}, or leave the cells"
-                " empty."
+                f" and the student reads {holds} there{'' if near is None else f' ({near})'};"
+                f" {_SPELLINGS[holds]}, or leave the cells empty."
             )
 
 

@@ -1,7 +1,7 @@
 """model-card.md of a release: what the student is, how to use it, what it reads, what it is good
 for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from secretballot.released import ReleasedLabels
@@ -40,12 +40,13 @@ def model_card(
         Of the student on public labelled rows.
     """
     certificate = released.certificate
+    columns = {} if schema is None else schema["columns"]
     parts = [
         f"# Model card: a student of {_cell(name_of_data(certificate))}",
         _what_it_is(released),
         *_said(certificate),
         "## Use it",
-        *_using(usage),
+        *_using(usage, {column["kind"] for column in columns.values()}),
     ]
     if schema is not None:
         parts += ["## What it reads", *_columns(schema)]
@@ -82,7 +83,7 @@ def _method(certificate: Mapping[str, Any]) -> str:
     return "from noisy votes of teachers, each trained on its own part of the private records"
 
 
-def _using(usage: Usage) -> list[str]:
+def _using(usage: Usage, kinds: Collection[str]) -> list[str]:
     parts = []
     if usage.command_line is not None:
         parts += ["From the command line:", _fenced("console", [f"$ {usage.command_line}"])]
@@ -90,10 +91,8 @@ def _using(usage: Usage) -> list[str]:
         parts += [
             "In Python without this package (`pip install onnxruntime`). `student.onnx` has one"
             " input for each column below: numbers as `tensor(double)`, NaN where nothing is known;"
-            ' categories as `tensor(string)`, "" where nothing is known; lengths of time as'
-            " `tensor(double)`, in seconds; dates as `tensor(int64)`, in seconds since 1970-01-01"
-            " 00:00 UTC, the least integer where nothing is known. Texts stand without space around"
-            " them.",
+            ' categories as `tensor(string)`, "" where nothing is known. Texts stand without space'
+            f" around them.{_inputs_of_time(kinds)}",
             _fenced("python", usage.runtime_alone),
             "The columns of `probabilities` are the classes in the order that the file's metadata"
             ' give: `model.get_modelmeta().custom_metadata_map["classes"]`.',
@@ -106,6 +105,19 @@ def _using(usage: Usage) -> list[str]:
             _fenced("python", usage.skops_alone),
         ]
     return parts or ["The files of the student were left out; `README.txt` says why."]
+
+
+def _inputs_of_time(kinds: Collection[str]) -> str:
+    """Return how dates and lengths of time are given, where there are any."""
+    words = ""
+    if "duration" in kinds:
+        words += " Lengths of time, and times of day, are `tensor(double)`, in seconds."
+    if "date" in kinds:
+        words += (
+            " Dates are `tensor(int64)`, in seconds since 1970-01-01 00:00 (UTC where there is an"
+            " offset), the least integer where nothing is known."
+        )
+    return words
 
 
 def _fenced(language: str, lines: Sequence[str]) -> str:

@@ -137,4 +137,13 @@ def _lines_of_runtime(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
     lines = _RUNTIME_ALONE.splitlines()
     if any(column["kind"] == "date" for column in columns.values()):
         lines[-2:-2] = _DATES.splitlines()
+    first = [name for name, column in columns.items() if _has_own_spelling(column)]
+    if first:
+        named = ", ".join(repr(name) for name in first)
+        lines[-1:-1] = [f"# before: lengths of time as seconds, dates as 2020-02-29, in {named}"]
     return tuple(lines)
+
+
+def _has_own_spelling(column: Mapping[str, Any]) -> bool:
+    """Return whether cells must be written in another way before these lines can read them."""
+    return bool(column["kind"] == "duration" or column.get("format", "iso") != "iso")

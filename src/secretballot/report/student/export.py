@@ -44,7 +44,7 @@ from secretballot.report.student.other_learners import (
     graph_versions,
     named_classes_graph,
 )
-from secretballot.report.student.raw_columns import RawRows, raw_columns_graph
+from secretballot.report.student.raw_columns import RawRows, raw_columns_graph, refuse_texts
 
 __all__ = ["TRUSTED_TYPES", "dump_onnx", "dump_raw_onnx", "dump_student", "load_student"]
 
@@ -362,10 +362,12 @@ def dump_raw_onnx(student: Any, path: str | Path, schema: Mapping[str, Any], row
     MissingExtraError
         If skl2onnx or onnxruntime is not installed.
     DataError
-        If the student does not convert, or the converted one predicts otherwise.
+        If a column holds free text, the student does not convert, or the converted one predicts
+        otherwise.
     """
     require_extra("skl2onnx", "onnx")
     runtime = require_extra("onnxruntime", "onnx")
+    refuse_texts(schema)
     classes = np.asarray(student.classes_).tolist()
     with _converting(student):
         inner = _onnx_bytes(student, rows.X.astype(np.float32))

@@ -15,7 +15,14 @@ from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
 from secretballot.report.student.onnx_names import rename_values
 
-__all__ = ["INPUT_TYPES", "NO_TIME", "RawRows", "encoded_width", "raw_columns_graph"]
+__all__ = [
+    "INPUT_TYPES",
+    "NO_TIME",
+    "RawRows",
+    "encoded_width",
+    "raw_columns_graph",
+    "refuse_texts",
+]
 
 #: Kinds of columns that a graph can encode, with the type of their input.
 INPUT_TYPES = {
@@ -104,10 +111,8 @@ def raw_columns_graph(
     MissingExtraError
         If onnx is not installed.
     DataError
-        If the schema is not complete, or has a column that no graph can encode; or the model is not
-        of that form.
+        If the schema is not complete, or the model is not of that form.
     """
-    _refuse_texts(schema)
     onnx = require_extra("onnx", "onnx")
     inner = onnx.load_from_string(model)
     rename_values(inner, lambda name: f"{_INNER}{name}" if name else "")
@@ -157,13 +162,19 @@ def encoded_width(column: Mapping[str, Any]) -> int:
     return 0
 
 
-def _refuse_texts(schema: Mapping[str, Any]) -> None:
-    """Refuse free text: the operators of ONNX that every reader has cannot take it apart."""
+def refuse_texts(schema: Mapping[str, Any]) -> None:
+    """Refuse free text: the operators of ONNX that every reader has cannot take it apart.
+
+    Raises
+    ------
+    DataError
+        Naming the column.
+    """
     for name, column in schema["columns"].items():
         if column["kind"] == "text":
             raise DataError(
                 f"Column {shown(name)} holds free text, whose words no ONNX graph can find; encode"
-                " the columns with this package."
+                " the table with this package."
             )
 
 

@@ -1,0 +1,122 @@
+"""`secretballot schema`: what each column is taken for, to be edited and given back."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from patients import write_files
+from typer.testing import CliRunner, Result
+
+from secretballot.cli import app
+from secretballot.datasets.schema import Schema
+from secretballot.datasets.tables import read_table
+from secretballot.runs.progress import Watch
+from secretballot.runs.tables import RunTables, read_inputs
+
+
+def table(rows: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    days = np.datetime64("2019-01-01") + rng.integers(0, 700, rows)
+    return pd.DataFrame(
+        {
+            "patient_id": rng.permutation(10**6)[:rows],
+            "born": days.astype(str),
+            "zip": rng.choice(["01234", "94110"], rows),
+            "dose": rng.normal(size=rows).round(2),
+            "ill": rng.choice(["no", "yes"], rows),
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    table(100, 1).to_csv(tmp_path / "private.csv", index=False)
+    table(100, 2).to_csv(tmp_path / "public.csv", index=False)
+    return tmp_path
+
+
+def schema(folder: Path, *more: str) -> Result:
+    return CliRunner().invoke(app, ["schema", str(folder / "public.csv"), *more])
+
+
+def test_the_schema_has_a_reason_for_each_column_and_says_what_to_look_at(folder: Path) -> None:
+    result = schema(folder, "--target", "ill", "--classes", "no,yes")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["classes"] == ["no", "yes"]
+    assert {name: one["kind"] for name, one in document["columns"].items()} == {
+        "patient_id": "ignored",
+        "born": "date",
+        "zip": "categorical",
+        "dose": "numeric",
+    }
+    assert all(one["reason"] for one in document["columns"].values())
+    assert "note: Column 'patient_id' is no feature: every public row has" in result.stderr
+    assert "note: Column 'zip' holds categories: all public cells have 5 digits" in result.stderr
+    assert "born" not in result.stderr
+
+
+def test_a_run_with_the_schema_encodes_as_one_without(folder: Path) -> None:
+    out = folder / "schema.json"
+    assert schema(folder, "--target", "ill", "--out", str(out)).exit_code == 0
+    given = {"target": "ill", "classes": ("no", "yes")}
+    tables = RunTables(folder / "private.csv", folder / "public.csv", **given)
+    plain, watch = read_inputs(tables, Watch()), Watch()
+    declared = read_inputs(RunTables(tables.private, tables.public, **given, schema=out), watch)
+    assert declared.schema.to_json() == plain.schema.to_json()
+    assert declared.X_public.tobytes() == plain.X_public.tobytes()
+    assert declared.private.X.tobytes() == plain.private.X.tobytes()
+    # what was asked about is settled by the schema; what is ignored is still said
+    assert ["patient_id" in note.text for note in watch.notes] == [False, True]
+
+
+def test_an_edited_schema_is_followed(folder: Path) -> None:
+    document = json.loads(schema(folder, "--target", "ill").stdout)
+    document["columns"] |= {"zip": "numeric", "patient_id": "numeric"}
+    document["columns"]["born"]["parts"] = ["day"]
+    path = folder / "schema.json"
+    path.write_text(json.dumps(document))
+    public = read_table(folder / "public.csv")
+    assert Schema.read(path, public=public).feature_names == (
+        "patient_id",
+        "born",
+        "born=day",
+        "zip",
+        "dose",
+    )
+
+
+def test_target_unit_and_dropped_columns_are_left_out(folder: Path) -> None:
+    words = ["--target", "ill", "--unit", "patient_id", "--drop", "zip,dose"]
+    assert [*json.loads(schema(folder, *words).stdout)["columns"]] == ["born"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--drop", "nope"), "lacks column 'nope', to be dropped"),
+        (("--drop", "born,zip,dose,ill"), "no column that could be a feature"),
+        (("--classes", "a,a"), "declare two or more different ones"),
+        (("--out", "public.csv"), "is something at 'public.csv' already"),
+        (("--out", "nowhere/schema.json"), "There is no folder 'nowhere'"),
+        (("--out", "out/release/schema.json"), "lies in a release"),
+    ],
+)
+def test_what_cannot_be_ends_in_one_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "out" / "release").mkdir(parents=True)
+    (folder / "out" / "release" / "certificate.json").write_text("{}")
+    result = schema(folder, *words)
+    assert result.exit_code == 2
+    assert message in result.stderr.splitlines()[-1]
+    assert len(result.stderr.splitlines()[-1]) < 600
+    assert result.stdout == ""
+
+
+def test_the_patients_of_other_tests_hold_nothing_odd(tmp_path: Path) -> None:
+    result = schema(write_files(tmp_path, 50))
+    assert result.stderr == ""
