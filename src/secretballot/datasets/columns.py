@@ -39,6 +39,7 @@ __all__ = [
     "NumericColumn",
     "OddCells",
     "TextColumn",
+    "part_of_dates",
 ]
 
 #: What the cells of a column are, for messages.
@@ -271,7 +272,7 @@ class DateColumn:
         np.clip(days, -LARGEST_NUMBER, LARGEST_NUMBER, out=out[:, 0])
         for place, part in enumerate(self.parts, start=1):
             middle, deviation = DATE_PARTS[part]
-            out[:, place] = (_part_of_dates(part, seconds) - middle) / deviation
+            out[:, place] = (part_of_dates(part, seconds) - middle) / deviation
         if self.indicator:
             out[:, -1] = unknown
         return _odd_cells(cells, unknown)
@@ -288,7 +289,7 @@ class DateColumn:
         }
 
 
-def _part_of_dates(part: str, seconds: IntArray) -> FloatArray:
+def part_of_dates(part: str, seconds: IntArray) -> FloatArray:
     """Return a part of points in time: month 1 to 12, day 1 to 31, weekday 0 (Monday) to 6, hour
     0 to 23."""
     days, rest = np.divmod(seconds, SECONDS_A_DAY)

@@ -14,7 +14,6 @@ import pandas as pd
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
 from secretballot.datasets.cells import coded, is_missing, numbers_of, texts_of
 from secretballot.datasets.columns import (
-    DATE_PARTS,
     BooleanColumn,
     CategoricalColumn,
     Column,
@@ -23,6 +22,7 @@ from secretballot.datasets.columns import (
     IgnoredColumn,
     NumericColumn,
     TextColumn,
+    part_of_dates,
 )
 from secretballot.datasets.times import SECONDS_A_DAY, duration_seconds, time_seconds
 from secretballot.datasets.words import frequent_words
@@ -46,11 +46,13 @@ _FEWEST_OF_AN_ID = 20
 #: Fewer public rows are no ground to ask whether numbers of one width are codes.
 _FEWEST_TO_ASK = 50
 _WIDTH_OF_A_CODE = 5  # digits; years have four
+_FEWEST_DIGITS_OF_A_ZIP = 4
 _FEWEST_COMPACT_DATES = 5  # so many ids in a row do not look like days by chance
 _YEARS_OF_COMPACT_DATES = (1900, 2100)
 _WORDS_OF_FREE_TEXT = 3
 #: Parts of a date that a column has unless the schema says otherwise.
 _USUAL_PARTS = ("month", "weekday", "hour")
+_OTHER_STYLES = ("day-first", "month-first")
 
 _ID_NAME = re.compile(
     r"(?:.*[\W_])?(?:u?u?id|guid|ssn|iban|msisdn|phone|mrn|row|rownum|index|key)(?:[\W_]?(?:no|nr|num"
@@ -103,9 +105,16 @@ class _Cells(NamedTuple):
     counts: IntArray
 
     def share(self, reads: Callable[[str], bool]) -> float:
-        """Return the share of the cells that something reads."""
-        read = np.array([reads(text) for text in self.distinct], dtype=bool)
-        return float(self.counts[read].sum() / self.counts.sum())
+        """Return the share of the cells that something reads, 0 where it is below the least that
+        makes a column of it."""
+        total = int(self.counts.sum())
+        unread, most = 0, (1 - _SHARE) * total
+        for text, count in zip(self.distinct, self.counts.tolist(), strict=True):
+            if not reads(text):
+                unread += count
+                if unread > most:  # most columns are something else, and long ones take long
+                    return 0.0
+        return 1 - unread / total
 
 
 def inferred_column(name: str, cells: "pd.Series[Any]") -> InferredColumn:
@@ -143,20 +152,20 @@ def _as_boolean(public: _Cells) -> InferredColumn | None:
 
 def _as_date(public: _Cells) -> InferredColumn | None:
     """Return a column of dates, ignored where day and month cannot be told apart."""
-    shares = {
-        style: public.share(_reads_dates(style)) for style in ("iso", "day-first", "month-first")
-    }
+    shares = {"iso": public.share(_reads_dates("iso"))}
+    if shares["iso"] < 1:  # which is read in every style, so no other could be better
+        shares |= {style: public.share(_reads_dates(style)) for style in _OTHER_STYLES}
     best = max(shares.values())
     if best < _SHARE:
         return _as_compact_date(public)
     styles = [style for style, share in shares.items() if share == best]
     if "iso" in styles:
-        return _dates(public, "iso", "dates as in ISO 8601")
+        return _dates(public, "iso", best, "dates as in ISO 8601")
     with_dots = all("." in text for text in public.distinct)
     if len(styles) == 1 or with_dots:
         style = styles[0]
         why = "dates that begin with the " + ("day" if style == "day-first" else "month")
-        return _dates(public, style, why, doubt=with_dots and len(styles) > 1)
+        return _dates(public, style, best, why, doubt=with_dots and len(styles) > 1)
     reason = (
         "dates of which no public one shows whether the day or the month comes first; declare"
         ' {"kind": "date", "format": "day-first"} or "month-first"'
@@ -170,19 +179,21 @@ def _as_compact_date(public: _Cells) -> InferredColumn | None:
     first, last = _YEARS_OF_COMPACT_DATES
     if not all(
         len(text) == 8
+        and text.isascii()
         and text.isdigit()
         and first <= int(text[:4]) <= last
         and time_seconds(text, "compact") is not None
         for text in public.distinct
     ):
         return None
-    return _dates(public, "compact", "eight digits that are a day each", doubt=True)
+    return _dates(public, "compact", 1.0, "eight digits that are a day each", doubt=True)
 
 
-def _dates(public: _Cells, style: str, why: str, *, doubt: bool = False) -> InferredColumn:
+def _dates(
+    public: _Cells, style: str, share: float, why: str, *, doubt: bool = False
+) -> InferredColumn:
     column = date_column(public.name, public.all, style=style)
     assert column is not None  # nearly all cells were read just now
-    share = public.share(_reads_dates(style))
     return InferredColumn(column, f"{_of_cells(share)} are {why}", doubt)
 
 
@@ -212,27 +223,17 @@ def date_column(
     known = np.sort(seconds[~unknown])
     if not known.size:
         return None
-    median = int(known[(known.size - 1) // 2])
+    if parts is None:
+        parts = tuple(part for part in _USUAL_PARTS if np.ptp(part_of_dates(part, known)) > 0)
     spread = float((known / SECONDS_A_DAY).std())
-    column = DateColumn(
+    return DateColumn(
         name,
-        median,
+        int(known[(known.size - 1) // 2]),
         spread if spread > 1e-9 else 1.0,
-        tuple(DATE_PARTS) if parts is None else parts,
+        parts,
         indicator=bool(unknown.any()),
         style=style,
     )
-    if parts is not None:
-        return column
-    encoded = np.empty((known.size, len(column.feature_names)))
-    cells_known = cells.iloc[np.flatnonzero(~unknown)]
-    column.encode(cells_known, encoded)
-    differing = tuple(
-        part
-        for place, part in enumerate(column.parts, start=1)
-        if part in _USUAL_PARTS and np.ptp(encoded[:, place]) > 0
-    )
-    return DateColumn(name, median, column.scale, differing, column.indicator, style)
 
 
 def _as_duration(public: _Cells) -> InferredColumn | None:
@@ -258,18 +259,17 @@ def duration_column(name: str, cells: "pd.Series[Any]") -> DurationColumn | None
 def _as_code(public: _Cells) -> InferredColumn | None:
     """Return categories, or an ignored column, of digits that are no number."""
     width = _one_width(public)
-    if width is None:
+    leading = width is not None and _has_leading_zeros(public)
+    named = _are_digits(public) and _CODE_NAME.fullmatch(public.name.lower()) is not None
+    if leading:
+        why = (
+            f"all public cells have {width} digits, some of them zeros at the beginning: codes, not"
+            " numbers"
+        )
+    elif named and max(map(len, public.distinct)) >= _FEWEST_DIGITS_OF_A_ZIP:
+        why = "all public cells are digits, and by its name the column is no number"
+    else:
         return None
-    leading = width > 1 and any(text.startswith("0") for text in public.distinct)
-    named = width >= 4 and _CODE_NAME.fullmatch(public.name.lower()) is not None
-    if not leading and not named:
-        return None
-    why = (
-        f"all public cells have {width} digits, some of them zeros at the beginning: codes, not"
-        " numbers"
-        if leading
-        else f"all public cells have {width} digits, and by its name the column is no number"
-    )
     found = _as_categories(public)
     if isinstance(found.column, IgnoredColumn):
         reason = f"{why}; {found.reason}"
@@ -278,12 +278,23 @@ def _as_code(public: _Cells) -> InferredColumn | None:
     return InferredColumn(found.column, reason, doubt=True)
 
 
+def _are_digits(public: _Cells) -> bool:
+    return all(text.isascii() and text.isdigit() for text in public.distinct)
+
+
+def _has_leading_zeros(public: _Cells) -> bool:
+    """Return whether a cell is of digits that begin with a zero, as no number is written."""
+    return any(
+        len(text) > 1 and text.startswith("0") and text.isascii() and text.isdigit()
+        for text in public.distinct
+    )
+
+
 def _one_width(public: _Cells) -> int | None:
     """Return the number of digits that all cells have, None where they are not all digits of one
     number."""
     widths = {len(text) for text in public.distinct}
-    digits = all(text.isascii() and text.isdigit() for text in public.distinct)
-    return widths.pop() if digits and len(widths) == 1 else None
+    return widths.pop() if len(widths) == 1 and _are_digits(public) else None
 
 
 def _as_number(public: _Cells) -> InferredColumn | None:
@@ -302,6 +313,9 @@ def _as_number(public: _Cells) -> InferredColumn | None:
         reason += (
             f', all of {width} digits; declare "categorical" or "ignored" if they are codes or ids'
         )
+        return InferredColumn(column, reason, doubt=True)
+    if _has_leading_zeros(public):
+        reason += ', some with zeros at the beginning; declare "categorical" if they are codes'
         return InferredColumn(column, reason, doubt=True)
     return InferredColumn(column, reason)
 
