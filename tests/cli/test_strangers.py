@@ -147,9 +147,9 @@ def test_what_the_lines_of_the_readme_cannot_read_is_said(tmp_path: Path) -> Non
     rng = np.random.default_rng(3)
     rows = [
         f"{rng.integers(1, 29):02}/{rng.integers(1, 13):02}/2020,{h:02}:30,pain and {w}"
-        for h, w in zip(rng.integers(0, 24, 600), rng.choice(["fever", "cough"], 600), strict=True)
+        for h, w in zip(rng.integers(0, 24, 800), rng.choice(["fever", "cough"], 800), strict=True)
     ]
-    labelled = [f"{row},{'yes' if 'fever' in row else 'no'}" for row in rows]
+    labelled = [f"{row},{'yes' if 'fever' in row else 'no'}" for row in rows[200:]]
     (tmp_path / "private.csv").write_text("\n".join(["day,at,note,ill", *labelled]) + "\n")
     (tmp_path / "public.csv").write_text("\n".join(["day,at,note", *rows[:200]]) + "\n")
     columns = {"day": {"kind": "date", "format": "day-first"}, "at": "duration"}
