@@ -585,7 +585,7 @@ def check_moments(document: dict[str, Any]) -> None:
         If they are.
     """
     mechanism, released = document["mechanism"], document["released"]
-    if set(mechanism) - {"start"} != _MOMENTS:
+    if set(mechanism) - {"start", "class_weights"} != _MOMENTS:
         raise WrongError("The mechanism lacks or adds a field.")
     stages, marks, stated = (mechanism[key] for key in ("n_stages", "marks", "n_records"))
     if not all(is_count(mechanism[key], 1) for key in _POSITIVE):
@@ -647,6 +647,11 @@ def check_moments(document: dict[str, Any]) -> None:
                 raise WrongError(f"The mechanism's {name} are not {length} integers each.")
     if "start" in mechanism:
         check_start(mechanism["start"], coordinates - len(marks), of_labels)
+    weights = mechanism.get("class_weights", [1.0] * len(released["classes"]))
+    if not isinstance(weights, list) or len(weights) != len(released["classes"]):
+        raise WrongError("The weights of classes are not one for each class.")
+    if not all(is_number(one) and 0 < one < math.inf for one in weights):
+        raise WrongError("A weight of a class is no positive number.")
     covered = mechanism["covered_only"]
     if not isinstance(covered, list) or [type(one) for one in covered] != [bool] * stages:
         raise WrongError("The stages do not say which records they are about.")

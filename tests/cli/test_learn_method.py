@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from patients import N_PUBLIC, words_of_run, write_files
+from patients import N_PUBLIC, rows, words_of_run, write_files
 from typer.testing import CliRunner, Result
 
 import secretballot as sb
@@ -345,3 +345,80 @@ def test_a_diagnosis_of_a_run_without_teachers_is_refused_in_a_sentence(files: P
     assert result.exit_code == 2
     assert "defect" not in result.stderr
     assert "no teachers" in result.stderr
+
+
+def rare(files: Path) -> None:
+    """Make one private record in forty ill, and as many of the test rows."""
+    for name, seed in (("private.csv", 1), ("test.csv", 3)):
+        table = rows(4_000, seed)
+        score = table["age"] + 4 * table["dose"] + 10 * (table["ward"] == "north")
+        table["ill"] = np.where(score > score.quantile(0.975), "yes", "no")
+        table.to_csv(files / name, index=False)
+
+
+def test_a_rare_class_is_found_by_a_stated_rate(files: Path) -> None:
+    rare(files)
+    test = ["--evaluate", str(files / "test.csv"), "--without", "report", "--json"]
+    plain = document_of(learn(files, *test))
+    stated = ["--positive-rate", "0.025", "--out", str(files / "stated")]
+    found = document_of(learn(files, *test, *stated))
+    recalls = [document["metrics"]["classes"][1]["recall"] for document in (plain, found)]
+    # as it is .14 to .37 in 30 fits (mean .28, deviation .05); with the rate .99 in each
+    assert recalls[0] < 0.6 < recalls[1]
+    mechanism = json.loads((files / "stated/release/certificate.json").read_text())["mechanism"]
+    assert len(mechanism["class_weights"]) == 2
+    assert mechanism["basis"]["whitening"] == 0.0
+    assert independent_verifier([str(files / "stated" / "release")]) == 0
+    assert CliRunner().invoke(app, ["verify", str(files / "stated")]).exit_code == 0
+    by_hand = ["--class-weight", "no:1,yes:30", "--out", str(files / "by-hand")]
+    weights = (
+        document_of(learn(files, *test[2:], *by_hand))
+        and json.loads((files / "by-hand/release/certificate.json").read_text())["mechanism"][
+            "class_weights"
+        ]
+    )
+    assert weights == [1.0, 30.0]
+
+
+def test_a_model_that_finds_a_rare_class_is_not_called_useless(files: Path) -> None:
+    rare(files)
+    test = ["--evaluate", str(files / "test.csv"), "--positive-rate", "0.025"]
+    result = learn(files, *test, "--publish-metrics")
+    assert result.exit_code == 0, result.stderr
+    assert "no better than the majority" not in result.stdout
+    assert "finds what that would miss" in result.stdout
+    page = " ".join((files / "out/release/report.html").read_text().split())
+    assert "it tells classes apart" in page
+    assert "count classes by weight:" in page
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--positive-rate", "0"), "--positive-rate is 0"),
+        (("--positive-rate", "nan"), "--positive-rate is nan"),
+        (("--class-weight", "even"), "--class-weight has 'even'"),
+        (("--class-weight", "no:1"), "--class-weight is"),
+        (("--class-weight", "no:1,maybe:2"), "names 'maybe'"),
+        (("--class-weight", "no:1,yes:0"), "--class-weight has 0"),
+        (("--positive-rate", "0.1", "--method", "votes"), "goes with --method moments alone"),
+        (("--positive-rate", "0.1", "--teachers", "9"), "leave one of the two out"),
+    ],
+)
+def test_bad_words_about_rare_classes_cost_nothing(
+    files: Path, more: tuple[str, ...], words: str
+) -> None:
+    result = learn(files, *more)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert (
+        not (files / "private.csv.ledger").exists()
+        or not Ledger.open_existing(files / "private.csv.ledger").history()
+    )
+
+
+def test_a_rate_is_about_one_of_two_classes(files: Path) -> None:
+    words = [word if word != "no,yes" else "no,yes,unknown" for word in words_of_run(files)]
+    result = CliRunner().invoke(app, [*words, "--positive-rate", "0.1"])
+    assert result.exit_code == 2
+    assert "second of two classes, and there are 3" in result.stderr

@@ -285,6 +285,14 @@ def named() -> ReleasedLabels:
     return replace(plain, certificate=with_about(plain.certificate, about))
 
 
+def weighted() -> ReleasedLabels:
+    """Return sums of a model whose decisions count one class for more."""
+    plain = summed()
+    mechanism = plain.certificate["mechanism"] | {"class_weights": [0.5, 20.0]}
+    certificate = plain.certificate | {"mechanism": mechanism}
+    return replace(plain, certificate=certificate | {"digest": certificate_digest(certificate)})
+
+
 KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "labels": voted,
     "labels by user": lambda: voted(unit="user"),
@@ -304,6 +312,7 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "votes of records, by user": lambda: by_record(unit="user"),
     "sums": summed,
     "sums, started from labels": started,
+    "sums, of weighted classes": weighted,
     "sums, replaced": lambda: summed("replace-one"),
     "sums, by user": lambda: summed(unit="user"),
     "sums, of labels": lambda: summed("replace-one", "label"),
@@ -384,7 +393,7 @@ WORDS = {
 SUMMED = {
     *("mechanism.sums.*.*", "mechanism.weights.*.*", "mechanism.residual_units.*"),
     *("mechanism.covered_only.*", "mechanism.expected_uncovered", "mechanism.mark_weight"),
-    "mechanism.start.weights.*",
+    *("mechanism.start.weights.*", "mechanism.class_weights.*"),
     *("mechanism.basis.name", "mechanism.basis.n_bins", "mechanism.n_records"),
 }
 # A stream's price does not depend on how many queries it may ask, nor that of votes of records on

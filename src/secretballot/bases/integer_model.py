@@ -12,6 +12,7 @@ __all__ = [
     "CONSTANT",
     "EXPONENTIALS",
     "LARGEST_COORDINATE",
+    "LARGEST_WEIGHT",
     "PROBABILITY_UNIT",
     "STEP_SHIFT",
     "WEIGHT_UNIT",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from secretballot._validation import Abstentions, AggregatorName, LearnMethod, StrategyName
+from secretballot._validation import Abstentions, AggregatorName, LearnMethod, StrategyName, shown
 from secretballot.cli.check import print_check
 from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.metrics_lines import print_metrics, print_no_better
@@ -45,6 +45,7 @@ from secretballot.cli.options import (
 )
 from secretballot.cli.outcome import print_folders, print_json, release_summary, say
 from secretballot.cli.price import print_dry_run, was_given
+from secretballot.exceptions import Parameter, ParameterError
 
 if TYPE_CHECKING:
     from secretballot.planning.plan.model import Plan
@@ -203,6 +204,26 @@ def learn(
             rich_help_panel=QUERIES,
         ),
     ] = None,
+    positive_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--positive-rate",
+            metavar="R",
+            help="Public statement of how frequent the second of two classes is; a rare one is"
+            " then looked for (moments only).",
+            rich_help_panel=TEACHERS,
+        ),
+    ] = None,
+    class_weight: Annotated[
+        str | None,
+        typer.Option(
+            "--class-weight",
+            metavar="HOW",
+            help="balanced, none, or A:W,B:W: what decisions count each class for; balanced with"
+            " --positive-rate, else none (moments only).",
+            rich_help_panel=TEACHERS,
+        ),
+    ] = None,
     abstentions: Annotated[
         Abstentions,
         typer.Option(
@@ -282,6 +303,10 @@ def learn(
         "about": About(title, purpose, controller, contact),
     }
     of_record_votes: dict[str, Any] = {"votes_per_record": votes_per_record, "queries": queries}
+    of_moments: dict[str, Any] = {
+        "positive_rate": positive_rate,
+        "class_weight": class_weight_of(class_weight, positive_rate),
+    }
     of_voting: dict[str, Any] = {
         "teachers": teachers,
         "queries": queries,
@@ -295,8 +320,9 @@ def learn(
         "abstentions": abstentions,
         "jobs": jobs,
     }
-    options = (*common, *of_voting, *of_record_votes, "plan")
+    options = (*common, *of_voting, *of_record_votes, *of_moments, "plan")
     given = {name for name in options if was_given(ctx, name)}
+    given |= set() if positive_rate is None else {"class_weight"}
     given |= {"force"} if yes else set()
     given.add("about")
     planned = None
@@ -310,13 +336,42 @@ def learn(
     if chosen == "votes":
         run = _voting_run(tables, out, common | of_voting, planned, given)
     else:
-        own = of_record_votes if chosen == "record-votes" else {}
+        own = of_record_votes if chosen == "record-votes" else of_moments
         settings = {**common, **own, "method": chosen}
         run = _records_run(tables, out, settings, planned, given)
     if dry_run:
         print_dry_run(run, why, as_json=as_json)
     else:
         perform(run, why, as_json=as_json)
+
+
+def class_weight_of(text: str | None, positive_rate: float | None) -> str | dict[str, float] | None:
+    """Return what decisions count each class for: by the words given, or balanced where a class is
+    said to be rare.
+
+    Raises
+    ------
+    ParameterError
+        If the words are no weights.
+    """
+    if text is None:
+        return None if positive_rate is None else "balanced"
+    if text in ("none", "balanced"):
+        return None if text == "none" else text
+    weights: dict[str, float] = {}
+    for word in words_of(text):
+        name, _, weight = word.rpartition(":")
+        try:
+            weights[name] = float(weight)
+        except ValueError:
+            name = ""
+        if not name:
+            raise ParameterError(
+                Parameter("class_weight"),
+                f" has {shown(word)}; write balanced, none, or class:weight pairs, as in"
+                " no:1,yes:20.",
+            )
+    return weights
 
 
 def _records_run(

@@ -21,6 +21,12 @@ def print_no_better(metrics: "Metrics | None", whose: str = "") -> None:
     """Print the warning that belongs above everything else, where it is due."""
     if metrics is None or metrics.beats_majority:
         return
+    if metrics.tells_apart:
+        say(
+            f"{whose}right less often than always answering {metrics.majority!r}, but it finds"
+            f" what that would miss: balanced accuracy {metrics.balanced_accuracy:.4f}"
+        )
+        return
     say(
         f"{whose}no better than the majority: accuracy {metrics.accuracy:.4f}, and"
         f" {metrics.majority_accuracy:.4f} for always answering {metrics.majority!r}"

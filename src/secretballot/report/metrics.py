@@ -133,6 +133,17 @@ class Metrics:
         """Whether the model is better than answering the majority class always, beyond chance."""
         return self.above_majority.low > 0
 
+    @property
+    def tells_apart(self) -> bool:
+        """Whether classes are told apart, beyond chance: the balanced accuracy is above that of
+        any constant answer, by more than 1.96 standard errors."""
+        found = [(one.rows, one.recall) for one in self.classes if one.recall is not None]
+        # two rows of either kind are added, or a recall of 0 or 1 would be known for certain
+        adjusted = [(rows + 4, (rows * recall + 2) / (rows + 4)) for rows, recall in found]
+        variance = sum(recall * (1 - recall) / rows for rows, recall in adjusted)
+        error = math.sqrt(variance) / len(found)
+        return self.balanced_accuracy - 1.96 * error > 1 / len(found)
+
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON values."""
         calibration = None if self.calibration is None else vars(self.calibration)

@@ -24,8 +24,10 @@ _OWN: dict[str, tuple[str, ...]] = {
     "plan": (MOMENTS, VOTES),
     "queries": (VOTES, RECORD_VOTES),
     "votes_per_record": (RECORD_VOTES,),
+    "class_weight": (MOMENTS,),
+    "positive_rate": (MOMENTS,),
 }
-_OF = {VOTES: "voting", RECORD_VOTES: "votes of records"}
+_OF = {VOTES: "voting", RECORD_VOTES: "votes of records", MOMENTS: "moments"}
 
 
 def method_of_run(

@@ -2,6 +2,7 @@
 moments` and `--method record-votes`."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,8 @@ __all__ = ["MOMENTS", "RECORD_VOTES", "RecordsRun", "run_records"]
 MOMENTS, RECORD_VOTES = "moments", "record-votes"
 #: Settings that votes of records alone have.
 _OF_VOTES = ("queries", "votes_per_record")
+#: Settings that moments alone have; runs that were begun before there were any do not name them.
+_OF_MOMENTS = ("class_weight", "positive_rate")
 
 Learner = RecordMomentsClassifier | RecordVotesClassifier
 
@@ -72,6 +75,10 @@ class RecordsRun:
         default.
     queries : int or None
         Of votes of records: public points that take votes; None takes all.
+    class_weight : str, mapping of class to float, or None
+        Of moments: what decisions count each class for; "balanced" or a weight for each.
+    positive_rate : float or None
+        Of moments: publicly stated share of the second of two classes.
     student : str
         "auto" is the model that the sums fix, or the student of shares of votes; any other name
         learns from its labels of the public points.
@@ -103,6 +110,8 @@ class RecordsRun:
     method: str = MOMENTS
     votes_per_record: int | None = None
     queries: int | None = None
+    class_weight: str | Mapping[Any, float] | None = None
+    positive_rate: float | None = None
     student: str = "auto"
     records: int | None = None
     neighbours: str = "add-remove"
@@ -139,6 +148,9 @@ class RecordsRun:
         for name in ("tables", "out", "without", "plan", "force", *foreign):
             settings.pop(name)
         drop_own_ledger(settings)
+        for name in _OF_MOMENTS:
+            if settings[name] is None:
+                settings.pop(name)
         described = {"verb": "learn", **settings, **self.tables.description()}
         plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
         return plain
@@ -249,6 +261,15 @@ def _refuse_unfit_settings(run: RecordsRun) -> None:
     for name in _OF_VOTES:
         if getattr(run, name) is not None:
             check_count(name, getattr(run, name))
+    if run.method != MOMENTS:
+        for name in _OF_MOMENTS:
+            if getattr(run, name) is not None:
+                raise ParameterError(Parameter(name), f" goes with --method {MOMENTS} alone.")
+    if run.positive_rate is not None and not 0 < run.positive_rate < 1:
+        raise ParameterError(
+            Parameter("positive_rate"),
+            f" is {shown(run.positive_rate)}; it is a share strictly between 0 and 1.",
+        )
     check_unit_column(run.neighbours, run.tables)
     check_stated_records(run.records)
     student_by_name(run.student)
@@ -278,6 +299,12 @@ def check_records_run(run: RecordsRun, inputs: RunInputs, watch: Watch) -> None:
             f"{run.votes_per_record} votes of a record are more than the {n_points} public points"
             " that take votes; give fewer with --votes-per-record."
         )
+    if run.positive_rate is not None and len(inputs.classes) != 2:
+        raise ParameterError(
+            Parameter("positive_rate"),
+            f" is about the second of two classes, and there are {len(inputs.classes)}; give"
+            " weights with --class-weight.",
+        )
     check_records_against(run.records, run.neighbours, run.delta, inputs, watch)
 
 
@@ -299,7 +326,11 @@ def _fitted_learner(
     }
     model: Learner
     if run.method == MOMENTS:
-        model = RecordMomentsClassifier(**settings)
+        model = RecordMomentsClassifier(
+            class_weight=class_weights_of(run, inputs),
+            class_shares=class_shares_of(run, inputs),
+            **settings,
+        )
     else:
         model = RecordVotesClassifier(
             votes_per_record=run.votes_per_record, n_queries=run.queries, **settings
@@ -317,6 +348,33 @@ def _fitted_learner(
     if coverage is not None and coverage.is_poor:
         watch.note(coverage.warning, private=False)
     return model
+
+
+def class_weights_of(run: RecordsRun, inputs: RunInputs) -> str | dict[Any, float] | None:
+    """Return the weights of the classes by name, where they were given by the names' texts.
+
+    Raises
+    ------
+    ParameterError
+        If a weight is of no class.
+    """
+    if not isinstance(run.class_weight, Mapping):
+        return run.class_weight
+    names = {str(name): name for name in inputs.classes}
+    for name in run.class_weight:
+        if str(name) not in names:
+            raise ParameterError(
+                Parameter("class_weight"),
+                f" names {shown(name)}, which is none of the classes.",
+            )
+    return {names[str(name)]: weight for name, weight in run.class_weight.items()}
+
+
+def class_shares_of(run: RecordsRun, inputs: RunInputs) -> dict[Any, float] | None:
+    """Return the stated shares of the classes by name."""
+    if run.positive_rate is None:
+        return None
+    return {inputs.classes[1]: run.positive_rate}
 
 
 def _release_job(run: RecordsRun, model: Learner, inputs: RunInputs) -> ReleaseJob:

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from secretballot._typing import IntArray
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
-from secretballot.bases import Basis, TableBasis
+from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vector_sums import release_sums
 from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.exceptions import Argument, Parameter, ParameterError
+from secretballot.learners.moments.class_weights import ClassWeights, suited_basis
 from secretballot.learners.moments.stages import staged_sums
 from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.moments.targets import Target
@@ -88,6 +89,8 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         unit_name: str | None,
         start: Any = None,
         student: Any = None,
+        class_weights: ClassWeights | None = None,
+        class_shares: FloatArray | None = None,
     ) -> LearntModel:
         """Release the sums of all stages, and note certificate, coverage and columns."""
         # Settings, then public points and the basis, then the account; private records come last,
@@ -107,7 +110,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         account = account_of_fit(self.ledger, budget, unit=unit, neighbours=self.neighbours)
         noted = noted_fit(X, X_public, account, alone=self.ledger is None, same=same)
         with one_thread():
-            basis = unfitted_basis(self.basis, X_public).fit(X_public)
+            basis = unfitted_basis(self.basis, X_public, class_shares).fit(X_public)
             pool = with_constant(basis.integers(X_public))
             begun = None
             if start is not None:
@@ -126,6 +129,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 expected_uncovered=basis.uncovered_share_,
                 points_sha256=points_digest(X_public),
                 start=begun,
+                class_weights=class_weights,
             )
             coordinates, covered = mapped_rows(basis, X)
             beyond = ~covered
@@ -171,9 +175,12 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         return budget
 
 
-def unfitted_basis(basis: Basis | None, X_public: Any) -> Basis:
-    """Return a copy of a basis that was given, or one that suits the public points."""
-    return TableBasis.suited_to(X_public) if basis is None else clone(basis)
+def unfitted_basis(
+    basis: Basis | None, X_public: Any, class_shares: FloatArray | None = None
+) -> Basis:
+    """Return a copy of a basis that was given, or one that suits the public points and classes of
+    these public shares."""
+    return suited_basis(X_public, class_shares) if basis is None else clone(basis)
 
 
 def checked_basis_and_budget(basis: object, budget: object) -> PrivacyBudget:

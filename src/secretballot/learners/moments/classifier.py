@@ -1,6 +1,6 @@
 """Learn from every record by one noisy sum, in a basis that public points fix."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 
 from secretballot.bases import Basis
 from secretballot.learners.moments.base import MomentsLearner, student_of_labels
+from secretballot.learners.moments.class_weights import checked_shares, checked_weights
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.student_predictions import StudentPredictions
@@ -45,6 +46,14 @@ class RecordMomentsClassifier(
         (epsilon, delta) of this fit, with delta above 0.
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10.
+    class_weight : "balanced" or mapping of class to float, optional
+        What the decisions of the model count each class for, after the release and for no price.
+        "balanced" counts all as if they were equally frequent: find a rare class, and call more
+        points so by mistake. Probabilities and released labels are those of the weighted model.
+    class_shares : mapping of class to float, optional
+        A public statement of how frequent the classes are; one may be left out. Where one has 1
+        record in 20 or fewer, the default basis has fewer bins and no whitening: weak directions
+        would be all noise.
     neighbours : {"add-remove", "replace-one"}, default "add-remove"
         Relation of the promise.
     ledger : Ledger, optional
@@ -98,6 +107,8 @@ class RecordMomentsClassifier(
         *,
         budget: PrivacyBudget | None = None,
         n_stages: int = 4,
+        class_weight: str | Mapping[Any, float] | None = None,
+        class_shares: Mapping[Any, float] | None = None,
         neighbours: str = "add-remove",
         ledger: Ledger | None = None,
         request: str | None = None,
@@ -108,6 +119,8 @@ class RecordMomentsClassifier(
         self.student = student
         self.budget = budget
         self.n_stages = n_stages
+        self.class_weight = class_weight
+        self.class_shares = class_shares
         self.neighbours = neighbours
         self.ledger = ledger
         self.request = request
@@ -187,7 +200,11 @@ class RecordMomentsClassifier(
         """Do all that `fit` does but fit a `student`, which is only tried: the model itself is
         there."""
         target = ClassTarget.declared(classes)
-        learnt = self._fit_to(target, X, y, X_public, units, unit_name, start, self.student)
+        shares = checked_shares(self.class_shares, target.classes)
+        weights = checked_weights(self.class_weight, target.classes)
+        learnt = self._fit_to(
+            target, X, y, X_public, units, unit_name, start, self.student, weights, shares
+        )
         assert isinstance(learnt.released, ReleasedLabels)
         self.released_labels_ = learnt.released
         self.student_ = MomentsStudent(learnt.basis, learnt.weights, list(target.classes))

@@ -9,9 +9,16 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.bases.integer_model import IntegerModel
+from secretballot.bases.integer_model import (
+    LARGEST_WEIGHT,
+    PROBABILITY_UNIT,
+    WEIGHT_UNIT,
+    IntegerModel,
+)
+from secretballot.bases.integer_targets import TargetModel
 from secretballot.bases.rotation import UNIT
 from secretballot.door.vector_sums import StagedSums
+from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.learners.moments.start import ReleasedStart
 from secretballot.learners.moments.targets import ClassTarget, Target
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_vector_sum
@@ -24,6 +31,7 @@ from secretballot.report.certificate.coverage import (
     Coverage,
     counted_by_marks,
 )
+from secretballot.report.certificate.moments import CLASS_WEIGHTS
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
 
 __all__ = ["MomentStages", "label_sums", "staged_sums"]
@@ -64,6 +72,8 @@ class MomentStages:
     start : ReleasedStart, optional
         A model of labels that were released before, from which the first stage starts, and every
         one that begins anew.
+    class_weights : ClassWeights, optional
+        By how much the decisions of the last model count each class.
     """
 
     pool: IntArray
@@ -77,6 +87,7 @@ class MomentStages:
     sigma: float
     counts: FloatArray | None = None
     start: ReleasedStart | None = None
+    class_weights: ClassWeights | None = None
     _fits: dict[tuple[bytes, ...], MomentFit] = field(default_factory=dict)
 
     def fit_after(self, sums: Sequence[IntArray]) -> MomentFit:
@@ -154,13 +165,30 @@ class MomentStages:
         """Return what the sums come to, for the certificate, and the classes of the pool where
         there are any."""
         models = [self.fit_after(sums[: n + 1]).model for n in range(len(sums))]
-        weights = [model.weights.ravel().tolist() for model in models]
         covered_only = [self._covered_only_after(sums[:n]) for n in range(len(sums))]
-        outcome = {"weights": weights, "covered_only": covered_only}
+        outcome: dict[str, Any] = {"covered_only": covered_only}
+        # no stage is asked by the weighted model: it decides, and nothing follows from it
+        if self.class_weights is not None:
+            models[-1], outcome[CLASS_WEIGHTS] = self._weighted(models[-1], self.class_weights)
+        outcome["weights"] = [model.weights.ravel().tolist() for model in models]
         last = models[-1]
         if not isinstance(last, IntegerModel):
             return outcome, np.empty(0, dtype=np.int64)
         return outcome, last.labels(self.pool)
+
+    def _weighted(
+        self, model: IntegerModel | TargetModel, asked: ClassWeights
+    ) -> tuple[IntegerModel, list[float]]:
+        """Return the model whose level counts each class by its weight, and the weights."""
+        assert isinstance(model, IntegerModel)
+        predicted = model.probabilities(self.pool).mean(axis=0) / PROBABILITY_UNIT
+        weights = asked.of_model(predicted)
+        logs = np.log(weights)
+        added = logs[1:] - logs[0] if model.weights.shape[1] == 1 else logs - logs.mean()
+        levels = model.weights.copy()
+        levels[-1] += np.rint(added * WEIGHT_UNIT * UNIT / self.pool[0, -1]).astype(np.int64)
+        np.clip(levels, -LARGEST_WEIGHT, LARGEST_WEIGHT, out=levels)
+        return IntegerModel(levels), weights.tolist()
 
 
 def staged_sums(
@@ -175,6 +203,7 @@ def staged_sums(
     expected_uncovered: float,
     points_sha256: str,
     start: ReleasedStart | None = None,
+    class_weights: ClassWeights | None = None,
 ) -> tuple[MomentStages, StagedSums]:
     """Return the public terms of a release, and what the door is asked.
 
@@ -196,6 +225,8 @@ def staged_sums(
         Digest of the public points.
     start : ReleasedStart, optional
         What the first stage starts from; of classes alone.
+    class_weights : ClassWeights, optional
+        By how much the decisions of the last model count each class.
     """
     longest = np.quantile(np.linalg.norm(pool / UNIT, axis=1), 1 - CLIPPED)
     rest = max(1, round(target.longest * longest * UNIT * RESIDUAL_UNIT))
@@ -219,6 +250,7 @@ def staged_sums(
         n_records,
         sigma,
         start=start,
+        class_weights=class_weights,
     )
     return stages, _asked_by(
         stages, budget, replaced=replaced, basis=basis, points_sha256=points_sha256

@@ -9,6 +9,7 @@ from secretballot.privacy.accounting import Event, event_from_json
 from secretballot.report.certificate.by_record import COUNTED_UNCOVERED, RECORD_VOTES, moved_counts
 from secretballot.report.certificate.chosen import EXPONENTIAL
 from secretballot.report.certificate.moments import (
+    CLASS_WEIGHTS,
     MOMENTS,
     MOMENTS_FIELDS,
     STARTED,
@@ -82,8 +83,8 @@ def _fields_of(mechanism: Mapping[str, Any]) -> set[str]:
     """Return the fields that a known mechanism must have, and no other."""
     counted = mechanism["name"] == RECORD_VOTES and not set(COUNTED_UNCOVERED).isdisjoint(mechanism)
     optional = set(COUNTED_UNCOVERED) if counted else set()
-    if mechanism["name"] == MOMENTS and STARTED in mechanism:
-        optional.add(STARTED)
+    if mechanism["name"] == MOMENTS:
+        optional |= {STARTED, CLASS_WEIGHTS} & {*mechanism}
     return _FIELDS[mechanism["name"]] | optional
 
 

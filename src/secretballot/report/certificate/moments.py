@@ -9,6 +9,7 @@ from secretballot.report.certificate.coverage import RECORDS, UNCOVERED
 from secretballot.report.certificate.fields import is_digest, is_sentence
 
 __all__ = [
+    "CLASS_WEIGHTS",
     "LABELS_MOMENTS",
     "LABEL_MOMENTS_ASSUMPTIONS",
     "MOMENTS",
@@ -27,6 +28,7 @@ TARGET_MOMENTS = "record-moments-of-a-number"
 LABELS_MOMENTS = "record-moments-of-labels"
 #: Of a release whose first stage started from labels that were released before.
 STARTED = "start"
+CLASS_WEIGHTS = "class_weights"
 #: Of which sums are released, and no labels.
 SUMS_ALONE = (TARGET_MOMENTS, LABELS_MOMENTS)
 _BASIS_ASSUMPTION = "The basis follows from the public points and its own settings alone."
@@ -156,6 +158,8 @@ def check_moments(document: Mapping[str, Any]) -> None:
     _check_lists("weights", mechanism["weights"], n_stages, coordinates - len(marks))
     if STARTED in mechanism:
         _check_start(mechanism[STARTED], coordinates - len(marks), of_labels=of_labels)
+    if CLASS_WEIGHTS in mechanism:
+        _check_class_weights(mechanism[CLASS_WEIGHTS], len(document["released"]["classes"]))
     _check_lists("residual_units", [mechanism["residual_units"]], 1, n_stages)
     # beyond, the squares by which a vector's length is found would not fit their integers
     if not all(1 <= unit <= _LARGEST_UNIT for unit in mechanism["residual_units"]):
@@ -191,6 +195,22 @@ def _columns_of(document: Mapping[str, Any]) -> int:
     ):
         raise CertificateError("target_range is no two numbers, the smaller one first.")
     return 1
+
+
+def _check_class_weights(weights: object, n_classes: int) -> None:
+    """Refuse weights of classes that are no positive number for each.
+
+    Raises
+    ------
+    CertificateError
+        If they are not.
+    """
+    known = isinstance(weights, list) and len(weights) == n_classes
+    if not known or not all(
+        check_finite(CLASS_WEIGHTS, one) > 0
+        for one in weights  # type: ignore[attr-defined]
+    ):
+        raise CertificateError("The weights of classes are no positive number for each class.")
 
 
 def _check_start(start: object, n_weights: int, *, of_labels: bool) -> None:

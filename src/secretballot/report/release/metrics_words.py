@@ -24,7 +24,13 @@ def metrics_sentences(metrics: Metrics) -> list[str]:
             f" {metrics.accuracy:.4f} of them are; the expected calibration error is"
             f" {found.error:.4f}, the Brier score {found.brier:.4f}."
         )
-    if not metrics.beats_majority:
+    if not metrics.beats_majority and metrics.tells_apart:
+        sentences.insert(
+            0,
+            f"The student is not right more often than always answering {majority}, but it tells"
+            " classes apart: look at the balanced accuracy and at the recalls.",
+        )
+    elif not metrics.beats_majority:
         sentences.insert(
             0,
             f"The student is no better than the majority: the interval of 95 % of the difference to"

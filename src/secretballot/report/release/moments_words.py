@@ -10,7 +10,7 @@ from secretballot.bases import TableBasis
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
-from secretballot.report.certificate.moments import STARTED, has_moments
+from secretballot.report.certificate.moments import CLASS_WEIGHTS, STARTED, has_moments
 from secretballot.report.pictures.moments import draw_columns, draw_moments, released_sizes
 from secretballot.report.student.raw_columns import encoded_width
 from secretballot.report.wording import count_text, number_text, shown, unit_noun, value_text
@@ -44,6 +44,7 @@ _PARAMETERS = {
     "covered_only": "stages over the records alone that the public points cover",
     "basis": "basis",
     "basis_sha256": "SHA-256 of the public points in this basis",
+    "class_weights": "what the decisions of the model count each class for",
     "start": "digest of the certificate of the labels that the first stage started from",
 }
 _CLEAR = 2.0  # standard deviations of the noise: larger ones are rarely noise
@@ -68,7 +69,8 @@ def moments_words(certificate: Mapping[str, Any]) -> str:
         f" a sum is its coordinates in a basis fixed by the public points, times what the model so"
         f" far misses of its class{together}, and no longer than a fixed bound. The model is the"
         " logistic one whose sums on the public points meet the released ones. The labels are what"
-        f" it says of the public points.{_start_words(mechanism)} {_number_of_records(certificate)}"
+        f" it says of the public points.{_start_words(mechanism)}"
+        f"{_class_weights_words(certificate)} {_number_of_records(certificate)}"
     )
 
 
@@ -80,6 +82,23 @@ def _start_words(mechanism: Mapping[str, Any]) -> str:
         " The first stage started from a model of labels that were released before, under the"
         f" certificate {mechanism[STARTED]['certificate']}; what that release cost is on its own"
         " certificate, and comes on top where it is about the same data."
+    )
+
+
+def _class_weights_words(certificate: Mapping[str, Any]) -> str:
+    """Return by how much decisions count each class, in a sentence; nothing where all are alike."""
+    weights = certificate["mechanism"].get(CLASS_WEIGHTS)
+    if weights is None:
+        return ""
+    classes = certificate["released"]["classes"]
+    pairs = (
+        f"{number_text(float(f'{weight:.3g}'))} for {shown(name)}"
+        for name, weight in zip(classes, weights, strict=True)
+    )
+    return (
+        f" The model's decisions and probabilities count classes by weight: {', '.join(pairs)}. A"
+        " class that is rare among the records is thus found, at the cost of more points that are"
+        " called so by mistake; its probabilities are not those of records as they are."
     )
 
 
