@@ -155,7 +155,7 @@ def test_hostile_words_stay_text_everywhere(
         (5.0, "", ""),
         (5.5, "Caution: an epsilon above 5 is a weak promise.", "99.6 % sure"),
         (10.0, "Caution: an epsilon above 5 is a weak promise.", "99.995 % sure"),
-        (12.0, "Caution: an epsilon above 10 promises next to nothing.", "99.999 % sure"),
+        (12.0, "Caution: an epsilon above 10 is next to no promise.", "99.999 % sure"),
     ],
 )
 def test_large_epsilons_come_with_a_caution(
@@ -166,6 +166,24 @@ def test_large_epsilons_come_with_a_caution(
     assert words.startswith(begins)
     assert sure in words
     assert bool(words) == bool(begins)
+
+
+@pytest.mark.parametrize(
+    ("spent", "words"),
+    [
+        (5.0, ""),
+        (7.0, "all releases from this account together have an epsilon of 7, above 5: a weak"),
+        (12.0, "an epsilon of 12, above 10: next to no promise."),
+    ],
+)
+def test_a_small_epsilon_among_many_comes_with_a_caution_too(
+    make_binary: Make, spent: float, words: str
+) -> None:
+    certificate = make_binary().certificate
+    account = certificate["composition"] | {"spent_after": {"epsilon": spent, "delta": 1e-5}}
+    said = caution(certificate | {"composition": account})
+    assert words in said
+    assert bool(said) == bool(words)
 
 
 def test_the_total_of_the_account_is_said_where_it_is_more(make_binary: Make) -> None:

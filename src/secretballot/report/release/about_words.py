@@ -16,7 +16,8 @@ __all__ = ["about_rows", "caution", "name_of_data", "stated_purpose", "total_wor
 
 #: What stands in the place of a purpose where nobody stated one: the verb of the command line.
 _VERBS = ("", "learn", "label", "choose")
-_WEAK, _NEARLY_NOTHING = 5.0, 10.0
+_MARKS = (5.0, 10.0)
+_STRENGTHS = {1: ("above 5", "a weak promise"), 2: ("above 10", "next to no promise")}
 _NOT_STATED = "not stated"
 
 
@@ -48,23 +49,35 @@ def about_rows(certificate: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
 
 
 def caution(certificate: Mapping[str, Any]) -> str:
-    """Return a sentence of caution on a large epsilon; empty for one of at most 5."""
-    epsilon, _ = total_price(certificate)
-    if not epsilon > _WEAK:
+    """Return sentences of caution on a large epsilon, of this release or of all together; empty
+    where both are at most 5."""
+    own, _ = total_price(certificate)
+    spent = float(certificate["composition"]["spent_after"]["epsilon"])
+    level = max(_level(own), _level(spent))
+    if not level:
         return ""
+    above, promise = _STRENGTHS[level]
+    epsilon = own if _level(own) == level else spent
+    if epsilon == own:
+        begins = f"Caution: an epsilon {above} is {promise}."
+    else:
+        begins = (
+            "Caution: all releases from this account together have an epsilon of"
+            f" {number_text(spent)}, {above}: {promise}."
+        )
     sure = percent_text(posterior_percent(epsilon))
     noun = unit_noun(certificate["unit"])
     guess = "which of two values one label has" if noun == "label" else f"that one {noun} took part"
-    allowed = (
-        "By the guarantee alone, somebody who knows everything else may go from even odds to being"
-        f" {sure} sure {guess}."
+    ends = " Judge the release as if there were no guarantee." if level == len(_STRENGTHS) else ""
+    return (
+        f"{begins} By the guarantee alone, somebody who knows everything else may go from even odds"
+        f" to being {sure} sure {guess}.{ends}"
     )
-    if epsilon > _NEARLY_NOTHING:
-        return (
-            f"Caution: an epsilon above 10 promises next to nothing. {allowed} Judge the release as"
-            " if there were no guarantee."
-        )
-    return f"Caution: an epsilon above 5 is a weak promise. {allowed}"
+
+
+def _level(epsilon: float) -> int:
+    """Return how many of the marks an epsilon lies above."""
+    return sum(epsilon > mark for mark in _MARKS)
 
 
 def total_words(certificate: Mapping[str, Any]) -> str:
