@@ -17,6 +17,8 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning.plan.model import Estimate, MomentsForecast, Task
 from secretballot.planning.plan.text import learn_options, plan_text
 from secretballot.runs.moments_forecast import forecast_moments
+from secretballot.runs.plan_files import write_plan
+from secretballot.runs.progress import Watch
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 
@@ -109,11 +111,26 @@ def test_without_a_stand_in_the_plan_says_what_it_cannot_tell() -> None:
     by_curve = sb.plan(5000, 200, budget=BUDGET, curve={100: 0.8})
     assert (by_curve.moments, by_curve.method) == (None, "votes")
     text = " ".join(plan_text(by_curve).split())
-    assert "record moments (learn --method moments) cannot be forecast without a labelled" in text
-    assert "moments are usually the better method" in text
+    assert "Record moments cannot be forecast without a labelled public table" in text
+    assert "--teachers" in text
     given = stand_in_plan(n_teachers=100)
     assert given.moments is None
     assert "Only votes were planned, since the number of teachers was given" in plan_text(given)
+
+
+def test_a_guess_recommends_the_default_and_promises_nothing_of_it(tmp_path: Path) -> None:
+    made = sb.plan(5000, 200, budget=BUDGET)
+    assert (made.source, made.method, made.student_accuracy) == ("guess", "moments", None)
+    assert learn_options(made)[0] == "--method moments"
+    text = " ".join(plan_text(made).split())
+    assert "student not known before a labelled table like the private one is given" in text
+    assert "Votes, at their best setting by a guess: student 0." in text
+    assert sb.Plan.from_json(made.to_json()).method == "moments"
+    write_plan(made, tmp_path / "plan", Watch())
+    assert "votes of this plan" in (tmp_path / "plan" / "frontier.svg").read_text()
+    silos = sb.plan(5000, 200, budget=BUDGET, n_teachers=100)
+    assert (silos.source, silos.method) == ("guess", "votes")
+    assert silos.student_accuracy == silos.recommended.expected.student_accuracy
 
 
 def test_plans_that_were_written_before_are_read(made: sb.Plan) -> None:

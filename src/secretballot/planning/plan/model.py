@@ -460,19 +460,25 @@ class Plan:
     def method(self) -> str:
         """The recommended method of `secretballot learn`: "moments" or "votes".
 
-        Moments, which have nothing to set, unless votes are better beyond the ranges.
+        Moments, which have nothing to set, unless votes are better beyond the ranges, or are what
+        was asked about: by a number of teachers or a learning curve.
         """
         if self.moments is None:
-            return "votes"
+            return "moments" if self.source == "guess" and not self.teachers_given else "votes"
         theirs = self.recommended.expected.student_accuracy
         return "votes" if theirs.low > self.moments.student_accuracy.high else "moments"
 
     @property
-    def student_accuracy(self) -> Estimate:
-        """What the student of the recommended method should reach."""
+    def teachers_given(self) -> bool:
+        """Whether the number of teachers was given beforehand, by silos or votes that exist."""
+        return len({one.setting.n_teachers for one in self.weighed}) == 1
+
+    @property
+    def student_accuracy(self) -> Estimate | None:
+        """What the student of the recommended method should reach; None where it is not known."""
         if self.moments is not None and self.method == "moments":
             return self.moments.student_accuracy
-        return self.recommended.expected.student_accuracy
+        return None if self.method == "moments" else self.recommended.expected.student_accuracy
 
     @property
     def evaluated(self) -> tuple[Candidate, ...]:

@@ -55,9 +55,14 @@ def draw_frontier(plan: Plan) -> Picture:
     # a mark where nothing useful can be had: a gap in the line would look like a missing run
     useless = [point.epsilon for point in plan.frontier if point.candidate is None]
     constant = 100 * plan.constant_accuracy
-    here = 100 * plan.student_accuracy.value
+    # moments that could not be forecast have no place here: the mark is that of the votes
+    forecast = plan.student_accuracy or plan.recommended.expected.student_accuracy
+    here = 100 * forecast.value
     moments = () if plan.moments is None else plan.moments.frontier
-    name = "student, nine runs of ten" if plan.moments is None else "student of votes"
+    votes_alone = plan.method == "votes" and plan.moments is None
+    name = "student, nine runs of ten" if votes_alone else "student of votes"
+
+    mark = "this plan" if plan.student_accuracy is not None else "votes of this plan"
 
     def paint(axes: Any) -> None:
         _scale_axis_of_sizes(
@@ -92,7 +97,7 @@ def draw_frontier(plan: Plan) -> Picture:
                 label="nothing useful",
                 gid="useless",
             )
-        axes.plot([plan.task.epsilon], [here], **_RECOMMENDED, label="this plan", gid="recommended")
+        axes.plot([plan.task.epsilon], [here], **_RECOMMENDED, label=mark, gid="recommended")
         _scale_percent_axis(
             axes,
             [constant, here, *(100 * end for each in estimates for end in (each.low, each.high))],

@@ -365,14 +365,22 @@ def _method_sentences(plan: Plan) -> list[str]:
     """Return which method is recommended and why, or why that cannot be said."""
     votes = plan.recommended.expected.student_accuracy
     if plan.moments is None:
-        if plan.source == "stand-in":
+        if plan.source == "stand-in" or plan.teachers_given:
             return ["Only votes were planned, since the number of teachers was given."]
+        cannot = (
+            "Record moments cannot be forecast without a labelled public table like the private"
+            " one; give one with --like."
+        )
+        if plan.method == "votes":
+            return [
+                "Votes were planned, by the learning curve of a teacher. " + cannot,
+            ]
         return [
-            "Votes are planned here, as record moments (learn --method moments) cannot be forecast"
-            " without a labelled public table like the private one; give one with --like. Where"
-            " you hold the records yourself and they are a table, moments are usually the better"
-            " method, the more so the smaller epsilon is: all records add to one noisy sum, and"
-            " none is lost to a shard. Plan votes for black-box learners, silos and files of votes."
+            "Moments are recommended: where you hold the records yourself and they are a table,"
+            " they are usually the better method, the more so the smaller epsilon is; all records"
+            " add to one noisy sum, and none is lost to a shard. " + cannot,
+            f"Votes, at their best setting by a guess: student {share_range(votes)}. Take the"
+            " setting below with --method votes for black-box learners, silos and files of votes.",
         ]
     moments = plan.moments.student_accuracy
     apart = moments.low > votes.high or votes.low > moments.high
@@ -409,7 +417,7 @@ def _method_sentences(plan: Plan) -> list[str]:
 
 def _head_lines(plan: Plan) -> str:
     task, best = plan.task, plan.recommended
-    expected, constant = best.expected, plan.constant_accuracy
+    expected = best.expected
     rows = {
         "plan for": (
             f"{count_text(task.n_records, 'private record')},"
@@ -422,10 +430,7 @@ def _head_lines(plan: Plan) -> str:
             f"{number_range(expected.answered)} of {count_text(best.setting.n_queries, 'query')}"
         ),
         "labels": f"{share_range(expected.label_accuracy)} right",
-        "student": (
-            f"{share_range(plan.student_accuracy)} right; the most frequent class alone"
-            f" {constant:.3f}"
-        ),
+        "student": _student_words(plan),
         "forecast": (
             f"{SOURCES[plan.source]}; {count_text(len(plan.evaluated), 'setting')} evaluated"
         ),
@@ -436,6 +441,13 @@ def _head_lines(plan: Plan) -> str:
     # the command comes second and is not wrapped like text: it is copied into a shell
     first, *rest = (_row_lines(name, text) for name, text in rows.items())
     return "\n".join([first, _command_lines(plan), *rest])
+
+
+def _student_words(plan: Plan) -> str:
+    alone = f"the most frequent class alone {plan.constant_accuracy:.3f}"
+    if plan.student_accuracy is None:
+        return f"not known before a labelled table like the private one is given (--like); {alone}"
+    return f"{share_range(plan.student_accuracy)} right; {alone}"
 
 
 def _method_words(plan: Plan) -> str:
