@@ -15,7 +15,14 @@ from typing import Any
 from secretballot._validation import shown
 from secretballot.exceptions import Parameter, ParameterError
 
-__all__ = ["STUDENTS_ALONE", "TEACHER_NAMES", "imports_a_class", "teacher_by_name", "with_settings"]
+__all__ = [
+    "STUDENTS_ALONE",
+    "TEACHER_NAMES",
+    "imports_a_class",
+    "refused_setting",
+    "teacher_by_name",
+    "with_settings",
+]
 
 #: Names of students that are no teachers.
 STUDENTS_ALONE = ("auto", "boosted")
@@ -103,6 +110,20 @@ def with_settings(learner: Any, name: str, text: str, n_classes: int = 2) -> Any
     return learner
 
 
+def refused_setting(error: BaseException) -> str | None:
+    """Return in words which setting scikit-learn's validation refused; None for any other error.
+
+    Its own words differ between its versions, and go on about types.
+    """
+    if type(error).__name__ != "InvalidParameterError":
+        return None
+    found = _INVALID.match(str(error))
+    if found is None:
+        return "one of its settings cannot be"
+    return f"{found[2]} does not take its setting {found[1]}"
+
+
+_INVALID = re.compile(r"The '(\w+)' parameter of (\w+) must be")
 #: Seeds follow from the run's, workers are the run's, and nothing of a fit is printed or carried
 #: over to another; no word can be a learner.
 _NOT_FOR_NAMES = frozenset({"base", "n_jobs", "random_state", "verbose", "warm_start"})

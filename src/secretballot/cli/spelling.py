@@ -66,6 +66,7 @@ _OF_THE_SAME_NAME = (
     "timeout",
     "title",
     "votes_per_record",
+    "without",
 )
 #: The option that sets each parameter, of those that have one.
 OPTIONS = _RENAMED | {name: f"--{name.replace('_', '-')}" for name in _OF_THE_SAME_NAME}

@@ -16,6 +16,7 @@ from secretballot._rows import take_rows
 from secretballot._seeded import own_global_states
 from secretballot._typing import FloatArray, IntArray
 from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.named_learners import refused_setting
 from secretballot.released import ReleasedLabels
 from secretballot.students.fitting import fit_student
 
@@ -107,6 +108,9 @@ def _problem_of_fit(
 
 
 def _shown_error(error: BaseException) -> str:
+    refused = refused_setting(error)
+    if refused is not None:
+        return refused
     first = next(iter(str(error).strip().splitlines()), "").rstrip(".:;")
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 

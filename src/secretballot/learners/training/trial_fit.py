@@ -20,6 +20,7 @@ from secretballot._typing import IntArray
 from secretballot._validation import shown
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.inputs import n_columns, n_rows, take_rows
+from secretballot.named_learners import refused_setting
 from secretballot.students import NumberedClassesClassifier
 
 __all__ = ["columns_with_missing_taken", "tried_teacher"]
@@ -131,7 +132,8 @@ def _problem_of_fit(teacher: Any, points: Any, n_classes: int, first: int = 0) -
     except (
         Exception
     ) as error:  # any learner may raise anything; the points are public, the labels dummies
-        return f"{type(error).__name__}: {_first_sentence(str(error))}"
+        refused = refused_setting(error)
+        return refused or f"{type(error).__name__}: {_first_sentence(str(error))}"
     if predicted.shape != labels.shape or not np.isin(predicted, labels).all():
         return (
             f"it predicts shape {predicted.shape} for {len(labels)} points, or values that are no"
