@@ -422,3 +422,15 @@ def test_a_rate_is_about_one_of_two_classes(files: Path) -> None:
     result = CliRunner().invoke(app, [*words, "--positive-rate", "0.1"])
     assert result.exit_code == 2
     assert "second of two classes, and there are 3" in result.stderr
+
+
+def test_a_run_says_how_far_it_might_have_come_out_otherwise(files: Path) -> None:
+    document = document_of(learn(files, "--json", "--without", "report"))
+    assert 0 < document["spread"]["deviation"] < 0.2
+    assert 0 < document["spread"]["changed"] < 0.5
+    result = learn(files, "--without", "report", "--out", str(files / "second"))
+    assert re.search(
+        r"^spread +such a run, repeated, would vary by about \d+\.\d points", result.stdout, re.M
+    )
+    votes = learn(files, "--teachers", "30", "--json", "--out", str(files / "third"))
+    assert document_of(votes)["spread"] is None

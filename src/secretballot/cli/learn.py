@@ -459,6 +459,7 @@ def summary(outcome: "LearnOutcome", notes: list["Note"]) -> dict[str, Any]:
         "answered": outcome.answered,
         "plan": certificate.get("plan"),
         "forecast": forecast_of(outcome),
+        "spread": None if outcome.spread is None else outcome.spread.to_json(),
         **release_summary(outcome, notes),
     }
 
@@ -507,6 +508,8 @@ def print_lines(outcome: "LearnOutcome") -> None:
         )
         say(f"released     {n_stages} noisy sums of {coordinates:,} numbers, over all records")
         say(f"labels       {outcome.queries:,} public points, by the model that the sums fix")
+        if outcome.spread is not None:
+            say(f"spread       {outcome.spread.words}")
     elif outcome.method == "record-votes":
         votes, n_classes = (
             certificate["mechanism"][name] for name in ("votes_per_record", "n_classes")

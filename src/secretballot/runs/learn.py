@@ -51,6 +51,7 @@ from secretballot.runs.caution import (
 )
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder
+from secretballot.runs.moments_spread import MomentsSpread
 from secretballot.runs.plan_agreement import check_settings, check_tables
 from secretballot.runs.progress import Caution, Watch, note_few_answers, public_warnings_noted
 from secretballot.runs.promise import (
@@ -223,6 +224,8 @@ class LearnOutcome:
         Whether an interrupted run was taken up.
     plan : Plan or None
         What was forecast, where the run followed a plan.
+    spread : MomentsSpread or None
+        How far the run might have come out otherwise, where record moments of few records say so.
     """
 
     certificate: dict[str, Any]
@@ -235,6 +238,7 @@ class LearnOutcome:
     account: Path
     resumed: bool
     plan: Plan | None = None
+    spread: MomentsSpread | None = None
 
     @property
     def accuracy(self) -> float | None:

@@ -27,7 +27,7 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.records import PrivateRecords
 from secretballot.students.names import student_by_name
 
-__all__ = ["forecast_moments"]
+__all__ = ["forecast_moments", "noisy_sums"]
 
 TURNS = 4  # at each epsilon, on rows that are divided anew
 HERE = FRONTIER.index(1.0)
@@ -150,7 +150,7 @@ class _StandIn:
             # to these rows it is what the real noise will be to all records
             sigma = stages.sigma * self._n_private / self._task.n_records
             fewer = replace(stages, sigma=sigma)
-            sums = _noisy_sums(self._records, fewer, asked.n_stages, rng)
+            sums = noisy_sums(self._records, fewer, asked.n_stages, rng)
             model: Any = fewer.fit_after(sums).model
             if self._task.student == "auto":
                 said = model.labels(self._test)
@@ -175,7 +175,7 @@ def _beyond(task: Task, n_private: int, n_pool: int) -> float:
     return max(0.0, 1 - real / tried) if enough else 0.0
 
 
-def _noisy_sums(
+def noisy_sums(
     records: PrivateRecords, stages: MomentStages, n_stages: int, rng: np.random.Generator
 ) -> list[IntArray]:
     """Return the sums of all stages. The rows are public: what is private passes the door alone."""

@@ -39,6 +39,7 @@ from secretballot.runs.caution import (
 )
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.learn import LearnOutcome, measured_student, outcome_again
+from secretballot.runs.moments_spread import MomentsSpread, moments_spread
 from secretballot.runs.plan_agreement import check_settings, check_tables, settings_of_moments
 from secretballot.runs.progress import Caution, Watch, public_warnings_noted
 from secretballot.runs.promise import check_records_against, check_stated_records, check_unit_column
@@ -221,7 +222,15 @@ def run_records(run: RecordsRun, watch: Watch | None = None) -> LearnOutcome:
         account=place_of_account(run, folder),
         resumed=folder.resumed,
         plan=run.plan,
+        spread=_spread_of(model, inputs.X_public, run.seed),
     )
+
+
+def _spread_of(model: Learner, X_public: Any, seed: int) -> MomentsSpread | None:
+    """Return how far the run might have come out otherwise, of moments alone."""
+    if not isinstance(model, RecordMomentsClassifier):
+        return None
+    return moments_spread(model.student_, model.released_labels_, X_public, seed=seed)
 
 
 def checked_folder_of_records(run: RecordsRun) -> RunFolder:

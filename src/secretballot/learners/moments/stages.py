@@ -112,7 +112,7 @@ class MomentStages:
     def _last_moments(self, sums: Sequence[IntArray]) -> ReleasedMoments:
         """Return what the last stage released, as moments of so many records."""
         shape = self.pool.shape[1], self.target.link.n_columns
-        n_records = self._records_of(sums)
+        n_records = self.records_of(sums)
         if self._covered_only_after(sums[:-1]):
             n_records *= 1 - self.coverage_of(sums).uncovered
         moments = sums[-1][: shape[0] * shape[1]].reshape(shape)
@@ -132,7 +132,7 @@ class MomentStages:
             return True
         return bool(sums) and self.coverage_of(sums).is_poor
 
-    def _records_of(self, sums: Sequence[IntArray]) -> float:
+    def records_of(self, sums: Sequence[IntArray]) -> float:
         """Return the number of records, public or counted with noise."""
         if self.n_records is not None:
             return float(self.n_records)

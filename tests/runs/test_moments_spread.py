@@ -1,0 +1,104 @@
+"""What a run says of its own spread, by what it released."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from secretballot.runs import moments_spread as spreads
+from secretballot.runs.moments_spread import MomentsSpread, moments_spread
+
+BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
+POOL = np.random.default_rng(99).normal(size=(400, 4))
+
+
+def records(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0).astype(int)
+
+
+def fitted(n: int, seed: int = 0, **settings: Any) -> sb.RecordMomentsClassifier:
+    model = sb.RecordMomentsClassifier(**{"budget": BUDGET, **settings})
+    return model.fit(*records(n, seed), X_public=POOL, classes=[0, 1])
+
+
+def spread_of(model: Any, points: Any = POOL, **more: Any) -> MomentsSpread | None:
+    return moments_spread(model.student_, model.released_labels_, points, **more)
+
+
+def told(model: Any, points: Any = POOL, **more: Any) -> MomentsSpread:
+    found = spread_of(model, points, **more)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("n", [300, 3000])
+def test_what_is_told_is_what_repeated_runs_show(n: int) -> None:
+    X, y = records(20_000, 1234)
+    models = [fitted(n, seed) for seed in range(12)]
+    said = [model.predict(X) for model in models]
+    real = np.std([np.mean(one == y) for one in said], ddof=1)
+    changed = np.mean([np.mean(one != other) for one in said for other in said if one is not other])
+    found = [told(model) for model in models]
+    assert 1 / 3 < np.mean([one.deviation for one in found]) / real < 3
+    assert 1 / 2 < np.mean([one.changed for one in found]) / changed < 2
+
+
+def test_more_records_and_less_noise_vary_less() -> None:
+    few, many, clear = (
+        told(fitted(300)),
+        told(fitted(5000)),
+        told(fitted(300, budget=sb.PrivacyBudget(20.0, 1e-5))),
+    )
+    assert few.changed > 2 * many.changed
+    assert few.changed > 1.3 * clear.changed
+    assert few.deviation > 2 * many.deviation
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_three_classes_and_a_public_number_of_records(neighbours: str) -> None:
+    X, y = records(600, 3)
+    names = np.array(["a", "b", "c"])[y + (X[:, 2] > 1)]
+    model = sb.RecordMomentsClassifier(budget=BUDGET, neighbours=neighbours)
+    model.fit(X, names, X_public=POOL, classes=["a", "b", "c"])
+    found = told(model)
+    assert 0 < found.deviation < 0.5
+    assert 0 < found.changed < 1
+
+
+def test_it_follows_from_released_values_and_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = fitted(300)
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
+    assert told(model) == told(model)
+    assert told(model) != told(model, seed=1)
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
+    again = sb.ReleasedLabels.from_json(model.released_labels_.to_json())
+    assert moments_spread(model.student_, again, POOL) == told(model)
+    monkeypatch.setattr(spreads, "MOST_POOL", 100)
+    assert told(model).changed > 0
+
+
+def test_where_it_makes_no_difference_or_cannot_be_known_nothing_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    labels = sb.LabelPrivateMomentsClassifier(budget=BUDGET)
+    X, y = records(300, 0)
+    assert spread_of(labels.fit(X, y, classes=[0, 1]), X) is None
+    first = fitted(300)
+    later = sb.RecordMomentsClassifier(budget=BUDGET)
+    later.fit(X, y, X_public=POOL, classes=[0, 1], start=first.released_labels_)
+    assert spread_of(later) is None
+    monkeypatch.setattr(spreads, "MOST_RECORDS", 100)
+    assert spread_of(first) is None
+
+
+def test_words_name_points_of_accuracy() -> None:
+    found = MomentsSpread(0.0213, 0.084)
+    assert found.words == (
+        "such a run, repeated, would vary by about 2.1 points of accuracy, and label 8 % of the"
+        " public points otherwise"
+    )
+    assert found.to_json() == dataclasses.asdict(found)
