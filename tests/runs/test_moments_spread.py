@@ -91,6 +91,7 @@ def test_where_it_makes_no_difference_or_cannot_be_known_nothing_is_told(
     later = sb.RecordMomentsClassifier(budget=BUDGET)
     later.fit(X, y, X_public=POOL, classes=[0, 1], start=first.released_labels_)
     assert spread_of(later) is None
+    assert spread_of(fitted(300, class_weight="balanced")) is None
     monkeypatch.setattr(spreads, "MOST_RECORDS", 100)
     assert spread_of(first) is None
 
