@@ -2,6 +2,7 @@
 part of what was paid for."""
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +24,7 @@ from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.release.about_words import about_rows, caution, stated_purpose, total_words
 from secretballot.report.release.page import render_page
-from secretballot.report.wording import percent_text, value_text
+from secretballot.report.wording import at_most_text, percent_text, value_text
 
 Make = Callable[..., ReleasedLabels]
 OLD = Path(__file__).parent / "release_version_2"
@@ -154,8 +155,8 @@ def test_hostile_words_stay_text_everywhere(
     [
         (5.0, "", ""),
         (5.5, "Caution: an epsilon above 5 is a weak promise.", "99.6 % sure"),
-        (10.0, "Caution: an epsilon above 5 is a weak promise.", "99.995 % sure"),
-        (12.0, "Caution: an epsilon above 10 is next to no promise.", "99.999 % sure"),
+        (10.0, "Caution: an epsilon above 5 is a weak promise.", "99.996 % sure"),
+        (12.0, "Caution: an epsilon above 10 is next to no promise.", "99.9994 % sure"),
     ],
 )
 def test_large_epsilons_come_with_a_caution(
@@ -201,15 +202,37 @@ def test_the_total_of_the_account_is_said_where_it_is_more(make_binary: Make) ->
     ("percent", "text"),
     [
         (0.1, "0.1 %"),
-        (36.9431, "36.9 %"),
-        (99.8, "99.8 %"),
-        (99.9994, "99.999 %"),
-        (99.99999999999, "more than 99.999999999 %"),
+        (36.9431, "37 %"),
+        (73.1059, "73.2 %"),
+        (99.7527, "99.8 %"),
+        (99.99938, "99.9994 %"),
+        (100 - 1e-6, "99.999999 %"),
+        (100 - 1e-9, "100 %"),
         (100.0, "100 %"),
     ],
 )
-def test_what_is_nearly_the_whole_is_not_written_as_the_whole(percent: float, text: str) -> None:
+def test_a_limit_is_rounded_up_and_what_is_less_than_the_whole_is_not_written_as_it(
+    percent: float, text: str
+) -> None:
     assert percent_text(percent) == text
+    assert float(text.split()[0]) >= percent
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (math.e, "2.72"),
+        (math.exp(1.5), "4.49"),
+        (math.exp(8), "2990"),
+        (math.exp(12), "163000"),
+        (math.exp(20), "4.9e+08"),
+        (1.0, "1.00"),
+        (0.0123456, "0.0124"),
+    ],
+)
+def test_what_is_said_to_be_at_most_is_never_less(value: float, text: str) -> None:
+    assert at_most_text(value) == text
+    assert float(text) >= value
 
 
 def test_parameters_are_words_and_no_code_of_python() -> None:

@@ -101,7 +101,7 @@ def test_the_page_says_what_matters(make_binary: Make) -> None:
     for words in (
         "ε = 1 and δ = 1e-5",
         "one in 100,000",
-        "73.1 % sure",
+        "73.2 % sure",
         "2.72",
         "registry-2026",
         "patient_id",

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Mapping
 
 __all__ = [
+    "at_most_text",
     "count_text",
     "number_text",
     "one_in",
@@ -16,7 +17,7 @@ __all__ = [
     "value_text",
 ]
 
-_MOST_DECIMALS = 9
+_MOST_DIGITS = 9
 
 
 def shown(text: object) -> str:
@@ -61,18 +62,23 @@ def posterior_percent(epsilon: float) -> float:
     return 100 / (1 + math.exp(-epsilon))
 
 
-def percent_text(percent: float) -> str:
-    """Return a share in percent with three digits, or as many as tell it from the whole.
+def at_most_text(value: float, digits: int = 3) -> str:
+    """Return a positive number with so many digits, rounded up: it stands behind "at most"."""
+    exponent = math.floor(math.log10(value)) if value > 0 else 0
+    places = digits - 1 - exponent
+    # a float may stand a hair above the number that it means
+    raised = math.ceil(value * 10.0**places * (1 - 1e-12)) / 10.0**places
+    return f"{raised:.{max(0, places)}f}" if raised < 1e6 else f"{raised:.1e}"
 
-    99.9994 is not written as 100.
-    """
-    text = f"{percent:.3g}"
-    decimals = 1
-    while percent < 100 and float(text) >= 100 and decimals <= _MOST_DECIMALS:
-        text, decimals = f"{percent:.{decimals}f}", decimals + 1
-    if percent < 100 and float(text) >= 100:
-        return f"more than {100 - 10.0**-_MOST_DECIMALS:.{_MOST_DECIMALS}f} %"
-    return f"{text} %"
+
+def percent_text(percent: float) -> str:
+    """Return a share in percent with three digits, rounded up, or as many as tell it from the
+    whole: 99.99938 is not written as 100."""
+    digits = 3
+    while percent < 100 and float(at_most_text(percent, digits)) >= 100 and digits < _MOST_DIGITS:
+        digits += 1
+    text = at_most_text(percent, digits)
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 
 
 def value_text(value: object) -> str:

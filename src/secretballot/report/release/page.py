@@ -45,6 +45,7 @@ from secretballot.report.rounds.captions import QUERY_TITLES, query_captions
 from secretballot.report.rounds.pictures import draw_query_pictures
 from secretballot.report.rounds.story import QueryStory, check_story
 from secretballot.report.wording import (
+    at_most_text,
     count_text,
     number_text,
     one_in,
@@ -401,7 +402,7 @@ def _guarantee_values(certificate: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "epsilon": epsilon,
         "delta": delta,
-        "factor": f"{factor:.3g}" if factor < 1e6 else f"{factor:.1e}",
+        "factor": at_most_text(factor),
         "posterior": percent_text(posterior_percent(epsilon)),
         "one_in": one_in(delta),
         "caution": caution(certificate),
