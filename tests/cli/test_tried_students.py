@@ -55,6 +55,9 @@ def test_a_student_of_numbers_is_published_with_the_classes_of_the_file(
     trusted = ["strict_learners.NumbersAlone"]
     student = sb.load_student(release / "student.skops", trusted=trusted)
     assert isinstance(student, sb.students.NumberedClassesClassifier)
+    page = (release / "report.html").read_text()
+    assert "NumbersAlone" in page
+    assert "NumberedClassesClassifier" not in page
     labels = set(pd.read_csv(release / "labels.csv")["label"].dropna())
     assert set(student.classes_.tolist()) <= labels
     told = CliRunner().invoke(

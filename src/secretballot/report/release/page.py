@@ -236,7 +236,7 @@ def render_page(
         pictures={name: markup(svg) for name, svg in pictures.items()},
         captions=captions,
         queries=[(name, title, markup(svg), caption) for name, title, svg, caption in drawn],
-        student=None if student is None else type(student).__name__,
+        student=None if student is None else _learner_name(student),
         metrics=metrics,
         metrics_sentences=[] if metrics is None else metrics_sentences(metrics),
         verification=verify_certificate(certificate),
@@ -349,6 +349,12 @@ def _votes_caption(released: ReleasedLabels) -> str:
         f" standard deviation of the noise on a difference of two counts (each has {sigma} votes):"
         " inside it the noise may well have decided."
     )
+
+
+def _learner_name(student: Any) -> str:
+    """Return the name of what learnt; one that numbers the classes for it is left out."""
+    numbered = type(student).__name__ == "NumberedClassesClassifier"
+    return type(student.classifier_ if numbered else student).__name__
 
 
 def _moment_text(issued: str) -> str:
