@@ -167,10 +167,3 @@ def test_no_library_speaks_for_us_where_a_value_cannot_be(words: list[str], said
     assert result.exit_code == 2
     assert result.stderr.startswith(f"secretballot: {said}")
     assert "Input should" not in result.stderr
-
-
-def test_a_path_that_cannot_be_one_is_refused_in_our_words() -> None:
-    result = CliRunner().invoke(app, ["learn", "a\0", "b.csv", "--target", "y"])
-    assert result.exit_code == 2
-    assert "PRIVATE is " in result.stderr
-    assert "cannot be used; see --help for what it may be." in result.stderr

@@ -7,7 +7,7 @@ from typing import NoReturn
 import pytest
 import typer
 
-from secretballot.cli.outcome import failure_of, guarded
+from secretballot.cli.outcome import _usage_sentence, failure_of, guarded
 from secretballot.exceptions import (
     BudgetError,
     CertificateError,
@@ -95,3 +95,36 @@ def test_work_that_ends_well_returns_its_code() -> None:
     assert guarded(lambda: None, as_json=True) == 0
     assert guarded(lambda: 4, as_json=True) == 4
     assert guarded(lambda: 130, as_json=False) == 130
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "said"),
+    [
+        (
+            "Invalid value for '--jobs': Input should be a valid integer, unable to parse it",
+            "two",
+            "--jobs is 'two'; it must be an integer, such as 3.",
+        ),
+        (
+            "Invalid value for '--jobs': 'two' is not a valid integer.",
+            None,
+            "--jobs is 'two'; it must be an integer, such as 3.",
+        ),
+        (
+            "Invalid value for 'SHELL:{bash|fish}': 'tcsh' is not one of 'bash', 'fish'.",
+            None,
+            "SHELL is 'tcsh'; it must be one of bash, fish.",
+        ),
+        (
+            "Invalid value for 'PRIVATE': Value error, embedded null byte",
+            "a\0",
+            "PRIVATE is 'a\\x00'; it cannot be used; see --help for what it may be.",
+        ),
+        ("Missing option '--target'.", None, "Missing option '--target'."),
+    ],
+)
+def test_what_a_parser_says_of_a_value_is_said_in_our_words(
+    words: str, given: str | None, said: str
+) -> None:
+    """The sentences are those of several versions of typer."""
+    assert _usage_sentence(words, given) == said

@@ -159,7 +159,7 @@ def _value_given(error: BaseException) -> str | None:
     return value if isinstance(value, str) else None
 
 
-_BAD_VALUE = re.compile(r"Invalid value for '(?P<option>[\w-]+)': (?P<reason>.*)")
+_BAD_VALUE = re.compile(r"Invalid value for '(?P<option>[\w-]+)(?::[^']*)?': (?P<reason>.*)")
 _NO_CHOICE = re.compile(r"(?P<given>'.*?') is not one of (?P<allowed>'.*')\.")
 _QUOTED = re.compile(r"'(.*?)'")
 _KINDS_OF_NUMBER = {
