@@ -28,9 +28,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.bases import TableBasis
 from secretballot.exceptions import DataError
+from secretballot.report.student import grammar
 from secretballot.report.student.canonical import SCHEMA, zipped
 from secretballot.report.student.export import dump_student, load_student
-from secretballot.students import MomentsStudent
+from secretballot.students import MomentsStudent, NumberedClassesClassifier
 
 X = every_student.POINTS
 Y = (X[:, 0] + X[:, 1] ** 2 > 1).astype(int)
@@ -549,3 +550,66 @@ def test_mutated_students_are_refused_or_predict_but_never_crash(tmp_path: Path)
 
 if __name__ == "__main__":
     main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+
+
+def in_a_settings_dict(parts: Members, key: str, node: dict[str, Any]) -> Members:
+    """Return a file whose student keeps one more node among its attributes."""
+    schema = json.loads(parts["schema.json"])
+    schema["content"]["content"][key] = node
+    schema["content"]["key_types"]["content"].append(
+        {"__class__": "str", "__module__": "builtins", "__loader__": "TypeNode", "__id__": 99}
+    )
+    return parts | {"schema.json": json.dumps(schema).encode()}
+
+
+def node_of(loader: str, module: str, name: str, **more: Any) -> dict[str, Any]:
+    return {"__class__": name, "__module__": module, "__loader__": loader, "__id__": 98, **more}
+
+
+def test_bytes_and_dicts_with_defaults_are_bounded_and_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = members(LogisticRegression().fit(X, Y), tmp_path)
+    some = node_of("BytearrayNode", "builtins", "bytearray", file="9.bin")
+    whole = in_a_settings_dict(parts, "kept", some) | {"9.bin": b"x" * 2000}
+    (tmp_path / "student.skops").write_bytes(zipped(whole.items()))
+    assert load_student(tmp_path / "student.skops").kept == bytearray(b"x" * 2000)
+    monkeypatch.setattr(grammar, "_LARGEST_BYTEARRAY", 1999)
+    refused(whole, tmp_path, "too large")
+    alias = node_of("BytearrayNode", "os", "bytearray", file="9.bin")
+    refused(in_a_settings_dict(parts, "kept", alias) | {"9.bin": b"x"}, tmp_path, "another kind")
+    empty = node_of(
+        "DictNode",
+        "builtins",
+        "dict",
+        content={},
+        key_types=node_of("ListNode", "builtins", "list", content=[]),
+    )
+    makers = {
+        "odd": {"main": empty},
+        "called": {"main": empty, "default_factory": node_of("FunctionNode", "os", "system")},
+        "none": {
+            "main": node_of("JsonNode", "builtins", "str", content="1"),
+            "default_factory": node_of("TypeNode", "builtins", "dict"),
+        },
+    }
+    for content in makers.values():
+        one = node_of("DefaultDictNode", "collections", "defaultdict", content=content)
+        refused(in_a_settings_dict(parts, "kept", one), tmp_path, "a dict of it|lacks some")
+    named = {"main": empty, "default_factory": node_of("TypeNode", "subprocess", "Popen")}
+    one = node_of("DefaultDictNode", "collections", "defaultdict", content=named)
+    refused(in_a_settings_dict(parts, "kept", one), tmp_path, "not trusted: subprocess.Popen")
+
+
+def test_numbers_of_classes_stay_among_the_classes(tmp_path: Path) -> None:
+    student = NumberedClassesClassifier(LogisticRegression()).fit(X, np.where(Y, "yes", "no"))
+    parts = members(student, tmp_path)
+    for name, array in arrays(parts):
+        if array.dtype.kind == "U":
+            refused(parts | {name: npy(array.reshape(1, -1))}, tmp_path, "classes are no list")
+            (tmp_path / "student.skops").write_bytes(
+                zipped((parts | {name: npy(array[:1])}).items())
+            )
+            short = load_student(tmp_path / "student.skops")
+            with pytest.raises(DataError, match="no number of a class"):
+                short.predict(X)
