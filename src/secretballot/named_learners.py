@@ -213,7 +213,8 @@ def _imported_learner(path: str) -> Any:
         raise ParameterError(
             Parameter("teacher"),
             f" {path!r} cannot be imported and made without arguments"
-            f" ({type(error).__name__}); name an installed class as package.module:Class.",
+            f" ({type(error).__name__}); name an installed class as package.module:Class, or say"
+            " with PYTHONPATH where its module lies.",
         ) from None
     if not all(hasattr(learner, method) for method in ("fit", "predict", "get_params")):
         raise ParameterError(
