@@ -110,6 +110,9 @@ class Picture:
             warnings.simplefilter("ignore")
             figure = figures.Figure(figsize=(_WIDTH, self.height))
             self.paint(figure.add_subplot())
+            # places are found once; left to the file's writer, all is drawn twice for them
+            figure.get_layout_engine().execute(figure)
+            figure.set_layout_engine("none")
             figure.savefig(target, **settings)
 
 
