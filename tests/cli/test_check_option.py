@@ -92,3 +92,24 @@ def test_a_check_as_json_is_one_object_with_the_exit_code_of_bad_input(folder: P
     assert len(found["stopping"]) == 1
     assert found["columns"][0]["name"] == "ward"
     assert found["rows"] == {"private": 200, "public": 150}
+
+
+def test_lengths_of_time_are_compared_as_such(folder: Path) -> None:
+    for name, hours in (("private", 30), ("public", 12)):
+        table = pd.read_csv(folder / f"{name}.csv")
+        table["stay"] = [f"{number % hours}:30" for number in range(len(table))]
+        table.to_csv(folder / f"{name}.csv", index=False)
+    result = CliRunner().invoke(app, words_of_run(folder, "--check", "--json"))
+    (stay,) = (
+        column for column in json.loads(result.stdout)["columns"] if column["name"] == "stay"
+    )
+    assert stay["kind"] == "duration"
+    assert stay["beyond"] == pytest.approx(0.6, abs=0.05)
+
+
+@pytest.mark.parametrize("weights", ["no:1,yes:2,yes:3", "no:1,yes"])
+def test_the_weight_of_a_class_is_given_once(folder: Path, weights: str) -> None:
+    result = CliRunner().invoke(app, words_of_run(folder, "--class-weight", weights))
+    assert result.exit_code == 2
+    assert "pairs, each class once" in result.stderr
+    assert not (folder / "out").exists()

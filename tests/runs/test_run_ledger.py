@@ -2,6 +2,7 @@
 
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -184,12 +185,12 @@ def test_an_account_that_a_run_opens_has_room_for_more(
     tmp_path: Path, price: PrivacyBudget, total: PrivacyBudget
 ) -> None:
     run, folder = Paid(tmp_path / "p", budget=price), RunFolder(tmp_path / "out", {"verb": "learn"})
-    assert not state_of_account(run, folder).exists
+    assert not state_of_account(run, folder, "record").exists
     with folder:
         ledger = ledger_of_run(run, folder, "record", Watch(), goes_on=False)
     assert ledger.budget == total
     assert ledger.path == tmp_path / "p.ledger"
-    state = state_of_account(run, folder)
+    state = state_of_account(run, folder, "record")
     assert (state.budget, state.admits, state.releases, state.own) == (total, True, 0, False)
     assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
 
@@ -207,12 +208,12 @@ def test_a_full_account_says_so_before_anything_is_done(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path / "p.ledger", dataset="d", budget=BUDGET, **PROMISE)
     number = ledger.reserve(EVENTS, PrivacyBudget(0.5, 5e-7), request="r", purpose="")
     ledger.commit(number, b"answer")
-    state = state_of_account(run, folder)
+    state = state_of_account(run, folder, "record")
     assert (state.exists, state.admits, state.releases) == (True, False, 1)
     assert state.left is not None
     assert state.left.epsilon == pytest.approx(0.5)
     with pytest.raises(LedgerError, match="account of the dataset 'd', and this run is about 'e'"):
-        state_of_account(Paid(tmp_path / "p", dataset_name="e"), folder)
+        state_of_account(Paid(tmp_path / "p", dataset_name="e"), folder, "record")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
@@ -221,3 +222,79 @@ def test_a_folder_that_may_not_be_written_into_is_told_of(tmp_path: Path) -> Non
     closed.mkdir(mode=0o500)
     with pytest.raises(LedgerError, match="name another place with --ledger"):
         open_ledger(closed / "l", dataset="d", budget=BUDGET, **PROMISE)
+
+
+def test_an_interrupted_run_goes_on_with_the_account_that_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, named = Paid(tmp_path / "p"), tmp_path / "named.ledger"
+    monkeypatch.setenv("SECRETBALLOT_LEDGER", str(named))
+    first = RunFolder(tmp_path / "out", {"verb": "learn"})
+    with suppress(KeyboardInterrupt), first:
+        ledger = ledger_of_run(run, first, "record", Watch(), goes_on=False)
+        number = ledger.reserve(EVENTS, BUDGET, request=first.request, purpose="")
+        ledger.commit(number, b"answer")
+        raise KeyboardInterrupt
+    monkeypatch.delenv("SECRETBALLOT_LEDGER")
+    again = RunFolder(tmp_path / "out", {"verb": "learn"})
+    assert state_of_account(run, again, "record").releases == 1
+    with again:
+        ledger = ledger_of_run(run, again, "record", Watch(), goes_on=False)
+        assert (ledger.path, again.request) == (named, first.request)
+        again.release.mkdir()
+        (again.release / "certificate.json").write_text("{}")
+    finished = RunFolder(tmp_path / "out", {"verb": "learn"})
+    assert finished.finished
+    assert place_of_account(run, finished) == named
+    assert not (tmp_path / "p.ledger").exists()
+
+
+def _begun(run: Paid, root: Path) -> None:
+    """Begin a run, and break it off by hand."""
+    folder = RunFolder(root, {"verb": "learn"})
+    with suppress(KeyboardInterrupt), folder:
+        ledger_of_run(run, folder, "record", Watch(), goes_on=False)
+        raise KeyboardInterrupt
+
+
+def test_an_account_that_is_gone_is_not_replaced_by_a_new_one(tmp_path: Path) -> None:
+    run, place = Paid(tmp_path / "p"), tmp_path / "p.ledger"
+    _begun(run, tmp_path / "out")
+    moved = place.rename(tmp_path / "elsewhere")
+    (tmp_path / "p.ledger-journal").unlink(missing_ok=True)
+    folder = RunFolder(tmp_path / "out", {"verb": "learn"})
+    gone = pytest.raises(
+        LedgerError, match=r"account .*p\.ledger alone, which is not found any more"
+    )
+    with gone, folder:
+        ledger_of_run(run, folder, "record", Watch(), goes_on=False)
+    assert not place.exists()
+    moved.rename(place)
+    with RunFolder(tmp_path / "out", {"verb": "learn"}) as folder:
+        ledger_of_run(run, folder, "record", Watch(), goes_on=False)
+
+
+def test_an_account_that_moved_with_its_file_is_known_again_and_no_other(tmp_path: Path) -> None:
+    _begun(Paid(tmp_path / "p"), tmp_path / "out")
+    (tmp_path / "new").mkdir()
+    (tmp_path / "p.ledger").rename(tmp_path / "new" / "p.ledger")
+    open_ledger(tmp_path / "q.ledger", dataset="d", budget=PrivacyBudget(2.0, 1e-5), **PROMISE)
+    folder = RunFolder(tmp_path / "out", {"verb": "learn"})
+    with pytest.raises(LedgerError, match="put it back in its place"), folder:
+        ledger_of_run(Paid(tmp_path / "q"), folder, "record", Watch(), goes_on=False)
+    with RunFolder(tmp_path / "out", {"verb": "learn"}) as folder:
+        run = Paid(tmp_path / "new" / "p")
+        ledger = ledger_of_run(run, folder, "record", Watch(), goes_on=False)
+    assert ledger.path == tmp_path / "new" / "p.ledger"
+
+
+def test_what_the_run_would_refuse_of_its_account_is_refused_of_a_question_too(
+    tmp_path: Path,
+) -> None:
+    folder = RunFolder(tmp_path / "out", {"verb": "learn"})
+    with pytest.raises(LedgerError, match="since its folder does not exist"):
+        state_of_account(Paid(tmp_path / "p", tmp_path / "none" / "l"), folder, "record")
+    open_ledger(tmp_path / "p.ledger", dataset="d", budget=BUDGET, **PROMISE)
+    replaced = Paid(tmp_path / "p", neighbours="replace-one")
+    with pytest.raises(LedgerError, match="'replace-one'"):
+        state_of_account(replaced, folder, "record")

@@ -359,17 +359,17 @@ def class_weight_of(text: str | None, positive_rate: float | None) -> str | dict
     if text in ("none", "balanced"):
         return None if text == "none" else text
     weights: dict[str, float] = {}
-    for word in words_of(text):
+    for number, word in enumerate(words_of(text), start=1):
         name, _, weight = word.rpartition(":")
         try:
             weights[name] = float(weight)
         except ValueError:
             name = ""
-        if not name:
+        if not name or len(weights) < number:
             raise ParameterError(
                 Parameter("class_weight"),
-                f" has {shown(word)}; write balanced, none, or class:weight pairs, as in"
-                " no:1,yes:20.",
+                f" has {shown(word)}; write balanced, none, or class:weight pairs, each class once,"
+                " as in no:1,yes:20.",
             )
     return weights
 

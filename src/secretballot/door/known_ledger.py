@@ -11,7 +11,28 @@ from secretballot.exceptions import LedgerError
 from secretballot.privacy.ledger import Ledger
 from secretballot.vault import SeenHead, make_vault
 
-__all__ = ["keep_in_step"]
+__all__ = ["is_other_ledger", "keep_in_step"]
+
+
+_FOLDER, _ENDING = "ledgers", ".head"
+
+
+def is_other_ledger(vault: Path, ledger: Ledger) -> bool:
+    """Return whether this vault was used with ledgers, and with this one never.
+
+    Parameters
+    ----------
+    vault : Path
+        The secret folder.
+    ledger : Ledger
+        The account in use.
+    """
+    seen = {path.name for path in (vault / _FOLDER).glob(f"*{_ENDING}")}
+    return bool(seen) and _file_name(ledger) not in seen
+
+
+def _file_name(ledger: Ledger) -> str:
+    return f"{ledger.account[:32]}{_ENDING}"
 
 
 def keep_in_step(vault: Path, ledger: Ledger) -> None:
@@ -37,7 +58,7 @@ def keep_in_step(vault: Path, ledger: Ledger) -> None:
     """
     if not ledger.durable:
         return
-    place = make_vault(vault.resolve() / "ledgers") / f"{ledger.account[:32]}.head"
+    place = make_vault(vault.resolve() / _FOLDER) / _file_name(ledger)
     seen = SeenHead(place)
     last = seen.read()
     if last is not None and not ledger.contains(*last):

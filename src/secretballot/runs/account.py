@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from secretballot._validation import shown
-from secretballot.door.known_ledger import keep_in_step
+from secretballot.door.known_ledger import is_other_ledger, keep_in_step
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.training.account import refuse_beyond
@@ -117,11 +117,13 @@ def place_of_account(run: PaidRun, folder: RunFolder) -> Path:
 
     It is the ledger that is named by the run, or by the environment variable `SECRETBALLOT_LEDGER`;
     in a folder that is named, the one with the dataset's name. Where nothing is named, it lies
-    beside the private file, wherever links lead to it. An interrupted run that began with an
-    account in its vault goes on with that.
+    beside the private file, wherever links lead to it. A run that has begun goes on with the
+    account that it began with, wherever that would be by now.
     """
     if run.own_ledger or os.path.lexists(folder.ledger):
         return folder.ledger
+    if folder.account is not None and os.path.lexists(folder.account):
+        return folder.account
     usual = os.environ.get(_VARIABLE)
     named = Path(usual) if run.ledger is None and usual else run.ledger
     if named is None:
@@ -133,8 +135,8 @@ def place_of_account(run: PaidRun, folder: RunFolder) -> Path:
     return named
 
 
-def state_of_account(run: PaidRun, folder: RunFolder) -> AccountState:
-    """Return what the account of a run says; none is made.
+def state_of_account(run: PaidRun, folder: RunFolder, unit: str) -> AccountState:
+    """Return what the account of a run about records or users says; none is made.
 
     Raises
     ------
@@ -144,9 +146,12 @@ def state_of_account(run: PaidRun, folder: RunFolder) -> AccountState:
     path = place_of_account(run, folder)
     own = path == folder.ledger
     if not os.path.lexists(path):
+        if not own:  # whose folder the run would make
+            _check_folder(path)
         return AccountState(path, False, own, None, None, 0, True)
     ledger = Ledger.open_existing(path)
     _check_dataset(ledger, path, run.dataset_name)
+    ledger.check_promise(unit, run.neighbours)
     left, price = ledger.remaining(), run.budget
     admits = ledger.composition != "basic" or (
         left.epsilon >= price.epsilon and left.delta >= price.delta
@@ -196,6 +201,8 @@ def ledger_of_run(
     if folder.resumed:
         watch.note(TAKEN_UP, private=False)
     place = place_of_account(run, folder)
+    if folder.account is not None and not os.path.lexists(place):
+        raise _other_account(str(folder.account))
     ledger = open_ledger(
         place,
         dataset=run.dataset_name,
@@ -203,10 +210,22 @@ def ledger_of_run(
         unit=unit,
         neighbours=run.neighbours,
     )
+    # What was paid on one account is unknown to any other, which would be charged again.
+    if folder.resumed and is_other_ledger(folder.vault, ledger):
+        raise _other_account(str(folder.account or "that it began with"))
     settle_request(folder, ledger, watch, goes_on=goes_on)
     if priced:
         refuse_beyond(ledger, run.budget, folder.request, goes_on=goes_on)
     return ledger
+
+
+def _other_account(began_with: str) -> LedgerError:
+    """Return the refusal of an account other than that of the interrupted run."""
+    return LedgerError(
+        f"The interrupted run goes on with the account {began_with} alone, which is not found any"
+        " more; put it back in its place, or begin anew in another folder with --out. Nothing was"
+        " spent."
+    )
 
 
 def open_ledger(
@@ -221,16 +240,23 @@ def open_ledger(
     """
     # A link that leads nowhere is no free place: what it points to may be anybody's.
     if not os.path.lexists(path):
-        if not os.access(path.parent, os.W_OK):
-            raise LedgerError(
-                f"No account can be made at {str(path)!r}, since its folder may not be written"
-                " into; name another place with --ledger. Nothing was spent."
-            )
+        _check_folder(path)
         return Ledger(path, dataset=dataset, budget=budget, unit=unit, neighbours=neighbours)
     ledger = Ledger.open_existing(path)
     _check_dataset(ledger, path, dataset)
     ledger.check_promise(unit, neighbours)
     return ledger
+
+
+def _check_folder(path: Path) -> None:
+    """Refuse a new account where no file can be made."""
+    if not os.access(path.parent, os.W_OK):
+        missing = not os.path.lexists(path.parent)
+        why = "does not exist" if missing else "may not be written into"
+        raise LedgerError(
+            f"No account can be made at {str(path)!r}, since its folder {why}; name another place"
+            " with --ledger. Nothing was spent."
+        )
 
 
 def _check_dataset(ledger: Ledger, path: Path, dataset: str) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from secretballot._naming import name_columns
-from secretballot.datasets.cells import numbers_of
 from secretballot.datasets.columns import NumericColumn
 from secretballot.datasets.schema import Encoding, Schema
 from secretballot.datasets.tables import class_indices, read_table, unit_ids
@@ -218,7 +217,6 @@ def _check_private(
     for column in own.columns:
         name = column.name
         if column.feature_names:
-            is_number = isinstance(column, NumericColumn)
             check.columns.append(
                 CheckedColumn(
                     name,
@@ -227,7 +225,9 @@ def _check_private(
                     expected.strange_share(name),
                     encoding.missing[name] / len(frame),
                     expected.missing[name] / len(public),
-                    _share_beyond(frame[name], public[name]) if is_number else None,
+                    _share_beyond(column, frame[name], public[name])
+                    if isinstance(column, NumericColumn)
+                    else None,
                 )
             )
     check.columns.sort(key=lambda one: (-one.strange, -one.missing, one.name))
@@ -240,9 +240,11 @@ def _columns_of(schema: Schema, frame: pd.DataFrame) -> Schema | None:
     return own if own.names else None
 
 
-def _share_beyond(cells: "pd.Series[Any]", public: "pd.Series[Any]") -> float:
+def _share_beyond(
+    column: NumericColumn, cells: "pd.Series[Any]", public: "pd.Series[Any]"
+) -> float:
     """Return the share of numbers that lie outside the range of the public ones."""
-    numbers, own = numbers_of(cells), numbers_of(public)
+    numbers, own = column.numbers(cells), column.numbers(public)
     numbers, own = numbers[np.isfinite(numbers)], own[np.isfinite(own)]
     if not numbers.size or not own.size:
         return 0.0

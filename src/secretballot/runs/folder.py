@@ -98,6 +98,9 @@ class RunFolder:
         Where a run keeps its ledger unless it was given one.
     request : str
         Key of this run in the ledger.
+    account : Path or None
+        Where the ledger lay that this run began with, None where it has not begun with any or did
+        not say which.
     resumed : bool
         Whether an interrupted run is taken up.
     finished : bool
@@ -117,6 +120,7 @@ class RunFolder:
         self.release = self.root / "release"
         self.ledger = self.vault / "ledger.sqlite"
         self._description = dict(description)
+        self.account: Path | None = None
         self._in_use: Ledger | None = None
         self._lock: int | None = None
         self._read_state()
@@ -151,8 +155,12 @@ class RunFolder:
         self._lock = None
 
     def pays_from(self, ledger: Ledger) -> None:
-        """Remember the ledger in use: the key of a run that it knows is never thrown away."""
+        """Remember the ledger in use: the key of a run that it knows is never thrown away, and the
+        run goes on with this ledger, whatever its surroundings name by then."""
         self._in_use = ledger
+        if ledger.path is not None and self.account != ledger.path:
+            self.account = ledger.path
+            self._write_run()
 
     def renew_request(self) -> None:
         """Take a new key in the ledger, because the old one was reserved and never answered."""
@@ -165,6 +173,8 @@ class RunFolder:
         self.finished = stored is not None and self._is_complete()
         self.resumed = stored is not None and not self.finished
         self.request = stored["request"] if stored else new_request(self._description)
+        account = stored["account"] if stored else None
+        self.account = Path(account) if account else None
 
     def _is_complete(self) -> bool:
         return (self.release / "certificate.json").exists()
@@ -263,6 +273,7 @@ class RunFolder:
                 "format": FORMAT,
                 "version": VERSION,
                 "request": self.request,
+                "account": None if self.account is None else str(self.account),
                 "description": self._description,
             },
             indent=1,
@@ -299,8 +310,10 @@ def _stored_fields(vault: Path) -> dict[str, Any] | None:
         content = read_secret(vault / "run.json", largest=LARGEST_JSON)
     kinds = {"format": str, "version": int, "request": str, "description": dict}
     stored = None if content is None else json_fields(content, kinds)
-    if stored is not None:
+    if stored is not None and content is not None:
         stored["description"] = _with_method(stored["description"])
+        # runs that were begun by earlier versions say nothing of it
+        stored["account"] = (json_fields(content, {"account": str}) or {}).get("account")
     return stored
 
 

@@ -208,13 +208,13 @@ def quote_of_run(run: LearnRun | RecordsRun, watch: Watch) -> Quote:
         asked = [*cautions_of_settings(run), *cautions_of_tables(run, inputs)]
         n_points, n_teachers = n_askable(run, inputs), number_of_teachers(run, inputs.n_columns)
         aggregator = aggregator_of_run(run, n_points, len(inputs.classes), n_teachers)
-        account = state_of_account(run, folder)
+        account = state_of_account(run, folder, inputs.unit)
         return _quote_of_votes(run, aggregator, n_teachers, n_points, asked, account)
     folder = checked_folder_of_records(run)
     inputs = read_inputs(run.tables, watch)
     check_records_run(run, inputs, watch)
     asked = [*cautions_of_price(run.budget, run.records), *cautions_of_records_run(run, inputs)]
-    account = state_of_account(run, folder)
+    account = state_of_account(run, folder, inputs.unit)
     n_public = len(inputs.X_public)
     return _quote_of_records(run, run.method, n_public, len(inputs.classes), asked, account)
 
