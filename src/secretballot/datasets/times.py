@@ -30,7 +30,8 @@ _CLOCK = (
     r"(?:\s?(?P<half>[AaPp])\.?[Mm]\.?)?"
 )
 _ZONE = (
-    r"(?P<zone>\s?(?:Z|UTC|GMT)|\s?(?P<sign>[+-])(?P<zone_hour>\d{2}):?(?P<zone_minute>\d{2})?)?"
+    r"(?:\s?(?:[Zz]|UTC|GMT)|\s?(?P<sign>[+-])(?P<zone_hour>\d{2})(?::?(?P<zone_minute>\d{2})"
+    r"(?::(?P<zone_second>\d{2}))?)?)?"  # seconds: local mean time, before there were zones
 )
 _TIME = rf"(?:(?:[Tt]|\s+){_CLOCK}{_ZONE})?"
 _DAYS = {
@@ -96,10 +97,12 @@ def _seconds_of(found: re.Match[str]) -> int | None:
         return None
     offset = 0
     if parts["sign"]:
-        hours, minutes = int(parts["zone_hour"]), int(parts["zone_minute"] or 0)
-        if hours > 23 or minutes > 59:
+        hours, minutes, rest = (
+            int(parts[name] or 0) for name in ("zone_hour", "zone_minute", "zone_second")
+        )
+        if hours > 23 or minutes > 59 or rest > 59:
             return None
-        offset = (3600 * hours + 60 * minutes) * (-1 if parts["sign"] == "-" else 1)
+        offset = (3600 * hours + 60 * minutes + rest) * (-1 if parts["sign"] == "-" else 1)
     seconds = days * SECONDS_A_DAY + clock - offset
     return seconds if _FIRST <= seconds <= _LAST else None
 
