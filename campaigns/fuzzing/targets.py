@@ -226,6 +226,65 @@ def _genuine_schema(folder: Path) -> Any:
     return json.loads((folder / "schema.json").read_text())
 
 
+# Columns of every kind
+
+_KINDS = ("when", "us", "digits", "span", "flag", "code", "person_id", "note", "amount")
+
+
+def _rows_of_kinds(folder: Path) -> list[list[str]]:
+    """Return a public table with a column of each kind that is found or may be declared."""
+    rng = np.random.default_rng(6)
+    days = np.datetime64("2019-01-01") + rng.integers(0, 900, N_PUBLIC)
+    seconds = rng.integers(0, 86400, N_PUBLIC)
+    words = ["pain", "fever", "cough", "none of them"]
+    rows = [
+        [
+            f"{day} {second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}",
+            f"{day.item():%m/%d/%Y}",
+            f"{day.item():%Y%m%d}",
+            f"{second // 3600:02}:{second // 60 % 60:02}",
+            str(rng.choice(["true", "FALSE"])),
+            f"{rng.integers(1, 9):05}",
+            str(7 * row + 5),
+            f"{rng.choice(words)} and {rng.choice(words)} on day {row}",
+            f"{rng.normal():.2f}",
+        ]
+        for row, (day, second) in enumerate(zip(days, seconds.tolist(), strict=True))
+    ]
+    (folder / "kinds.csv").write_bytes(_csv_bytes([[*_KINDS], *rows]))
+    return [[*_KINDS], *rows]
+
+
+def _read_kinds(folder: Path) -> None:
+    from secretballot.datasets.schema import Schema
+    from secretballot.datasets.tables import read_table
+
+    public = read_table(folder / "kinds.csv")
+    schema = Schema.infer(public)
+    again = Schema.from_json(schema.to_edit())
+    assert again.encode(public).tobytes() == schema.encode(public).tobytes()
+
+
+def _genuine_kinds(folder: Path) -> Any:
+    """Return the schema of that table, with its free text declared."""
+    from secretballot.datasets.schema import Schema
+    from secretballot.datasets.tables import read_table
+
+    _rows_of_kinds(folder)
+    public = read_table(folder / "kinds.csv")
+    found = Schema.infer(public).to_json()
+    found["columns"] |= {"note": {"kind": "text"}, "us": {"kind": "date", "format": "month-first"}}
+    return Schema.from_json(found, public=public).to_json()
+
+
+def _read_schema_of_kinds(folder: Path) -> None:
+    from secretballot.datasets.schema import Schema
+    from secretballot.datasets.tables import read_table
+
+    public = read_table(folder / "kinds.csv")
+    Schema.read(folder / "kinds.json", public=public).encoding(public)
+
+
 # Votes
 
 
@@ -811,6 +870,10 @@ TARGETS: dict[str, Target] = {
         lambda folder: _read_tables(folder, private="private.parquet"),
     ),
     "schema": Target(_genuine_schema, _json_edits, _write_json("schema.json"), _read_tables),
+    "kinds-csv": Target(_rows_of_kinds, _csv_edits, _write_csv("kinds.csv"), _read_kinds),
+    "kinds-schema": Target(
+        _genuine_kinds, _json_edits, _write_json("kinds.json"), _read_schema_of_kinds
+    ),
     "votes-csv": Target(
         _vote_rows, _csv_edits, _write_csv("votes.csv"), _read_votes("votes.csv", "votes")
     ),
