@@ -65,10 +65,24 @@ class LevelColumn:
 
     def _places(self, cells: "pd.Series[Any]") -> IntArray:
         """Return the place of each cell's level, -1 for one that the pool does not show."""
+        if _is_of_plain_numbers(cells):
+            return self._places_of_numbers(cells.to_numpy().astype(np.float64))
         known: dict[Hashable, int] = {
             MISSING if level is None else level: place for place, level in enumerate(self.levels)
         }
         return np.array([known.get(_level(cell), -1) for cell in _values(cells)], dtype=np.int64)
+
+    def _places_of_numbers(self, values: FloatArray) -> IntArray:
+        """Return the same of numbers, all at once; every cell is compared with public levels
+        alone."""
+        shown = [(level, place) for place, level in enumerate(self.levels) if type(level) is float]
+        shown.sort()
+        levels = np.array([level for level, _ in shown] or [np.nan])
+        own = np.array([place for _, place in shown] or [-1], dtype=np.int64)
+        at = np.minimum(np.searchsorted(levels, values), len(levels) - 1)
+        places: IntArray = np.where(levels[at] == values, own[at], -1)
+        places[np.isnan(values)] = self.levels.index(None) if None in self.levels else -1
+        return places
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +204,12 @@ def _plain_level(level: Hashable) -> str | float | None:
     if level == MISSING:
         return None
     return level if isinstance(level, float) else str(level)
+
+
+def _is_of_plain_numbers(cells: "pd.Series[Any]") -> bool:
+    """Return whether all cells are numbers of numpy that floating point holds, or rounds, alike."""
+    dtype = cells.dtype
+    return isinstance(dtype, np.dtype) and dtype.kind in "biuf" and dtype.itemsize <= 8
 
 
 def _values(cells: "pd.Series[Any]") -> list[Any]:

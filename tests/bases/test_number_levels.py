@@ -1,0 +1,54 @@
+"""Levels that are numbers are found all at once, and just as one by one."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from secretballot.bases.columns import LevelColumn
+
+LEVELS: list[tuple[str | float | None, ...]] = [
+    (),
+    (None,),
+    (1.0,),
+    (0.0, 1.0, None),
+    (3.0, -2.5, float("inf"), 1.0),
+    ("1.0", "a", 2.0, None, 0.0),
+    (9007199254740992.0, 0.1, 18446744073709551615.0),
+]
+CELLS: dict[str, np.ndarray] = {
+    "float64": np.array(
+        [0.0, -0.0, 1.0, 1.5, 0.1, 2.0, 3.0, -2.5, np.nan, np.inf, -np.inf, 5e-324]
+    ),
+    "float32": np.array([0.0, 1.0, 0.1, np.nan, 2.0, -2.5, np.inf], dtype=np.float32),
+    "int64": np.array([0, 1, 2, 3, -1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]),
+    "int8": np.array([0, 1, 2, 127, -128], dtype=np.int8),
+    "uint64": np.array([0, 1, 2**64 - 1, 2**53 + 1], dtype=np.uint64),
+    "bool": np.array([True, False]),
+    "none": np.array([], dtype=np.float64),
+}
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("name", CELLS)
+def test_all_at_once_is_as_one_by_one(levels: tuple[str | float | None, ...], name: str) -> None:
+    column, cells = LevelColumn(levels, 0.0), pd.Series(CELLS[name])
+    # an array of objects is read cell by cell
+    one_by_one: pd.Series[Any] = pd.Series(cells.tolist(), dtype=object)
+    for found, wanted in zip(column.entries(cells), column.entries(one_by_one), strict=True):
+        assert np.array_equal(found, wanted)
+        assert found.dtype == wanted.dtype
+    assert np.array_equal(column.covered(cells), column.covered(one_by_one))
+
+
+def test_a_cell_says_the_same_whatever_stands_beside_it() -> None:
+    rng, column = np.random.default_rng(0), LevelColumn((0.0, 0.25, None, 2.0), 0.0)
+    cells = rng.choice([0.0, 0.25, 1.0, 2.0, np.nan, np.inf], 400)
+    whole = column._places(pd.Series(cells))
+    for k in range(0, 400, 7):
+        assert column._places(pd.Series(cells[k : k + 1]))[0] == whole[k]
+        other = cells.copy()
+        other[k] = -1e308
+        changed = column._places(pd.Series(other))
+        assert np.array_equal(np.delete(changed, k), np.delete(whole, k))
