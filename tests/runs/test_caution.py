@@ -1,10 +1,15 @@
 """What a run asks before it spends: each question where it must, and none where it need not."""
 
 import math
+import warnings
 
 import pytest
 
-from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator
+from secretballot.aggregation import (
+    GaussianAggregator,
+    SparseVectorAggregator,
+    WeakSignalWarning,
+)
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.runs.caution import (
@@ -15,7 +20,7 @@ from secretballot.runs.caution import (
     check_force,
     settle_cautions,
 )
-from secretballot.runs.progress import Caution, Watch
+from secretballot.runs.progress import Caution, Watch, public_warnings_noted
 
 USUAL = PrivacyBudget(1.0, 1e-6)
 
@@ -132,3 +137,15 @@ def test_answers_to_questions_that_nobody_asks_are_refused() -> None:
     check_force(("all", *CAUTIONS))
     with pytest.raises(ParameterError, match=r"force is 'speed'; it must be one of epsilon, delta"):
         check_force(("speed",))
+
+
+def test_a_loud_learner_s_warnings_are_no_public_notes() -> None:
+    watch = Watch()
+    with public_warnings_noted(watch):
+        # as a library does that wants to be heard whatever its user filters
+        warnings.simplefilter("always")
+        warnings.warn("a shard of 60 rows begins with 42", UserWarning, stacklevel=1)
+        warnings.warn("noise drowns the votes", WeakSignalWarning, stacklevel=1)
+    assert [(note.text, note.private) for note in watch.notes] == [
+        ("noise drowns the votes", False)
+    ]

@@ -101,7 +101,9 @@ def public_warnings_noted(watch: Watch) -> Iterator[None]:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", WeakSignalWarning)
         yield
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
+    # a learner that sets filters of its own, as some libraries do, has its warnings caught as well
+    public = [one for one in caught if issubclass(one.category, WeakSignalWarning)]
+    for text in dict.fromkeys(str(warning.message) for warning in public):
         watch.note(text, private=False)
 
 
