@@ -287,6 +287,12 @@ def print_folders(outcome: RunOutcome, *, to_publish: bool = True) -> None:
     say(f"keep secret  {outcome.vault}{os.sep}")
 
 
+def _from_here(path: Path) -> Path:
+    """Return a path as a person would type it: without the working folder, where it lies below."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
 def _account_words(outcome: RunOutcome) -> str:
     """Return where the account is, and how much of it is spent."""
     if outcome.account.parent == outcome.vault:
@@ -295,6 +301,7 @@ def _account_words(outcome: RunOutcome) -> str:
     spent, budget = composition["spent_after"], composition["budget"]
     first = "; this is its first release" if composition["reservation"] == 1 else ""
     return (
-        f"{outcome.account}: epsilon {spent['epsilon']:.6g} of {budget['epsilon']:.6g} spent, delta"
-        f" {spent['delta']:.6g} of {budget['delta']:.6g}{first}"
+        f"{_from_here(outcome.account)}: epsilon {spent['epsilon']:.6g} of"
+        f" {budget['epsilon']:.6g} spent, delta {spent['delta']:.6g} of"
+        f" {budget['delta']:.6g}{first}"
     )
