@@ -177,3 +177,29 @@ def test_a_run_of_its_own_account_says_that_it_counts_nothing_else(files: Path) 
     assert "by a durable ledger" in invoke("verify", str(files / "b")).stdout
     page = " ".join((files / "b" / "release" / "report.html").read_text().split())
     assert "Of epsilon 10 for each record of this dataset: earlier releases 0 (grey)" in page
+
+
+def test_an_estimate_is_taken_off_the_price_of_the_answers(files: Path) -> None:
+    words = words_of_run(files, "--teachers", "200", "--release", "labels", "--student", "tree")
+    words += ["--own-ledger", "--yes", "--without", "report,student", "--json"]
+    estimate = ["--estimate-epsilon", "0.4"]
+    whole = document_of(invoke(*words, "--dry-run"))
+    said = document_of(invoke(*words, *estimate, "--dry-run"))
+    assert "unless an estimate at epsilon 0.4" in said["released"]
+    assert said["epsilon"] == whole["epsilon"]
+    left = ["--epsilon", str(whole["epsilon"] - 0.4)]
+    rest = document_of(invoke(*words, *left, "--dry-run"))
+    assert (said["queries"], said["sigma"]) == (rest["queries"], pytest.approx(rest["sigma"]))
+
+
+@pytest.mark.parametrize(
+    "more", [("--release", "counts"), ("--release", "labels", "--queries", "40")]
+)
+def test_a_dry_run_refuses_an_estimate_that_the_run_would_refuse(
+    files: Path, more: tuple[str, ...]
+) -> None:
+    words = words_of_run(files, "--teachers", "200", "--estimate-epsilon", "0.4", *more)
+    said, done = invoke(*words, "--dry-run"), invoke(*words, "--yes")
+    assert (said.exit_code, done.exit_code) == (2, 2)
+    assert "--estimate-epsilon pays for an estimate" in said.stderr
+    assert said.stderr.splitlines()[-1] == done.stderr.splitlines()[-1]

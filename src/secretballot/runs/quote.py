@@ -245,6 +245,10 @@ def _quote_of_votes(
         else:
             released = f"{aggregator.n_queries:,} labels"
             right = {share: aggregator.right_probability(share * n_teachers) for share in _MARGINS}
+    if run.estimate_epsilon is not None:
+        released += (
+            f", unless an estimate at epsilon {run.estimate_epsilon:g} of these says another number"
+        )
     return Quote(
         _VOTES,
         run.budget.epsilon,

@@ -7,6 +7,7 @@ from secretballot.aggregation import Aggregator, WeakSignalWarning
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import choose_teachers
+from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import strategy_by_name
@@ -80,10 +81,19 @@ def number_of_teachers(run: VotingSettings, n_columns: int) -> int:
 def aggregator_of_run(
     run: VotingSettings, n_points: int, n_classes: int, n_teachers: int
 ) -> Aggregator:
-    """Return noise and queries of a run, from public numbers alone; nothing is paid."""
+    """Return noise and queries of a run, from public numbers alone; nothing is paid.
+
+    Where an estimate is to set them, they are those of one that shows nothing.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakSignalWarning)  # it is asked about
         learner = unfitted_learner(run, n_classes, n_teachers)
+        if run.estimate_epsilon is not None:
+            in_rounds = run.strategy != PASSIVE
+            estimated = EstimatedSize.of_settings(
+                learner, n_points, n_classes, limits_counts=in_rounds
+            )
+            return estimated.without_number()
         return learner.planned_aggregator(n_points, n_classes)
 
 

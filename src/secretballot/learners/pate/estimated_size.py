@@ -89,11 +89,33 @@ class EstimatedSize:
 
         Parameters
         ----------
+        model, n_points, n_classes, limits_counts
+            As for `of_settings`.
+        ledger : Ledger
+            What is to pay.
+
+        Raises
+        ------
+        ParameterError
+            As for `of_settings`.
+        BudgetError
+            If the ledger would pay for the estimate and not for the answers.
+        """
+        estimated = cls.of_settings(model, n_points, n_classes, limits_counts=limits_counts)
+        estimated.check_ledger(ledger, model.request)
+        return estimated
+
+    @classmethod
+    def of_settings(
+        cls, model: Any, n_points: int, n_classes: int, *, limits_counts: bool = False
+    ) -> "EstimatedSize":
+        """Return what a `PATEClassifier` does with `estimate_epsilon`, by its settings alone.
+
+        Parameters
+        ----------
         model : PATEClassifier
             For its settings.
         n_points, n_classes : int
-        ledger : Ledger
-            What is to pay.
         limits_counts : bool
             Whether the model limits the number of queries where noisy counts are released, too.
 
@@ -102,8 +124,6 @@ class EstimatedSize:
         ParameterError
             If the estimate would leave nothing, what it is to set was given or needs no setting, or
             even the smallest aggregator that may come of it answers nothing.
-        BudgetError
-            If the ledger would pay for the estimate and not for the answers.
         """
         # Refusals of settings come first, then what the estimate could show, then the ledger, which
         # must pay for both: an estimate without answers is money thrown away.
@@ -141,7 +161,6 @@ class EstimatedSize:
         estimated = cls(price, budget, name, release, model.n_teachers, n_classes, n_points)
         estimated.smallest().check_useful(model.n_teachers)
         estimated.check_reach()
-        estimated.check_ledger(ledger, model.request)
         return estimated
 
     def check_reach(self) -> None:
@@ -234,6 +253,10 @@ class EstimatedSize:
         """Return the smallest aggregator that may come of it: one query, or one abstention."""
         return self._aggregator_of_size(1)
 
+    def without_number(self) -> Aggregator:
+        """Return the aggregator that a number leads to that shows nothing."""
+        return self._aggregator_of_size(self._size_without_number)
+
     def aggregator_by(self, estimate: PaidOutcome) -> Aggregator:
         """Return the aggregator that the released number leads to, for the rest of the budget."""
         return self._aggregator_of_size(self.size_by(estimate.outcome))
@@ -262,7 +285,11 @@ class EstimatedSize:
             WeakSignalWarning,
             stacklevel=2,
         )
-        if not gaussian:
+        return self._size_without_number
+
+    @property
+    def _size_without_number(self) -> int:
+        if self.aggregator == "sparse-vector":
             return 1
         return choose_label_queries(self.rest, self.n_teachers, self.n_classes, self.n_points)
 
