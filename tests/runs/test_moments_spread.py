@@ -51,14 +51,14 @@ def test_what_is_told_is_what_repeated_runs_show(n: int) -> None:
 
 
 def test_more_records_and_less_noise_vary_less() -> None:
-    few, many, clear = (
-        told(fitted(300)),
-        told(fitted(5000)),
-        told(fitted(300, budget=sb.PrivacyBudget(20.0, 1e-5))),
-    )
-    assert few.changed > 2 * many.changed
-    assert few.changed > 1.3 * clear.changed
-    assert few.deviation > 2 * many.deviation
+    several = [told(fitted(300)) for _ in range(4)]
+    many, clear = told(fitted(5000)), told(fitted(300, budget=sb.PrivacyBudget(20.0, 1e-5)))
+    # in 40 fits .25 (deviation .03) of few change, .042 (.005) of many, .148 (.005) under little
+    # noise; the spread is .042 (.011) and .0035 (.001)
+    changed = np.mean([one.changed for one in several])
+    assert changed > 2 * many.changed
+    assert changed > 1.1 * clear.changed
+    assert np.mean([one.deviation for one in several]) > 2 * many.deviation
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
