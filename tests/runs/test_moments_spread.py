@@ -38,15 +38,15 @@ def told(model: Any, points: Any = POOL, **more: Any) -> MomentsSpread:
 @pytest.mark.parametrize("n", [300, 3000])
 def test_what_is_told_is_what_repeated_runs_show(n: int) -> None:
     X, y = records(20_000, 1234)
-    models = [fitted(n, seed) for seed in range(12)]
+    models = [fitted(n, seed) for seed in range(24)]
     said = [model.predict(X) for model in models]
     real = np.std([np.mean(one == y) for one in said], ddof=1)
     changed = np.mean([np.mean(one != other) for one in said for other in said if one is not other])
     found = [told(model) for model in models]
-    # In eight times twelve fits of either size the first ratio was 1.2 to 3.3 (mean 2.0: on such
-    # columns the doubling is too much; twelve fits tell the real one within a quarter), the second
-    # .83 to 1.04 and .61 to .70.
-    assert 1 / 3 < np.mean([one.deviation for one in found]) / real < 6
+    # By twelve fits of either size, 22 times, the first ratio was 1.2 to 4.2 (mean 2.0: on such
+    # columns the doubling is too much; so few fits tell the real one badly, hence twice as many
+    # here), the second .83 to 1.04 and .59 to .70.
+    assert 1 / 3 < np.mean([one.deviation for one in found]) / real < 8
     assert 1 / 2 < np.mean([one.changed for one in found]) / changed < 2
 
 
