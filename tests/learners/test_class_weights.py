@@ -132,6 +132,21 @@ def test_released_labels_and_the_student_are_those_of_the_weighted_model() -> No
     assert fitted().released_labels_.labels.mean() < 0.03
 
 
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [(None, "balanced"), ("balanced", None), ({0: 1.0, 1: 9.0}, {0: 1.0, 1: 3.0})],
+)
+def test_a_stored_answer_keeps_its_weights(first: Any, then: Any) -> None:
+    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(4.0, 1e-4))
+    kept = {"ledger": ledger, "request": "r"}
+    model = fitted(class_weight=first, **kept)
+    with pytest.raises(ParameterError, match="not what this request was answered with"):
+        fitted(class_weight=then, **kept)
+    again = fitted(class_weight=first, **kept)
+    assert again.certificate_["digest"] == model.certificate_["digest"]
+    assert ledger.spent().epsilon == pytest.approx(BUDGET.epsilon)
+
+
 def test_a_rare_class_gets_a_basis_with_few_directions() -> None:
     X, _ = rows(500, 3)
     assert suited_basis(X, None).get_params() == suited_basis(X, np.array([0.9, 0.1])).get_params()

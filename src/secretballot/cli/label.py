@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from secretballot._validation import AggregatorName, HeaderLine, VotesKind
+from secretballot._validation import HeaderLine, VotesKind
 from secretballot.cli.help_groups import DATA, QUERIES, TEACHERS
 from secretballot.cli.options import (
     OUT,
@@ -18,6 +18,7 @@ from secretballot.cli.options import (
     Delta,
     Epsilon,
     Forced,
+    HowAnswered,
     LedgerFile,
     MaxUnstable,
     Out,
@@ -74,9 +75,7 @@ def label(
         ),
     ] = None,
     queries: Queries = None,
-    aggregator: Annotated[
-        AggregatorName, typer.Option(help="How votes become answers.", rich_help_panel=QUERIES)
-    ] = "gaussian",
+    aggregator: HowAnswered = "gaussian",
     max_unstable: MaxUnstable = None,
     release: Annotated[
         AskedRelease,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from secretballot._validation import Abstentions, AggregatorName, LearnMethod, StrategyName, shown
+from secretballot._validation import Abstentions, LearnMethod, shown
 from secretballot.cli.check import print_check
 from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.metrics_lines import print_metrics, print_no_better
@@ -14,7 +14,6 @@ from secretballot.cli.options import (
     OUT,
     AcceptUnseen,
     AsJson,
-    AskedRelease,
     Check,
     Classes,
     Contact,
@@ -22,6 +21,8 @@ from secretballot.cli.options import (
     Dataset,
     Drop,
     Forced,
+    HowAnswered,
+    HowAsked,
     Jobs,
     LedgerFile,
     MaxUnstable,
@@ -34,17 +35,22 @@ from secretballot.cli.options import (
     Relation,
     SchemaFile,
     Seed,
+    StatedRecords,
     Target,
+    Teachers,
     Title,
     UnitColumn,
+    VotesPerRecord,
+    WhatReleased,
     Without,
     Yes,
     answers_of,
     classes_of,
+    was_given,
     words_of,
 )
 from secretballot.cli.outcome import print_folders, print_json, release_summary, say
-from secretballot.cli.price import print_dry_run, was_given
+from secretballot.cli.price import print_dry_run
 from secretballot.exceptions import Parameter, ParameterError
 
 if TYPE_CHECKING:
@@ -101,19 +107,9 @@ def learn(
             rich_help_panel=TEACHERS,
         ),
     ] = None,
-    teachers: Annotated[
-        int | None,
-        typer.Option(
-            "--teachers",
-            metavar="K",
-            help="Number of teachers; by default 250, or what suits the stated --records.",
-            rich_help_panel=TEACHERS,
-        ),
-    ] = None,
+    teachers: Teachers = None,
     queries: Queries = None,
-    aggregator: Annotated[
-        AggregatorName, typer.Option(help="How votes become answers.", rich_help_panel=QUERIES)
-    ] = "gaussian",
+    aggregator: HowAnswered = "gaussian",
     max_unstable: MaxUnstable = None,
     estimate_epsilon: Annotated[
         float | None,
@@ -124,19 +120,8 @@ def learn(
             rich_help_panel=QUERIES,
         ),
     ] = None,
-    release: Annotated[
-        AskedRelease,
-        typer.Option(
-            help="Labels alone, or noisy counts; auto suits the student.", rich_help_panel=QUERIES
-        ),
-    ] = "auto",
-    strategy: Annotated[
-        StrategyName,
-        typer.Option(
-            help="Which public points to ask: random ones at once, or chosen ones in rounds.",
-            rich_help_panel=QUERIES,
-        ),
-    ] = "passive",
+    release: WhatReleased = "auto",
+    strategy: HowAsked = "passive",
     round_size: Annotated[
         int | None,
         typer.Option(
@@ -163,15 +148,7 @@ def learn(
     ] = "auto",
     unit: UnitColumn = None,
     classes: Classes = None,
-    records: Annotated[
-        int | None,
-        typer.Option(
-            "--records",
-            metavar="N",
-            help="Public statement of how many private records there are.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
+    records: StatedRecords = None,
     neighbours: Relation = "add-remove",
     evaluate: Annotated[
         Path | None,
@@ -194,16 +171,7 @@ def learn(
     drop: Drop = None,
     accept_unseen: AcceptUnseen = None,
     check: Check = False,
-    votes_per_record: Annotated[
-        int | None,
-        typer.Option(
-            "--votes-per-record",
-            metavar="K",
-            help="Public points that a record votes for, with --method record-votes; by default one"
-            " in a hundred.",
-            rich_help_panel=QUERIES,
-        ),
-    ] = None,
+    votes_per_record: VotesPerRecord = None,
     positive_rate: Annotated[
         float | None,
         typer.Option(

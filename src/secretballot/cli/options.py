@@ -7,7 +7,13 @@ from typing import Annotated, Literal
 import typer
 
 from secretballot._naming import integers_or_words
-from secretballot._validation import Neighbours, ReleaseKind, shown
+from secretballot._validation import (
+    AggregatorName,
+    Neighbours,
+    ReleaseKind,
+    StrategyName,
+    shown,
+)
 from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.exceptions import ParameterError
 
@@ -25,6 +31,8 @@ __all__ = [
     "Drop",
     "Epsilon",
     "Forced",
+    "HowAnswered",
+    "HowAsked",
     "Jobs",
     "LedgerFile",
     "MaxUnstable",
@@ -37,13 +45,18 @@ __all__ = [
     "Relation",
     "SchemaFile",
     "Seed",
+    "StatedRecords",
     "Target",
+    "Teachers",
     "Title",
     "UnitColumn",
+    "VotesPerRecord",
+    "WhatReleased",
     "Without",
     "Yes",
     "answers_of",
     "classes_of",
+    "was_given",
     "words_of",
 ]
 
@@ -266,6 +279,51 @@ Yes = Annotated[
     typer.Option("--yes", help="Go on whatever would be asked.", rich_help_panel=PRIVACY),
 ]
 
+StatedRecords = Annotated[
+    int | None,
+    typer.Option(
+        "--records",
+        metavar="N",
+        help="Public statement of how many private records there are.",
+        rich_help_panel=DATA,
+    ),
+]
+HowAnswered = Annotated[
+    AggregatorName, typer.Option(help="How votes become answers.", rich_help_panel=QUERIES)
+]
+HowAsked = Annotated[
+    StrategyName,
+    typer.Option(
+        help="Which public points to ask: random ones at once, or chosen ones in rounds.",
+        rich_help_panel=QUERIES,
+    ),
+]
+VotesPerRecord = Annotated[
+    int | None,
+    typer.Option(
+        "--votes-per-record",
+        metavar="K",
+        help="Public points that a record votes for, with --method record-votes; by default one"
+        " in a hundred.",
+        rich_help_panel=QUERIES,
+    ),
+]
+WhatReleased = Annotated[
+    AskedRelease,
+    typer.Option(
+        help="Labels alone, or noisy counts; auto suits the student.", rich_help_panel=QUERIES
+    ),
+]
+Teachers = Annotated[
+    int | None,
+    typer.Option(
+        "--teachers",
+        metavar="K",
+        help="Number of teachers; by default 250, or what suits the stated --records.",
+        rich_help_panel=TEACHERS,
+    ),
+]
+
 
 def answers_of(force: str | None, yes: bool) -> tuple[str, ...]:
     """Return the names of the questions that are answered beforehand."""
@@ -304,3 +362,9 @@ def classes_of(text: str | None) -> tuple[str | int, ...] | None:
     if text is None:
         return None
     return integers_or_words(words_of(text))
+
+
+def was_given(ctx: typer.Context, name: str) -> bool:
+    """Return whether a parameter stands on the command line, rather than having its default."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"

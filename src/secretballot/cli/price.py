@@ -4,16 +4,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from secretballot._validation import AggregatorName, LearnMethod, StrategyName
-from secretballot.cli.help_groups import DATA, QUERIES, TEACHERS
+from secretballot._validation import LearnMethod
+from secretballot.cli.help_groups import DATA, TEACHERS
 from secretballot.cli.options import (
     AsJson,
-    AskedRelease,
     Delta,
     Epsilon,
+    HowAnswered,
+    HowAsked,
     MaxUnstable,
     Queries,
     Relation,
+    StatedRecords,
+    Teachers,
+    VotesPerRecord,
+    WhatReleased,
+    was_given,
 )
 from secretballot.cli.outcome import print_json, say
 
@@ -49,26 +55,13 @@ def price(
             rich_help_panel=DATA,
         ),
     ] = None,
-    records: Annotated[
-        int | None,
-        typer.Option(
-            "--records",
-            metavar="N",
-            help="Public statement of how many private records there are.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
+    records: StatedRecords = None,
     neighbours: Relation = "add-remove",
     method: Annotated[
         LearnMethod,
         typer.Option(help="As for learn: moments unless told.", rich_help_panel=TEACHERS),
     ] = "auto",
-    teachers: Annotated[
-        int | None,
-        typer.Option(
-            "--teachers", metavar="K", help="Number of teachers.", rich_help_panel=TEACHERS
-        ),
-    ] = None,
+    teachers: Teachers = None,
     student: Annotated[
         str,
         typer.Option(
@@ -78,30 +71,12 @@ def price(
             rich_help_panel=TEACHERS,
         ),
     ] = "auto",
-    votes_per_record: Annotated[
-        int | None,
-        typer.Option(
-            "--votes-per-record",
-            metavar="K",
-            help="As for learn.",
-            rich_help_panel=TEACHERS,
-        ),
-    ] = None,
+    votes_per_record: VotesPerRecord = None,
     queries: Queries = None,
-    aggregator: Annotated[
-        AggregatorName, typer.Option(help="How votes become answers.", rich_help_panel=QUERIES)
-    ] = "gaussian",
+    aggregator: HowAnswered = "gaussian",
     max_unstable: MaxUnstable = None,
-    release: Annotated[
-        AskedRelease,
-        typer.Option(
-            help="Labels alone, or noisy counts; auto suits the student.", rich_help_panel=QUERIES
-        ),
-    ] = "auto",
-    strategy: Annotated[
-        StrategyName,
-        typer.Option(help="Which public points are asked.", rich_help_panel=QUERIES),
-    ] = "passive",
+    release: WhatReleased = "auto",
+    strategy: HowAsked = "passive",
     as_json: AsJson = False,
 ) -> None:
     """Say what a run of `learn` would release at which noise, from public numbers alone.
@@ -113,9 +88,11 @@ def price(
     Example: secretballot price --epsilon 1 --delta 1e-6 --public 2000
              --method votes --teachers 250
     """
+    from secretballot.cli.local_modules import find_in_this_folder
     from secretballot.runs.methods import method_of_run
     from secretballot.runs.quote import PriceRun, quote_of_numbers
 
+    find_in_this_folder(student)
     settings: dict[str, Any] = {
         "teachers": teachers,
         "queries": queries,
@@ -142,12 +119,6 @@ def price(
         )
     )
     _print_quote(quote, why, as_json=as_json)
-
-
-def was_given(ctx: typer.Context, name: str) -> bool:
-    """Return whether a parameter stands on the command line, rather than having its default."""
-    source = ctx.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
 
 
 def print_dry_run(run: "LearnRun | RecordsRun", why: str, *, as_json: bool) -> None:

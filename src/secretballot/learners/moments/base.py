@@ -19,7 +19,7 @@ from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import ClassWeights, suited_basis
-from secretballot.learners.moments.stages import staged_sums
+from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.moments.targets import Target
 from secretballot.learners.training.account import account_of_fit, required_budget
@@ -39,6 +39,7 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.records.mapped_rows import mapped_rows
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.coverage import Coverage
+from secretballot.report.certificate.moments import CLASS_WEIGHTS
 from secretballot.students.fitting import fit_student
 from secretballot.students.moment_links import ClassesLink
 from secretballot.students.trial import Teaching, try_student
@@ -148,6 +149,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 },
             )
         noted.paid()
+        _refuse_other_weights(stages, released.certificate["mechanism"])
         self.certificate_ = released.certificate
         mechanism = released.certificate["mechanism"]
         self.coverage_ = stages.coverage_of([np.array(one) for one in mechanism["sums"]])
@@ -173,6 +175,28 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 ", which is about single records.",
             )
         return budget
+
+
+def _refuse_other_weights(stages: MomentStages, mechanism: Mapping[str, Any]) -> None:
+    """Refuse an answer that was stored under this request for other weights of classes.
+
+    Raises
+    ------
+    ParameterError
+        If it was; nothing further was spent.
+    """
+    asked = stages.class_weights_after([np.array(one) for one in mechanism["sums"]])
+    stored = mechanism.get(CLASS_WEIGHTS)
+    # another version of numpy may have found the last digit otherwise
+    alike = asked is not None and stored is not None and np.allclose(stored, asked, atol=0.0)
+    if not alike and (asked is not None or stored is not None):
+        raise ParameterError(
+            Parameter("class_weight"),
+            " is not what this request was answered with, and a stored answer keeps its labels;"
+            " give the same weights, or another ",
+            Parameter("request"),
+            ". Nothing further was spent.",
+        )
 
 
 def unfitted_basis(

@@ -10,6 +10,7 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.bases.integer_model import (
+    CONSTANT,
     LARGEST_WEIGHT,
     PROBABILITY_UNIT,
     WEIGHT_UNIT,
@@ -168,27 +169,36 @@ class MomentStages:
         covered_only = [self._covered_only_after(sums[:n]) for n in range(len(sums))]
         outcome: dict[str, Any] = {"covered_only": covered_only}
         # no stage is asked by the weighted model: it decides, and nothing follows from it
-        if self.class_weights is not None:
-            models[-1], outcome[CLASS_WEIGHTS] = self._weighted(models[-1], self.class_weights)
+        weights = self.class_weights_after(sums)
+        if weights is not None:
+            models[-1], outcome[CLASS_WEIGHTS] = _weighted(models[-1], weights), weights
         outcome["weights"] = [model.weights.ravel().tolist() for model in models]
         last = models[-1]
         if not isinstance(last, IntegerModel):
             return outcome, np.empty(0, dtype=np.int64)
         return outcome, last.labels(self.pool)
 
-    def _weighted(
-        self, model: IntegerModel | TargetModel, asked: ClassWeights
-    ) -> tuple[IntegerModel, list[float]]:
-        """Return the model whose level counts each class by its weight, and the weights."""
+    def class_weights_after(self, sums: Sequence[IntArray]) -> list[float] | None:
+        """Return by how much the decisions of the model of all sums count each class, None where
+        all count alike."""
+        if self.class_weights is None:
+            return None
+        model = self.fit_after(sums).model
         assert isinstance(model, IntegerModel)
         predicted = model.probabilities(self.pool).mean(axis=0) / PROBABILITY_UNIT
-        weights = asked.of_model(predicted)
-        logs = np.log(weights)
-        added = logs[1:] - logs[0] if model.weights.shape[1] == 1 else logs - logs.mean()
-        levels = model.weights.copy()
-        levels[-1] += np.rint(added * WEIGHT_UNIT * UNIT / self.pool[0, -1]).astype(np.int64)
-        np.clip(levels, -LARGEST_WEIGHT, LARGEST_WEIGHT, out=levels)
-        return IntegerModel(levels), weights.tolist()
+        weights: list[float] = self.class_weights.of_model(predicted).tolist()
+        return weights
+
+
+def _weighted(model: IntegerModel | TargetModel, weights: Sequence[float]) -> IntegerModel:
+    """Return a model whose level counts each class by its weight."""
+    assert isinstance(model, IntegerModel)
+    logs = np.log(weights)
+    added = logs[1:] - logs[0] if model.weights.shape[1] == 1 else logs - logs.mean()
+    levels = model.weights.copy()
+    levels[-1] += np.rint(added * WEIGHT_UNIT * UNIT / CONSTANT).astype(np.int64)
+    np.clip(levels, -LARGEST_WEIGHT, LARGEST_WEIGHT, out=levels)
+    return IntegerModel(levels)
 
 
 def staged_sums(
