@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from secretballot.exceptions import DataError, ParameterError
@@ -145,3 +146,20 @@ def test_whole_number_classes_fit_float_cells(tmp_path: Path) -> None:
 def test_classes_that_are_not_two_different_ones_are_refused(classes: tuple[object, ...]) -> None:
     with pytest.raises(ParameterError, match="two or more different"):
         check_classes(classes)
+
+
+def test_a_representation_shows_no_cell_class_or_unit(tmp_path: Path) -> None:
+    """An error of a caller, a log or a debugger may print an object of the run."""
+    inputs, _ = read(
+        tmp_path,
+        private=f"id,age,state,income\n{SECRET}1,31337,CA,low\n{SECRET}2,30,TX,high\n",
+        unit="id",
+    )
+    encoding = inputs.schema.encoding(
+        pd.DataFrame({"age": ["31337", SECRET], "id": ["1", "2"], "state": ["CA", "TX"]}),
+        role="private file",
+    )
+    assert encoding.strange("age").size == 1
+    for shown in (repr(inputs), repr(inputs.private), repr(encoding)):
+        assert SECRET not in shown
+        assert "31337" not in shown

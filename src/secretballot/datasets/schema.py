@@ -59,10 +59,11 @@ class Encoding:
     ({'ward': array([1, 2])}, 0.67)
     """
 
-    matrix: FloatArray
-    unreadable: dict[str, IntArray]
-    unseen: dict[str, IntArray]
-    missing: dict[str, int]
+    # the table may be private, so nothing of it is shown
+    matrix: FloatArray = field(repr=False)
+    unreadable: dict[str, IntArray] = field(repr=False)
+    unseen: dict[str, IntArray] = field(repr=False)
+    missing: dict[str, int] = field(repr=False)
 
     def strange(self, name: str) -> IntArray:
         """Return the rows whose cell says something that the column has no place for."""

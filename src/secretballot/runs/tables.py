@@ -5,7 +5,7 @@ cell.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -121,8 +121,8 @@ class LabelledTable:
         Class of each row, as an index into the declared classes.
     """
 
-    X: FloatArray
-    index: IntArray
+    X: FloatArray = field(repr=False)
+    index: IntArray = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class RunInputs:
     schema: Schema
     classes: tuple[Any, ...]
     private: LabelledTable
-    units: ObjectArray | None
+    units: ObjectArray | None = field(repr=False)
     X_public: FloatArray
     test: LabelledTable | None
     raw_rows: RawRows | None = None
