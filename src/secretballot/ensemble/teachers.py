@@ -23,6 +23,7 @@ from secretballot.ensemble.teacher_store import TeacherStore
 from secretballot.ensemble.training import (
     Recipe,
     Shards,
+    ShardSource,
     check_workers,
     results_of_pool,
     return_form,
@@ -141,14 +142,59 @@ class TeacherEnsemble:
         """
         check_count("n_teachers", n_teachers)
         check_count("n_classes", n_classes, minimum=2)
-        check_count("random_state", random_state, minimum=0)
-        check_workers(n_jobs)
-        recipe = Recipe.of(teacher, random_state)
         table = as_table(X)
         labels = _checked_indices(y_index, "y_index", n_rows(table), n_classes)
         parts = Shards(
             table, labels, _checked_indices(shards, "shards", n_rows(table), n_teachers), n_teachers
         )
+        return cls.of_shards(
+            teacher,
+            parts,
+            n_classes=n_classes,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            vault=vault,
+            fingerprint=fingerprint,
+            progress=progress,
+        )
+
+    @classmethod
+    def of_shards(
+        cls,
+        teacher: Classifier,
+        source: ShardSource,
+        *,
+        n_classes: int,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+        vault: Path | None = None,
+        fingerprint: str | None = None,
+        progress: Progress | None = None,
+    ) -> "TeacherEnsemble":
+        """Train one copy of `teacher` on every shard of a source, as `fit` does on a table's.
+
+        Parameters
+        ----------
+        teacher : classifier or pipeline
+        source : ShardSource
+            Its labels are class indices from 0 to `n_classes` - 1: whoever made it checked that.
+        n_classes, n_jobs, random_state, vault, fingerprint, progress
+            As for `fit`.
+
+        Raises
+        ------
+        ParameterError
+            If a setting is out of range.
+        DataError
+            If the vault cannot be used, or a shard cannot be read.
+        ResourceError
+            If memory, files or processes ran out.
+        """
+        n_teachers = check_count("n_teachers", source.n_teachers)
+        check_count("n_classes", n_classes, minimum=2)
+        check_count("random_state", random_state, minimum=0)
+        check_workers(n_jobs)
+        recipe = Recipe.of(teacher, random_state)
         store = _open_store(vault, fingerprint, recipe, n_teachers, n_classes)
         finished = {} if store is None else store.load()
         # only numbers of this run count, whatever a stored file names
@@ -158,7 +204,7 @@ class TeacherEnsemble:
             progress(len(finished), n_teachers)
         try:
             with one_thread():
-                for number, model in trained(recipe, parts, waiting, n_jobs):
+                for number, model in trained(recipe, source, waiting, n_jobs):
                     finished[number] = model
                     if store is not None:
                         store.add(number, model)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import joblib
 import numpy as np
@@ -21,10 +21,12 @@ from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = [
     "Recipe",
+    "ShardSource",
     "Shards",
     "check_workers",
     "results_of_pool",
     "return_form",
+    "source_for_worker",
     "train_shard",
     "trained",
 ]
@@ -102,10 +104,43 @@ class Recipe:
         return model
 
 
+class ShardSource(Protocol):
+    """Where the teachers' shards come from, one at a time.
+
+    A source that `travels` is small and can be pickled, and reads a shard from storage in whatever
+    process asks for it: workers get the source and a number. Of any other source the part is cut
+    here and sent.
+    """
+
+    @property
+    def n_teachers(self) -> int:
+        """Number of shards; public."""
+        ...
+
+    @property
+    def travels(self) -> bool:
+        """Whether workers read their shards themselves."""
+        ...
+
+    def part(self, number: int) -> tuple[Any, IntArray]:
+        """Return the rows of one shard, of shape (n_records, n_features), and the indices of
+        their classes.
+
+        Raises
+        ------
+        DataError, ResourceError, OSError
+            If the shard cannot be read; that is no fault of the shard and becomes no vote.
+        """
+        ...
+
+
 class Shards:
     """Rows of the private table by shard, cut out one shard at a time."""
 
+    travels = False
+
     def __init__(self, X: Matrix, y_index: IntArray, shards: IntArray, n_teachers: int) -> None:
+        self.n_teachers = n_teachers
         self._X, self._y = X, y_index
         # Stable: rows keep their order inside a shard, whatever the other shards hold.
         self._order = np.argsort(shards, kind="stable")
@@ -115,6 +150,25 @@ class Shards:
         """Return a copy of one shard's rows and labels."""
         rows = self._order[self._bounds[number] : self._bounds[number + 1]]
         return take_rows(self._X, rows), self._y[rows]
+
+
+class OneShard:
+    """A part that was cut from its source, to be sent to a worker."""
+
+    travels = True
+    n_teachers = 1
+
+    def __init__(self, X: Matrix, y_index: IntArray) -> None:
+        self._X, self._y = X, y_index
+
+    def part(self, number: int) -> tuple[Any, IntArray]:
+        """Return the rows and labels."""
+        return self._X, self._y
+
+
+def source_for_worker(source: ShardSource, number: int) -> ShardSource:
+    """Return what a worker must be sent to have this shard: the source itself where it travels."""
+    return source if source.travels else OneShard(*source.part(number))
 
 
 def train_shard(recipe: Recipe, X: Matrix, y: IntArray, number: int) -> Any:
@@ -141,7 +195,7 @@ def train_shard(recipe: Recipe, X: Matrix, y: IntArray, number: int) -> Any:
 
 
 def trained(
-    recipe: Recipe, shards: Shards, numbers: Sequence[int], n_jobs: int | None
+    recipe: Recipe, source: ShardSource, numbers: Sequence[int], n_jobs: int | None
 ) -> Iterator[tuple[int, Any]]:
     """Yield (number, teacher or None) as the teachers are finished, in any order.
 
@@ -154,20 +208,22 @@ def trained(
         spent = time.monotonic() - started
         left = spent / max(1, done) * (len(numbers) - done)
         if workers > 1 and done and spent > _PILOT_SECONDS and left > _WORTH_WORKERS:
-            yield from _trained_by_workers(recipe, shards, numbers[done:], n_jobs)
+            yield from _trained_by_workers(recipe, source, numbers[done:], n_jobs)
             return
-        yield number, train_shard(recipe, *shards.part(number), number)
+        yield number, train_shard(recipe, *source.part(number), number)
 
 
 def _trained_by_workers(
-    recipe: Recipe, shards: Shards, numbers: Sequence[int], n_jobs: int | None
+    recipe: Recipe, source: ShardSource, numbers: Sequence[int], n_jobs: int | None
 ) -> Iterator[tuple[int, Any]]:
     # Without memory maps, which are read-only: a learner must find here what it finds in the main
     # process. One shard a task: how many joblib would put together follows from how long the first
     # ones took.
     pool = joblib.Parallel(n_jobs=n_jobs, return_as=return_form(), max_nbytes=None, batch_size=1)
     work = joblib.delayed(_train_in_worker)
-    tasks = (work(os.getpid(), recipe, *shards.part(number), number) for number in numbers)
+    tasks = (
+        work(os.getpid(), recipe, source_for_worker(source, number), number) for number in numbers
+    )
     yield from results_of(results_of_pool(pool, tasks))
 
 
@@ -205,8 +261,8 @@ def check_workers(n_jobs: int | None) -> None:
 
 
 def _train_in_worker(
-    giver: int, recipe: Recipe, X: Matrix, y: IntArray, number: int
+    giver: int, recipe: Recipe, source: ShardSource, number: int
 ) -> tuple[int, Any]:
     end_with(giver)
     with one_thread():
-        return number, train_shard(recipe, X, y, number)
+        return number, train_shard(recipe, *source.part(number), number)
