@@ -22,6 +22,7 @@ from secretballot.exceptions import ResourceError
 
 __all__ = [
     "FAILURES",
+    "as_sentence",
     "isolated",
     "one_thread",
     "resource_failure",
@@ -150,17 +151,17 @@ def results_of(results: Iterator[T]) -> Iterator[T]:
             cause = resource_failure(error)
             if cause is None:
                 raise
-            cause = _as_sentence(cause)
+            cause = as_sentence(cause)
         if cause is not None:
             raise ResourceError(cause)
         yield result
 
 
 def _process_ended(cause: str) -> ResourceError:
-    return ResourceError(_as_sentence(cause))
+    return ResourceError(as_sentence(cause))
 
 
-def _as_sentence(cause: str) -> str:
+def as_sentence(cause: str) -> str:
     return (
         f"The teachers' work ended because {cause}; no vote is made of that, and nothing was"
         " released. Give it more room, or fewer workers, and repeat."

@@ -4,8 +4,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,9 +15,11 @@ import sklearn
 from secretballot._typing import Classifier, CountArray, IntArray
 from secretballot._validation import check_count, name_part
 from secretballot.ensemble.ballots import count_ballots, count_in_worker
-from secretballot.ensemble.isolation import isolated, one_thread, result_of, results_of, seed_of
-from secretballot.ensemble.linear import LinearStack
-from secretballot.ensemble.rows import as_table, block_bounds, n_rows, row_block
+from secretballot.ensemble.counting import counted_votes
+from secretballot.ensemble.engines import LOCAL, cluster_of
+from secretballot.ensemble.engines.remote import RemoteTeachers
+from secretballot.ensemble.isolation import one_thread, results_of
+from secretballot.ensemble.rows import as_table, n_rows
 from secretballot.ensemble.teacher_store import TeacherStore
 from secretballot.ensemble.training import (
     Recipe,
@@ -75,10 +76,16 @@ class TeacherEnsemble:
     """
 
     def __init__(
-        self, teachers: Sequence[Classifier | None], n_classes: int, random_state: int = 0
+        self,
+        teachers: Sequence[Classifier | None],
+        n_classes: int,
+        random_state: int = 0,
+        *,
+        remote: RemoteTeachers | None = None,
     ) -> None:
         self._teachers = list(teachers)
-        self.n_teachers = len(self._teachers)
+        self._remote = remote
+        self.n_teachers = len(self._teachers) if remote is None else remote.n_teachers
         self.n_classes = n_classes
         self._random_state = random_state
 
@@ -93,6 +100,7 @@ class TeacherEnsemble:
         n_teachers: int,
         n_classes: int,
         n_jobs: int | None = None,
+        engine: Any = LOCAL,
         random_state: int = 0,
         vault: Path | None = None,
         fingerprint: str | None = None,
@@ -120,6 +128,11 @@ class TeacherEnsemble:
         n_jobs : int, optional
             Worker processes; None follows `joblib.parallel_config`, else one. Work too short for
             them stays here.
+        engine : str or distributed.Client, default "local"
+            Where teachers are trained, stay and vote: here, or on the workers of a cluster that
+            runs already inside the trusted side. "dask://HOST:PORT", a client, or "dask" for this
+            process's client; "ray" for the Ray that runs, or "ray://HOST:PORT". The votes are the
+            same.
         random_state : int
             Public; with a teacher's number it fixes that teacher's randomness.
         vault : path, optional
@@ -152,6 +165,7 @@ class TeacherEnsemble:
             parts,
             n_classes=n_classes,
             n_jobs=n_jobs,
+            engine=engine,
             random_state=random_state,
             vault=vault,
             fingerprint=fingerprint,
@@ -166,6 +180,7 @@ class TeacherEnsemble:
         *,
         n_classes: int,
         n_jobs: int | None = None,
+        engine: Any = LOCAL,
         random_state: int = 0,
         vault: Path | None = None,
         fingerprint: str | None = None,
@@ -178,7 +193,7 @@ class TeacherEnsemble:
         teacher : classifier or pipeline
         source : ShardSource
             Its labels are class indices from 0 to `n_classes` - 1: whoever made it checked that.
-        n_classes, n_jobs, random_state, vault, fingerprint, progress
+        n_classes, n_jobs, engine, random_state, vault, fingerprint, progress
             As for `fit`.
 
         Raises
@@ -195,6 +210,7 @@ class TeacherEnsemble:
         check_count("random_state", random_state, minimum=0)
         check_workers(n_jobs)
         recipe = Recipe.of(teacher, random_state)
+        cluster = cluster_of(engine, n_jobs)
         store = _open_store(vault, fingerprint, recipe, n_teachers, n_classes)
         finished = {} if store is None else store.load()
         # only numbers of this run count, whatever a stored file names
@@ -202,6 +218,12 @@ class TeacherEnsemble:
         waiting = [number for number in range(n_teachers) if number not in finished]
         if progress is not None and finished:
             progress(len(finished), n_teachers)
+        if cluster is not None:
+            remote = RemoteTeachers(cluster, n_teachers)
+            remote.add(finished)
+            finished.clear()
+            _train_remotely(remote, recipe, source, waiting, store, progress)
+            return cls([], n_classes, random_state, remote=remote)
         try:
             with one_thread():
                 for number, model in trained(recipe, source, waiting, n_jobs):
@@ -274,45 +296,16 @@ class TeacherEnsemble:
     def _counted_votes(
         self, table: Any, rows: int, n_jobs: int | None, meter: "_Meter"
     ) -> CountArray:
+        if self._remote is not None:
+            return self._remote.counts(table, self.n_classes, rows, self._random_state, meter.add)
         settings = sklearn.get_config()
-        rest = dict(enumerate(self._teachers))
-        counts = np.zeros((n_rows(table), self.n_classes), dtype=np.int32)
-        for stack in LinearStack.gather(rest, table, self.n_classes):
-            counted = self._count_stack(stack, table, rows, settings, meter)
-            if counted is not None:
-                counts += counted
-                rest = {
-                    number: model for number, model in rest.items() if number not in stack.models
-                }
-        for done, counted in _counted_apart(
-            rest, table, self.n_classes, rows, self._random_state, settings, n_jobs
-        ):
-            counts += counted
-            meter.add(done * n_rows(table))
-        return counts
-
-    def _count_stack(
-        self,
-        stack: LinearStack,
-        table: Any,
-        rows: int,
-        settings: Mapping[str, Any],
-        meter: "_Meter",
-    ) -> CountArray | None:
-        """Return the votes of linear teachers, or None if one of them fails and all must be
-        asked one by one."""
-        counts = np.zeros((n_rows(table), self.n_classes), dtype=np.int32)
-
-        def count(start: int, stop: int) -> bool:
-            with isolated(seed_of(self._random_state), settings):
-                stack.count(row_block(table, start, stop), counts[start:stop])
-            return True
-
-        for start, stop in block_bounds(n_rows(table), rows):
-            if not result_of(partial(count, start, stop)):
-                return None
-            meter.add((stop - start) * len(stack.models))
-        return counts
+        shared = (table, self.n_classes, rows, self._random_state, settings)
+        return counted_votes(
+            dict(enumerate(self._teachers)),
+            *shared,
+            apart=lambda rest: _counted_apart(rest, *shared, n_jobs),
+            cast=meter.add,
+        )
 
     def keep(self, vault: Path, serial: str) -> None:
         """Keep all teachers in the vault under a name of their own, for `kept`.
@@ -330,8 +323,11 @@ class TeacherEnsemble:
             If a teacher cannot be pickled, or the vault cannot be written.
         """
         store = TeacherStore(vault, _binding_of(["kept", serial, self._random_state]))
-        for number, model in enumerate(self._teachers):
-            store.add(number, model)
+        for number in range(self.n_teachers):
+            store.add(
+                number,
+                self._teachers[number] if self._remote is None else self._remote.model(number),
+            )
         store.flush()
         if len(store.load()) < self.n_teachers:
             raise DataError(
@@ -360,6 +356,29 @@ class TeacherEnsemble:
         raise TypeError(
             "private teachers refuse to be pickled or copied; give fit a vault to keep them in."
         )
+
+
+def _train_remotely(
+    remote: RemoteTeachers,
+    recipe: Recipe,
+    source: ShardSource,
+    waiting: Sequence[int],
+    store: TeacherStore | None,
+    progress: Progress | None,
+) -> None:
+    """Train in a cluster; with a vault every finished teacher is brought here and kept, one at a
+    time."""
+    done = source.n_teachers - len(waiting)
+    try:
+        for number in remote.train(recipe, source, waiting):
+            done += 1
+            if store is not None:
+                store.add(number, remote.model(number))
+            if progress is not None:
+                progress(done, source.n_teachers)
+    finally:
+        if store is not None:
+            store.flush()
 
 
 class _Meter:

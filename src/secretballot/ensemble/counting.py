@@ -1,0 +1,102 @@
+"""Count the votes of fitted teachers on public points: linear ones stacked, the others one by one.
+
+The same here and in a worker of a cluster.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from secretballot._typing import CountArray
+from secretballot.ensemble.ballots import count_ballots
+from secretballot.ensemble.isolation import isolated, result_of, seed_of
+from secretballot.ensemble.linear import LinearStack
+from secretballot.ensemble.rows import block_bounds, n_rows, row_block
+
+__all__ = ["Apart", "counted_votes"]
+
+#: From teachers that are not linear to (how many were asked, their counts), in parts.
+Apart = Callable[[dict[int, Any]], Iterable[tuple[int, CountArray]]]
+
+
+def counted_votes(
+    teachers: Mapping[int, Any],
+    table: Any,
+    n_classes: int,
+    block_rows: int,
+    random_state: int,
+    settings: Mapping[str, Any],
+    *,
+    apart: Apart | None = None,
+    cast: Callable[[int], None] | None = None,
+) -> CountArray:
+    """Return the counts of some teachers' votes on all rows of a table.
+
+    Parameters
+    ----------
+    teachers : mapping of teacher number to fitted learner or None
+        None votes its fixed class.
+    table : table of shape (n_queries, n_features)
+    n_classes, block_rows, random_state, settings
+        As for `count_ballots`.
+    apart : callable, optional
+        How teachers that are not linear are asked; one by one, here, by default.
+    cast : callable, optional
+        Called with the number of votes that were cast since it was called last.
+
+    Returns
+    -------
+    ndarray of shape (n_queries, n_classes), int32
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed.
+    """
+    rest = dict(teachers)
+    counts = np.zeros((n_rows(table), n_classes), dtype=np.int32)
+    tell = _nothing if cast is None else cast
+    for stack in LinearStack.gather(rest, table, n_classes):
+        counted = _stack_counts(stack, table, n_classes, block_rows, random_state, settings, tell)
+        if counted is not None:
+            counts += counted
+            rest = {number: model for number, model in rest.items() if number not in stack.models}
+    asked = (
+        ((1, count_ballots({number: model}, table, n_classes, block_rows, random_state, settings)))
+        for number, model in rest.items()
+    )
+    for done, counted in asked if apart is None else apart(rest):
+        counts += counted
+        tell(done * n_rows(table))
+    return counts
+
+
+def _stack_counts(
+    stack: LinearStack,
+    table: Any,
+    n_classes: int,
+    block_rows: int,
+    random_state: int,
+    settings: Mapping[str, Any],
+    tell: Callable[[int], None],
+) -> CountArray | None:
+    """Return the votes of linear teachers, or None if one of them fails and all must be asked one
+    by one."""
+    counts = np.zeros((n_rows(table), n_classes), dtype=np.int32)
+
+    def count(start: int, stop: int) -> bool:
+        with isolated(seed_of(random_state), settings):
+            stack.count(row_block(table, start, stop), counts[start:stop])
+        return True
+
+    for start, stop in block_bounds(n_rows(table), block_rows):
+        if not result_of(partial(count, start, stop)):
+            return None
+        tell((stop - start) * len(stack.models))
+    return counts
+
+
+def _nothing(votes: int) -> None:
+    """Tell nobody."""

@@ -1,0 +1,235 @@
+"""Ray as the engine: tasks whose results stay in Ray's object store."""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from secretballot.ensemble.engines import cluster
+from secretballot.ensemble.engines.cluster import Ref, check_versions, failed, unreachable
+from secretballot.ensemble.engines.tasks import Packed, Versions, versions_here
+from secretballot.ensemble.isolation import resource_failure
+from secretballot.exceptions import Parameter, ParameterError
+
+__all__ = ["RayCluster"]
+
+_PREFIX = "ray://"
+#: How often Ray runs a task again whose worker died, and computes a lost result anew.
+_RETRIES = 3
+
+
+class RayCluster:
+    """The Ray that this process is connected to."""
+
+    def __init__(self) -> None:
+        self._workerless_since: float | None = None
+        self._remote: dict[tuple[Any, int], Any] = {}
+
+    @classmethod
+    def of(cls, engine: str) -> "RayCluster":
+        """Return the Ray that runs, or the one at an address, once it has answered and its nodes
+        have this program's versions.
+
+        Raises
+        ------
+        ParameterError
+            If Ray is not installed, or none can be reached.
+        DataError
+            If a node has other versions.
+        """
+        try:
+            import ray
+        except ImportError:
+            raise ParameterError(
+                Parameter("engine"),
+                f" is {engine!r}, and Ray is not installed; install secretballot[ray].",
+            ) from None
+        if not ray.is_initialized():
+            _connect(engine)
+        elif engine != "ray":
+            raise ParameterError(
+                Parameter("engine"),
+                f" is {engine!r}, and this program is connected to a Ray already; give 'ray' for"
+                " that one, or call ray.shutdown() before. Nothing was spent.",
+            )
+        found = cls()
+        found._check_nodes()
+        return found
+
+    @property
+    def n_slots(self) -> int:
+        """Processors of all nodes."""
+        import ray
+
+        return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+    def submit(self, work: Callable[..., Any], *args: Any) -> Ref:
+        """Start a task; handles among its arguments stand for their results."""
+        return self._remote_of(work, 1).remote(*args)
+
+    def submit_training(self, work: Callable[..., Any], *args: Any) -> tuple[Ref, Ref]:
+        """Start a task that returns a pair, which Ray keeps apart."""
+        trained, trouble = self._remote_of(work, 2).remote(*args)
+        return trained, trouble
+
+    def _remote_of(self, work: Callable[..., Any], n_results: int) -> Any:
+        import ray
+
+        if (work, n_results) not in self._remote:
+            settings = ray.remote(num_returns=n_results, max_retries=_RETRIES)
+            self._remote[work, n_results] = settings(work)
+        return self._remote[work, n_results]
+
+    def shared(self, value: Packed) -> Ref:
+        """Put a value into Ray's object store."""
+        import ray
+
+        return ray.put(value)
+
+    def some_done(self, refs: Sequence[Ref]) -> list[Ref]:
+        """Wait until at least one is done and return those that are."""
+        import ray
+
+        while True:
+            cause = None
+            try:
+                done, _ = ray.wait(
+                    list(refs), num_returns=1, timeout=cluster.LOOK_SECONDS, fetch_local=False
+                )
+                if done:
+                    self._workerless_since = None
+                    more, _ = ray.wait(
+                        list(refs), num_returns=len(refs), timeout=0, fetch_local=False
+                    )
+                    return list(more) or list(done)
+                alive = ray.cluster_resources().get("CPU", 0) > 0
+            except Exception as error:
+                cause = _cause_of(error)
+            if cause is not None:
+                raise failed(cause)
+            self._look_for_workers(alive)
+
+    def _look_for_workers(self, alive: bool) -> None:
+        """End a wait that nobody can end."""
+        if alive:
+            self._workerless_since = None
+            return
+        since = self._workerless_since or time.monotonic()
+        self._workerless_since = since
+        if time.monotonic() - since >= cluster.WORKERLESS_SECONDS:
+            raise failed("Ray has no processor left")
+
+    def result(self, ref: Ref) -> Any:
+        """Return a result, writable as the driver's own."""
+        import ray
+
+        try:
+            return ray.get(ref)
+        except Exception as error:
+            cause = _cause_of(error)
+        # outside of the handler: the error of a library may show what a task was given
+        raise failed(cause)
+
+    def places(self, refs: Sequence[Ref]) -> list[str]:
+        """Return the node that holds each result; nodes alone matter, whose workers share
+        memory."""
+        import ray
+
+        nodes: dict[Any, dict[str, Any]] = {}
+        if len(_living_nodes()) > 1:
+            with suppress(Exception):  # not offered to clients of ray://
+                nodes = ray.experimental.get_object_locations(list(refs))
+        return [next(iter(sorted(nodes.get(ref, {}).get("node_ids", ()))), "") for ref in refs]
+
+    def cancel(self, refs: Sequence[Ref]) -> None:
+        """Stop what runs and take back what has not begun."""
+        import ray
+
+        for ref in refs:
+            with suppress(Exception):
+                ray.cancel(ref)
+
+    def _check_nodes(self) -> None:
+        """Compare versions on every node."""
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        asked = ray.remote(num_cpus=0, max_retries=0)(versions_here)
+        waiting = {
+            node: asked.options(
+                scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)
+            ).remote()
+            for node in _living_nodes()
+        }
+        found: list[tuple[str, Versions | None]] = []
+        for node, answer in waiting.items():
+            versions = None
+            try:
+                # a worker's first start takes seconds
+                versions = ray.get(answer, timeout=4 * cluster.CONNECT_SECONDS)
+            except ray.exceptions.GetTimeoutError:
+                raise unreachable(
+                    "ray", f"whose node {node} does not answer; look at `ray status`."
+                ) from None
+            except Exception:
+                versions = None
+            found.append((f"on node {node}", versions))
+        check_versions(versions_here(), found)
+
+
+def _living_nodes() -> list[str]:
+    import ray
+
+    return sorted(node["NodeID"] for node in ray.nodes() if node["Alive"])
+
+
+def _connect(engine: str) -> None:
+    """Connect to a Ray that runs; never start one."""
+    import ray
+
+    if engine == "ray" and "RAY_ADDRESS" not in os.environ:
+        address = "auto"
+    elif engine == "ray":
+        address = os.environ["RAY_ADDRESS"]
+    else:
+        address = engine
+    if address.startswith(_PREFIX):
+        _check_listening(engine, address.removeprefix(_PREFIX))
+    try:
+        ray.init(address=address, log_to_driver=False, configure_logging=False)
+    except ImportError:
+        raise ParameterError(
+            Parameter("engine"),
+            f" is {engine!r}, which needs Ray's own client; install ray[client]. Nothing was"
+            " spent.",
+        ) from None
+    except Exception as error:
+        raise unreachable(
+            engine,
+            f"and no Ray answers ({type(error).__name__}); start one with `ray start --head`, or"
+            " call ray.init() before.",
+        ) from None
+
+
+def _check_listening(engine: str, place: str) -> None:
+    """Refuse an address at which nobody listens: Ray itself would try for minutes."""
+    host, _, port = place.partition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=cluster.CONNECT_SECONDS):
+            return
+    except (OSError, ValueError):
+        raise unreachable(
+            engine, "where nobody listens; give ray://HOST:PORT of a Ray that runs."
+        ) from None
+
+
+def _cause_of(error: Exception) -> str:
+    import ray
+
+    if isinstance(error, ray.exceptions.OutOfMemoryError):
+        return "memory ran out on a node of Ray"
+    if isinstance(error, ray.exceptions.WorkerCrashedError):
+        return "the same task ended its Ray worker again and again"
+    return resource_failure(error) or f"Ray failed with {type(error).__name__}"
