@@ -122,7 +122,8 @@ class DaskCluster:
                 self._workerless_since = None
                 return done
             # a future that was cancelled is no longer pending, which the next look finds
-            with suppress(TimeoutError, distributed.CancelledError):
+            # `wait` asks the current client, which need not be this one
+            with suppress(TimeoutError, distributed.CancelledError), self._client.as_current():
                 distributed.wait(refs, timeout=cluster.LOOK_SECONDS, return_when="FIRST_COMPLETED")
                 continue
             self._look_for_workers()

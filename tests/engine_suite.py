@@ -1,0 +1,302 @@
+"""What holds for every engine: the votes of one machine, whatever dies on the way.
+
+Learners stand in this module, which workers import as the tests do.
+"""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from secretballot.ensemble import TeacherEnsemble
+from secretballot.ensemble.training import Shards
+from secretballot.exceptions import DataError, ParameterError, ResourceError
+
+K, C = 12, 3
+RNG = np.random.default_rng(7)
+X, X_PUBLIC = RNG.normal(size=(360, 4)), RNG.normal(size=(60, 4))
+Y = (X[:, 0] > 0).astype(np.int64) + (X[:, 1] > 0.8)
+SHARDS = np.arange(len(X)) % K
+MARKER = "cell-of-Ada-Lovelace"
+
+
+def frame(table: np.ndarray) -> pd.DataFrame:
+    words = np.where(table[:, 0] > 0, "up", "down")
+    return pd.DataFrame({"word": words, "number": table[:, 1]})
+
+
+def fitted(teacher, private=X, **options):
+    shape = {"n_teachers": K, "n_classes": C, "random_state": 3}
+    return TeacherEnsemble.fit(teacher, private, Y, SHARDS, **{**shape, **options})
+
+
+def counts_of(ensemble, public=X_PUBLIC, **options):
+    return ensemble.vote_counts(public, **options).open_at_the_door()
+
+
+class Learner(ClassifierMixin, BaseEstimator):
+    """Votes by the sign of the first feature; the classes below bend it."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return (np.asarray(X)[:, 0] > 0).astype(int)
+
+
+class TakesTheGlobalGenerator(Learner):
+    """Its votes follow from the global generators, which must be its own."""
+
+    def fit(self, X, y):
+        self.drawn_ = np.random.randint(C)  # noqa: NPY002
+        return super().fit(X, y)
+
+    def predict(self, X):
+        return (self.drawn_ + np.random.randint(C, size=len(X))) % C  # noqa: NPY002
+
+
+class WritesIntoItsData(Learner):
+    """Works in place, as some learners do; read-only memory would make it fail."""
+
+    def fit(self, X, y):
+        X *= 2.0
+        self.mean_ = X.mean(axis=0)
+        return super().fit(X, y)
+
+    def predict(self, X):
+        self.mean_ += 0.0
+        X -= self.mean_
+        return (X[:, 0] > -1).astype(int)
+
+
+class QuotesACell(Learner):
+    """Fails on some shards with a sentence that quotes a record."""
+
+    def fit(self, X, y):
+        cells = np.asarray(X)
+        print(f"seen {cells[0, 0]}")
+        if cells[0, 1] == "bad":
+            raise ValueError(f"cannot read {cells[0, 0]}")
+        return super().fit(X, y)
+
+    def predict(self, X):
+        return np.ones(len(X), dtype=int)
+
+
+class FailsOnSomeShards(Learner):
+    """A shard whose first number is positive is no shard for it."""
+
+    def fit(self, X, y):
+        if X[0, 0] > 0:
+            raise ValueError("not on this shard")
+        return super().fit(X, y)
+
+
+class RunsOutOfMemory(FailsOnSomeShards):
+    """The machine fails on some shards."""
+
+    def fit(self, X, y):
+        if X[0, 0] > 0:
+            raise MemoryError
+        return super().fit(X, y)
+
+
+class DiesOnSomeShards(Learner):
+    """Ends its process whenever it is tried on one shard."""
+
+    def fit(self, X, y):
+        if X[0, 0] == X_OF_SHARD_4:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().fit(X, y)
+
+
+X_OF_SHARD_4 = X[SHARDS == 4][0, 0]
+
+
+class CannotBePickled(Learner):
+    def fit(self, X, y):
+        self.own_ = (one for one in range(3))
+        return super().fit(X, y)
+
+
+class TellsWhereItWorks(DecisionTreeClassifier):
+    """Leaves the number of its process in a folder, and takes its time."""
+
+    def __init__(self, folder=None, random_state=None):
+        super().__init__(random_state=random_state)
+        self.folder = folder
+
+    def fit(self, X, y):
+        (Path(self.folder) / str(os.getpid())).touch()
+        time.sleep(0.05)
+        return super().fit(X, y)
+
+
+CASES = {
+    "tree": (DecisionTreeClassifier(), X, X_PUBLIC),
+    "logistic": (LogisticRegression(), X, X_PUBLIC),
+    "scaled logistic": (make_pipeline(StandardScaler(), LogisticRegression()), X, X_PUBLIC),
+    "forest": (RandomForestClassifier(5, n_jobs=2), X, X_PUBLIC),
+    "neighbours": (KNeighborsClassifier(3), X, X_PUBLIC),
+    "sparse": (DecisionTreeClassifier(), sp.csr_matrix(X), sp.csr_matrix(X_PUBLIC)),
+    "sparse logistic": (LogisticRegression(), sp.csr_matrix(X), sp.csr_matrix(X_PUBLIC)),
+    "frame": (
+        make_pipeline(OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier()),
+        frame(X),
+        frame(X_PUBLIC),
+    ),
+    "generators": (TakesTheGlobalGenerator(), X, X_PUBLIC),
+    "in place": (WritesIntoItsData(), X, X_PUBLIC),
+    "failing shards": (FailsOnSomeShards(), X, X_PUBLIC),
+}
+
+
+class EngineSuite:
+    """Collected by the engines' own files, which say what `engine` is."""
+
+    @pytest.mark.parametrize("case", CASES)
+    def test_the_votes_are_those_of_one_machine(self, engine, case):
+        teacher, private, public = CASES[case]
+        seen, cast = [], []
+        there = fitted(teacher, private, engine=engine, progress=lambda *done: seen.append(done))
+        counts = counts_of(there, public, progress=lambda *done: cast.append(done))
+        assert (counts == counts_of(fitted(teacher, private), public)).all()
+        assert seen == [(done, K) for done in range(1, K + 1)]
+        assert cast[-1] == (K * 60, K * 60)
+        # asked again, and in blocks
+        assert (counts_of(there, public, block_rows=7) == counts).all()
+        assert "private" in repr(there)
+
+    def test_what_the_machine_fails_at_is_no_vote(self, engine):
+        with pytest.raises(ResourceError, match="because memory ran out; no vote is made") as told:
+            fitted(RunsOutOfMemory(), engine=engine)
+        assert told.value.__cause__ is None
+        assert told.value.__context__ is None
+
+    def test_a_task_that_ends_its_worker_again_and_again_ends_the_run(self, engine):
+        with pytest.raises(ResourceError, match="again and again"):
+            fitted(DiesOnSomeShards(), engine=engine)
+
+    @pytest.mark.parametrize("moment", ["training", "voting"])
+    def test_a_killed_worker_costs_its_own_work_alone(self, engine, tmp_path, moment):
+        killed = []
+
+        def kill(done, total):
+            if not killed and done >= total // 3:
+                killed.append(min(int(path.name) for path in tmp_path.iterdir()))
+                os.kill(killed[0], signal.SIGKILL)
+
+        teacher = TellsWhereItWorks(str(tmp_path))
+        there = fitted(teacher, engine=engine, progress=kill if moment == "training" else None)
+        counts = counts_of(there, progress=kill if moment == "voting" else None)
+        assert killed
+        assert (counts == counts_of(fitted(DecisionTreeClassifier()))).all()
+
+    def test_a_vault_keeps_what_the_cluster_trained(self, engine, tmp_path):
+        teacher, vault = DecisionTreeClassifier(), {"vault": tmp_path, "fingerprint": "these"}
+        counts = counts_of(fitted(teacher, engine=engine, **vault))
+        seen = []
+        again = fitted(teacher, progress=lambda *done: seen.append(done), **vault)
+        assert seen == [(K, K)]  # found, none trained
+        there = fitted(teacher, engine=engine, **vault)
+        assert (counts_of(again) == counts).all()
+        assert (counts_of(there) == counts).all()
+
+    def test_teachers_are_kept_for_a_session(self, engine, tmp_path):
+        there = fitted(DecisionTreeClassifier(), engine=engine)
+        there.keep(tmp_path, "a serial")
+        kept = TeacherEnsemble.kept(tmp_path, "a serial", n_teachers=K, n_classes=C, random_state=3)
+        assert kept is not None
+        assert (counts_of(kept) == counts_of(there)).all()
+
+    def test_teachers_that_cannot_be_pickled_are_refused(self, engine):
+        with pytest.raises(DataError, match="cannot be pickled"):
+            fitted(CannotBePickled(), engine=engine)
+
+    def test_stored_shards_are_read_by_the_workers(self, engine, tmp_path):
+        source = Files.written(tmp_path)
+        there = TeacherEnsemble.of_shards(
+            DecisionTreeClassifier(), source, n_classes=C, random_state=3, engine=engine
+        )
+        assert (counts_of(there) == counts_of(fitted(DecisionTreeClassifier()))).all()
+        readers = {int(path.name.split("-")[1]) for path in tmp_path.glob("read-*")}
+        assert readers
+        assert os.getpid() not in readers
+
+    def test_a_stored_shard_that_is_gone_ends_the_run(self, engine, tmp_path):
+        source = Files.written(tmp_path)
+        (tmp_path / "4.npz").unlink()
+        with pytest.raises(ResourceError, match="the system refused a file"):
+            TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, n_classes=C, engine=engine)
+
+    def test_jobs_beside_an_engine_are_refused(self, engine):
+        with pytest.raises(ParameterError, match="n_jobs=2 is given beside an engine"):
+            fitted(DecisionTreeClassifier(), engine=engine, n_jobs=2)
+
+    def test_an_interrupt_takes_back_what_was_submitted(self, engine, tmp_path):
+        def interrupt(done, total):
+            raise KeyboardInterrupt
+
+        teacher = TellsWhereItWorks(str(tmp_path))
+        with pytest.raises(KeyboardInterrupt):
+            fitted(teacher, engine=engine, progress=interrupt)
+        # the cluster is free for others, and none of the rest is trained for nobody
+        assert (counts_of(fitted(DecisionTreeClassifier(), engine=engine)) >= 0).all()
+
+    def private_marker_fit(self, engine):
+        """Fit on records whose cells learners quote in what they print and raise."""
+        cells = np.empty((len(X), 2), dtype=object)
+        cells[:, 0] = MARKER
+        cells[:, 1] = np.where(SHARDS % 2, "bad", "good")
+        ensemble = fitted(QuotesACell(), cells, engine=engine)
+        points = np.full((5, 2), "public", dtype=object)
+        counts = counts_of(ensemble, points)
+        assert (counts == counts_of(fitted(QuotesACell(), cells), points)).all()
+        with pytest.raises(DataError, match="cannot be pickled"):
+            fitted(CannotBePickled(), cells, engine=engine)
+        with pytest.raises(ResourceError):
+            fitted(QuotesAndRunsOut(), cells, engine=engine)
+
+
+class QuotesAndRunsOut(Learner):
+    def fit(self, X, y):
+        raise MemoryError(f"cannot hold {X[0, 0]}")
+
+
+class Files:
+    """One file per shard, read by whoever trains it."""
+
+    travels = True
+    n_teachers = K
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def written(cls, folder: Path) -> "Files":
+        parts = Shards(X, Y, SHARDS, K)
+        for number in range(K):
+            rows, labels = parts.part(number)
+            np.savez(folder / f"{number}.npz", X=rows, y=labels)
+        return cls(folder)
+
+    def part(self, number):
+        (self.folder / f"read-{os.getpid()}-{number}").touch()
+        with np.load(self.folder / f"{number}.npz") as file:
+            return file["X"], file["y"]
+
+
+__all__ = ["CASES", "MARKER", "EngineSuite", "counts_of", "fitted"]

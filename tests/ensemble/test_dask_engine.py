@@ -1,0 +1,104 @@
+"""Dask as the engine, on a cluster of two worker processes that starts here."""
+
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from engine_suite import MARKER, EngineSuite, counts_of, fitted
+from secretballot.exceptions import DataError, ParameterError
+
+dask = pytest.importorskip("dask", reason="the extra secretballot[dask]")
+distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        # a task is given up after its second worker: each takes seconds to come back
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=False
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+class TestDask(EngineSuite):
+    @pytest.fixture
+    def engine(self, client):
+        client.wait_for_workers(2, timeout=20)  # those that a test killed come back
+        return client
+
+    def test_no_log_holds_a_private_cell(self, engine, capfd):
+        self.private_marker_fit(engine)
+        said = "".join(capfd.readouterr()) + str(engine.get_worker_logs())
+        assert MARKER not in said
+
+    def test_a_task_that_raised_would_be_in_the_log(self, engine, capfd):
+        """Why the tasks of a run never raise."""
+        with pytest.raises(ValueError, match="plain"):
+            engine.submit(raise_plainly, MARKER, pure=False).result()
+        assert MARKER in "".join(capfd.readouterr()) + str(engine.get_worker_logs())
+
+    def test_an_address_and_the_client_of_the_process(self, engine):
+        address = engine.scheduler.address.replace("tcp://", "dask://")
+        wanted = counts_of(fitted(DecisionTreeClassifier()))
+        assert (counts_of(fitted(DecisionTreeClassifier(), engine=address)) == wanted).all()
+        with engine.as_current():
+            there = fitted(DecisionTreeClassifier(), engine="dask")
+        assert (counts_of(there) == wanted).all()
+
+    def test_keys_name_no_content(self, engine):
+        there = fitted(DecisionTreeClassifier(), engine=engine)
+        names = [str(key).rsplit("-", 5)[0] for key in engine.who_has()]
+        assert names.count("train_teacher") >= there.n_teachers
+        assert {name for name in names if "teacher" in name} <= {"train_teacher", "about_teacher"}
+
+
+def raise_plainly(cell):
+    raise ValueError(f"plain {cell}")
+
+
+def test_workers_of_other_versions_are_refused(client, monkeypatch):
+    from secretballot.ensemble.engines import dask_cluster
+
+    client.wait_for_workers(2, timeout=20)
+    other = (("Python", "3.99.1"), ("numpy", "0.1"))
+    monkeypatch.setattr(dask_cluster, "versions_here", lambda: other)
+    answers = {"tcp://a:1": other, "tcp://b:2": (("Python", "3.99.1"), ("numpy", "7.0"))}
+    monkeypatch.setattr(client, "run", lambda *args, **options: answers)
+    said = "The worker tcp://b:2 has numpy 7.0 where this program has 0.1; install the same"
+    with pytest.raises(DataError, match=said):
+        fitted(DecisionTreeClassifier(), engine=client)
+    answers["tcp://a:1"] = ModuleNotFoundError("No module named 'secretballot'")
+    with pytest.raises(DataError, match="The worker tcp://a:1 cannot load this version"):
+        fitted(DecisionTreeClassifier(), engine=client)
+
+
+def test_a_cluster_without_workers_is_refused(monkeypatch):
+    from secretballot.ensemble.engines import cluster
+
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1.0)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty,
+        distributed.Client(empty, set_as_default=False) as client,
+        pytest.raises(ParameterError, match="has no worker after 1 seconds"),
+    ):
+        fitted(DecisionTreeClassifier(), engine=client)
+
+
+def test_an_address_where_nobody_answers_is_refused(monkeypatch):
+    from secretballot.ensemble.engines import cluster
+
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1.0)
+    said = r"engine is 'dask://127\.0\.0\.1:9', where no scheduler"
+    with pytest.raises(ParameterError, match=said):
+        fitted(DecisionTreeClassifier(), engine="dask://127.0.0.1:9")
+
+
+def test_a_closed_client_is_refused():
+    with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty:
+        client = distributed.Client(empty, set_as_default=False)
+        client.close()
+        with pytest.raises(ParameterError, match="whose status is 'closed'"):
+            fitted(DecisionTreeClassifier(), engine=client)

@@ -1,0 +1,176 @@
+"""Words for engines, and what a task does without a cluster around it."""
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from engine_suite import CannotBePickled, counts_of, fitted
+from secretballot.ensemble.engines import check_engine, cluster
+from secretballot.ensemble.engines.cluster import check_versions
+from secretballot.ensemble.engines.tasks import (
+    Packed,
+    Trouble,
+    add_counts,
+    train_teacher,
+    versions_here,
+    vote,
+)
+from secretballot.ensemble.training import OneShard, Recipe
+from secretballot.exceptions import DataError, ParameterError, ResourceError
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        "dask://host:99999",
+        "dask://host:x",
+        "ray://host",
+        "Local",
+        b"local",
+        "spark",
+        "",
+        None,
+        3,
+        "dask://",
+        "dask://host",
+        "dask://:8786",
+        "dask://host:0",
+    ],
+)
+def test_what_names_no_engine_is_refused(engine):
+    with pytest.raises(
+        ParameterError, match=r"engine is .*; it must be 'local', 'dask://HOST:PORT'"
+    ):
+        fitted(DecisionTreeClassifier(), engine=engine)
+
+
+@pytest.mark.parametrize(
+    "engine", ["local", "dask", "ray", "dask://host:8786", "dask+tls://[::1]:1", "ray://h:10001"]
+)
+def test_what_names_an_engine_is_taken(engine):
+    check_engine(engine)
+    if engine != "local":
+        with pytest.raises(ParameterError, match="n_jobs=2 is given beside an engine"):
+            check_engine(engine, n_jobs=2)
+
+
+@pytest.mark.parametrize(
+    ("engine", "module", "extra"),
+    [("dask://host:8786", "distributed", "dask"), ("ray", "ray", "ray")],
+)
+def test_an_engine_that_is_not_installed_names_its_extra(monkeypatch, engine, module, extra):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ParameterError, match=rf"install secretballot\[{extra}\]"):
+        fitted(DecisionTreeClassifier(), engine=engine)
+
+
+def test_no_client_of_dask_in_this_process():
+    pytest.importorskip("distributed", reason="the extra secretballot[dask]")
+    with pytest.raises(ParameterError, match="no client of Dask runs in this program"):
+        fitted(DecisionTreeClassifier(), engine="dask")
+
+
+def test_a_ray_that_nobody_listens_for_is_refused(monkeypatch):
+    ray = pytest.importorskip("ray", reason="the extra secretballot[ray]")
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(ParameterError, match=r"engine is 'ray://127\.0\.0\.1:9', where nobody"):
+        fitted(DecisionTreeClassifier(), engine="ray://127.0.0.1:9")
+
+
+def test_no_ray_is_started(monkeypatch):
+    ray = pytest.importorskip("ray", reason="the extra secretballot[ray]")
+    asked = []
+
+    def init(**options):
+        asked.append(options["address"])
+        raise ConnectionError("none runs")
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    with pytest.raises(ParameterError, match=r"no Ray answers .*start one with `ray start --head`"):
+        fitted(DecisionTreeClassifier(), engine="ray")
+    assert asked == ["auto"]  # an address never starts one
+
+
+def test_versions_that_differ_are_named():
+    here = (("Python", "3.11.7"), ("numpy", "2.4"))
+    check_versions(here, [("w1", here)])
+    other = (("Python", "3.12.1"), ("numpy", "2.5"))
+    said = "The worker w2 has Python 3.12.1 where this program has 3.11.7 and numpy 2.5 where"
+    with pytest.raises(DataError, match=said):
+        check_versions(here, [("w1", here), ("w2", other)])
+    with pytest.raises(DataError, match="The worker w3 cannot load this version of secretballot"):
+        check_versions(here, [("w3", None)])
+
+
+def task_of(teacher, X, y, number=0):
+    return Packed.of((Recipe.of(teacher, 0), OneShard(X, y))), number
+
+
+X, Y = np.array([[0.0], [1.0]]), np.array([0, 1])
+
+
+def test_a_task_tells_its_trouble_and_never_raises():
+    here = versions_here()
+    model, trouble = train_teacher(here, *task_of(DecisionTreeClassifier(), X, Y))
+    assert trouble is None
+    assert model.value().predict(X).tolist() == [0, 1]
+    model, trouble = train_teacher(here, *task_of(CannotBePickled(), X, Y))
+    assert model is None
+    assert isinstance(trouble.error(), DataError)
+    model, trouble = train_teacher((("numpy", "0.1"),), *task_of(DecisionTreeClassifier(), X, Y))
+    assert trouble.sentence == (
+        f"A worker has numpy {np.__version__} where this program has 0.1; install the same"
+        " versions on every worker."
+    )
+    # what is no pickle: nothing of the error is told but its kind
+    model, trouble = train_teacher(here, Packed(b"Ada"), 0)
+    assert model is None
+    assert isinstance(trouble.error(), ResourceError)
+    assert "Ada" not in trouble.sentence
+
+
+def test_votes_that_cannot_be_counted_are_trouble_and_stay_so_in_a_sum():
+    here = versions_here()
+    about = Packed.of((2, 10, 0, {}))
+    counts = vote(here, about, Packed.of(X), [0, 1], Packed.of(None), (Packed.of(None), None))
+    assert counts.tolist() == [[1, 1], [1, 1]]
+    trouble = vote(here, about, Packed(b"no points"), [0], Packed.of(None))
+    assert isinstance(trouble, Trouble)
+    assert add_counts(counts, trouble, counts) is trouble
+    assert add_counts(counts, counts).tolist() == [[2, 2], [2, 2]]
+    assert counts.tolist() == [[1, 1], [1, 1]]  # an engine may hold it still
+
+
+def test_what_is_packed_shows_nothing_and_comes_out_writable():
+    packed = pickle.loads(pickle.dumps(Packed.of(np.arange(3.0))))
+    assert repr(packed) == "Packed(<private>)"
+    assert packed.value().flags.writeable
+    assert sys.getsizeof(packed) > 100
+
+
+def test_a_cluster_whose_workers_stay_away_ends_the_run(monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
+    from secretballot.ensemble.engines import dask_cluster
+
+    monkeypatch.setattr(cluster, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(cluster, "WORKERLESS_SECONDS", 0.5)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty,
+        distributed.Client(empty, set_as_default=False) as client,
+    ):
+        waiting = dask_cluster.DaskCluster(client)
+        ref = waiting.submit(versions_here)
+        with pytest.raises(ResourceError, match="the Dask cluster has no worker left"):
+            waiting.some_done([ref])
+
+
+def test_the_engine_of_this_machine_is_the_default():
+    assert (
+        counts_of(fitted(DecisionTreeClassifier()))
+        == counts_of(fitted(DecisionTreeClassifier(), engine="local", n_jobs=1))
+    ).all()
