@@ -9,7 +9,7 @@ import typer
 
 from secretballot._validation import Resampling, shown
 from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
-from secretballot.cli.options import AsJson, Jobs, Seed, words_of
+from secretballot.cli.options import AsJson, Engine, Jobs, Seed, words_of
 from secretballot.cli.outcome import print_json
 from secretballot.exceptions import Parameter, ParameterError
 
@@ -100,6 +100,7 @@ def diagnose(
         ),
     ] = None,
     jobs: Jobs = 1,
+    engine: Engine = "local",
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -140,6 +141,7 @@ def diagnose(
         out=out,
         seed=seed,
         jobs=jobs,
+        engine=engine,
     )
     with watching() as watch:
         outcome = run_diagnose(run, watch)

@@ -20,6 +20,7 @@ from secretballot.cli.options import (
     Controller,
     Dataset,
     Drop,
+    Engine,
     Forced,
     HowAnswered,
     HowAsked,
@@ -199,6 +200,7 @@ def learn(
         ),
     ] = "drop",
     jobs: Jobs = 1,
+    engine: Engine = "local",
     seed: Seed = 0,
     out: Out = OUT,
     ledger: LedgerFile = None,
@@ -287,6 +289,7 @@ def learn(
         "teacher": teacher,
         "abstentions": abstentions,
         "jobs": jobs,
+        "engine": engine,
     }
     options = (*common, *of_voting, *of_record_votes, *of_moments, "plan")
     given = {name for name in options if was_given(ctx, name)}

@@ -29,6 +29,7 @@ __all__ = [
     "Dataset",
     "Delta",
     "Drop",
+    "Engine",
     "Epsilon",
     "Forced",
     "HowAnswered",
@@ -128,6 +129,16 @@ Check = Annotated[
 Jobs = Annotated[
     int,
     typer.Option("--jobs", metavar="N", help="Workers for the teachers.", rich_help_panel=TEACHERS),
+]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="WHERE",
+        help="Where teachers work: local, or a cluster that runs: dask://HOST:PORT, ray,"
+        " ray://HOST:PORT.",
+        rich_help_panel=TEACHERS,
+    ),
 ]
 Epsilon = Annotated[
     float,

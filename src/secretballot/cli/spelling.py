@@ -31,6 +31,7 @@ _OF_THE_SAME_NAME = (
     "draws",
     "drop",
     "columns",
+    "engine",
     "epsilon",
     "estimate_epsilon",
     "force",

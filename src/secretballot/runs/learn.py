@@ -12,6 +12,7 @@ from secretballot._validation import (
     check_count,
     check_positive,
 )
+from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
@@ -71,6 +72,7 @@ from secretballot.runs.voting import (
     aggregator_of_run,
     number_of_teachers,
     unfitted_learner,
+    worker_processes,
 )
 from secretballot.students.names import student_by_name
 
@@ -147,6 +149,8 @@ class LearnRun:
         Of fits and of the choice of public points, never of noise.
     jobs : int
         Workers.
+    engine : str
+        Where teachers are trained and vote; no part of what the run is.
     without : tuple of {"report", "student"}
         Parts of the release that are not wanted.
     plan : Plan or None
@@ -180,6 +184,7 @@ class LearnRun:
     dataset: str | None = None
     seed: int = 0
     jobs: int = 1
+    engine: str = LOCAL
     without: tuple[str, ...] = ()
     plan: Plan | None = None
     force: tuple[str, ...] = ()
@@ -206,7 +211,7 @@ class LearnRun:
         files."""
         settings = with_words(asdict(self), self.about)
         # a plan shapes the result by the settings alone
-        for name in ("tables", "out", "jobs", "without", "plan", "force"):
+        for name in ("tables", "out", "jobs", "engine", "without", "plan", "force"):
             settings.pop(name)
         drop_own_ledger(settings)
         described = {"verb": "learn", "method": VOTES, **settings, **self.tables.description()}
@@ -410,6 +415,7 @@ def _refuse_unfit_settings(run: LearnRun) -> None:
             )
     check_choice("abstentions", run.abstentions, ABSTENTIONS)
     check_count("jobs", run.jobs)
+    check_engine(run.engine, worker_processes(run.jobs, run.engine))
     check_count("seed", run.seed, minimum=0)
     if run.queries is not None:
         check_count("queries", run.queries)
@@ -472,7 +478,8 @@ def _learner_of_folder(
         vault=folder.vault,
         request=folder.request,
         purpose=run.about.purpose or "learn",
-        n_jobs=run.jobs,
+        n_jobs=worker_processes(run.jobs, run.engine),
+        engine=run.engine,
         random_state=run.seed,
         progress=watch.progress,
     )

@@ -15,7 +15,7 @@ AUTO = "auto"
 _METHODS = (MOMENTS, VOTES, RECORD_VOTES)  # in the order in which auto takes them
 _VOTING = (
     *("teachers", "aggregator", "max_unstable", "estimate_epsilon"),
-    *("release", "strategy", "round_size", "teacher", "abstentions", "jobs"),
+    *("release", "strategy", "round_size", "teacher", "abstentions", "jobs", "engine"),
 )
 
 #: Settings that not all methods have, and the methods that have them.

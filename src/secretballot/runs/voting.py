@@ -4,6 +4,7 @@ import warnings
 from typing import Any, Protocol
 
 from secretballot.aggregation import Aggregator, WeakSignalWarning
+from secretballot.ensemble.engines import LOCAL
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import choose_teachers
@@ -20,6 +21,7 @@ __all__ = [
     "aggregator_of_run",
     "number_of_teachers",
     "unfitted_learner",
+    "worker_processes",
 ]
 
 DEFAULT_TEACHERS = 250
@@ -119,3 +121,8 @@ def unfitted_learner(
     return ActivePATEClassifier(
         teacher, student, strategy=strategy, round_size=run.round_size, **settings
     )
+
+
+def worker_processes(jobs: int, engine: str) -> int | None:
+    """Return the worker processes of a run: none are asked for where a cluster does the work."""
+    return None if jobs == 1 and engine != LOCAL else jobs

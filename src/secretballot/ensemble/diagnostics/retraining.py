@@ -8,6 +8,7 @@ import numpy as np
 
 from secretballot._typing import Classifier, IntArray
 from secretballot._validation import RESAMPLINGS, check_choice, check_count
+from secretballot.ensemble.engines import LOCAL
 from secretballot.ensemble.isolation import seed_of
 from secretballot.ensemble.rows import as_table, n_rows, take_rows
 from secretballot.ensemble.teachers import TeacherEnsemble
@@ -31,6 +32,7 @@ def retrained_votes(
     even: bool = False,
     units: Any = None,
     n_jobs: int | None = None,
+    engine: Any = LOCAL,
     random_state: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[VoteCounts]:
@@ -59,6 +61,8 @@ def retrained_votes(
     units : array of shape (n_records,), optional
         Ids; records of one id share a shard, and are drawn together.
     n_jobs : int, optional
+    engine : str or distributed.Client, default "local"
+        As for `TeacherEnsemble.fit`.
     random_state : int
         Public; random seed of the splits and of the teachers. Nothing here is hidden by it.
     progress : callable, optional
@@ -100,6 +104,7 @@ def retrained_votes(
             n_teachers=k,
             n_classes=n_classes,
             n_jobs=n_jobs,
+            engine=engine,
             random_state=seed_of(random_state, number),
             progress=None if progress is None else _shifted_progress(progress, number * k, r * k),
         )

@@ -14,6 +14,7 @@ from secretballot._old_names import takes_old_names
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice
 from secretballot.aggregation import RelabelledAggregator
+from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import BudgetError, DataError
 from secretballot.hypotheses import HypothesisClass
@@ -92,7 +93,7 @@ class AgnosticLabeler(Labeler):
         charge.
     purpose : str
         Why, in a few words; public.
-    n_jobs, random_state, progress
+    n_jobs, engine, random_state, progress
         As for `PATEClassifier`; `random_state` is for the teachers, never for sample, labels or
         noise.
 
@@ -148,6 +149,7 @@ class AgnosticLabeler(Labeler):
         request: str = "agnostic",
         purpose: str = "",
         n_jobs: int | None = None,
+        engine: Any = LOCAL,
         random_state: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -167,6 +169,7 @@ class AgnosticLabeler(Labeler):
         self.request = request
         self.purpose = purpose
         self.n_jobs = n_jobs
+        self.engine = engine
         self.random_state = random_state
         self.progress = progress
 
@@ -195,6 +198,7 @@ class AgnosticLabeler(Labeler):
         budget, names = required_budget(self.budget), declared_classes(classes)
         refuse_more_classes(names)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        check_engine(self.engine, self.n_jobs)
         points = check_points(X, None)
         index = class_indices(y, names, len(points))
         aggregator, n_teachers = agnostic_terms(
@@ -311,6 +315,7 @@ class AgnosticLabeler(Labeler):
             n_teachers=n_teachers,
             n_classes=2,
             n_jobs=self.n_jobs,
+            engine=self.engine,
             random_state=self.random_state or 0,
             progress=self.progress,
         )

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from secretballot._old_names import takes_old_names
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability
 from secretballot.aggregation import SparseVectorAggregator
+from secretballot.ensemble.engines import LOCAL
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.labelers.base import Labeler
 from secretballot.learners.labelers.session import LabelingSession
@@ -58,7 +59,7 @@ class StabilityLabeler(Labeler):
         Number K of shards; by default so many that a lead of K / 3 is answered.
     calibration : {"tight", "btt2018"}, default "tight"
         Noise, T and K: the least that keep the budget, or as printed.
-    neighbours, ledger, vault, request, purpose, n_jobs, random_state, progress
+    neighbours, ledger, vault, request, purpose, n_jobs, engine, random_state, progress
         As for `train_teachers` and `LabelingSession`.
 
     Attributes
@@ -107,6 +108,7 @@ class StabilityLabeler(Labeler):
         request: str = "stability",
         purpose: str = "",
         n_jobs: int | None = None,
+        engine: Any = LOCAL,
         random_state: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -124,6 +126,7 @@ class StabilityLabeler(Labeler):
         self.request = request
         self.purpose = purpose
         self.n_jobs = n_jobs
+        self.engine = engine
         self.random_state = random_state
         self.progress = progress
 
@@ -182,6 +185,7 @@ class StabilityLabeler(Labeler):
             unit_name=unit_name,
             vault=self._own_vault(),
             n_jobs=self.n_jobs,
+            engine=self.engine,
             random_state=self.random_state,
             progress=self.progress,
         )

@@ -12,6 +12,7 @@ from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator
 from secretballot.door import ReleaseStream
 from secretballot.door.purchase import check_types
+from secretballot.ensemble.engines import LOCAL
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
@@ -59,7 +60,7 @@ class ActivePATEClassifier(PATEClassifier):
     Parameters
     ----------
     teacher, student, n_teachers, budget, aggregator, n_queries, release, max_unstable,
-    estimate_epsilon, neighbours, abstentions, ledger, vault, request, purpose, n_jobs,
+    estimate_epsilon, neighbours, abstentions, ledger, vault, request, purpose, n_jobs, engine,
     random_state, progress
         As for `PATEClassifier`. But by default `n_queries` is what leaves a vote of margin 0.6 K
         right 19 times in 20, for counts as for labels, and progress is also told (queries answered,
@@ -119,6 +120,7 @@ class ActivePATEClassifier(PATEClassifier):
         request: str | None = None,
         purpose: str = "",
         n_jobs: int | None = None,
+        engine: Any = LOCAL,
         random_state: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -139,6 +141,7 @@ class ActivePATEClassifier(PATEClassifier):
             request=request,
             purpose=purpose,
             n_jobs=n_jobs,
+            engine=engine,
             random_state=random_state,
             progress=progress,
         )

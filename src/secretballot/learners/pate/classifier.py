@@ -23,6 +23,7 @@ from secretballot._validation import (
 from secretballot.aggregation import Aggregator
 from secretballot.door import release
 from secretballot.door.purchase import check_keeping
+from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.defaults import choose_aggregator, choose_release
@@ -123,6 +124,11 @@ class PATEClassifier(
         Written on the certificate.
     n_jobs : int, optional
         Workers for the teachers, as in joblib.
+    engine : str or distributed.Client, default "local"
+        Where teachers are trained and vote: on this machine, or on a cluster that runs already and
+        belongs to the trusted side. "dask://HOST:PORT", a client of Dask, or "dask" for this
+        process's client; "ray" for the Ray that runs, or "ray://HOST:PORT". The release is the
+        same. A model that is to be cloned takes a word, since clients cannot be copied.
     random_state : int, optional
         Public seed of the fits and of the choice of public points; None is 0. Never of the noise.
     progress : callable, optional
@@ -179,6 +185,7 @@ class PATEClassifier(
         request: str | None = None,
         purpose: str = "",
         n_jobs: int | None = None,
+        engine: Any = LOCAL,
         random_state: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -198,6 +205,7 @@ class PATEClassifier(
         self.request = request
         self.purpose = purpose
         self.n_jobs = n_jobs
+        self.engine = engine
         self.random_state = random_state
         self.progress = progress
 
@@ -326,6 +334,7 @@ class PATEClassifier(
                 " as scikit-learn's classifiers have.",
             )
         check_count("n_teachers", self.n_teachers)
+        check_engine(self.engine, self.n_jobs)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         check_choice("abstentions", self.abstentions, ABSTENTIONS)
         # A warning and no refusal: the number of records is private under add-remove, and whether a
@@ -492,6 +501,7 @@ class PATEClassifier(
             n_teachers=self.n_teachers,
             n_classes=n_classes,
             n_jobs=self.n_jobs,
+            engine=self.engine,
             random_state=0 if self.random_state is None else self.random_state,
             vault=vault,
             fingerprint=(

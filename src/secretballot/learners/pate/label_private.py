@@ -9,6 +9,7 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_finite, shown
 from secretballot.aggregation import Aggregator
+from secretballot.ensemble.engines import LOCAL
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.training.inputs import as_matrix, n_rows, take_rows
@@ -45,7 +46,8 @@ class LabelPrivateClassifier(PATEClassifier):
         be asked.
     aggregator : {"gaussian", "sparse-vector"} or Aggregator, default "gaussian"
         Recipe that turns votes into answers; a name is calibrated to `budget`.
-    n_queries, release, max_unstable, abstentions, vault, request, purpose, n_jobs, progress
+    n_queries, release, max_unstable, abstentions, vault, request, purpose, n_jobs, engine,
+    progress
         As in `PATEClassifier`.
     ledger : Ledger, optional
         Account of the private labels, made with ``unit="label"`` and ``neighbours="replace-one"``.
@@ -108,6 +110,7 @@ class LabelPrivateClassifier(PATEClassifier):
         request: str | None = None,
         purpose: str = "",
         n_jobs: int | None = None,
+        engine: Any = LOCAL,
         random_state: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -127,6 +130,7 @@ class LabelPrivateClassifier(PATEClassifier):
             request=request,
             purpose=purpose,
             n_jobs=n_jobs,
+            engine=engine,
             random_state=random_state,
             progress=progress,
         )

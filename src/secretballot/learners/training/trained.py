@@ -14,6 +14,7 @@ import numpy as np
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._old_names import takes_old_names
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
+from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, ParameterError
@@ -225,6 +226,7 @@ def train_teachers(
     unit_name: str | None = None,
     vault: str | Path | None = None,
     n_jobs: int | None = None,
+    engine: Any = LOCAL,
     random_state: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrainedTeachers:
@@ -255,7 +257,7 @@ def train_teachers(
     vault : path, optional
         Secret folder in which the teachers are kept; with one, the same call finds them again and
         trains nothing.
-    n_jobs, random_state, progress
+    n_jobs, engine, random_state, progress
         As for `PATEClassifier`.
 
     Returns
@@ -277,6 +279,7 @@ def train_teachers(
     names = declared_classes(classes)
     check_count("n_teachers", n_teachers)
     check_choice("neighbours", neighbours, NEIGHBOURS)
+    check_engine(engine, n_jobs)
     seed = random_state or 0
     X = as_matrix("X", X)
     example = example_rows(X, X_public, SAMPLE_ROWS)
@@ -298,6 +301,7 @@ def train_teachers(
             n_teachers=n_teachers,
             n_classes=len(names),
             n_jobs=n_jobs,
+            engine=engine,
             random_state=seed,
             vault=place,
             fingerprint=None if place is None else fingerprint(learner, X, index, shards, seed),

@@ -19,6 +19,7 @@ from secretballot._typing import FloatArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_name
 from secretballot.aggregation import RelabelledAggregator
 from secretballot.door.purchase import check_keeping
+from secretballot.ensemble.engines import LOCAL
 from secretballot.exceptions import BudgetError, DataError, Parameter, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.finite import check_answers
@@ -107,7 +108,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         Key of both parts in ledger and vault; another key is another charge.
     purpose : str
         Why, in a few words; public.
-    n_jobs, random_state, progress
+    n_jobs, engine, random_state, progress
         As for `AgnosticLabeler`; `random_state` also draws the `n_cover` points.
 
     Attributes
@@ -167,6 +168,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         request: str = "universal",
         purpose: str = "",
         n_jobs: int | None = None,
+        engine: Any = LOCAL,
         random_state: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -189,6 +191,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         self.request = request
         self.purpose = purpose
         self.n_jobs = n_jobs
+        self.engine = engine
         self.random_state = random_state
         self.progress = progress
 

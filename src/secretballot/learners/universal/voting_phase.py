@@ -22,6 +22,7 @@ _SHARED = (
     "vault",
     "purpose",
     "n_jobs",
+    "engine",
     "random_state",
     "progress",
 )

@@ -22,6 +22,7 @@ from secretballot.ensemble.diagnostics.votes import (
     diagnose_margins,
     diagnose_stability,
 )
+from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -36,6 +37,7 @@ from secretballot.runs.diagnosis.folder import check_private_place, write_diagno
 from secretballot.runs.diagnosis.pictures import draw_diagnoses
 from secretballot.runs.diagnosis.study import LabelledRows, Study
 from secretballot.runs.progress import Watch
+from secretballot.runs.voting import worker_processes
 from secretballot.theory.voting import stream_forecast
 
 __all__ = ["DiagnoseOutcome", "DiagnoseRun", "run_diagnose"]
@@ -78,6 +80,8 @@ class DiagnoseRun:
         Of resamples and fits.
     jobs : int
         Workers.
+    engine : str
+        Where teachers that are trained again work.
     """
 
     vault: Path
@@ -93,6 +97,7 @@ class DiagnoseRun:
     out: Path | None = None
     seed: int = 0
     jobs: int = 1
+    engine: str = LOCAL
 
 
 @dataclass(frozen=True, repr=False)
@@ -203,6 +208,7 @@ def _refuse_unfit_settings(run: DiagnoseRun) -> None:
     """Refuse settings that cannot be, before any file is opened."""
     check_count("ensembles", run.ensembles)
     check_count("jobs", run.jobs)
+    check_engine(run.engine, worker_processes(run.jobs, run.engine))
     check_count("seed", run.seed, minimum=0)
     check_choice("resampling", run.resampling, RESAMPLINGS)
     if not run.max_unstable:
@@ -282,7 +288,8 @@ def _votes_to_diagnose(
         resampling=run.resampling,
         even=study.settings["neighbours"] == "replace-one",
         units=private.units,
-        n_jobs=run.jobs,
+        n_jobs=worker_processes(run.jobs, run.engine),
+        engine=run.engine,
         random_state=run.seed,
         progress=watch.progress,
     )

@@ -1,0 +1,99 @@
+"""`secretballot learn --engine`: the cluster trains and votes, and nothing of it reaches the
+release."""
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from patients import words_of_run, write_files
+from typer.testing import CliRunner, Result
+
+from secretballot.cli import app
+
+pytest.importorskip("dask", reason="the extra secretballot[dask]")
+distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
+
+VOTES = ("--method", "votes", "--release", "labels", "--queries", "30", "--teachers", "40")
+
+
+@pytest.fixture(scope="module")
+def address():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0"
+    ) as cluster:
+        yield cluster.scheduler_address.replace("tcp://", "dask://")
+
+
+def learn(folder: Path, *more: str) -> Result:
+    return CliRunner().invoke(app, words_of_run(folder, *VOTES, *more))
+
+
+def kept_teachers(vault: Path) -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
+    for path in (vault / "teachers").glob("*.teachers"):
+        found |= pickle.loads(path.read_bytes().split(b"\n", 1)[1])
+    return found
+
+
+def test_a_run_on_a_cluster_is_the_run_of_one_machine(address: str, tmp_path: Path) -> None:
+    folder = write_files(tmp_path, 800)
+    there = learn(folder, "--engine", address, "--json")
+    assert there.exit_code == 0, there.stderr
+    certificate = (folder / "out/release/certificate.json").read_bytes()
+    assert address.encode() not in b"".join(
+        path.read_bytes() for path in (folder / "out/release").rglob("*") if path.is_file()
+    )
+    # every teacher came back to the vault, for `diagnose` and for a run that was interrupted
+    assert set(kept_teachers(folder / "out/vault")) == set(range(40))
+    # the engine is no part of what the run is: the same command elsewhere takes this one up
+    again = learn(folder, "--jobs", "2", "--json")
+    assert again.exit_code == 0, again.stderr
+    assert (folder / "out/release/certificate.json").read_bytes() == certificate
+    assert CliRunner().invoke(app, ["verify", str(folder / "out/release")]).exit_code == 0
+
+
+def test_diagnose_trains_again_on_a_cluster(address: str, tmp_path: Path) -> None:
+    folder = write_files(tmp_path, 400)
+    assert learn(folder).exit_code == 0
+    words = ["diagnose", str(folder / "out/vault"), "--public", str(folder / "public.csv")]
+    words += ["--private", str(folder / "private.csv"), "--ensembles", "2", "--json"]
+    found = [
+        CliRunner().invoke(app, [*words, "--out", str(folder / str(place)), *more])
+        for place, more in enumerate([(), ("--engine", address)])
+    ]
+    assert [result.exit_code for result in found] == [0, 0], [one.stderr for one in found]
+    documents = [json.loads(result.stdout) for result in found]
+    assert [one.pop("files") for one in documents]
+    assert documents[0] == documents[1]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--engine", "spark"), "--engine is 'spark'; it must be 'local', 'dask://HOST:PORT'"),
+        (
+            ("--engine", "dask://127.0.0.1:9", "--jobs", "2"),
+            "--jobs 2 is given beside an engine, whose workers set how many work at once; leave it"
+            " out, or use --engine local.",
+        ),
+        (
+            ("--engine", "ray://127.0.0.1:9"),
+            "--engine is 'ray://127.0.0.1:9', where nobody listens; give ray://HOST:PORT of a Ray"
+            " that runs. Nothing was spent.",
+        ),
+        (("--engine", "dask"), "--engine is 'dask', and no client of Dask runs in this program"),
+        (("--engine", "local", "--method", "moments"), "--engine goes with --method votes alone"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_spends_nothing(
+    tmp_path: Path, more: tuple[str, ...], said: str
+) -> None:
+    folder = write_files(tmp_path, 400)
+    words = words_of_run(folder, *(VOTES if "--method" not in more else ()), *more)
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2, result.output
+    assert said in " ".join(result.stderr.replace("│", "").split())
+    assert "Traceback" not in result.stderr
+    ledger = CliRunner().invoke(app, ["ledger", "show", str(folder / "private.csv")])
+    assert "0 releases" in ledger.output or ledger.exit_code != 0

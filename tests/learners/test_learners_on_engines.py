@@ -1,0 +1,165 @@
+"""Every learner that trains teachers takes an engine, and releases the same on it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.tree import DecisionTreeClassifier
+
+import secretballot as sb
+from secretballot.door import purchase
+from secretballot.ensemble.diagnostics.retraining import retrained_votes
+from secretballot.exceptions import ParameterError
+
+BUDGET = sb.PrivacyBudget(4.0, 1e-5)
+RNG = np.random.default_rng(2)
+X, X_PUBLIC = RNG.normal(size=(600, 2)), RNG.normal(size=(40, 2))
+Y = (X[:, 0] > 0).astype(int)
+ONE, LINE = RNG.uniform(size=(20_000, 1)), np.linspace(0, 1, 30)[:, None]
+THRESHOLDS: Any = sb.hypotheses.Thresholds()
+
+
+def pate(engine: Any, kind: Any = sb.PATEClassifier, **more: Any) -> Any:
+    ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, neighbours="replace-one")
+    given = {"budget": BUDGET, "n_teachers": 20, "n_queries": 12, "ledger": ledger}
+    given |= {"neighbours": "replace-one", "request": "one", "release": "labels"}
+    model = kind(DecisionTreeClassifier(), engine=engine, **given | more)
+    return model.fit(X, Y, X_public=X_PUBLIC, classes=[0, 1])
+
+
+def active(engine: Any) -> Any:
+    more: dict[str, Any] = {"strategy": sb.queries.MarginSampling(), "round_size": 4}
+    return pate(engine, sb.ActivePATEClassifier, **more)
+
+
+def label_private(engine: Any) -> Any:
+    model = sb.LabelPrivateClassifier(
+        DecisionTreeClassifier(), n_teachers=20, budget=BUDGET, engine=engine, request="one"
+    )
+    return model.fit(X, Y, classes=[0, 1])
+
+
+def trained(engine: Any, vault: Path | None = None) -> Any:
+    return sb.train_teachers(
+        *("tree", X, Y),
+        classes=[0, 1],
+        n_teachers=20,
+        neighbours="replace-one",
+        vault=vault,
+        engine=engine,
+    )
+
+
+def stability(engine: Any) -> Any:
+    labeler = sb.StabilityLabeler(
+        budget=BUDGET, n_queries=5, max_unstable=1, n_teachers=40, engine=engine
+    )
+    return labeler.fit(X, Y, classes=[0, 1])
+
+
+def agnostic(engine: Any) -> Any:
+    labeler = sb.AgnosticLabeler(
+        THRESHOLDS,
+        budget=BUDGET,
+        n_queries=20,
+        max_unstable=1,
+        n_teachers=200,
+        neighbours="replace-one",
+        engine=engine,
+    )
+    return labeler.fit(ONE, ONE[:, 0] > 0.5, classes=[False, True])
+
+
+def universal(engine: Any) -> Any:
+    labeler = sb.UniversalLabeler(
+        THRESHOLDS,
+        budget=sb.PrivacyBudget(1.0, 1e-6),
+        n_first=1,
+        n_cover=40,
+        max_unstable=1,
+        n_teachers=100,
+        engine=engine,
+    )
+    return labeler.fit(ONE, ONE[:, 0] > 0.5, classes=[False, True])
+
+
+def again(engine: Any) -> Any:
+    return retrained_votes(
+        DecisionTreeClassifier(), X, Y, X_PUBLIC, n_teachers=20, n_classes=2, engine=engine
+    )
+
+
+EVERY = (pate, active, label_private, trained, stability, agnostic, universal, again)
+
+
+@pytest.mark.parametrize("fit", EVERY)
+def test_an_unknown_engine_is_refused(fit: Any) -> None:
+    with pytest.raises(ParameterError, match="engine is 'spark'; it must be 'local'"):
+        fit("spark")
+
+
+@pytest.mark.parametrize("fit", EVERY)
+def test_the_engine_reaches_the_teachers(fit: Any) -> None:
+    pytest.importorskip("distributed", reason="the extra secretballot[dask]")
+    with pytest.raises(ParameterError, match="engine is 'dask', and no client of Dask runs"):
+        fit("dask")
+
+
+class NoNoise:
+    exact, description = True, "none, for a test"
+
+    def discrete_gaussian(self, sigma: float, size: int) -> Any:
+        return np.zeros(size, dtype=np.int64)
+
+
+@pytest.fixture(scope="module")
+def client() -> Any:
+    distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("fit", [pate, active, label_private])
+def test_release_and_certificate_are_the_same_bytes(
+    fit: Any, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(purchase, "noise_source", NoNoise)  # whose draws differ in every run
+    here, there = fit("local"), fit(client)
+    certificates = [dict(model.certificate_) for model in (here, there)]
+    for certificate in certificates:  # when it was made, and the digest of that and all the rest
+        assert certificate.pop("issued")
+        assert certificate.pop("digest")
+    assert json.dumps(certificates[0]) == json.dumps(certificates[1])
+    assert (here.released_labels_.labels == there.released_labels_.labels).all()
+    assert (here.predict(X_PUBLIC) == there.predict(X_PUBLIC)).all()
+
+
+def test_teachers_of_a_session_are_kept_and_found_without_the_cluster(
+    client: Any, tmp_path: Path
+) -> None:
+    there = trained(client, tmp_path / "vault")
+    kept = sb.learners.TrainedTeachers.load(tmp_path / "vault")
+    found = [one.vote(X_PUBLIC).open_at_the_door() for one in (there, kept, trained("local"))]
+    assert (found[0] == found[1]).all()
+    assert (found[0] == found[2]).all()
+    # with a vault the same call trains nothing, so it needs no cluster
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "submit", None)
+        trained(client, tmp_path / "vault")
+
+
+def test_votes_of_resamples_are_the_same(client: Any) -> None:
+    pairs = zip(again("local"), again(client), strict=True)
+    assert all((one.open_at_the_door() == two.open_at_the_door()).all() for one, two in pairs)
+
+
+def test_a_model_with_a_word_for_its_engine_can_be_cloned() -> None:
+    assert clone(sb.PATEClassifier(engine="dask://host:8786")).engine == "dask://host:8786"
