@@ -89,8 +89,8 @@ def commands_of(block: Block) -> Iterator[Command]:
 
 
 def write_files(folder: Path) -> None:
-    """Write what the pages name: records of patients, public records, a labelled test, a schema,
-    and votes on cases."""
+    """Write what the pages name: records of patients, public records, a labelled test, a
+    labelled stand-in, and votes on cases."""
     rng = np.random.default_rng(5)
 
     def records(name: str, count: int, *, labelled: bool) -> None:
@@ -113,6 +113,7 @@ def write_files(folder: Path) -> None:
     records("test.csv", 200, labelled=True)
     for_yes = rng.binomial(250, np.where(rng.random(400) < 0.5, 0.1, 0.9))
     np.save(folder / "counts.npy", np.stack([250 - for_yes, for_yes], axis=1))
+    records("last-year.csv", 1000, labelled=True)
 
 
 def run_python(page: Path, block: Block, names: dict[str, Any]) -> None:

@@ -322,6 +322,25 @@ def check_probability(name: str, value: object) -> float:
     return number
 
 
+def check_positive_rate(value: object, n_classes: int | None = None) -> float:
+    """Return a publicly stated share of the second of two classes.
+
+    Raises
+    ------
+    ParameterError
+        If it is no number strictly between 0 and 1, or there are more classes than two.
+    """
+    rate = check_probability("positive_rate", value)
+    if n_classes not in (None, 2):
+        raise ParameterError(
+            Parameter("positive_rate"),
+            f" is about the second of two classes, and there are {n_classes}; give weights with ",
+            Parameter("class_weight"),
+            ".",
+        )
+    return rate
+
+
 def check_delta(name: str, value: object) -> float:
     """Return `value` as a float if it is a delta: at least 0 and less than 1.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from secretballot._validation import Abstentions, LearnMethod, shown
+from secretballot._validation import Abstentions, LearnMethod
 from secretballot.cli.check import print_check
 from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.metrics_lines import print_metrics, print_no_better
@@ -16,6 +16,7 @@ from secretballot.cli.options import (
     AsJson,
     Check,
     Classes,
+    ClassWeight,
     Contact,
     Controller,
     Dataset,
@@ -29,6 +30,7 @@ from secretballot.cli.options import (
     MaxUnstable,
     Out,
     OwnLedger,
+    PositiveRate,
     PrivateFile,
     PublicFile,
     Purpose,
@@ -46,16 +48,16 @@ from secretballot.cli.options import (
     Without,
     Yes,
     answers_of,
+    class_weight_of,
     classes_of,
     was_given,
     words_of,
 )
 from secretballot.cli.outcome import print_folders, print_json, release_summary, say
 from secretballot.cli.price import print_dry_run
-from secretballot.exceptions import Parameter, ParameterError
 
 if TYPE_CHECKING:
-    from secretballot.planning.plan.model import Plan
+    from secretballot.planning.plan.model import Plan, RareForecast
     from secretballot.runs.learn import LearnOutcome, LearnRun
     from secretballot.runs.progress import Note
     from secretballot.runs.records import RecordsRun
@@ -173,26 +175,8 @@ def learn(
     accept_unseen: AcceptUnseen = None,
     check: Check = False,
     votes_per_record: VotesPerRecord = None,
-    positive_rate: Annotated[
-        float | None,
-        typer.Option(
-            "--positive-rate",
-            metavar="R",
-            help="Public statement of how frequent the second of two classes is; a rare one is"
-            " then looked for (moments only).",
-            rich_help_panel=TEACHERS,
-        ),
-    ] = None,
-    class_weight: Annotated[
-        str | None,
-        typer.Option(
-            "--class-weight",
-            metavar="HOW",
-            help="balanced, none, or A:W,B:W: what decisions count each class for; balanced with"
-            " --positive-rate, else none (moments only).",
-            rich_help_panel=TEACHERS,
-        ),
-    ] = None,
+    positive_rate: PositiveRate = None,
+    class_weight: ClassWeight = None,
     abstentions: Annotated[
         Abstentions,
         typer.Option(
@@ -316,35 +300,6 @@ def learn(
         perform(run, why, as_json=as_json)
 
 
-def class_weight_of(text: str | None, positive_rate: float | None) -> str | dict[str, float] | None:
-    """Return what decisions count each class for: by the words given, or balanced where a class is
-    said to be rare.
-
-    Raises
-    ------
-    ParameterError
-        If the words are no weights.
-    """
-    if text is None:
-        return None if positive_rate is None else "balanced"
-    if text in ("none", "balanced"):
-        return None if text == "none" else text
-    weights: dict[str, float] = {}
-    for number, word in enumerate(words_of(text), start=1):
-        name, _, weight = word.rpartition(":")
-        try:
-            weights[name] = float(weight)
-        except ValueError:
-            name = ""
-        if not name or len(weights) < number:
-            raise ParameterError(
-                Parameter("class_weight"),
-                f" has {shown(word)}; write balanced, none, or class:weight pairs, each class once,"
-                " as in no:1,yes:20.",
-            )
-    return weights
-
-
 def _records_run(
     tables: "RunTables",
     out: Path,
@@ -441,8 +396,16 @@ def forecast_of(outcome: "LearnOutcome") -> dict[str, Any] | None:
         return None
     if outcome.method == "moments":
         forecast = outcome.plan.moments
-        return None if forecast is None else {"student_accuracy": asdict(forecast.student_accuracy)}
-    expected = outcome.plan.recommended.expected
+        if forecast is None:
+            return None
+        found = {"student_accuracy": asdict(forecast.student_accuracy)}
+        if forecast.rare is not None:
+            found |= {
+                name: asdict(getattr(forecast.rare, name))
+                for name in ("balanced_accuracy", "recall")
+            }
+        return found
+    expected = outcome.plan.votes.expected
     return {name: asdict(getattr(expected, name)) for name in ("answered", "student_accuracy")}
 
 
@@ -454,13 +417,29 @@ def print_forecast(outcome: "LearnOutcome", plan: "Plan") -> None:
     if outcome.accuracy is not None:
         observed = f"; {outcome.accuracy:.4f} on the labelled test file"
     if outcome.method == "moments":
-        if plan.moments is not None:
+        if plan.moments is not None and plan.moments.rare is not None:
+            _print_forecast_of_rare(outcome, plan.moments.rare)
+        elif plan.moments is not None:
             expected_of_moments = share_range(plan.moments.student_accuracy)
             say(f"forecast     accuracy {expected_of_moments}{observed}")
         return
-    expected = plan.recommended.expected
+    expected = plan.votes.expected
     say(f"forecast     {number_range(expected.answered)} answers; {outcome.answered:,} observed")
     say(f"             accuracy {share_range(expected.student_accuracy)}{observed}")
+
+
+def _print_forecast_of_rare(outcome: "LearnOutcome", forecast: "RareForecast") -> None:
+    """Print balanced accuracy and recall as they were forecast, and as they are on a test file."""
+    from secretballot.planning.plan.text import share_range
+
+    balanced = recall = ""
+    name = outcome.certificate["released"]["classes"][forecast.place]
+    if outcome.metrics is not None:
+        balanced = f"; {outcome.metrics.balanced_accuracy:.4f} on the labelled test file"
+        found = outcome.metrics.classes[forecast.place].recall
+        recall = "" if found is None else f"; {found:.4f} on the labelled test file"
+    say(f"forecast     balanced accuracy {share_range(forecast.balanced_accuracy)}{balanced}")
+    say(f"             recall of {name!r} {share_range(forecast.recall)}{recall}")
 
 
 def print_lines(outcome: "LearnOutcome") -> None:

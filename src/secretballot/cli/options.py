@@ -15,7 +15,7 @@ from secretballot._validation import (
     shown,
 )
 from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = [
     "OUT",
@@ -23,6 +23,7 @@ __all__ = [
     "AsJson",
     "AskedRelease",
     "Check",
+    "ClassWeight",
     "Classes",
     "Contact",
     "Controller",
@@ -39,6 +40,7 @@ __all__ = [
     "MaxUnstable",
     "Out",
     "OwnLedger",
+    "PositiveRate",
     "PrivateFile",
     "PublicFile",
     "Purpose",
@@ -56,6 +58,7 @@ __all__ = [
     "Without",
     "Yes",
     "answers_of",
+    "class_weight_of",
     "classes_of",
     "was_given",
     "words_of",
@@ -334,6 +337,26 @@ Teachers = Annotated[
         rich_help_panel=TEACHERS,
     ),
 ]
+PositiveRate = Annotated[
+    float | None,
+    typer.Option(
+        "--positive-rate",
+        metavar="R",
+        help="Public statement of how frequent the second of two classes is; a rare one is"
+        " then looked for (moments only).",
+        rich_help_panel=TEACHERS,
+    ),
+]
+ClassWeight = Annotated[
+    str | None,
+    typer.Option(
+        "--class-weight",
+        metavar="HOW",
+        help="balanced, none, or A:W,B:W: what decisions count each class for; balanced with"
+        " --positive-rate, else none (moments only).",
+        rich_help_panel=TEACHERS,
+    ),
+]
 
 
 def answers_of(force: str | None, yes: bool) -> tuple[str, ...]:
@@ -373,6 +396,35 @@ def classes_of(text: str | None) -> tuple[str | int, ...] | None:
     if text is None:
         return None
     return integers_or_words(words_of(text))
+
+
+def class_weight_of(text: str | None, positive_rate: float | None) -> str | dict[str, float] | None:
+    """Return what decisions count each class for: by the words given, or balanced where a class is
+    said to be rare.
+
+    Raises
+    ------
+    ParameterError
+        If the words are no weights.
+    """
+    if text is None:
+        return None if positive_rate is None else "balanced"
+    if text in ("none", "balanced"):
+        return None if text == "none" else text
+    weights: dict[str, float] = {}
+    for number, word in enumerate(words_of(text), start=1):
+        name, _, weight = word.rpartition(":")
+        try:
+            weights[name] = float(weight)
+        except ValueError:
+            name = ""
+        if not name or len(weights) < number:
+            raise ParameterError(
+                Parameter("class_weight"),
+                f" has {shown(word)}; write balanced, none, or class:weight pairs, each class once,"
+                " as in no:1,yes:20.",
+            )
+    return weights
 
 
 def was_given(ctx: typer.Context, name: str) -> bool:

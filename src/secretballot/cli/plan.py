@@ -7,7 +7,15 @@ import typer
 
 from secretballot.cli.help_groups import DATA, OUTPUT, TEACHERS
 from secretballot.cli.learn import LEARNER_NAMES
-from secretballot.cli.options import Delta, Epsilon, classes_of, words_of
+from secretballot.cli.options import (
+    ClassWeight,
+    Delta,
+    Epsilon,
+    PositiveRate,
+    class_weight_of,
+    classes_of,
+    words_of,
+)
 from secretballot.cli.outcome import print_json
 from secretballot.exceptions import Parameter, ParameterError
 
@@ -108,6 +116,8 @@ def plan(
             rich_help_panel=TEACHERS,
         ),
     ] = None,
+    positive_rate: PositiveRate = None,
+    class_weight: ClassWeight = None,
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", help="Of the simulation.", rich_help_panel=OUTPUT)
     ] = 0,
@@ -157,6 +167,8 @@ def plan(
         teachers=teachers,
         seed=seed,
         out=out,
+        positive_rate=positive_rate,
+        class_weight=class_weight_of(class_weight, positive_rate),
     )
     with watching() as watch:
         made = run_plan(run, watch)

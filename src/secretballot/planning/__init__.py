@@ -12,6 +12,7 @@ from secretballot.planning.plan.model import (
     Improvement,
     MomentsForecast,
     Plan,
+    RareForecast,
     Setting,
     Task,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "LearningCurve",
     "MomentsForecast",
     "Plan",
+    "RareForecast",
     "Setting",
     "Task",
     "make_plan",

@@ -5,22 +5,22 @@ seed and protects nothing, as the rows are public.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import with_constant
 from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.rows import as_table, n_rows, take_rows
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, Parameter
 from secretballot.learners.moments import RecordMomentsClassifier
+from secretballot.learners.moments.class_weights import RARE, ClassWeights, suited_basis
 from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.targets import ClassTarget
-from secretballot.planning.plan.model import Estimate, MomentsForecast, Task
+from secretballot.planning.plan.model import Estimate, MomentsForecast, RareForecast, Task
 from secretballot.planning.search.best_setting import FRONTIER
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.privacy.accounting import PrivacyBudget
@@ -30,13 +30,17 @@ from secretballot.students.names import student_by_name
 __all__ = ["forecast_moments", "noisy_sums"]
 
 TURNS = 4  # at each epsilon, on rows that are divided anew
+TURNS_OF_RARE = 8  # of a rare class a division holds few
 HERE = FRONTIER.index(1.0)
 HALVED = (HERE, len(FRONTIER) - 1)  # where half of the stand-in is tried, too
 TEST_PART = 4  # one row in so many is kept for scoring
 POOL_PART = 3  # of the others one in so many is a public point
 LEAST_HALVED = 40  # rows of a kind, below which half of them tell nothing
+LEAST_RARE = 20  # rows of the rarest class in the place of private ones, to forecast its recall
+MOST_REPEATED = 4  # how often a row of another class may stand for a private record
 POINT_SHARE = 0.25  # what one over the public points counts beside one over the records
 MOST_POOL, MOST_PRIVATE, MOST_TEST = 2000, 6000, 10_000
+MOST_PRIVATE_OF_RARE = 20_000  # of which few are of the rare class
 DEVIATIONS = 1.8  # to either side for nine runs of ten, of a spread that some 15 runs tell
 
 
@@ -45,6 +49,7 @@ def forecast_moments(
     X: Any,
     y: IntArray,
     *,
+    class_weights: ClassWeights | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> MomentsForecast:
@@ -52,7 +57,10 @@ def forecast_moments(
 
     Rows of the stand-in are divided at random into private records, public points and rows to
     score on, several times. Where they are fewer than the records of the task, the noise is as much
-    smaller, so that it is to them what it would be to all.
+    smaller, so that it is to them what it would be to all. Where the task says how frequent the
+    second of two classes is, rows of each class are drawn in these shares: of the class that is too
+    frequent some are left out, and scored; of the rarest each stands for one record at most, of the
+    other for a few.
 
     Parameters
     ----------
@@ -62,6 +70,8 @@ def forecast_moments(
         Public.
     y : ndarray of int64, shape (n_rows,)
         Class indices.
+    class_weights : ClassWeights, optional
+        The weights of the task, by the order of the classes.
     seed : int
         Of rows and noise; it protects nothing.
     progress : callable, optional
@@ -70,47 +80,171 @@ def forecast_moments(
     Raises
     ------
     DataError
-        If the public points among the rows are all alike.
+        If the public points among the rows are all alike, or too few rows of a rare class are left.
 
     Privacy
     -------
     Takes no private data and spends nothing.
     """
-    rows = as_table(X)
-    n_test = n_rows(rows) // TEST_PART
-    n_pool = max(2, min(task.n_public, MOST_POOL, (n_rows(rows) - n_test) // POOL_PART))
-    n_private = min(n_rows(rows) - n_test - n_pool, task.n_records, MOST_PRIVATE)
+    rows, division = as_table(X), _Division.of(task, y)
+    n_private, n_pool, rare = division.n_private, division.n_pool, division.rare
     beyond = _beyond(task, n_private, n_pool)
     halved = HALVED if beyond > 0 else ()
-    done, total = 0, TURNS * (len(FRONTIER) + len(halved))
-    reached, gains = np.zeros((len(FRONTIER), TURNS)), []
-    for turn in range(TURNS):
+    turns = TURNS if rare is None else TURNS_OF_RARE
+    done, total = 0, turns * (len(FRONTIER) + len(halved))
+    reached = np.zeros((len(FRONTIER), turns, 3))
+    gains: list[FloatArray] = []
+    for turn in range(turns):
         # the same rows at every epsilon, so that these can be compared
-        order = np.random.default_rng([seed, turn]).permutation(n_rows(rows))
-        pool, private, _, test = np.split(
-            order, [n_pool, n_pool + n_private, n_rows(rows) - n_test]
-        )
-        test = test[:MOST_TEST]
-        whole = _StandIn(task, rows, y, pool, private, test)
+        pool, private, test = division.drawn(np.random.default_rng([seed, turn]))
+        scored = _Scored(y[test], rare, division.shares)
+        whole = _StandIn(task, class_weights, rows, y, pool, private, test)
         for place, factor in enumerate(FRONTIER):
             budget = PrivacyBudget(task.epsilon * factor, task.delta)
             rng = np.random.default_rng([seed, turn, place])
-            reached[place, turn] = whole.accuracy_of_run(budget, rng)
+            reached[place, turn] = scored.of(whole.said_by_run(budget, rng))
         if halved:
-            half = _StandIn(task, rows, y, pool[: n_pool // 2], private[: n_private // 2], test)
+            half_pool, half_private = pool[: n_pool // 2], private[: n_private // 2]
+            half = _StandIn(task, class_weights, rows, y, half_pool, half_private, test)
             for place in halved:
                 budget = PrivacyBudget(task.epsilon * FRONTIER[place], task.delta)
                 rng = np.random.default_rng([seed, turn, place])
-                gains.append(reached[place, turn] - half.accuracy_of_run(budget, rng))
+                gains.append(reached[place, turn] - scored.of(half.said_by_run(budget, rng)))
         done += len(FRONTIER) + len(halved)
         if progress is not None:
             progress(done, total)
-    more = beyond * max(0.0, float(np.mean(gains))) if gains else 0.0
-    found = [
-        (task.epsilon * factor, estimate)
-        for factor, estimate in zip(FRONTIER, _estimates_of(reached, more), strict=True)
-    ]
-    return MomentsForecast(found[HERE][1], tuple(found), n_private, n_pool)
+    gain = np.mean(gains, axis=0) if gains else np.zeros(3)
+    more = beyond * np.maximum(0.0, gain)
+    accuracy, balanced, recall = (
+        _estimates_of(reached[:, :, one], float(more[one]), rare=rare is not None)
+        for one in range(3)
+    )
+    epsilons = [task.epsilon * factor for factor in FRONTIER]
+    found = None
+    if rare is not None:
+        found = RareForecast(
+            rare,
+            balanced[HERE],
+            recall[HERE],
+            tuple(zip(epsilons, balanced, recall, strict=True)),
+            int(np.sum(y[private] == rare)),
+            int(np.sum(y[test] == rare)),
+        )
+    least = float(np.bincount(y, minlength=task.n_classes).min() / len(y))
+    return MomentsForecast(
+        accuracy[HERE],
+        tuple(zip(epsilons, accuracy, strict=True)),
+        n_private,
+        n_pool,
+        found,
+        least if 0 < least <= RARE else None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Division:
+    """How many rows of a stand-in, and of which classes, stand for what.
+
+    Attributes
+    ----------
+    y : ndarray of int64
+    n_private, n_pool : int
+        Rows in the place of private records, and public points.
+    shares : ndarray of float64, shape (n_classes,)
+        Of the classes among both.
+    rare : int or None
+        The rarest class, where the task is about it: rows are then divided class by class.
+    """
+
+    y: IntArray
+    n_private: int
+    n_pool: int
+    shares: FloatArray
+    rare: int | None
+
+    @classmethod
+    def of(cls, task: Task, y: IntArray) -> "_Division":
+        """Return how the rows are divided for a task.
+
+        Raises
+        ------
+        DataError
+            If too few of a rare class would stand for private records.
+        """
+        counts = np.bincount(y, minlength=task.n_classes)
+        shares: FloatArray = counts / len(y)
+        if not task.about_rare_classes:
+            n_test = len(y) // TEST_PART
+            n_pool = max(2, min(task.n_public, MOST_POOL, (len(y) - n_test) // POOL_PART))
+            n_private = min(len(y) - n_test - n_pool, task.n_records, MOST_PRIVATE)
+            return cls(y, n_private, n_pool, shares, None)
+        if task.positive_rate is not None:
+            shares = np.array([1 - task.positive_rate, task.positive_rate])
+        rare, left = int(shares.argmin()), counts - counts // TEST_PART
+        with np.errstate(divide="ignore", invalid="ignore"):
+            of_pool = np.floor(left // POOL_PART / shares)
+            n_pool = int(min(task.n_public, MOST_POOL, np.nanmin(of_pool)))
+            left = left - np.rint(n_pool * shares).astype(np.int64)
+            # of the rarest class each row stands for one record; others may be repeated
+            times = np.where(np.arange(len(left)) == rare, 1, MOST_REPEATED)
+            n_private = int(
+                min(task.n_records, MOST_PRIVATE_OF_RARE, np.nanmin(left * times / shares))
+            )
+        found = int(n_private * shares[rare])
+        if found < LEAST_RARE or n_pool < 2:
+            stated = ""
+            if task.positive_rate is not None:
+                stated = f" at the stated rate of {task.positive_rate:g}"
+            raise DataError(
+                Parameter("like"),
+                f" has {counts[rare]:,} of {len(y):,} rows of the rarest class, so that {found} of"
+                f" them would stand for private records{stated}, and a forecast needs"
+                f" {LEAST_RARE}; give a larger stand-in.",
+            )
+        return cls(y, n_private, n_pool, shares, rare)
+
+    def drawn(self, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
+        """Return rows that stand for public points, for private records, and to score on."""
+        if self.rare is None:
+            # the same draws as ever, as plans are to be the same
+            order = rng.permutation(len(self.y))
+            parts = [
+                self.n_pool,
+                self.n_pool + self.n_private,
+                len(order) - len(order) // TEST_PART,
+            ]
+            pool, private, _, test = np.split(order, parts)
+            return pool, private, test[:MOST_TEST]
+        drawn: list[list[IntArray]] = [[], [], []]
+        for one, share in enumerate(self.shares):
+            order = rng.permutation(np.flatnonzero(self.y == one))
+            n_test, n_pool = len(order) // TEST_PART, round(self.n_pool * share)
+            test, pool, rest = np.split(order, [n_test, n_test + n_pool])
+            n_private = round(self.n_private * share)
+            drawn[0].append(pool)
+            drawn[1].append(np.resize(rest, n_private))  # repeated where there are too few
+            # rows that stand for nothing tell more of the class
+            drawn[2].append(np.append(test, rest[n_private:])[:MOST_TEST])
+        public, private, scored = (rng.permutation(np.concatenate(rows)) for rows in drawn)
+        return public, private, scored
+
+
+class _Scored:
+    """Rows to score on; where a class is rare, they may be of other shares than the task."""
+
+    def __init__(self, truth: IntArray, rare: int | None, shares: FloatArray) -> None:
+        self._truth, self._rare, self._shares = truth, rare, shares
+
+    def of(self, said: IntArray) -> FloatArray:
+        """Return accuracy, balanced accuracy and the recall of the rare class; the last two are 0
+        where none is."""
+        right = said == self._truth
+        if self._rare is None:
+            return np.array([right.mean(), 0.0, 0.0])
+        present = np.unique(self._truth)
+        recalls = np.array([right[self._truth == one].mean() for one in present])
+        accuracy = np.average(recalls, weights=self._shares[present])
+        return np.array([accuracy, recalls.mean(), recalls[present == self._rare][0]])
 
 
 class _StandIn:
@@ -118,12 +252,23 @@ class _StandIn:
     score on; mapped into the basis of these points."""
 
     def __init__(
-        self, task: Task, X: Any, y: IntArray, pool: IntArray, private: IntArray, test: IntArray
+        self,
+        task: Task,
+        class_weights: ClassWeights | None,
+        X: Any,
+        y: IntArray,
+        pool: IntArray,
+        private: IntArray,
+        test: IntArray,
     ) -> None:
         self._task, self._points, self._n_private = task, take_rows(X, pool), len(private)
+        self._class_weights = class_weights
+        shares = None
+        if task.positive_rate is not None:
+            shares = np.array([1 - task.positive_rate, task.positive_rate])
         records, self._scored = take_rows(X, private), take_rows(X, test)
         with one_thread():
-            self._basis = TableBasis.suited_to(self._points).fit(self._points)
+            self._basis = suited_basis(self._points, shares).fit(self._points)
             self._pool, mapped, self._test = (
                 with_constant(self._basis.integers(rows))
                 for rows in (self._points, records, self._scored)
@@ -131,10 +276,9 @@ class _StandIn:
             beyond = ~self._basis.covered(records)
         marks = np.column_stack([np.ones(len(beyond)), beyond]).astype(np.int64)
         self._records = PrivateRecords(mapped, y[private], task.n_classes, None, marks)
-        self._truth = y[test]
 
-    def accuracy_of_run(self, budget: PrivacyBudget, rng: np.random.Generator) -> float:
-        """Return the accuracy of one simulated run."""
+    def said_by_run(self, budget: PrivacyBudget, rng: np.random.Generator) -> IntArray:
+        """Return what the student of one simulated run says of the scored rows."""
         with one_thread():
             stages, asked = staged_sums(
                 self._pool,
@@ -146,18 +290,17 @@ class _StandIn:
                 basis=self._basis.describe(),
                 expected_uncovered=self._basis.uncovered_share_,
                 points_sha256="",
+                class_weights=self._class_weights,
             )
             # to these rows it is what the real noise will be to all records
             sigma = stages.sigma * self._n_private / self._task.n_records
             fewer = replace(stages, sigma=sigma)
             sums = noisy_sums(self._records, fewer, asked.n_stages, rng)
-            model: Any = fewer.fit_after(sums).model
+            model: Any = fewer.deciding_after(sums)
             if self._task.student == "auto":
-                said = model.labels(self._test)
-            else:
-                labels = model.labels(self._pool)
-                said = _labels_of_student(self._task.student, self._points, labels, self._scored)
-        return float(np.mean(said == self._truth))
+                return np.asarray(model.labels(self._test))
+            labels = model.labels(self._pool)
+            return _labels_of_student(self._task.student, self._points, labels, self._scored)
 
 
 def _beyond(task: Task, n_private: int, n_pool: int) -> float:
@@ -200,15 +343,20 @@ def _labels_of_student(name: str, points: Any, labels: IntArray, test: Any) -> I
         ) from None
 
 
-def _estimates_of(reached: FloatArray, more: float) -> list[Estimate]:
+def _estimates_of(reached: FloatArray, more: float, *, rare: bool) -> list[Estimate]:
     """Return the mean of the runs at each epsilon and what larger numbers bring, with the range in
     which nine of ten others should fall.
 
     Runs differ alike at all epsilons but for the noise, so that each spread leans on all of them;
-    half of what is added is uncertain, too.
+    half of what is added is uncertain, too. Of a rare class noise may leave nothing at one epsilon
+    and everything at another: there each spread leans on those beside it alone.
     """
     own = reached.var(axis=1, ddof=1)
-    spread = np.sqrt((own + 2 * own.mean()) / 3 * (1 + 1 / reached.shape[1]))
+    around = own.mean()
+    if rare:
+        ends = np.concatenate([own[1:2], own, own[-2:-1]])
+        around = (ends[:-2] + own + ends[2:]) / 3
+    spread = np.sqrt((own + 2 * around) / 3 * (1 + 1 / reached.shape[1]))
     halves = DEVIATIONS * spread + more / 2
     means = np.minimum(reached.mean(axis=1) + more, 1.0)
     return [

@@ -5,13 +5,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from secretballot._naming import integers_or_words
-from secretballot._validation import check_count, check_instance
+from secretballot._typing import IntArray
+from secretballot._validation import check_count, check_instance, check_positive_rate
 from secretballot.exceptions import Parameter, ParameterError
+from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.named_learners import teacher_by_name
-from secretballot.planning.plan.model import Plan, Task
+from secretballot.planning.plan.model import Plan, Task, check_weighted_names
+from secretballot.planning.plan.rare_text import no_figure_parts
 from secretballot.planning.plan.text import share_range
 from secretballot.planning.planner import MOST_CLASSES, checked_stand_in
 from secretballot.planning.planner import plan as plan_votes
@@ -29,7 +34,7 @@ from secretballot.runs.plan_agreement import (
 )
 from secretballot.runs.plan_files import check_plan_folder, read_plan, write_plan
 from secretballot.runs.progress import Watch
-from secretballot.runs.records import RecordsRun
+from secretballot.runs.records import RecordsRun, weights_of_classes
 from secretballot.runs.stand_in_table import StandInTable, read_stand_in
 from secretballot.runs.tables import RunTables, check_classes
 from secretballot.runs.voting import PASSIVE
@@ -71,6 +76,8 @@ class PlanRun:
         Of the simulation.
     out : Path or None
         Folder for the plan.
+    positive_rate, class_weight
+        As for `plan`.
     """
 
     records: int
@@ -85,6 +92,8 @@ class PlanRun:
     teachers: int | None = None
     seed: int = 0
     out: Path | None = None
+    positive_rate: float | None = None
+    class_weight: str | Mapping[Any, float] | None = None
 
 
 def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
@@ -129,23 +138,35 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
         )
     # refuses public numbers that cannot be, before any teacher is trained
     task = Task(
-        run.records, run.public, n_classes, run.epsilon, run.delta, run.teacher, run.student
+        run.records,
+        run.public,
+        n_classes,
+        run.epsilon,
+        run.delta,
+        run.teacher,
+        run.student,
+        run.positive_rate,
+        run.class_weight,
     )
     watch.step("Evaluating settings")
-    made = plan(
-        task.n_records,
-        task.n_public,
-        budget=task.budget,
-        n_classes=n_classes,
-        like=like,
-        curve=run.curve,
-        n_teachers=run.teachers,
-        teacher=run.teacher,
-        student=run.student,
-        seed=run.seed,
-        progress=watch.progress,
-        say=watch.step,
-    )
+    if task.about_rare_classes:
+        _refuse_voting_settings(run.teacher, run.curve, run.teachers)
+        made = _plan_of_rare_classes(task, like, names, run.seed, watch.progress, watch.step)
+    else:
+        made = plan(
+            task.n_records,
+            task.n_public,
+            budget=task.budget,
+            n_classes=n_classes,
+            like=like,
+            curve=run.curve,
+            n_teachers=run.teachers,
+            teacher=run.teacher,
+            student=run.student,
+            seed=run.seed,
+            progress=watch.progress,
+            say=watch.step,
+        )
     if names is not None:
         made = replace(made, classes=integers_or_words(names))
     if run.out is not None:
@@ -165,6 +186,8 @@ def plan(
     n_teachers: int | None = None,
     teacher: str = "logistic",
     student: str = "auto",
+    positive_rate: float | None = None,
+    class_weight: str | Mapping[Any, float] | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
     say: Callable[[str], None] | None = None,
@@ -192,6 +215,12 @@ def plan(
         K, where votes or silos exist already; then votes alone are planned.
     teacher, student : str
         Names as for `secretballot learn`.
+    positive_rate : float, optional
+        A public statement of how frequent the second of two classes is. The stand-in is brought to
+        it, and the forecast is of balanced accuracy and of the recall of the rarest class.
+    class_weight : "balanced" or mapping of class to float, optional
+        What decisions count each class for, as for `RecordMomentsClassifier`, which takes both;
+        votes take neither, so record moments alone are planned.
     seed : int
         Of the simulation; it never touches noise that protects anything.
     progress : callable, optional
@@ -202,7 +231,8 @@ def plan(
     Returns
     -------
     Plan
-        With a forecast of record moments where `like` is given and `n_teachers` is not.
+        With a forecast of record moments where `like` is given and `n_teachers` is not; without
+        any setting of votes where `positive_rate` or `class_weight` is given.
 
     Raises
     ------
@@ -211,13 +241,36 @@ def plan(
         no votes can do the task; then the message says about which epsilon or number of records
         would do, and what record moments would reach.
     DataError
-        If the stand-in is not a table with one class for each of at least 100 rows.
+        If the stand-in is not a table with one class for each of at least 100 rows, or too few rows
+        of a rare class are left of it.
 
     Privacy
     -------
     Takes no private data and spends nothing. Give no private rows as `like`: the plan would tell of
     them.
     """
+    if positive_rate is not None or class_weight is not None:
+        names: tuple[Any, ...] | None = None
+        n_found = 2 if n_classes is None else n_classes
+        if like is not None:
+            X, index, n_found = checked_stand_in(like, n_classes)
+            names, like = _names_of(like[1], n_found), (X, index)
+        elif isinstance(class_weight, Mapping) and n_classes is None:
+            n_found = max(2, len(class_weight))
+        check_instance("budget", budget, PrivacyBudget)
+        task = Task(
+            n_records,
+            n_public,
+            n_found,
+            budget.epsilon,
+            budget.delta,
+            teacher,
+            student,
+            positive_rate,
+            class_weight,
+        )
+        _refuse_voting_settings(teacher, curve, n_teachers)
+        return _plan_of_rare_classes(task, like, names, seed, progress, say)
     common: dict[str, Any] = {
         "budget": budget,
         "n_classes": n_classes,
@@ -246,9 +299,80 @@ def plan(
     if made is not None:
         return replace(made, moments=moments)
     reached = share_range(moments.student_accuracy)
+    no_figure: tuple[str | Parameter, ...] = ()
+    if moments.rare_share is not None:
+        no_figure = (" ", *no_figure_parts(moments.rare_share, classes))
     raise ImpossibleTaskError(
-        f"{problem} Record moments would reach {reached} (learn --method moments)."
+        f"{problem} Record moments would reach {reached} (learn --method moments).", *no_figure
     )
+
+
+def _plan_of_rare_classes(
+    task: Task,
+    like: tuple[Any, IntArray] | None,
+    names: tuple[Any, ...] | None,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
+    say: Callable[[str], None] | None,
+) -> Plan:
+    """Return a plan of record moments alone, by a stand-in where there is one."""
+    student_by_name(task.student)
+    if not task.delta > 0:
+        raise ParameterError(
+            Parameter("delta"),
+            " is 0, and the noise of record moments needs more; give one, such as 1e-6.",
+        )
+    if names is not None:
+        check_weighted_names(task.class_weight, names)
+    constant, moments = 1 / task.n_classes, None
+    if task.positive_rate is not None:
+        constant = max(task.positive_rate, 1 - task.positive_rate)
+    assumptions = ["One record is one unit, under add-remove."]
+    if like is not None:
+        if say is not None:
+            say("Trying record moments")
+        X, y = like
+        if task.positive_rate is None:
+            constant = float(np.bincount(y).max() / len(y))
+        numbers = tuple(range(task.n_classes)) if names is None else names
+        weights = checked_weights(weights_of_classes(task.class_weight, numbers), numbers)
+        moments = forecast_moments(task, X, y, class_weights=weights, seed=seed, progress=progress)
+        assumptions.append(
+            "Private records and public points are distributed like the rows of the stand-in of"
+            " each class."
+        )
+        if task.positive_rate is not None:
+            assumptions.append(
+                f"Among records and public points {100 * task.positive_rate:g} % are of the second"
+                " class, and so are they of the rows that were drawn of the stand-in."
+            )
+    source = "guess" if like is None else "stand-in"
+    return Plan(task, source, tuple(assumptions), None, (), constant, (), (), seed, moments)
+
+
+def _names_of(y: Any, n_classes: int) -> tuple[Any, ...]:
+    """Return what the labels of a stand-in call its classes: by themselves where all occur, else by
+    number."""
+    found = np.unique(np.asarray(y)).tolist()
+    return tuple(found) if len(found) == n_classes else tuple(range(n_classes))
+
+
+def _refuse_voting_settings(teacher: str, curve: object, n_teachers: int | None) -> None:
+    """Refuse settings of votes beside those of rare classes, which votes do not take."""
+    for name, given in (
+        ("teacher", teacher != "logistic"),
+        ("curve", curve is not None),
+        ("teachers", n_teachers is not None),
+    ):
+        if given:
+            raise ParameterError(
+                Parameter(name),
+                " is about votes, and ",
+                Parameter("positive_rate"),
+                " and ",
+                Parameter("class_weight"),
+                " are about record moments; leave one of the two out.",
+            )
 
 
 def _refuse_unfit_settings(run: PlanRun) -> None:
@@ -267,6 +391,8 @@ def _refuse_unfit_settings(run: PlanRun) -> None:
         )
     if run.like is not None and run.curve is not None:
         raise ParameterError("like and curve both say how teachers learn; give one of the two.")
+    if run.positive_rate is not None:
+        check_positive_rate(run.positive_rate, _number_of(run.classes))
     # resolved now, so that a misspelt name costs no waiting
     teacher_by_name(run.teacher)
     student_by_name(run.student)
@@ -360,7 +486,7 @@ def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:
     # A parameter that the plan has set may not be given again, even with the same value: whoever
     # changes one later would believe in a forecast that is about another.
     check_imports(plan, more)
-    task, setting = plan.task, plan.recommended.setting
+    task, setting = plan.task, plan.votes.setting
     planned: dict[str, Any] = {
         "n_teachers": setting.n_teachers,
         "budget": task.budget,

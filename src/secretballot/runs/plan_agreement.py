@@ -26,7 +26,7 @@ FAR = 0.1
 
 def settings_of(plan: Plan) -> dict[str, Any]:
     """Return what a plan fixes of a run, by the names that `LearnRun` and the options give it."""
-    task, setting = plan.task, plan.recommended.setting
+    task, setting = plan.task, plan.votes.setting
     return {
         "epsilon": task.epsilon,
         "delta": task.delta,
@@ -50,6 +50,8 @@ def settings_of_moments(plan: Plan) -> dict[str, Any]:
         "delta": task.delta,
         "records": task.n_records,
         "student": task.student,
+        "positive_rate": task.positive_rate,
+        "class_weight": task.class_weight,
     }
 
 
@@ -167,13 +169,14 @@ def check_tables(
     """
     # Errors where the plan cannot be carried out; notes where it can and its forecast is off. What
     # is said of the private file goes to the curator alone.
-    task, queries = plan.task, plan.recommended.setting.n_queries
+    task = plan.task
+    queries = plan.votes.setting.n_queries if asks else 0
     if n_classes != task.n_classes:
         raise DataError(
             f"The plan is about {task.n_classes} classes and the run has {n_classes}; plan again"
             f" with --classes {n_classes}, or declare the right ones."
         )
-    if asks and queries > n_public:
+    if queries > n_public:
         raise DataError(
             f"The plan asks {queries} queries and the public file has {n_public} rows; plan again"
             f" with --public {n_public}, or give more public rows."

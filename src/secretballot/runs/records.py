@@ -2,17 +2,23 @@
 moments` and `--method record-votes`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
+from secretballot._validation import (
+    NEIGHBOURS,
+    check_choice,
+    check_count,
+    check_positive_rate,
+    shown,
+)
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.record_votes import RecordVotesClassifier
 from secretballot.learners.training.inputs import object_array
-from secretballot.planning.plan.model import Plan
+from secretballot.planning.plan.model import Plan, check_weighted_names
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import NamedStudent, ReleasedWeights, ReleaseJob
@@ -282,11 +288,8 @@ def _refuse_unfit_settings(run: RecordsRun) -> None:
         for name in _OF_MOMENTS:
             if getattr(run, name) is not None:
                 raise ParameterError(Parameter(name), f" goes with --method {MOMENTS} alone.")
-    if run.positive_rate is not None and not 0 < run.positive_rate < 1:
-        raise ParameterError(
-            Parameter("positive_rate"),
-            f" is {shown(run.positive_rate)}; it is a share strictly between 0 and 1.",
-        )
+    if run.positive_rate is not None:
+        check_positive_rate(run.positive_rate)
     check_unit_column(run.neighbours, run.tables)
     check_stated_records(run.records)
     student_by_name(run.student)
@@ -316,12 +319,8 @@ def check_records_run(run: RecordsRun, inputs: RunInputs, watch: Watch) -> None:
             f"{run.votes_per_record} votes of a record are more than the {n_points} public points"
             " that take votes; give fewer with --votes-per-record."
         )
-    if run.positive_rate is not None and len(inputs.classes) != 2:
-        raise ParameterError(
-            Parameter("positive_rate"),
-            f" is about the second of two classes, and there are {len(inputs.classes)}; give"
-            " weights with --class-weight.",
-        )
+    if run.positive_rate is not None:
+        check_positive_rate(run.positive_rate, len(inputs.classes))
     check_records_against(run.records, run.neighbours, run.delta, inputs, watch)
 
 
@@ -344,7 +343,7 @@ def _fitted_learner(
     model: Learner
     if run.method == MOMENTS:
         model = RecordMomentsClassifier(
-            class_weight=class_weights_of(run, inputs),
+            class_weight=weights_of_classes(run.class_weight, inputs.classes),
             class_shares=class_shares_of(run, inputs),
             **settings,
         )
@@ -367,7 +366,9 @@ def _fitted_learner(
     return model
 
 
-def class_weights_of(run: RecordsRun, inputs: RunInputs) -> str | dict[Any, float] | None:
+def weights_of_classes(
+    weight: str | Mapping[Any, float] | None, classes: Sequence[Any]
+) -> str | dict[Any, float] | None:
     """Return the weights of the classes by name, where they were given by the names' texts.
 
     Raises
@@ -375,16 +376,11 @@ def class_weights_of(run: RecordsRun, inputs: RunInputs) -> str | dict[Any, floa
     ParameterError
         If a weight is of no class.
     """
-    if not isinstance(run.class_weight, Mapping):
-        return run.class_weight
-    names = {str(name): name for name in inputs.classes}
-    for name in run.class_weight:
-        if str(name) not in names:
-            raise ParameterError(
-                Parameter("class_weight"),
-                f" names {shown(name)}, which is none of the classes.",
-            )
-    return {names[str(name)]: weight for name, weight in run.class_weight.items()}
+    if not isinstance(weight, Mapping):
+        return weight
+    check_weighted_names(weight, classes)
+    names = {str(name): name for name in classes}
+    return {names[str(name)]: value for name, value in weight.items()}
 
 
 def class_shares_of(run: RecordsRun, inputs: RunInputs) -> dict[Any, float] | None:

@@ -16,11 +16,18 @@ from secretballot._validation import check_finite, shown
 from secretballot.bases import TableBasis
 from secretballot.exceptions import Parameter, ParameterError
 
-__all__ = ["BALANCED", "ClassWeights", "checked_shares", "checked_weights", "suited_basis"]
+__all__ = [
+    "BALANCED",
+    "RARE",
+    "ClassWeights",
+    "checked_shares",
+    "checked_weights",
+    "suited_basis",
+]
 
 BALANCED = "balanced"
 #: From here on down the noise of a sum drowns what few records of a class say in weak directions.
-_RARE = 0.05
+RARE = 0.05
 #: Bins of a column of numbers, in a basis for rare classes.
 _FEW_BINS = 4
 #: A class is at least as frequent as this when its weight is set.
@@ -109,7 +116,7 @@ def checked_weights(weight: object, classes: tuple[Any, ...]) -> ClassWeights | 
 def suited_basis(X_public: Any, shares: FloatArray | None) -> TableBasis:
     """Return an unfitted basis that suits the public points, and how rare the rarest class is."""
     basis = TableBasis.suited_to(X_public)
-    if shares is not None and shares.min() <= _RARE:
+    if shares is not None and shares.min() <= RARE:
         basis.set_params(n_bins=min(basis.n_bins, _FEW_BINS), whitening=0.0)
     return basis
 

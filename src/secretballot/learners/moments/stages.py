@@ -171,12 +171,17 @@ class MomentStages:
         # no stage is asked by the weighted model: it decides, and nothing follows from it
         weights = self.class_weights_after(sums)
         if weights is not None:
-            models[-1], outcome[CLASS_WEIGHTS] = _weighted(models[-1], weights), weights
+            models[-1], outcome[CLASS_WEIGHTS] = self.deciding_after(sums), weights
         outcome["weights"] = [model.weights.ravel().tolist() for model in models]
         last = models[-1]
         if not isinstance(last, IntegerModel):
             return outcome, np.empty(0, dtype=np.int64)
         return outcome, last.labels(self.pool)
+
+    def deciding_after(self, sums: Sequence[IntArray]) -> IntegerModel | TargetModel:
+        """Return the model of all sums, whose decisions count each class by its weight."""
+        model, weights = self.fit_after(sums).model, self.class_weights_after(sums)
+        return model if weights is None else _weighted(model, weights)
 
     def class_weights_after(self, sums: Sequence[IntArray]) -> list[float] | None:
         """Return by how much the decisions of the model of all sums count each class, None where

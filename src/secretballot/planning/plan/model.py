@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -13,10 +13,17 @@ from secretballot._validation import (
     check_count,
     check_finite,
     check_positive,
+    check_positive_rate,
     name_part,
     shown,
 )
 from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
+from secretballot.planning.plan.estimates import (
+    Estimate,
+    MomentsForecast,
+    RareForecast,
+    check_within,
+)
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import STRATEGIES
 
@@ -28,14 +35,20 @@ __all__ = [
     "Improvement",
     "MomentsForecast",
     "Plan",
+    "RareForecast",
     "Setting",
     "Task",
+    "check_weighted_names",
 ]
 
 FORMAT = "secretballot/plan"
 VERSION = 1
 UNFIT = "the plan cannot be used: "
 SOURCES = ("stand-in", "curve", "guess")
+BALANCED = "balanced"
+#: Fields that came later, and what they are where a file lacks them; written where they say more.
+_LATER_OF_TASK = {"positive_rate": None, "class_weight": None}
+_LATER_OF_MOMENTS = {"rare": None, "rare_share": None}
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,10 @@ class Task:
         Budget of the release.
     teacher, student : str
         Names as `secretballot learn` knows them.
+    positive_rate : float or None
+        Publicly stated share of the second of two classes.
+    class_weight : "balanced", mapping of str to float, or None
+        What decisions count each class for, by the names of the classes.
 
     Raises
     ------
@@ -75,6 +92,8 @@ class Task:
     delta: float
     teacher: str = "logistic"
     student: str = "auto"
+    positive_rate: float | None = None
+    class_weight: str | Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         check_count("n_records", self.n_records)
@@ -87,11 +106,41 @@ class Task:
                     f" is {shown(getattr(self, name))}; give the name of a learner.",
                 )
         PrivacyBudget(epsilon=self.epsilon, delta=self.delta)
+        if self.positive_rate is not None:
+            check_positive_rate(self.positive_rate, self.n_classes)
+        if isinstance(self.class_weight, Mapping):
+            # as a file has them, in which all names are texts
+            weights = {str(name): weight for name, weight in self.class_weight.items()}
+            object.__setattr__(self, "class_weight", weights)
+        _check_weights(self.class_weight, self.n_classes)
+
+    @property
+    def about_rare_classes(self) -> bool:
+        """Whether it says how frequent classes are, or what decisions count them for: record
+        moments alone take that."""
+        return self.positive_rate is not None or self.class_weight is not None
 
     @property
     def budget(self) -> PrivacyBudget:
         """The budget of the release."""
         return PrivacyBudget(epsilon=self.epsilon, delta=self.delta)
+
+
+def _check_weights(weight: object, n_classes: int) -> None:
+    """Refuse what is neither "balanced", a positive number for each class, nor None."""
+    if weight is None or weight == BALANCED:
+        return
+    if not isinstance(weight, Mapping) or len(weight) != n_classes:
+        raise ParameterError(
+            Parameter("class_weight"),
+            f" is {shown(weight)}; it must be {BALANCED!r}, or a positive number for each of the"
+            f" {n_classes} classes.",
+        )
+    for value in weight.values():
+        if not check_finite("class_weight", value) > 0:
+            raise ParameterError(
+                Parameter("class_weight"), f" has {shown(value)}; all are above 0."
+            )
 
 
 @dataclass(frozen=True)
@@ -154,38 +203,6 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A number that is expected, and the range in which nine runs of ten should fall.
-
-    Attributes
-    ----------
-    value, low, high : float
-
-    Raises
-    ------
-    ParameterError
-        If a number is not finite, or the value lies outside of its range.
-
-    Examples
-    --------
-    >>> sb.planning.Estimate(value=0.82, low=0.79, high=0.85).high
-    0.85
-    """
-
-    value: float
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        for name in ("value", "low", "high"):
-            check_finite(name, getattr(self, name))
-        if not self.low <= self.value <= self.high:
-            raise ParameterError(
-                f"an estimate of {self.value} lies outside of its range {self.low} to {self.high}."
-            )
-
-
-@dataclass(frozen=True)
 class Expected:
     """What a setting should lead to.
 
@@ -221,20 +238,9 @@ class Expected:
     student_accuracy: Estimate
 
     def __post_init__(self) -> None:
-        _check_within("answered", self.answered, math.inf)
+        check_within("answered", self.answered, math.inf)
         for name in ("vote_accuracy", "label_accuracy", "student_accuracy"):
-            _check_within(name, getattr(self, name), 1.0)
-
-
-def _check_within(name: str, estimate: Estimate, most: float) -> None:
-    """Refuse an estimate whose range leaves 0 to `most`."""
-    if not 0 <= estimate.low <= estimate.high <= most:
-        rule = (
-            "it must not be negative" if most == math.inf else f"it must lie between 0 and {most:g}"
-        )
-        raise ParameterError(
-            name_part(name), f" has the range {estimate.low} to {estimate.high}; {rule}."
-        )
+            check_within(name, getattr(self, name), 1.0)
 
 
 @dataclass(frozen=True)
@@ -328,46 +334,7 @@ class Improvement:
     student_accuracy: Estimate
 
     def __post_init__(self) -> None:
-        _check_within("student_accuracy", self.student_accuracy, 1.0)
-
-
-@dataclass(frozen=True)
-class MomentsForecast:
-    """What record moments would reach, tried on a stand-in.
-
-    Attributes
-    ----------
-    student_accuracy : Estimate
-        Share of new points that the student gets right, at the task's epsilon.
-    frontier : tuple of (float, Estimate)
-        The same at other epsilons, in rising order.
-    n_private, n_pool : int
-        Rows of the stand-in that stood for private records and for public points.
-
-    Raises
-    ------
-    ParameterError
-        If a range leaves 0 to 1, or a number is out of its range.
-
-    Examples
-    --------
-    >>> better = sb.planning.Estimate(0.86, 0.84, 0.88)
-    >>> sb.planning.MomentsForecast(better, ((1.0, better),), 3000, 500).student_accuracy.value
-    0.86
-    """
-
-    student_accuracy: Estimate
-    frontier: tuple[tuple[float, Estimate], ...]
-    n_private: int
-    n_pool: int
-
-    def __post_init__(self) -> None:
-        _check_within("student_accuracy", self.student_accuracy, 1.0)
-        check_count("n_private", self.n_private)
-        check_count("n_pool", self.n_pool)
-        for epsilon, accuracy in self.frontier:
-            check_positive("epsilon", epsilon)
-            _check_within("student_accuracy", accuracy, 1.0)
+        check_within("student_accuracy", self.student_accuracy, 1.0)
 
 
 @dataclass(frozen=True)
@@ -383,7 +350,9 @@ class Plan:
         What the forecast rests on: "stand-in", "curve" or "guess".
     assumptions : tuple of str
         What was taken to be so, in sentences.
-    recommended : Candidate
+    recommended : Candidate or None
+        The best setting of votes; None where the task is about rare classes, which record moments
+        alone are planned for.
     weighed : tuple of Candidate
         The same as `evaluated`, under the name that the JSON of a plan has for it.
     evaluated : tuple of Candidate
@@ -424,7 +393,7 @@ class Plan:
     task: Task
     source: str
     assumptions: tuple[str, ...]
-    recommended: Candidate
+    recommended: Candidate | None
     weighed: tuple[Candidate, ...]
     constant_accuracy: float
     frontier: tuple[FrontierPoint, ...]
@@ -436,14 +405,30 @@ class Plan:
     def __post_init__(self) -> None:
         check_choice("source", self.source, SOURCES)
         check_count("seed", self.seed, minimum=0)
-        if self.recommended not in self.weighed:
-            raise ParameterError(
-                "the recommended candidate is not among those that were evaluated; give it too."
-            )
         if not 0 <= check_finite("constant_accuracy", self.constant_accuracy) <= 1:
             raise ParameterError(
                 Parameter("constant_accuracy"),
                 f" is {self.constant_accuracy}; it must lie between 0 and 1.",
+            )
+        self._check_recommended()
+        if self.classes is not None:
+            _check_names(self.classes, self.task.n_classes)
+            check_weighted_names(self.task.class_weight, self.classes)
+
+    def _check_recommended(self) -> None:
+        """Refuse a recommended setting of votes that is not among the others, or does not fit the
+        task, or one for a task that votes do not take."""
+        if self.recommended is None or self.task.about_rare_classes:
+            alone = self.recommended is None and self.task.about_rare_classes
+            if not alone or self.weighed or self.frontier or self.improvements:
+                raise ParameterError(
+                    "a plan about rare classes, and no other, is about record moments alone; give"
+                    " no setting of votes with it."
+                )
+            return
+        if self.recommended not in self.weighed:
+            raise ParameterError(
+                "the recommended candidate is not among those that were evaluated; give it too."
             )
         for name, most in (("n_teachers", self.task.n_records), ("n_queries", self.task.n_public)):
             asked = getattr(self.recommended.setting, name)
@@ -453,8 +438,23 @@ class Plan:
                     name_part(name),
                     f" is {shown(asked)}, more than the {shown(most)} {what} of the task.",
                 )
-        if self.classes is not None:
-            _check_names(self.classes, self.task.n_classes)
+
+    @property
+    def votes(self) -> Candidate:
+        """The best setting of votes.
+
+        Raises
+        ------
+        ParameterError
+            If only record moments were planned, as for a task about rare classes.
+        """
+        if self.recommended is None:
+            raise ParameterError(
+                "the plan says how frequent classes are or what decisions count them for, which"
+                " record moments alone take, so it has no setting of votes; take moments"
+                " (RecordMomentsClassifier, learn --method moments), or plan without."
+            )
+        return self.recommended
 
     @property
     def method(self) -> str:
@@ -463,6 +463,8 @@ class Plan:
         Moments, which have nothing to set, unless votes are better beyond the ranges, or are what
         was asked about: by a number of teachers or a learning curve.
         """
+        if self.recommended is None:
+            return "moments"
         if self.moments is None:
             return "moments" if self.source == "guess" and not self.teachers_given else "votes"
         theirs = self.recommended.expected.student_accuracy
@@ -478,7 +480,7 @@ class Plan:
         """What the student of the recommended method should reach; None where it is not known."""
         if self.moments is not None and self.method == "moments":
             return self.moments.student_accuracy
-        return None if self.method == "moments" else self.recommended.expected.student_accuracy
+        return None if self.method == "moments" else self.votes.expected.student_accuracy
 
     @property
     def evaluated(self) -> tuple[Candidate, ...]:
@@ -490,6 +492,9 @@ class Plan:
         """Return the plan as JSON values, from which `from_json` rebuilds it."""
         # through JSON and back: tuples become lists, and nan is refused here, not by a reader
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
+        _leave_out(plain["task"], _LATER_OF_TASK)
+        if plain["moments"] is not None:
+            _leave_out(plain["moments"], _LATER_OF_MOMENTS)
         return {"format": FORMAT, "version": VERSION, **plain}
 
     @classmethod
@@ -519,6 +524,13 @@ class Plan:
             raise DataError(f"{UNFIT}{problem}") from None
 
 
+def _leave_out(plain: dict[str, Any], later: Mapping[str, Any]) -> None:
+    """Leave out fields that say nothing, so that a plan without them is written as ever."""
+    for name, usual in later.items():
+        if plain[name] == usual:
+            del plain[name]
+
+
 def _plan_of(values: Mapping[str, Any]) -> Plan:
     # plans that were written before moments could be forecast, or classes be kept, lack the fields
     plain = _checked_fields(Plan, {"moments": None, "classes": None, **values})
@@ -526,10 +538,10 @@ def _plan_of(values: Mapping[str, Any]) -> Plan:
     if not all(isinstance(text, str) for text in assumptions):
         raise DataError("assumptions must be sentences.")
     return Plan(
-        task=Task(**_checked_fields(Task, plain["task"])),
+        task=Task(**_checked_fields(Task, plain["task"], _LATER_OF_TASK)),
         source=plain["source"],
         assumptions=tuple(assumptions),
-        recommended=_candidate_of(plain["recommended"]),
+        recommended=(None if plain["recommended"] is None else _candidate_of(plain["recommended"])),
         weighed=tuple(_candidate_of(each) for each in _checked_list("weighed", plain["weighed"])),
         constant_accuracy=plain["constant_accuracy"],
         frontier=tuple(
@@ -563,21 +575,62 @@ def _check_names(classes: tuple[str | int, ...], n_classes: int) -> None:
         )
 
 
+def check_weighted_names(weight: object, classes: Sequence[object]) -> None:
+    """Refuse weights of names that are no classes.
+
+    Raises
+    ------
+    ParameterError
+        Naming the first.
+    """
+    names = {str(name) for name in classes}
+    for name in weight if isinstance(weight, Mapping) else ():
+        if str(name) not in names:
+            raise ParameterError(
+                Parameter("class_weight"),
+                f" names {shown(name)}, which is none of the classes.",
+            )
+
+
 def _moments_of(values: object) -> MomentsForecast:
-    plain = _checked_fields(MomentsForecast, values)
-    frontier = []
-    for pair in _checked_list("frontier", plain["frontier"]):
-        point = _checked_list("a point of the frontier", pair)
-        if len(point) != 2:
-            raise DataError("a point of the frontier must be an epsilon and an estimate.")
-        epsilon, estimate = point
-        frontier.append((epsilon, _estimate_of(estimate)))
+    plain = _checked_fields(MomentsForecast, values, _LATER_OF_MOMENTS)
     return MomentsForecast(
         _estimate_of(plain["student_accuracy"]),
-        tuple(frontier),
+        tuple(
+            (epsilon, _estimate_of(one))
+            for epsilon, one in _frontier_rows(plain["frontier"], "an epsilon and an estimate")
+        ),
         plain["n_private"],
         plain["n_pool"],
+        None if plain["rare"] is None else _rare_of(plain["rare"]),
+        plain["rare_share"],
     )
+
+
+def _rare_of(values: object) -> RareForecast:
+    plain = _checked_fields(RareForecast, values)
+    rows = _frontier_rows(plain["frontier"], "an epsilon and two estimates", 3)
+    return RareForecast(
+        plain["place"],
+        _estimate_of(plain["balanced_accuracy"]),
+        _estimate_of(plain["recall"]),
+        tuple(
+            (epsilon, _estimate_of(balanced), _estimate_of(recall))
+            for epsilon, balanced, recall in rows
+        ),
+        plain["n_private"],
+        plain["n_scored"],
+    )
+
+
+def _frontier_rows(values: object, what: str, length: int = 2) -> list[list[Any]]:
+    """Return the points of a frontier, each of which is a list of `what`."""
+    rows = [
+        _checked_list("a point of the frontier", one) for one in _checked_list("frontier", values)
+    ]
+    if any(len(row) != length for row in rows):
+        raise DataError(f"a point of the frontier must be {what}.")
+    return rows
 
 
 def _candidate_of(values: object) -> Candidate:
@@ -608,12 +661,15 @@ def _improvement_of(values: object) -> Improvement:
     return Improvement(plain["change"], _estimate_of(plain["student_accuracy"]))
 
 
-def _checked_fields(kind: type, values: object) -> dict[str, Any]:
-    """Return the values if they are exactly the fields of a dataclass."""
+def _checked_fields(
+    kind: type, values: object, later: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the values if they are exactly the fields of a dataclass, of which some came later."""
     names = [field.name for field in fields(kind)]
-    if not isinstance(values, Mapping) or sorted(map(str, values)) != sorted(names):
+    given = {**(later or {}), **values} if isinstance(values, Mapping) else {}
+    if sorted(map(str, given)) != sorted(names):
         raise DataError(f"{kind.__name__} must have exactly the fields {', '.join(names)}.")
-    return dict(values)
+    return given
 
 
 def _checked_list(name: str, values: object) -> list[Any]:

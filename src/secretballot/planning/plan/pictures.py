@@ -6,13 +6,19 @@ Drawn from the plan alone, hence from public numbers and stand-in data.
 from collections.abc import Sequence
 from typing import Any
 
-from secretballot.planning.plan.model import Candidate, Estimate, Plan
+from secretballot.planning.plan.model import Candidate, Estimate, Plan, RareForecast
 from secretballot.planning.plan.text import recipe_name, student_accuracy
 from secretballot.report.extras import require_extra
 from secretballot.report.pictures.style import BLUE, GREY, INK, ORANGE, PALE, Picture, grid
 from secretballot.report.wording import number_text
 
-__all__ = ["draw_candidates", "draw_frontier", "draw_plan_pictures", "draw_teachers"]
+__all__ = [
+    "draw_candidates",
+    "draw_frontier",
+    "draw_plan_pictures",
+    "draw_rare_frontier",
+    "draw_teachers",
+]
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _STEP = 5.0  # points between the marks of recipes that belong in one place
@@ -31,10 +37,15 @@ _RECOMMENDED = {
 def draw_plan_pictures(plan: Plan) -> dict[str, Picture]:
     """Return the pictures of a plan by name: ``frontier``, ``candidates`` and ``teachers``.
 
+    A plan about rare classes has the first alone, and none where nothing was forecast.
+
     Parameters
     ----------
     plan : Plan
     """
+    if plan.recommended is None:
+        rare = None if plan.moments is None else plan.moments.rare
+        return {} if rare is None else {"frontier": draw_rare_frontier(plan, rare)}
     return {
         "frontier": draw_frontier(plan),
         "candidates": draw_candidates(plan),
@@ -56,7 +67,7 @@ def draw_frontier(plan: Plan) -> Picture:
     useless = [point.epsilon for point in plan.frontier if point.candidate is None]
     constant = 100 * plan.constant_accuracy
     # moments that could not be forecast have no place here: the mark is that of the votes
-    forecast = plan.student_accuracy or plan.recommended.expected.student_accuracy
+    forecast = plan.student_accuracy or plan.votes.expected.student_accuracy
     here = 100 * forecast.value
     moments = () if plan.moments is None else plan.moments.frontier
     votes_alone = plan.method == "votes" and plan.moments is None
@@ -104,6 +115,43 @@ def draw_frontier(plan: Plan) -> Picture:
         )
         axes.set_xlabel("epsilon of the release (nats)")
         axes.set_ylabel("accuracy on new points (%)")
+        grid(axes, "both")
+        _add_legend(axes)
+
+    return Picture("frontier", 3.6, paint)
+
+
+def draw_rare_frontier(plan: Plan, rare: RareForecast) -> Picture:
+    """Draw balanced accuracy and the recall of the rarest class against epsilon, with their ranges.
+
+    Parameters
+    ----------
+    plan : Plan
+    rare : RareForecast
+        Of the plan.
+    """
+    epsilons = [epsilon for epsilon, _, _ in rare.frontier]
+    balanced = [estimate for _, estimate, _ in rare.frontier]
+    recalls = [estimate for _, _, estimate in rare.frontier]
+    constant = 100 / plan.task.n_classes
+    here = 100 * rare.balanced_accuracy.value
+
+    def paint(axes: Any) -> None:
+        _scale_axis_of_sizes(axes.xaxis, [plan.task.epsilon, *epsilons])
+        _draw_with_ranges(axes, epsilons, balanced, BLUE, "balanced accuracy")
+        _draw_with_ranges(axes, epsilons, recalls, GREY, "recall of the rarest class")
+        axes.axhline(
+            constant,
+            color=INK,
+            linewidth=1.2,
+            linestyle=(0, (5, 3)),
+            label="balanced accuracy of a constant",
+        )
+        axes.plot([plan.task.epsilon], [here], **_RECOMMENDED, label="this plan", gid="recommended")
+        ends = [100 * end for each in (*balanced, *recalls) for end in (each.low, each.high)]
+        _scale_percent_axis(axes, [constant, here, *ends])
+        axes.set_xlabel("epsilon of the release (nats)")
+        axes.set_ylabel("on new points (%)")
         grid(axes, "both")
         _add_legend(axes)
 
@@ -160,14 +208,14 @@ def draw_candidates(plan: Plan) -> Picture:
                 markeredgecolor=INK,
                 markeredgewidth=0.6,
             )
-        best = plan.recommended.setting
+        best = plan.votes.setting
         axes.plot(
             [best.n_queries],
             [best.n_teachers],
             **_RECOMMENDED,
             label="this plan",
             gid="recommended",
-            transform=_shifted_transform(axes, shifts[_place_and_recipe(plan.recommended)]),
+            transform=_shifted_transform(axes, shifts[_place_and_recipe(plan.votes)]),
         )
         _scale_axis_of_sizes(
             axes.xaxis, [candidate.setting.n_queries for candidate in plan.evaluated]
@@ -234,11 +282,11 @@ def draw_teachers(plan: Plan) -> Picture:
     """
     # rising accuracy, so that the best of each number of teachers stays; the recommended one is
     # drawn in any case, though a plainer setting may be recommended than the best
-    recipe, best = recipe_name(plan.recommended.setting), {}
+    recipe, best = recipe_name(plan.votes.setting), {}
     for candidate in sorted(plan.evaluated, key=student_accuracy):
         if recipe_name(candidate.setting) == recipe:
             best[candidate.setting.n_teachers] = candidate
-    best[plan.recommended.setting.n_teachers] = plan.recommended
+    best[plan.votes.setting.n_teachers] = plan.votes
     teachers = sorted(best)
 
     def paint(axes: Any) -> None:
@@ -269,7 +317,7 @@ def draw_teachers(plan: Plan) -> Picture:
             gid="labels",
         )
         _draw_with_ranges(axes, teachers, student, BLUE, "student, nine runs of ten")
-        here = plan.recommended
+        here = plan.votes
         axes.plot(
             [here.setting.n_teachers],
             [100 * student_accuracy(here)],

@@ -10,12 +10,20 @@ from typing import Any
 
 from secretballot.planning.plan.model import (
     Candidate,
-    Estimate,
     Expected,
     FrontierPoint,
     Plan,
     Setting,
 )
+from secretballot.planning.plan.rare_text import (
+    no_figure_sentences,
+    rare_budget_lines,
+    rare_options,
+    rare_sentences,
+    stated_words,
+    student_words,
+)
+from secretballot.planning.plan.wording import number_range, share_range
 from secretballot.report.wording import count_text, number_text
 
 __all__ = [
@@ -44,6 +52,14 @@ SOURCES = {
         " given"
     ),
 }
+
+_LAST_WORDS = textwrap.fill(
+    "No private data were read, so this plan costs no budget and may be shown to anyone. It"
+    " is a forecast and no promise; the ranges should hold nine runs of ten, if what is"
+    " assumed holds. Whoever changes a plan because of what came out of private data must"
+    " pay for that choice.",
+    WIDTH,
+)
 
 
 @dataclass(frozen=True)
@@ -75,7 +91,7 @@ class Losses:
 def learn_options(plan: Plan) -> list[str]:
     """Return the options of ``secretballot learn`` that ask for the recommended method and
     setting."""
-    task, setting = plan.task, plan.recommended.setting
+    task = plan.task
     if plan.method == "moments":
         of_moments = {
             "method": "moments",
@@ -84,8 +100,10 @@ def learn_options(plan: Plan) -> list[str]:
             "records": task.n_records,
             "student": task.student,
             "classes": _class_list(plan),
+            **rare_options(task),
         }
         return _options(of_moments)
+    setting = plan.votes.setting
     given = {
         "epsilon": f"{task.epsilon:g}",
         "delta": f"{task.delta:g}",
@@ -130,20 +148,9 @@ def recipe_name(setting: Setting) -> str:
     return name if setting.strategy == "passive" else f"{name} in rounds ({setting.strategy})"
 
 
-def share_range(estimate: Estimate) -> str:
-    """Return a share with its range, such as "0.82 (0.79 to 0.85)"."""
-    return f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})"
-
-
-def number_range(estimate: Estimate) -> str:
-    """Return a number of answers with its range, alone where the range is that one number."""
-    value, low, high = (f"{round(end):,}" for end in (estimate.value, estimate.low, estimate.high))
-    return value if low == high else f"{value} ({low} to {high})"
-
-
 def losses(plan: Plan) -> Losses:
     """Return where the recommended setting loses accuracy."""
-    expected = plan.recommended.expected
+    expected = plan.votes.expected
     vote, label, student = (
         each.value
         for each in (expected.vote_accuracy, expected.label_accuracy, expected.student_accuracy)
@@ -161,7 +168,7 @@ def losses(plan: Plan) -> Losses:
 
 def rivals(plan: Plan) -> list[Candidate]:
     """Return the best candidate of every other recipe, best first, at most four."""
-    found: dict[str, Candidate] = {recipe_name(plan.recommended.setting): plan.recommended}
+    found: dict[str, Candidate] = {recipe_name(plan.votes.setting): plan.votes}
     for candidate in sorted(plan.evaluated, key=student_accuracy, reverse=True):
         found.setdefault(recipe_name(candidate.setting), candidate)
     return list(found.values())[1 : MOST_RIVALS + 1]
@@ -184,7 +191,7 @@ def reasons(plan: Plan) -> list[str]:
 
 def _other_numbers(plan: Plan) -> list[Candidate]:
     """Return the best candidates of the recommended recipe with fewer and with more teachers."""
-    ours = plan.recommended.setting
+    ours = plan.votes.setting
     alike = [each for each in plan.evaluated if recipe_name(each.setting) == recipe_name(ours)]
     fewer = [each for each in alike if each.setting.n_teachers < ours.n_teachers]
     more = [each for each in alike if each.setting.n_teachers > ours.n_teachers]
@@ -196,20 +203,22 @@ def _points_text(share: float) -> str:
     return f"{100 * share:.1f} points"
 
 
-def _warnings(plan: Plan) -> list[str]:
-    student, constant = plan.recommended.expected.student_accuracy, plan.constant_accuracy
+def _careless_sentences(plan: Plan) -> list[str]:
+    """Return the warning of a delta that promises nothing, where it is due."""
     task = plan.task
+    if task.delta * task.n_records < 1:
+        return []
+    return [
+        f"Beware: delta {task.delta:g} is not below one over the"
+        f" {count_text(task.n_records, 'record')}: a program that publishes one whole record at"
+        " random would keep such a promise; use a much smaller delta."
+    ]
+
+
+def _warnings(plan: Plan) -> list[str]:
+    student, constant = plan.votes.expected.student_accuracy, plan.constant_accuracy
     # a plan for a worthless promise, or for a useless student, is worse than none: said first
-    careless = task.delta * task.n_records >= 1
-    beware = (
-        [
-            f"Beware: delta {task.delta:g} is not below one over the"
-            f" {count_text(task.n_records, 'record')}: a program that publishes one whole record at"
-            " random would keep such a promise; use a much smaller delta."
-        ]
-        if careless
-        else []
-    )
+    beware = _careless_sentences(plan)
     if student.low > constant:
         return beware
     return [
@@ -222,23 +231,23 @@ def _warnings(plan: Plan) -> list[str]:
 
 
 def _loss_sentences(plan: Plan) -> list[str]:
-    parts, setting = losses(plan), plan.recommended.setting
+    parts, setting = losses(plan), plan.votes.setting
     per_teacher = number_text(round(plan.task.n_records / setting.n_teachers, 1))
     texts = {
         "shards": (
             f"too few records per teacher, {per_teacher} each, where the noise would be too large"
             " for fewer teachers"
         ),
-        "noise": f"noise against the lead of the winning class: {_noise_words(plan.recommended)}",
+        "noise": f"noise against the lead of the winning class: {_noise_words(plan.votes)}",
         "points": (
-            f"too few answers to learn from, {number_range(plan.recommended.expected.answered)} of "
+            f"too few answers to learn from, {number_range(plan.votes.expected.answered)} of "
             f"{count_text(setting.n_queries, 'query')}"
         ),
     }
     costs = {name: getattr(parts, name) for name in texts}
     # one cause is named as the one that binds; the others only where they cost half a point
     binding = max(costs, key=lambda name: costs[name])
-    short = _points_text(1 - plan.recommended.expected.student_accuracy.value)
+    short = _points_text(1 - plan.votes.expected.student_accuracy.value)
     sentences = [
         f"Of the {short} of accuracy that the student is short of 100,"
         f" {_points_text(parts.limit)} are"
@@ -270,7 +279,7 @@ def _noise_words(candidate: Candidate) -> str:
 
 def _accuracy_chain_sentence(plan: Plan) -> str:
     """Say how accurate the exact vote, the released labels and the student are, in that order."""
-    expected = plan.recommended.expected
+    expected = plan.votes.expected
     better = expected.student_accuracy.value - expected.label_accuracy.value
     ending = (
         f", by averaging over points {_points_text(better)} better than its labels"
@@ -290,7 +299,7 @@ def _accuracy_chain_sentence(plan: Plan) -> str:
 
 def _rival_sentence(plan: Plan, rival: Candidate) -> str:
     """Say what the best setting of another recipe would lead to, and why that is less."""
-    ours, theirs = plan.recommended.expected, rival.expected
+    ours, theirs = plan.votes.expected, rival.expected
     gap = ours.student_accuracy.value - theirs.student_accuracy.value
     setting = rival.setting
     asked = f"{count_text(setting.n_teachers, 'teacher')}, {count_text(setting.n_queries, 'query')}"
@@ -299,7 +308,7 @@ def _rival_sentence(plan: Plan, rival: Candidate) -> str:
         if setting.max_unstable is None
         else f", {count_text(setting.max_unstable, 'abstention')} allowed"
     )
-    same = recipe_name(setting) == recipe_name(plan.recommended.setting)
+    same = recipe_name(setting) == recipe_name(plan.votes.setting)
     name = asked if same else f"{recipe_name(setting)} ({asked})"
     student = f"student {share_range(theirs.student_accuracy)}"
     # plans are forecasts: where ranges overlap, the rival may do better in a given run
@@ -344,6 +353,15 @@ def plan_text(plan: Plan) -> str:
     str
         Lines of at most a hundred characters, but for what cannot be broken.
     """
+    if plan.recommended is None:
+        parts = [
+            _head_lines(plan),
+            _bullet_list("Which method", [*_careless_sentences(plan), *rare_sentences(plan)]),
+            _bullet_list("At other budgets", rare_budget_lines(plan)),
+            _bullet_list("Assumed", plan.assumptions),
+            _LAST_WORDS,
+        ]
+        return "\n\n".join(part for part in parts if part) + "\n"
     parts = [
         _head_lines(plan),
         _bullet_list("Which method", _method_sentences(plan)),
@@ -351,19 +369,14 @@ def plan_text(plan: Plan) -> str:
         _bullet_list("What would make it better", _improvement_lines(plan)),
         _bullet_list("At other budgets", [_budget_words(plan, point) for point in plan.frontier]),
         _bullet_list("Assumed", plan.assumptions),
-        _wrapped_text(
-            "No private data were read, so this plan costs no budget and may be shown to anyone. It"
-            " is a forecast and no promise; the ranges should hold nine runs of ten, if what is"
-            " assumed holds. Whoever changes a plan because of what came out of private data must"
-            " pay for that choice."
-        ),
+        _LAST_WORDS,
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _method_sentences(plan: Plan) -> list[str]:
     """Return which method is recommended and why, or why that cannot be said."""
-    votes = plan.recommended.expected.student_accuracy
+    votes = plan.votes.expected.student_accuracy
     if plan.moments is None:
         if plan.source == "stand-in" or plan.teachers_given:
             return ["Only votes were planned, since the number of teachers was given."]
@@ -383,8 +396,9 @@ def _method_sentences(plan: Plan) -> list[str]:
             " setting below with --method votes for black-box learners, silos and files of votes.",
         ]
     moments = plan.moments.student_accuracy
+    sentences = no_figure_sentences(plan)
     apart = moments.low > votes.high or votes.low > moments.high
-    sentences = [
+    sentences += [
         f"Record moments: student {share_range(moments)}. Votes, at their best setting: student"
         f" {share_range(votes)}. {'The ranges are apart.' if apart else 'The ranges overlap.'}"
     ]
@@ -416,14 +430,26 @@ def _method_sentences(plan: Plan) -> list[str]:
 
 
 def _head_lines(plan: Plan) -> str:
-    task, best = plan.task, plan.recommended
+    task = plan.task
+    plan_for = (
+        f"{count_text(task.n_records, 'private record')},"
+        f" {count_text(task.n_public, 'public point')}, {count_text(task.n_classes, 'class')},"
+        f" epsilon {task.epsilon:g}, delta {task.delta:g}"
+    )
+    if plan.recommended is None:
+        simulated = plan.moments is not None
+        rows = {
+            "plan for": plan_for,
+            "method": _method_words(plan),
+            "classes": stated_words(task),
+            "student": student_words(plan),
+            "forecast": SOURCES["stand-in"] if simulated else "none",
+        }
+        return _head_text(plan, rows)
+    best = plan.recommended
     expected = best.expected
     rows = {
-        "plan for": (
-            f"{count_text(task.n_records, 'private record')},"
-            f" {count_text(task.n_public, 'public point')}, {count_text(task.n_classes, 'class')},"
-            f" epsilon {task.epsilon:g}, delta {task.delta:g}"
-        ),
+        "plan for": plan_for,
         "method": _method_words(plan),
         "recipe": f"{recipe_name(best.setting)}: {_noise_words(best)}",
         "answers": (
@@ -438,6 +464,10 @@ def _head_lines(plan: Plan) -> str:
     if plan.method == "moments":
         for name in ("recipe", "answers", "labels"):
             del rows[name]
+    return _head_text(plan, rows)
+
+
+def _head_text(plan: Plan, rows: Mapping[str, str]) -> str:
     # the command comes second and is not wrapped like text: it is copied into a shell
     first, *rest = (_row_lines(name, text) for name, text in rows.items())
     return "\n".join([first, _command_lines(plan), *rest])
@@ -480,16 +510,16 @@ def _command_lines(plan: Plan) -> str:
 
 def _improvement_lines(plan: Plan) -> list[str]:
     """Return what each change of the task would bring, with a word where none would help."""
-    now = plan.recommended.expected.student_accuracy.value
+    now = plan.votes.expected.student_accuracy.value
     lines = [
         f"{each.change}: student {share_range(each.student_accuracy)},"
         f" {_gain_text(each.student_accuracy.value - now)}"
         for each in plan.improvements
     ]
-    if plan.task.n_classes > 2 and plan.recommended.setting.aggregator == "gaussian":
+    if plan.task.n_classes > 2 and plan.votes.setting.aggregator == "gaussian":
         lines.append(
             "two classes, if the question can be put so:"
-            f" {_two_class_noise_text(plan.recommended.setting.release)}"
+            f" {_two_class_noise_text(plan.votes.setting.release)}"
         )
     if plan.improvements and all(
         each.student_accuracy.value - now < WORTH_SAYING for each in plan.improvements
@@ -533,7 +563,3 @@ def _bullet_list(title: str, lines: Iterable[str]) -> str:
         for line in lines
     ]
     return "\n".join([title, *items]) if items else ""
-
-
-def _wrapped_text(text: str) -> str:
-    return textwrap.fill(text, WIDTH)

@@ -1,0 +1,370 @@
+"""Plans about a rare class: what would be found of it, in words, and carried out."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+import secretballot as sb
+from secretballot.cli import app
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners.moments.class_weights import ClassWeights
+from secretballot.planning.plan.model import MomentsForecast, RareForecast, Task
+from secretballot.planning.plan.rare_text import no_figure_sentences
+from secretballot.planning.plan.text import learn_options, plan_text
+from secretballot.runs.moments_forecast import forecast_moments
+from secretballot.runs.plan import PlanRun, classifier_by_plan, run_plan
+from secretballot.runs.plan_files import write_plan
+from secretballot.runs.progress import Watch
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-5)
+RATE = 0.02
+#: 2.054 standard deviations of the score: 2 % of the rows lie above.
+CUT = 2.054 * np.sqrt(1 + 1 + 0.25 + 0.36)
+
+
+def rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of which 2 % are positive."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    score = X[:, 0] + X[:, 1] - 0.5 * X[:, 2] + 0.6 * rng.normal(size=n)
+    return X, (score > CUT).astype(np.int64)
+
+
+def stand_in(n: int, seed: int, share: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of the same classes, of which more are positive."""
+    X, y = rows(round(2 * n * share / RATE), seed)
+    n_positive = round(share * n)
+    kept = np.append(np.flatnonzero(y == 1)[:n_positive], np.flatnonzero(y == 0)[: n - n_positive])
+    return X[kept], y[kept]
+
+
+def test_the_forecast_of_a_rare_class_holds_for_real_runs() -> None:
+    X, y = stand_in(4000, 1)
+    task = Task(6000, 500, 2, 2.0, 1e-5, positive_rate=RATE, class_weight="balanced")
+    told = forecast_moments(task, X, y, class_weights=ClassWeights(None), seed=1)
+    assert told == forecast_moments(task, X, y, class_weights=ClassWeights(None), seed=1)
+    assert told.rare is not None
+    assert (told.n_private, told.n_pool) == (6000, 500)
+    # each row of the class stands for one record, and those that stand for none are scored
+    assert (told.rare.n_private, told.rare.n_scored) == (120, 800 - 120 - 10)
+    (pool, _), (new, truth) = rows(500, 5), rows(40_000, 6)
+    reached = []
+    for run in range(5):
+        private, labels = rows(6000, 10 + run)
+        model = sb.RecordMomentsClassifier(
+            budget=task.budget, class_weight="balanced", class_shares={1: RATE}
+        )
+        said = model.fit(private, labels, X_public=pool, classes=[0, 1]).predict(new)
+        recall = float(said[truth == 1].mean())
+        reached.append(((recall + 1 - float(said[truth == 0].mean())) / 2, recall))
+    balanced, recall = np.mean(reached, axis=0)
+    # in six repetitions .911 to .916 and .951 to .959 (deviations .002 and .003), where .882 to
+    # .927 and .934 to 1 are told
+    assert told.rare.balanced_accuracy.low < balanced < told.rare.balanced_accuracy.high
+    assert told.rare.recall.low < recall < told.rare.recall.high
+
+
+def test_without_balance_the_forecast_says_that_nothing_would_be_found() -> None:
+    X, y = stand_in(4000, 1)
+    # a twentieth of the budget of the task above
+    plain, balanced = (
+        forecast_moments(
+            Task(6000, 500, 2, 0.5, 1e-5, positive_rate=RATE, class_weight=weight),
+            X,
+            y,
+            class_weights=None if weight is None else ClassWeights(None),
+        ).rare
+        for weight in (None, "balanced")
+    )
+    assert plain is not None
+    assert balanced is not None
+    assert plain.recall.high < balanced.recall.low
+
+
+def test_weights_by_class_go_the_way_that_they_say() -> None:
+    X, y = stand_in(2000, 1)
+    names = np.array(["no", "yes"])[y]
+    few, many = (
+        sb.plan(6000, 300, budget=BUDGET, like=(X, names), class_weight={"no": 1, "yes": weight})
+        for weight in (1, 1000)
+    )
+    assert few.moments is not None
+    assert many.moments is not None
+    assert few.moments.rare is not None
+    assert many.moments.rare is not None
+    assert few.moments.rare.recall.value < 0.9 < 0.99 < many.moments.rare.recall.value
+    assert few.constant_accuracy == 0.8  # of the stand-in as it is, as no rate was stated
+
+
+@pytest.fixture(scope="module")
+def made() -> sb.Plan:
+    X, y = stand_in(3000, 0)
+    return sb.plan(
+        4000, 300, budget=BUDGET, like=(X, y), positive_rate=RATE, class_weight="balanced"
+    )
+
+
+def test_a_plan_about_a_rare_class_has_no_votes(made: sb.Plan) -> None:
+    assert made.method == "moments"
+    assert (made.recommended, made.evaluated, made.frontier) == (None, (), ())
+    assert made.constant_accuracy == 1 - RATE
+    assert sb.Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
+    with pytest.raises(ParameterError, match="it has no setting of votes; take moments"):
+        classifier_by_plan(made)
+    text = " ".join(plan_text(made).replace("\\\n", "").split())
+    assert "--positive-rate 0.02" in text.split("Which method")[0]
+    assert "--class-weight" not in " ".join(learn_options(made))  # balanced is usual beside a rate
+    assert made.moments is not None
+    assert made.moments.rare is not None
+    found = made.moments.rare
+    assert f"balanced accuracy {found.balanced_accuracy.value:.3f}" in text
+    assert f"The last class has {found.n_private} rows of the stand-in" in text
+    assert len([line for line in plan_text(made).splitlines() if "epsilon" in line]) >= 6
+    assert "accuracy is no figure" not in text
+
+
+def test_what_a_plan_says_of_classes_stands_in_its_command(made: sb.Plan) -> None:
+    def options(**task: Any) -> str:
+        wanted = Task(4000, 300, 2, 1.0, 1e-5, **task)
+        one = sb.Plan(wanted, "guess", (), None, (), 0.5, (), (), 0)
+        return " ".join(learn_options(one))
+
+    assert options(positive_rate=0.1).endswith("--positive-rate 0.1 --class-weight none")
+    assert options(class_weight="balanced").endswith("--class-weight balanced")
+    weights = {"no": 1.0, "yes, surely": 20.5}
+    assert options(class_weight=weights).endswith("--class-weight 'no:1,\"yes, surely:20.5\"'")
+
+
+def test_the_picture_of_a_rare_class(made: sb.Plan, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    names = {path.name for path in write_plan(made, tmp_path / "plan", Watch())}
+    assert names == {"plan.json", "plan.txt", "frontier.svg", "frontier.png"}
+    svg = (tmp_path / "plan/frontier.svg").read_text()
+    assert "recall of the rarest class" in svg
+
+
+def test_without_a_stand_in_a_plan_about_a_rare_class_forecasts_nothing(tmp_path: Path) -> None:
+    made = sb.plan(4000, 300, budget=BUDGET, class_weight={"no": 1, "yes": 20, "maybe": 3})
+    assert (made.task.n_classes, made.moments, made.student_accuracy) == (3, None, None)
+    assert "cannot be forecast without a labelled public table" in " ".join(plan_text(made).split())
+    assert {path.name for path in write_plan(made, tmp_path / "plan", Watch())} == {
+        "plan.json",
+        "plan.txt",
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"positive_rate": 0.0}, "positive_rate is 0.0; it must lie strictly between 0 and 1"),
+        ({"positive_rate": float("nan")}, "it must lie strictly between 0 and 1"),
+        ({"positive_rate": 0.1, "n_classes": 3}, "and there are 3; give weights with class_weight"),
+        ({"class_weight": "even"}, "class_weight is 'even'"),
+        ({"class_weight": {"no": 1}}, "class_weight is"),
+        ({"class_weight": {"no": 1, "yes": 0}}, "class_weight has 0"),
+        ({"positive_rate": 0.1, "teacher": "knn"}, "teacher is about votes"),
+        ({"positive_rate": 0.1, "curve": {10: 0.7}}, "curve is about votes"),
+        ({"positive_rate": 0.1, "n_teachers": 9}, "teachers is about votes"),
+        ({"positive_rate": 0.1, "budget": sb.PrivacyBudget(1.0, 0.0)}, "delta is 0"),
+        ({"positive_rate": 0.1, "student": "magic"}, "magic"),
+        ({"like": (np.zeros((200, 1)), [0, 1] * 100), "class_weight": {2: 1, 1: 1}}, "names '2'"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        sb.plan(4000, 300, **{"budget": BUDGET, **more})
+
+
+def test_a_stand_in_with_too_few_of_the_class_is_refused() -> None:
+    X, y = stand_in(1000, 0, share=0.1)
+    with pytest.raises(
+        DataError, match=r"has 100 of 1,000 rows of the rarest class, so that \d+ of them would"
+    ):
+        sb.plan(4000, 300, budget=BUDGET, like=(X, y), positive_rate=0.001)
+
+
+def test_a_rate_above_that_of_the_stand_in_leaves_out_the_others() -> None:
+    X, y = stand_in(2000, 0, share=0.05)
+    task = Task(4000, 300, 2, 1.0, 1e-5, positive_rate=0.4, class_weight="balanced")
+    told = forecast_moments(task, X, y, class_weights=ClassWeights(None))
+    assert told.rare is not None
+    # of 100 positives 25 are scored and 25 are public points
+    assert told.rare.n_private == 50
+    assert told.n_private == round(told.rare.n_private / 0.4)
+
+
+def test_a_plan_for_a_stand_in_with_a_rare_class_names_the_way_out(made: sb.Plan) -> None:
+    X, y = rows(600, 0)
+    with pytest.raises(ParameterError, match=r"accuracy is no figure; .* positive_rate \(R, the"):
+        sb.plan(2000, 60, budget=sb.PrivacyBudget(0.02, 1e-6), like=(X, y), teacher="naive-bayes")
+    assert no_figure_sentences(made) == []  # it is about the class
+
+
+def test_plans_that_were_written_before_have_no_such_fields(made: sb.Plan) -> None:
+    old = sb.plan(4000, 300, budget=BUDGET, curve={10: 0.7, 100: 0.8})
+    values = old.to_json()
+    assert {"positive_rate", "class_weight"} & set(values["task"]) == set()
+    assert sb.Plan.from_json(values) == old
+    told = made.to_json()
+    rare = told["moments"]["rare"]
+    half = {"value": 0.5, "low": 0.5, "high": 0.5}
+    for odd in (
+        {"recommended": old.to_json()["recommended"]},
+        {"task": {**told["task"], "positive_rate": 2.0}},
+        {"task": {**told["task"], "class_weight": ["balanced"]}},
+        {"task": {**told["task"], "positive_rate": None, "class_weight": None}},
+        {"moments": {**told["moments"], "rare_share": 0.0}},
+        {"moments": {**told["moments"], "rare": {**rare, "place": -1}}},
+        {"moments": {**told["moments"], "rare": {**rare, "frontier": [[1.0, half]]}}},
+        {"moments": {**told["moments"], "rare": {**rare, "recall": {**half, "high": 2.0}}}},
+    ):
+        with pytest.raises(DataError):
+            sb.Plan.from_json({**told, **odd})
+
+
+def test_a_plan_whose_stand_in_has_a_rare_class_says_so(made: sb.Plan) -> None:
+    half = made.moments.student_accuracy if made.moments else None
+    assert half is not None
+    voted = sb.plan(4000, 300, budget=BUDGET, curve={10: 0.7, 100: 0.8})
+    seen = sb.Plan(
+        **{
+            **{name: getattr(voted, name) for name in voted.__dataclass_fields__},
+            "source": "stand-in",
+            "moments": MomentsForecast(half, ((1.0, half),), 300, 100, None, 0.031),
+        }
+    )
+    text = " ".join(plan_text(seen).split())
+    assert "has 3.1 % of the rows" in text
+    assert "accuracy is no figure; plan for its recall with --positive-rate (R" in text
+    assert sb.Plan.from_json(seen.to_json()) == seen
+
+
+# --- from files ---
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rare")
+    tables = {
+        "private": rows(4000, 3),
+        "public": rows(300, 4),
+        "test": rows(5000, 5),
+        "like": stand_in(3000, 6),
+    }
+    for name, (X, y) in tables.items():
+        table = pd.DataFrame(X, columns=list("abcd"))
+        if name != "public":
+            table["ill"] = np.where(y, "yes", "no")
+        table.to_csv(folder / f"{name}.csv", index=False)
+    words = [
+        *("plan", "--records", "4000", "--public", "300", "--epsilon", "1", "--delta", "1e-5"),
+        *("--like", str(folder / "like.csv"), "--target", "ill", "--positive-rate", str(RATE)),
+    ]
+    result = CliRunner().invoke(app, [*words, "--out", str(folder / "plan")])
+    assert result.exit_code == 0, result.stderr
+    assert "recall of class 'yes'" in " ".join(result.stdout.split())
+    return folder
+
+
+def learn(files: Path, out: Path, *more: str) -> Result:
+    tables = [str(files / "private.csv"), str(files / "public.csv"), "--target", "ill"]
+    words = ["--plan", str(files / "plan/plan.json"), "--without", "report", "--own-ledger"]
+    return CliRunner().invoke(app, ["learn", *tables, *words, "--out", str(out), *more])
+
+
+def test_a_plan_about_a_rare_class_is_carried_out(files: Path, tmp_path: Path) -> None:
+    test = ["--evaluate", str(files / "test.csv")]
+    result = learn(files, tmp_path / "out", *test, "--json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert (document["method"], document["method_reason"]) == ("moments", "the plan recommends it")
+    mechanism = json.loads((tmp_path / "out/release/certificate.json").read_text())["mechanism"]
+    assert len(mechanism["class_weights"]) == 2
+    assert mechanism["basis"]["whitening"] == 0.0  # the basis for a rare class
+    forecast = document["forecast"]
+    assert set(forecast) == {"student_accuracy", "balanced_accuracy", "recall"}
+    assert CliRunner().invoke(app, ["verify", str(tmp_path / "out")]).exit_code == 0
+    # the same words beside the plan are the same run, which is finished
+    again = learn(files, tmp_path / "out", *test, "--positive-rate", str(RATE))
+    assert again.exit_code == 0, again.stderr
+    assert "finished already" in again.stderr
+    shown = " ".join(again.stdout.split())
+    assert "forecast balanced accuracy 0." in shown
+    assert "recall of 'yes' " in shown
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--positive-rate", "0.1"], "--positive-rate is 0.1 and the plan says 0.02"),
+        (["--class-weight", "none"], "--class-weight is None and the plan says 'balanced'"),
+        (["--class-weight", "no:1,yes:2"], "and the plan says 'balanced'"),
+        (["--method", "votes"], "it has no setting of votes; take moments"),
+    ],
+)
+def test_what_contradicts_it_is_refused(
+    files: Path, tmp_path: Path, more: list[str], said: str
+) -> None:
+    result = learn(files, tmp_path / "out", *more)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_rate_beside_a_plan_that_states_none_is_refused(files: Path, tmp_path: Path) -> None:
+    plain = sb.plan(4000, 300, budget=BUDGET)
+    (tmp_path / "plan.json").write_text(json.dumps(plain.to_json()))
+    tables = [str(files / "private.csv"), str(files / "public.csv"), "--target", "ill"]
+    words = ["--classes", "no,yes", "--plan", str(tmp_path / "plan.json"), "--positive-rate", "0.1"]
+    result = CliRunner().invoke(app, ["learn", *tables, *words, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert "--positive-rate is 0.1 and the plan has none" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--positive-rate", "1"], "--positive-rate is 1.0"),
+        (["--positive-rate", "0.1", "--classes", "3"], "give weights with --class-weight"),
+        (
+            ["--positive-rate", "0.1", "--classes", "2", "--curve", "9:0.7"],
+            "--curve is about votes",
+        ),
+        (["--positive-rate", "0.1", "--classes", "2", "--teachers", "9"], "--teachers is about"),
+        (["--class-weight", "no:1,yes", "--classes", "2"], "--class-weight has 'yes'"),
+        (["--class-weight", "no:1,maybe:2", "--classes", "no,yes"], "names 'maybe'"),
+    ],
+)
+def test_the_verb_refuses_in_the_words_of_learn(more: list[str], said: str) -> None:
+    sizes = ["--records", "4000", "--public", "300", "--epsilon", "1", "--delta", "1e-5"]
+    result = CliRunner().invoke(app, ["plan", *sizes, *more])
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_a_run_of_planning_takes_weights_by_name() -> None:
+    run = PlanRun(
+        4000, 300, 1.0, 1e-5, ("no", "yes"), class_weight={"no": 1, "yes": 9}, positive_rate=0.1
+    )
+    made = run_plan(run)
+    assert made.task.class_weight == {"no": 1, "yes": 9}
+    assert learn_options(made)[-3:] == [
+        "--classes no,yes",
+        "--positive-rate 0.1",
+        "--class-weight no:1,yes:9",
+    ]
+
+
+def test_a_forecast_of_a_rare_class_is_checked(made: sb.Plan) -> None:
+    assert made.moments is not None
+    assert made.moments.rare is not None
+    found = made.moments.rare
+    with pytest.raises(ParameterError):
+        RareForecast(1, found.recall, found.recall, ((0.0, found.recall, found.recall),), 9, 9)
+    with pytest.raises(ParameterError, match="record moments alone"):
+        sb.Plan(Task(9, 9, 2, 1.0, 1e-5), "guess", (), None, (), 0.5, (), (), 0)
