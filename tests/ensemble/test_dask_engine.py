@@ -1,5 +1,6 @@
 """Dask as the engine, on a cluster of two worker processes that starts here."""
 
+import joblib
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
@@ -47,6 +48,17 @@ class TestDask(EngineSuite):
         with engine.as_current():
             there = fitted(DecisionTreeClassifier(), engine="dask")
         assert (counts_of(there) == wanted).all()
+
+    def test_joblib_on_dask_is_refused_and_no_hindrance_to_the_engine(self, engine):
+        teacher = DecisionTreeClassifier()
+        here = fitted(teacher)
+        with engine.as_current(), joblib.parallel_config(backend="dask"):
+            with pytest.raises(ParameterError, match=r"joblib's backend is 'dask'.* give engine="):
+                fitted(teacher, n_jobs=2)
+            with pytest.raises(ParameterError, match=r"joblib's backend is 'dask'.* give engine="):
+                counts_of(here)
+            there = counts_of(fitted(teacher, engine=engine))
+        assert (there == counts_of(here)).all()
 
     def test_keys_name_no_content(self, engine):
         there = fitted(DecisionTreeClassifier(), engine=engine)

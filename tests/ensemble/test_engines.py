@@ -93,7 +93,10 @@ def test_no_ray_is_started(monkeypatch):
     monkeypatch.setattr(ray, "init", init)
     with pytest.raises(ParameterError, match=r"no Ray answers .*start one with `ray start --head`"):
         fitted(DecisionTreeClassifier(), engine="ray")
-    assert asked == ["auto"]  # an address never starts one
+    monkeypatch.setenv("RAY_ADDRESS", "local")
+    with pytest.raises(ParameterError, match="no Ray answers"):
+        fitted(DecisionTreeClassifier(), engine="ray")
+    assert asked == ["auto", "auto"]  # an address never starts one
 
 
 def test_versions_that_differ_are_named():

@@ -7,7 +7,8 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from engine_suite import MARKER, EngineSuite, fitted
-from secretballot.exceptions import ParameterError
+from secretballot.ensemble.engines import ray_cluster
+from secretballot.exceptions import DataError, ParameterError
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # it reports home otherwise
 os.environ["RAY_AUTH_MODE"] = "disabled"  # it writes a token into the home folder otherwise
@@ -46,6 +47,26 @@ class TestRay(EngineSuite):
         assert logs
         assert not any(MARKER.encode() in path.read_bytes() for path in logs)
         assert MARKER not in "".join(capfd.readouterr())
+
+    def test_nodes_of_other_versions_are_refused(self, engine, monkeypatch):
+        driver = os.getpid()
+
+        def versions():
+            return (("Python", "3.99.1"), ("numpy", "2" if os.getpid() == driver else "7.0"))
+
+        monkeypatch.setattr(ray_cluster, "versions_here", versions)
+        said = r"The worker on node \w+ has numpy 7\.0 where this program has 2; install the same"
+        with pytest.raises(DataError, match=said):
+            fitted(DecisionTreeClassifier(), engine=engine)
+
+        def unknown():
+            if os.getpid() != driver:
+                raise ModuleNotFoundError("No module named 'secretballot'")
+            return (("Python", "3.99.1"),)
+
+        monkeypatch.setattr(ray_cluster, "versions_here", unknown)
+        with pytest.raises(DataError, match=r"node \w+ cannot load this version of secretballot"):
+            fitted(DecisionTreeClassifier(), engine=engine)
 
     def test_another_ray_beside_the_one_that_runs_is_refused(self, engine):
         with pytest.raises(ParameterError, match="is connected to a Ray already"):

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,6 +27,7 @@ from secretballot.ensemble.training import (
     Shards,
     ShardSource,
     check_workers,
+    refuse_joblib_on_dask,
     results_of_pool,
     return_form,
     trained,
@@ -211,6 +213,8 @@ class TeacherEnsemble:
         check_workers(n_jobs)
         recipe = Recipe.of(teacher, random_state)
         cluster = cluster_of(engine, n_jobs)
+        if cluster is None:
+            refuse_joblib_on_dask()
         store = _open_store(vault, fingerprint, recipe, n_teachers, n_classes)
         finished = {} if store is None else store.load()
         # only numbers of this run count, whatever a stored file names
@@ -273,6 +277,8 @@ class TeacherEnsemble:
             If memory, files or processes ran out.
         """
         check_workers(n_jobs)
+        if self._remote is None:
+            refuse_joblib_on_dask()
         table = as_table(X_public, "X_public")
         if n_rows(table) == 0:
             raise DataError(
@@ -370,12 +376,14 @@ def _train_remotely(
     time."""
     done = source.n_teachers - len(waiting)
     try:
-        for number in remote.train(recipe, source, waiting):
-            done += 1
-            if store is not None:
-                store.add(number, remote.model(number))
-            if progress is not None:
-                progress(done, source.n_teachers)
+        # closed at once where one of these raises, which takes back what waits in the cluster
+        with closing(remote.train(recipe, source, waiting)) as finished:
+            for number in finished:
+                done += 1
+                if store is not None:
+                    store.add(number, remote.model(number))
+                if progress is not None:
+                    progress(done, source.n_teachers)
     finally:
         if store is not None:
             store.flush()

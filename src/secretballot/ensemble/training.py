@@ -24,6 +24,7 @@ __all__ = [
     "ShardSource",
     "Shards",
     "check_workers",
+    "refuse_joblib_on_dask",
     "results_of_pool",
     "return_form",
     "source_for_worker",
@@ -35,6 +36,7 @@ __all__ = [
 # Below this many seconds of work left, starting worker processes costs more than it saves.
 _WORTH_WORKERS = 3.0
 _PILOT_SECONDS = 0.5
+_JOBLIB_ON_DASK = "DaskDistributedBackend"
 
 
 @dataclass(frozen=True)
@@ -257,6 +259,24 @@ def check_workers(n_jobs: int | None) -> None:
     ):
         raise ParameterError(
             Parameter("n_jobs"), f" is {shown(n_jobs)}; it must be None or an integer other than 0."
+        )
+
+
+def refuse_joblib_on_dask() -> None:
+    """Refuse joblib's Dask backend, in whose hands a run was seen to wait for ever, with idle
+    workers; and what a learner raises there stands in the workers' logs.
+
+    Raises
+    ------
+    ParameterError
+        If it is the active one.
+    """
+    backend, _ = joblib.parallel.get_active_backend()
+    if type(backend).__name__ == _JOBLIB_ON_DASK:
+        raise ParameterError(
+            "joblib's backend is 'dask', which may wait for ever for teachers that are done; leave"
+            " joblib.parallel_config(backend='dask') and give engine='dask://HOST:PORT' or"
+            " engine=Client instead. Nothing was spent."
         )
 
 

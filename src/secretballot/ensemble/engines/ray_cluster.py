@@ -189,12 +189,9 @@ def _connect(engine: str) -> None:
     """Connect to a Ray that runs; never start one."""
     import ray
 
-    if engine == "ray" and "RAY_ADDRESS" not in os.environ:
+    address = os.environ.get("RAY_ADDRESS", "auto") if engine == "ray" else engine
+    if address == "local":  # that would start one
         address = "auto"
-    elif engine == "ray":
-        address = os.environ["RAY_ADDRESS"]
-    else:
-        address = engine
     if address.startswith(_PREFIX):
         _check_listening(engine, address.removeprefix(_PREFIX))
     try:

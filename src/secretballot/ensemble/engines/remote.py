@@ -1,7 +1,7 @@
 """Teachers that stay with the workers of a cluster: the driver has handles, and sees sums."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,9 @@ class RemoteTeachers:
         for number, model in models.items():
             self._refs[number] = self._cluster.submit(keep_teacher, _packed(model))
 
-    def train(self, recipe: Recipe, source: ShardSource, numbers: Sequence[int]) -> Iterator[int]:
+    def train(
+        self, recipe: Recipe, source: ShardSource, numbers: Sequence[int]
+    ) -> Generator[int, None, None]:
         """Train teachers, and yield the number of each as it is finished.
 
         Raises
