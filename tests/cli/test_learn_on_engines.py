@@ -79,8 +79,8 @@ def test_diagnose_trains_again_on_a_cluster(address: str, tmp_path: Path) -> Non
         ),
         (
             ("--engine", "ray://127.0.0.1:9"),
-            "--engine is 'ray://127.0.0.1:9', where nobody listens; give ray://HOST:PORT of a Ray"
-            " that runs. Nothing was spent.",
+            "--engine is 'ray://127.0.0.1:9', where nobody listens; start Ray there"
+            " with `ray start --head`, or name one that runs. Nothing was spent.",
         ),
         (("--engine", "dask"), "--engine is 'dask', and no client of Dask runs in this program"),
         (("--engine", "local", "--method", "moments"), "--engine goes with --method votes alone"),

@@ -8,7 +8,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from engine_suite import CannotBePickled, counts_of, fitted
-from secretballot.ensemble.engines import check_engine, cluster
+from secretballot.ensemble.engines import check_engine, cluster, ray_cluster
 from secretballot.ensemble.engines.cluster import check_versions
 from secretballot.ensemble.engines.tasks import (
     Packed,
@@ -91,12 +91,19 @@ def test_no_ray_is_started(monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray_cluster, "_recorded_address", lambda: "auto")
     with pytest.raises(ParameterError, match=r"no Ray answers .*start one with `ray start --head`"):
         fitted(DecisionTreeClassifier(), engine="ray")
+    assert asked == ["auto"]  # an address never starts one
     monkeypatch.setenv("RAY_ADDRESS", "local")
-    with pytest.raises(ParameterError, match="no Ray answers"):
+    with pytest.raises(ParameterError, match="RAY_ADDRESS=local, which would start a Ray"):
         fitted(DecisionTreeClassifier(), engine="ray")
-    assert asked == ["auto", "auto"]  # an address never starts one
+    # one that died and is still on record
+    monkeypatch.delenv("RAY_ADDRESS")
+    monkeypatch.setattr(ray_cluster, "_recorded_address", lambda: "127.0.0.1:9")
+    with pytest.raises(ParameterError, match=r"stands for 127\.0\.0\.1:9, where nobody listens"):
+        fitted(DecisionTreeClassifier(), engine="ray")
+    assert asked == ["auto"]
 
 
 def test_versions_that_differ_are_named():

@@ -189,13 +189,21 @@ def _connect(engine: str) -> None:
     """Connect to a Ray that runs; never start one."""
     import ray
 
-    address = os.environ.get("RAY_ADDRESS", "auto") if engine == "ray" else engine
-    if address == "local":  # that would start one
-        address = "auto"
-    if address.startswith(_PREFIX):
-        _check_listening(engine, address.removeprefix(_PREFIX))
+    address = os.environ.get("RAY_ADDRESS", "") or "auto" if engine == "ray" else engine
+    if address == "local":  # the word with which Ray starts one
+        raise ParameterError(
+            Parameter("engine"),
+            " is 'ray' and the environment has RAY_ADDRESS=local, which would start a Ray; unset"
+            " it, or call ray.init() before. Nothing was spent.",
+        )
     try:
+        if address == "auto":
+            address = _recorded_address()
+        if address != "auto":
+            _check_listening(engine, address.removeprefix(_PREFIX))
         ray.init(address=address, log_to_driver=False, configure_logging=False)
+    except ParameterError:
+        raise
     except ImportError:
         raise ParameterError(
             Parameter("engine"),
@@ -210,15 +218,35 @@ def _connect(engine: str) -> None:
         ) from None
 
 
+def _recorded_address() -> str:
+    """Return where the last Ray of this machine is said to be, "auto" where Ray does not tell.
+
+    A Ray that died stays recorded, and Ray would try it for a minute.
+
+    Raises
+    ------
+    ConnectionError
+        If there is none.
+    """
+    try:
+        from ray._private.services import canonicalize_bootstrap_address_or_die
+    except ImportError:
+        return "auto"
+    return str(canonicalize_bootstrap_address_or_die("auto"))
+
+
 def _check_listening(engine: str, place: str) -> None:
     """Refuse an address at which nobody listens: Ray itself would try for minutes."""
-    host, _, port = place.partition(":")
+    host, _, port = place.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=cluster.CONNECT_SECONDS):
             return
     except (OSError, ValueError):
+        stands_for = "" if place in engine else f"which stands for {place}, "
         raise unreachable(
-            engine, "where nobody listens; give ray://HOST:PORT of a Ray that runs."
+            engine,
+            f"{stands_for}where nobody listens; start Ray there with `ray start --head`, or name"
+            " one that runs.",
         ) from None
 
 
