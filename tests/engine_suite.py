@@ -190,17 +190,23 @@ class EngineSuite:
         with pytest.raises(ResourceError, match="again and again"):
             fitted(DiesOnSomeShards(), engine=engine)
 
-    @pytest.mark.parametrize("moment", ["training", "voting"])
+    @pytest.mark.parametrize("moment", ["training", "keeping", "voting"])
     def test_a_killed_worker_costs_its_own_work_alone(self, engine, tmp_path, moment):
         killed = []
+        tells, vault = tmp_path / "tells", tmp_path / "vault"
+        tells.mkdir()
 
         def kill(done, total):
             if not killed and done >= total // 3:
-                killed.append(min(int(path.name) for path in tmp_path.iterdir()))
+                killed.append(min(int(path.name) for path in tells.iterdir()))
                 os.kill(killed[0], signal.SIGKILL)
 
-        teacher = TellsWhereItWorks(str(tmp_path))
-        there = fitted(teacher, engine=engine, progress=kill if moment == "training" else None)
+        there = fitted(
+            TellsWhereItWorks(str(tells)),
+            engine=engine,
+            progress=None if moment == "voting" else kill,
+            **({"vault": vault, "fingerprint": "these"} if moment == "keeping" else {}),
+        )
         counts = counts_of(there, progress=kill if moment == "voting" else None)
         assert killed
         assert (counts == counts_of(fitted(DecisionTreeClassifier()))).all()

@@ -4,7 +4,7 @@ import joblib
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from engine_suite import MARKER, EngineSuite, counts_of, fitted
+from engine_suite import CASES, MARKER, EngineSuite, counts_of, fitted
 from secretballot.exceptions import DataError, ParameterError
 
 dask = pytest.importorskip("dask", reason="the extra secretballot[dask]")
@@ -85,6 +85,19 @@ def test_workers_of_other_versions_are_refused(client, monkeypatch):
     answers["tcp://a:1"] = ModuleNotFoundError("No module named 'secretballot'")
     with pytest.raises(DataError, match="The worker tcp://a:1 cannot load this version"):
         fitted(DecisionTreeClassifier(), engine=client)
+
+
+def test_two_threads_of_one_worker_do_not_meet():
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        for case in ("generators", "forest"):
+            teacher, private, public = CASES[case]
+            there = fitted(teacher, private, engine=client)
+            assert (counts_of(there, public) == counts_of(fitted(teacher, private), public)).all()
 
 
 def test_a_cluster_without_workers_is_refused(monkeypatch):

@@ -86,6 +86,7 @@ class RemoteTeachers:
 
     def model(self, number: int) -> Any:
         """Return one teacher, brought here; to be kept in the vault."""
+        self._cluster.some_done([self._refs[number]])  # it may have been lost since
         found = self._cluster.result(self._refs[number])
         packed = found[0] if isinstance(found, tuple) else found
         return packed.value()

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import sklearn
 
+from secretballot._seeded import ALONE
 from secretballot._typing import CountArray
 from secretballot.ensemble.counting import counted_votes
 from secretballot.ensemble.isolation import as_sentence, one_thread, resource_failure
@@ -129,7 +130,8 @@ def train_teacher(
         source: ShardSource
         recipe, source = work.value()
         X, y = source.part(number)
-        with one_thread():
+        # alone: threads of one worker would put back each other's number of threads
+        with ALONE, one_thread():
             model = train_shard(recipe, X, y, number)
         return _packed_model(model)
 
@@ -178,7 +180,7 @@ def vote(
         models: Mapping[int, Any] = {
             number: _model_of(teacher) for number, teacher in zip(numbers, teachers, strict=True)
         }
-        with one_thread():
+        with ALONE, one_thread():
             return counted_votes(
                 models, points.value(), n_classes, block_rows, random_state, settings
             )
