@@ -263,8 +263,12 @@ def check_workers(n_jobs: int | None) -> None:
 
 
 def refuse_joblib_on_dask() -> None:
-    """Refuse joblib's Dask backend, in whose hands a run was seen to wait for ever, with idle
-    workers; and what a learner raises there stands in the workers' logs.
+    """Refuse joblib's Dask backend, which waits for ever, with idle workers, once Dask gives a
+    task up.
+
+    A worker that was killed or could not load a module does it: up to joblib 1.6 the backend notes
+    the error and leaves out the callback that joblib waits for. And what a learner raises there
+    stands in the workers' logs.
 
     Raises
     ------
@@ -274,9 +278,9 @@ def refuse_joblib_on_dask() -> None:
     backend, _ = joblib.parallel.get_active_backend()
     if type(backend).__name__ == _JOBLIB_ON_DASK:
         raise ParameterError(
-            "joblib's backend is 'dask', which may wait for ever for teachers that are done; leave"
-            " joblib.parallel_config(backend='dask') and give engine='dask://HOST:PORT' or"
-            " engine=Client instead. Nothing was spent."
+            "joblib's backend is 'dask', which waits for ever where Dask gives a task up, as when a"
+            " worker is killed; leave joblib.parallel_config(backend='dask') and give"
+            " engine='dask://HOST:PORT' or engine=Client instead. Nothing was spent."
         )
 
 
