@@ -10,12 +10,14 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from secretballot import verify_release as second
-from secretballot.learners.training import repeated_fits
+from secretballot.door import purchase
+from secretballot.learners.training import repeated_fits, shards
 from secretballot.publishing import release as publishing
 from secretballot.report.certificate import build as certificates
 from secretballot.report.certificate.verify import verify_certificate
@@ -49,6 +51,21 @@ gaussian_delta = functools.cache(second.gaussian_delta)
 def records_may_be_public(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let public points be the private records, as in a world so small that there are no others."""
     monkeypatch.setattr(repeated_fits, "_are_records", lambda *_, **__: False)
+
+
+class _NoNoise:
+    exact, description = True, "none, for a test"
+
+    def discrete_gaussian(self, sigma: float, size: int) -> Any:
+        return np.zeros(size, dtype=np.int64)
+
+
+@pytest.fixture
+def nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let true counts leave, and the partition be one and the same: noise and keys are never
+    seeded, so that two fits would differ, or by chance would not."""
+    monkeypatch.setattr(purchase, "noise_source", _NoNoise)
+    monkeypatch.setattr(shards, "entropy_bytes", lambda size: bytes(i % 251 for i in range(size)))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
