@@ -211,21 +211,26 @@ def _binary_weights(asked: MomentEquations) -> FloatArray:
     points, counts, penalty = asked.points, asked.counts, asked.penalty
     w0, aim = asked.start[:, 0], asked.target[:, 0]
 
-    def objective(w: FloatArray) -> float:
+    def objective(w: FloatArray, logits: FloatArray) -> float:
         spread = float(penalty @ (w - w0) ** 2) / 2
-        return float((counts * np.logaddexp(0, points @ w)).mean() - w @ aim) + spread
+        return float((counts * np.logaddexp(0, logits)).mean() - w @ aim) + spread
 
-    w, value = w0.copy(), objective(w0)
+    w, logits = w0.copy(), points @ w0
+    value = objective(w, logits)
     for _ in range(_NEWTON_STEPS):
-        p = expit(points @ w)
+        p = expit(logits)
         gradient = points.T @ (counts * p) / len(points) - aim + penalty * (w - w0)
         hessian = (points * (counts * p * (1 - p))[:, None]).T @ points / len(points)
         step = np.linalg.solve(hessian + np.diag(penalty), gradient)
-        decrease, length = 1e-4 * float(gradient @ step), 1.0
-        while length > 1e-9 and not objective(w - length * step) <= value - length * decrease:
+        decrease, length, before = 1e-4 * float(gradient @ step), 1.0, value
+        while True:
+            moved = w - length * step
+            logits = points @ moved
+            value = objective(moved, logits)
+            if value <= before - length * decrease or not length > 1e-9:
+                break
             length /= 2
-        w = w - length * step
-        before, value = value, objective(w)
+        w = moved
         if not before - value >= _SETTLED:
             break
     return w[:, None]
