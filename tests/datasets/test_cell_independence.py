@@ -112,50 +112,50 @@ ANY_CELL = st.one_of(
 )
 
 
-def schema_of(spec: dict[str, Any]) -> Schema:
-    return Schema.from_json({"columns": {"a": spec}})
-
-
-OTHER_KINDS = [
-    schema_of({"kind": "boolean"}),
-    schema_of({"kind": "text", "words": ["x", "2020", "days", "0", "true"]}),
-    schema_of(
-        {"kind": "duration", "median": 60, "center": 0, "scale": 3600, "indicator": True},
-    ),
-    *(
-        schema_of(
-            {
-                "kind": "date",
-                "format": style,
-                "median": "2020-02-29",
-                "scale": 30,
-                "parts": ["month", "day", "weekday", "hour"],
+#: A column of every kind, each of which reads the same cells.
+EVERY_KIND = Schema.from_json(
+    {
+        "columns": {
+            "number": {
+                "kind": "numeric",
+                "median": 1,
+                "center": 0,
+                "scale": 1,
                 "indicator": True,
-            }
-        )
-        for style in ("iso", "day-first", "month-first", "compact")
-    ),
-]
+            },
+            "category": ["0", "1", "x", "True", "1.5", str(HUGE + 1), "1e+16"],
+            "truth": {"kind": "boolean"},
+            "text": {"kind": "text", "words": ["x", "2020", "days", "0", "true"]},
+            "length of time": {
+                "kind": "duration",
+                "median": 60,
+                "center": 0,
+                "scale": 3600,
+                "indicator": True,
+            },
+            **{
+                style: {
+                    "kind": "date",
+                    "format": style,
+                    "median": "2020-02-29",
+                    "scale": 30,
+                    "parts": ["month", "day", "weekday", "hour"],
+                    "indicator": True,
+                }
+                for style in ("iso", "day-first", "month-first", "compact")
+            },
+        }
+    }
+)
 
 
 def meaning(cells: "pd.Series[Any]", kept: slice) -> tuple[Any, ...]:
     """Return all that is ever taken from a column, for the rows of all records but one, to the
     bit."""
     texts, numbers = texts_of(cells)[kept], numbers_of(cells)[kept]
-    frame = pd.DataFrame({"a": cells})
-    schema = Schema.from_json(
-        {
-            "columns": {
-                "a": {"kind": "numeric", "median": 1, "center": 0, "scale": 1, "indicator": True}
-            }
-        }
-    )
-    categories = Schema.from_json(
-        {"columns": {"a": ["0", "1", "x", "True", "1.5", str(HUGE + 1), "1e+16"]}}
-    )
-    encodings = [one.encoding(frame) for one in (schema, categories, *OTHER_KINDS)]
-    matrices = [one.matrix[kept] for one in encodings]
-    return texts.tolist(), numbers.tobytes(), [matrix.tobytes() for matrix in matrices]
+    frame = pd.DataFrame(dict.fromkeys(EVERY_KIND.names, cells))
+    matrix = EVERY_KIND.encoding(frame).matrix[kept]
+    return texts.tolist(), numbers.tobytes(), matrix.tobytes()
 
 
 def array_of_one(cell: Any, kind: Any) -> Any:
