@@ -42,7 +42,8 @@ def test_what_is_told_is_what_repeated_runs_show(n: int) -> None:
     said = [model.predict(X) for model in models]
     real = np.std([np.mean(one == y) for one in said], ddof=1)
     changed = np.mean([np.mean(one != other) for one in said for other in said if one is not other])
-    found = [told(model) for model in models]
+    # of eight fits the mean of what is told deviates by a tenth, what is real of all 24 by more
+    found = [told(model) for model in models[::3]]
     # By twelve fits of either size, 22 times, the first ratio was 1.2 to 4.2 (mean 2.0: on such
     # columns the doubling is too much; so few fits tell the real one badly, hence twice as many
     # here), the second .83 to 1.04 and .59 to .70.
