@@ -4,8 +4,8 @@ import joblib
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from engine_suite import CASES, MARKER, EngineSuite, counts_of, fitted
-from secretballot.exceptions import DataError, ParameterError
+from engine_suite import CASES, MARKER, EngineSuite, K, TellsWhereItWorks, counts_of, fitted
+from secretballot.exceptions import DataError, ParameterError, ResourceError
 
 dask = pytest.importorskip("dask", reason="the extra secretballot[dask]")
 distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
@@ -98,6 +98,29 @@ def test_two_threads_of_one_worker_do_not_meet():
             teacher, private, public = CASES[case]
             there = fitted(teacher, private, engine=client)
             assert (counts_of(there, public) == counts_of(fitted(teacher, private), public)).all()
+
+
+@pytest.mark.parametrize("moment", ["training", "voting"])
+def test_a_cluster_that_is_gone_ends_the_run(tmp_path, moment):
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        teacher = TellsWhereItWorks(str(tmp_path))
+
+        def leave(done, total):
+            cluster.close()
+
+        def run():
+            there = fitted(teacher, engine=client, progress=leave if moment == "training" else None)
+            leave(K, K)
+            return counts_of(there)
+
+        with pytest.raises(ResourceError, match="The teachers' work ended because") as told:
+            run()
+        assert told.value.__context__ is None
 
 
 def test_a_cluster_without_workers_is_refused(monkeypatch):

@@ -1,11 +1,17 @@
 """What a cluster must be able to do: run tasks whose results stay there, by handles."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from secretballot.ensemble.engines.tasks import Packed, Trouble, Versions, differing_versions
 from secretballot.ensemble.isolation import as_sentence
-from secretballot.exceptions import DataError, Parameter, ParameterError, ResourceError
+from secretballot.exceptions import (
+    DataError,
+    Parameter,
+    ParameterError,
+    ResourceError,
+    SecretBallotError,
+)
 
 __all__ = [
     "CONNECT_SECONDS",
@@ -14,9 +20,12 @@ __all__ = [
     "Cluster",
     "Ref",
     "check_versions",
+    "done_by",
     "failed",
     "unreachable",
 ]
+
+T = TypeVar("T")
 
 #: Handle of a result that stays in the cluster.
 Ref = Any
@@ -111,6 +120,30 @@ def check_versions(here: Versions, found: Sequence[tuple[str, Versions | None]])
 def failed(cause: str) -> ResourceError:
     """Return the error of a run whose cluster failed."""
     return ResourceError(as_sentence(cause))
+
+
+def done_by(work: Callable[[], T], cause_of: Callable[[Exception], str]) -> T:
+    """Return what a call of the engine comes to; end the run with one sentence where it fails.
+
+    Parameters
+    ----------
+    work : callable
+    cause_of : callable
+        From the engine's exception to fixed words.
+
+    Raises
+    ------
+    ResourceError
+        In the place of any exception that is none of this package's own.
+    """
+    try:
+        return work()
+    except SecretBallotError:
+        raise
+    except Exception as error:
+        cause = cause_of(error)
+    # outside of the handler: the error of a library may show what a task was given
+    raise failed(cause)
 
 
 def unreachable(engine: str, why: str) -> ParameterError:

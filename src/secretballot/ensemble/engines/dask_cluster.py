@@ -12,7 +12,13 @@ from contextlib import suppress
 from typing import Any
 
 from secretballot.ensemble.engines import cluster
-from secretballot.ensemble.engines.cluster import Ref, check_versions, failed, unreachable
+from secretballot.ensemble.engines.cluster import (
+    Ref,
+    check_versions,
+    done_by,
+    failed,
+    unreachable,
+)
 from secretballot.ensemble.engines.tasks import (
     Packed,
     Versions,
@@ -89,7 +95,7 @@ class DaskCluster:
     @property
     def n_slots(self) -> int:
         """Threads of all workers."""
-        return max(1, int(sum(self._client.nthreads().values())))
+        return done_by(lambda: max(1, int(sum(self._client.nthreads().values()))), _cause_of)
 
     def submit(self, work: Callable[..., Any], *args: Any) -> Ref:
         """Start a task; its key names the function and nothing of its arguments."""
@@ -100,7 +106,9 @@ class DaskCluster:
 
         # a shard is as large as it is: no warning of large arguments
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):
-            return self._client.submit(work, *args, pure=False, priority=priority)
+            return done_by(
+                lambda: self._client.submit(work, *args, pure=False, priority=priority), _cause_of
+            )
 
     def submit_training(self, work: Callable[..., Any], *args: Any) -> tuple[Ref, Ref]:
         """Start a task that returns a pair, and one that looks at what it says of itself."""
@@ -114,6 +122,9 @@ class DaskCluster:
 
     def some_done(self, refs: Sequence[Ref]) -> list[Ref]:
         """Wait until at least one is done and return those that are."""
+        return done_by(lambda: self._some_done(refs), _cause_of)
+
+    def _some_done(self, refs: Sequence[Ref]) -> list[Ref]:
         import distributed
 
         while True:
@@ -144,17 +155,11 @@ class DaskCluster:
 
     def result(self, ref: Ref) -> Any:
         """Return a result."""
-        cause = None
-        try:
-            return ref.result()
-        except Exception as error:
-            cause = _cause_of(error)
-        # outside of the handler: the error of a library may show what a task was given
-        raise failed(cause)
+        return done_by(ref.result, _cause_of)
 
     def places(self, refs: Sequence[Ref]) -> list[str]:
         """Return the worker that holds each result."""
-        held: Any = self._client.who_has(list(refs))
+        held: Any = done_by(lambda: self._client.who_has(list(refs)), _cause_of)
         return [next(iter(sorted(held.get(ref.key, ()))), "") for ref in refs]
 
     def cancel(self, refs: Sequence[Ref]) -> None:

@@ -8,7 +8,13 @@ from contextlib import suppress
 from typing import Any
 
 from secretballot.ensemble.engines import cluster
-from secretballot.ensemble.engines.cluster import Ref, check_versions, failed, unreachable
+from secretballot.ensemble.engines.cluster import (
+    Ref,
+    check_versions,
+    done_by,
+    failed,
+    unreachable,
+)
 from secretballot.ensemble.engines.tasks import Packed, Versions, versions_here
 from secretballot.ensemble.isolation import resource_failure
 from secretballot.exceptions import Parameter, ParameterError
@@ -63,15 +69,15 @@ class RayCluster:
         """Processors of all nodes."""
         import ray
 
-        return max(1, int(ray.cluster_resources().get("CPU", 1)))
+        return done_by(lambda: max(1, int(ray.cluster_resources().get("CPU", 1))), _cause_of)
 
     def submit(self, work: Callable[..., Any], *args: Any) -> Ref:
         """Start a task; handles among its arguments stand for their results."""
-        return self._remote_of(work, 1).remote(*args)
+        return done_by(lambda: self._remote_of(work, 1).remote(*args), _cause_of)
 
     def submit_training(self, work: Callable[..., Any], *args: Any) -> tuple[Ref, Ref]:
         """Start a task that returns a pair, which Ray keeps apart."""
-        trained, trouble = self._remote_of(work, 2).remote(*args)
+        trained, trouble = done_by(lambda: self._remote_of(work, 2).remote(*args), _cause_of)
         return trained, trouble
 
     def _remote_of(self, work: Callable[..., Any], n_results: int) -> Any:
@@ -86,30 +92,24 @@ class RayCluster:
         """Put a value into Ray's object store."""
         import ray
 
-        return ray.put(value)
+        return done_by(lambda: ray.put(value), _cause_of)
 
     def some_done(self, refs: Sequence[Ref]) -> list[Ref]:
         """Wait until at least one is done and return those that are."""
+        return done_by(lambda: self._some_done(refs), _cause_of)
+
+    def _some_done(self, refs: Sequence[Ref]) -> list[Ref]:
         import ray
 
         while True:
-            cause = None
-            try:
-                done, _ = ray.wait(
-                    list(refs), num_returns=1, timeout=cluster.LOOK_SECONDS, fetch_local=False
-                )
-                if done:
-                    self._workerless_since = None
-                    more, _ = ray.wait(
-                        list(refs), num_returns=len(refs), timeout=0, fetch_local=False
-                    )
-                    return list(more) or list(done)
-                alive = ray.cluster_resources().get("CPU", 0) > 0
-            except Exception as error:
-                cause = _cause_of(error)
-            if cause is not None:
-                raise failed(cause)
-            self._look_for_workers(alive)
+            done, _ = ray.wait(
+                list(refs), num_returns=1, timeout=cluster.LOOK_SECONDS, fetch_local=False
+            )
+            if done:
+                self._workerless_since = None
+                every, _ = ray.wait(list(refs), num_returns=len(refs), timeout=0, fetch_local=False)
+                return list(every) or list(done)
+            self._look_for_workers(ray.cluster_resources().get("CPU", 0) > 0)
 
     def _look_for_workers(self, alive: bool) -> None:
         """End a wait that nobody can end."""
@@ -122,15 +122,10 @@ class RayCluster:
             raise failed("Ray has no processor left")
 
     def result(self, ref: Ref) -> Any:
-        """Return a result, writable as the driver's own."""
+        """Return a result; its arrays may be read-only."""
         import ray
 
-        try:
-            return ray.get(ref)
-        except Exception as error:
-            cause = _cause_of(error)
-        # outside of the handler: the error of a library may show what a task was given
-        raise failed(cause)
+        return done_by(lambda: ray.get(ref), _cause_of)
 
     def places(self, refs: Sequence[Ref]) -> list[str]:
         """Return the node that holds each result; nodes alone matter, whose workers share
