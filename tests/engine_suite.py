@@ -165,7 +165,8 @@ CASES = {
 
 
 class EngineSuite:
-    """Collected by the engines' own files, which say what `engine` is."""
+    """Collected by the engines' own files, which say what `engine` is, and `engine_to_break`, whose
+    workers a test may kill."""
 
     @pytest.mark.parametrize("case", CASES)
     def test_the_votes_are_those_of_one_machine(self, engine, case):
@@ -186,12 +187,13 @@ class EngineSuite:
         assert told.value.__cause__ is None
         assert told.value.__context__ is None
 
-    def test_a_task_that_ends_its_worker_again_and_again_ends_the_run(self, engine):
-        with pytest.raises(ResourceError, match="again and again"):
-            fitted(DiesOnSomeShards(), engine=engine)
+    def test_a_task_that_ends_its_worker_again_and_again_ends_the_run(self, engine_to_break):
+        # on a busy machine a nanny may give its worker up first
+        with pytest.raises(ResourceError, match="again and again|no worker left"):
+            fitted(DiesOnSomeShards(), engine=engine_to_break)
 
     @pytest.mark.parametrize("moment", ["training", "keeping", "voting"])
-    def test_a_killed_worker_costs_its_own_work_alone(self, engine, tmp_path, moment):
+    def test_a_killed_worker_costs_its_own_work_alone(self, engine_to_break, tmp_path, moment):
         killed = []
         tells, vault = tmp_path / "tells", tmp_path / "vault"
         tells.mkdir()
@@ -203,7 +205,7 @@ class EngineSuite:
 
         there = fitted(
             TellsWhereItWorks(str(tells)),
-            engine=engine,
+            engine=engine_to_break,
             progress=None if moment == "voting" else kill,
             **({"vault": vault, "fingerprint": "these"} if moment == "keeping" else {}),
         )

@@ -1,5 +1,7 @@
 """Dask as the engine, on a cluster of two worker processes that starts here."""
 
+from contextlib import contextmanager
+
 import joblib
 import pytest
 from sklearn.tree import DecisionTreeClassifier
@@ -11,8 +13,8 @@ dask = pytest.importorskip("dask", reason="the extra secretballot[dask]")
 distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
 
 
-@pytest.fixture(scope="module")
-def client():
+@contextmanager
+def two_workers():
     with (
         # a task is given up after its second worker: each takes seconds to come back
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
@@ -24,11 +26,22 @@ def client():
         yield client
 
 
+@pytest.fixture(scope="module")
+def client():
+    with two_workers() as client:
+        yield client
+
+
 class TestDask(EngineSuite):
     @pytest.fixture
     def engine(self, client):
-        client.wait_for_workers(2, timeout=20)  # those that a test killed come back
         return client
+
+    @pytest.fixture
+    def engine_to_break(self):
+        # of its own: a nanny whose worker dies while it starts gives up
+        with two_workers() as client:
+            yield client
 
     def test_no_log_holds_a_private_cell(self, engine, capfd):
         self.private_marker_fit(engine)
@@ -74,7 +87,6 @@ def raise_plainly(cell):
 def test_workers_of_other_versions_are_refused(client, monkeypatch):
     from secretballot.ensemble.engines import dask_cluster
 
-    client.wait_for_workers(2, timeout=20)
     other = (("Python", "3.99.1"), ("numpy", "0.1"))
     monkeypatch.setattr(dask_cluster, "versions_here", lambda: other)
     answers = {"tcp://a:1": other, "tcp://b:2": (("Python", "3.99.1"), ("numpy", "7.0"))}

@@ -41,6 +41,10 @@ class TestRay(EngineSuite):
     def engine(self, running):
         return "ray"
 
+    @pytest.fixture
+    def engine_to_break(self, engine):
+        return engine  # it starts workers as it needs them
+
     def test_no_log_holds_a_private_cell(self, engine, running, capfd):
         self.private_marker_fit(engine)
         logs = [path for path in (running / "logs").rglob("*") if path.is_file()]
