@@ -189,7 +189,7 @@ class EngineSuite:
 
     def test_a_task_that_ends_its_worker_again_and_again_ends_the_run(self, engine_to_break):
         # on a busy machine a nanny may give its worker up first
-        with pytest.raises(ResourceError, match="again and again|no worker left"):
+        with pytest.raises(ResourceError, match=r"again and again|no worker left"):
             fitted(DiesOnSomeShards(), engine=engine_to_break)
 
     @pytest.mark.parametrize("moment", ["training", "keeping", "voting"])
