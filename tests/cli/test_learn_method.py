@@ -48,6 +48,7 @@ def test_without_options_of_voting_a_run_is_of_moments(files: Path) -> None:
     document = document_of(learn(files, "--evaluate", str(files / "test.csv"), "--json"))
     assert document["method"] == "moments"
     assert "no option of voting" in document["method_reason"]
+    # in 60 runs .89 to .92 (mean .907, deviation .007); one class for all is right for .52
     assert document["accuracy"] > 0.85
     assert (document["epsilon"], document["delta"]) == (2.0, 1e-5)
     assert document["queries"] == document["answered"] == N_PUBLIC

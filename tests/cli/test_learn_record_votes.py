@@ -52,7 +52,8 @@ def certificate_in(folder: Path) -> dict[str, Any]:
 def test_a_run_of_votes_of_records_is_whole_and_both_verifiers_confirm_it(files: Path) -> None:
     document = document_of(learn(files, "--evaluate", str(files / "test.csv"), "--json"))
     assert (document["method"], document["method_reason"]) == ("record-votes", "as asked")
-    assert document["accuracy"] > 0.8
+    # in 60 runs .88 to .92 (mean .897, deviation .006); one class for all is right for .52
+    assert document["accuracy"] > 0.84
     assert document["queries"] == document["answered"] == N_PUBLIC
     certificate = certificate_in(files)
     assert certificate["mechanism"]["name"] == "record-votes"
@@ -277,7 +278,8 @@ def test_one_of_several_students_of_any_method_is_chosen_by_the_same_account(fil
     words += ["--evaluate", str(files / "test.csv"), "--without", "report"]
     result = CliRunner().invoke(app, words)
     document = document_of(result)
-    assert document["accuracy"] > 0.75
+    # in 15 runs .88 to .92 (mean .908, deviation .008)
+    assert document["accuracy"] > 0.8
     assert not any("another account" in note for note in document["notes"])
     assert Ledger.open_existing(ledger).spent().epsilon == pytest.approx(7.0)
     certificate = json.loads((files / "chosen/release/certificate.json").read_text())
