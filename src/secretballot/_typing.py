@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "AnyArray",
     "BoolArray",
     "Classifier",
     "CountArray",
@@ -15,6 +16,7 @@ __all__ = [
     "ObjectArray",
 ]
 
+AnyArray = NDArray[Any]
 BoolArray = NDArray[np.bool_]
 CountArray = NDArray[np.int32]  # vote counts, which never exceed the number of teachers
 FloatArray = NDArray[np.float64]

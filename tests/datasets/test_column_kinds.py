@@ -17,8 +17,10 @@ from secretballot.datasets.columns import (
     CategoricalColumn,
     DateColumn,
     DurationColumn,
+    FeatureColumn,
     IgnoredColumn,
     NumericColumn,
+    OddCells,
     TextColumn,
 )
 from secretballot.datasets.inferred_columns import InferredColumn, inferred_column
@@ -37,6 +39,14 @@ MOMENTS = [
 
 def inferred(cells: Any, name: str = "a") -> InferredColumn:
     return inferred_column(name, pd.Series(cells, dtype=object))
+
+
+def encoded(column: FeatureColumn, cells: "pd.Series[Any]") -> tuple[np.ndarray, OddCells]:
+    kept, odd = column.compact(cells)
+    assert kept.dtype == column.compact_type.base
+    out = np.empty((len(cells), len(column.feature_names)))
+    column.widen(kept, out)
+    return out, odd
 
 
 @pytest.mark.parametrize(
@@ -69,8 +79,7 @@ def test_dates_become_days_from_the_median_and_parts() -> None:
     assert isinstance(column, DateColumn)
     assert column.feature_names == ("a", "a=month", "a=weekday", "a=hour", "a=missing")
     assert column.to_json()["median"] == "2020-03-01"
-    out = np.empty((4, 5))
-    odd = column.encode(cells, out)
+    out, odd = encoded(column, cells)
     days = np.array([-1, 1 + 13.5 / 24, 0, 0])
     assert out[:, 0] * column.scale == pytest.approx(days)
     assert (out[:, 1] * 3.5 + 6.5).tolist() == [2, 3, 3, 3]
@@ -78,7 +87,7 @@ def test_dates_become_days_from_the_median_and_parts() -> None:
     assert (out[:, 3] * 7 + 11.5).tolist() == [0, 13, 0, 0]
     assert out[:, 4].tolist() == [0, 0, 0, 1]
     assert (odd.strange.tolist(), odd.missing) == ([], 1)
-    bad = column.encode(pd.Series(["soon", "?", "2020-02-30", "2020-02-01"]), out)
+    _, bad = encoded(column, pd.Series(["soon", "?", "2020-02-30", "2020-02-01"]))
     assert (bad.strange.tolist(), bad.missing) == ([0, 2], 1)
 
 
@@ -105,9 +114,8 @@ def test_truth_values_are_one_kind_whatever_wrote_them() -> None:
     for cells in (["true", "false"], ["TRUE", "FALSE", "?"], [True, False, None], ["True"]):
         found = inferred(cells)
         assert isinstance(found.column, BooleanColumn), cells
-    out = np.empty((6, 3))
     cells_of_all = pd.Series([True, "true", "TRUE", "False", "tRuE", "yes"], dtype=object)
-    odd = BooleanColumn("a").encode(cells_of_all, out)
+    out, odd = encoded(BooleanColumn("a"), cells_of_all)
     assert out.argmax(axis=1).tolist() == [1, 1, 1, 0, 2, 2]
     assert odd.strange.tolist() == [4, 5]
     assert isinstance(inferred(["yes", "no"]).column, CategoricalColumn)
@@ -204,9 +212,8 @@ def test_free_text_is_no_feature_until_it_is_declared() -> None:
     (column,) = Schema.from_json({"columns": {"note": "text"}}, public=public).columns
     assert isinstance(column, TextColumn)
     assert column.words == ("fever", "pain")  # words of all cells tell nothing, those of one less
-    out = np.empty((5, 3))
     cells = pd.Series(["PAIN, pain!", "no fever; pain?", "painful", "", None], dtype=object)
-    odd = column.encode(cells, out)
+    out, odd = encoded(column, cells)
     assert out.tolist() == [[0, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 1], [0, 0, 1]]
     assert (odd.strange.tolist(), odd.missing) == ([2], 2)
 
@@ -290,6 +297,12 @@ def test_every_kind_means_the_same_in_csv_and_in_parquet(
     assert not one.unreadable
     again = Schema.from_json(json.loads(json.dumps(with_text.to_json())))
     assert again.encode(typed).tobytes() == one.matrix.tobytes()
+    # rows that were kept in few bytes, block by block and through a file, become the same matrix
+    blocks = [text.iloc[start : start + 50] for start in range(0, len(text), 50)]
+    kept = b"".join(with_text.compact(block)[0].tobytes() for block in blocks)
+    rows = np.frombuffer(kept, dtype=with_text.compact_type)
+    assert with_text.widen(rows).tobytes() == one.matrix.tobytes()
+    assert rows.nbytes < one.matrix.nbytes / 3
 
 
 def test_a_schema_says_the_first_version_that_has_its_kinds() -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "LARGEST_NUMBER",
     "MISSING_WORDS",
     "coded",
+    "coded_texts",
     "is_missing",
     "numbers_of",
     "texts_of",
@@ -63,6 +64,14 @@ def coded(texts: Iterable[str]) -> tuple[IntArray, list[str]]:
     return codes, list(places)
 
 
+def coded_texts(column: "pd.Series[Any]") -> tuple[IntArray, list[str]]:
+    """Return the place of every cell in a list of distinct strings, and that list: `coded` of
+    `texts_of`, which looks at each distinct cell once. The list may hold strings of no cell."""
+    codes, distinct = _distinct_cells(column)
+    places, texts = coded([*map(_text_of, distinct), ""])
+    return places[codes], texts  # a null has code -1, which picks the last entry
+
+
 def texts_of(column: "pd.Series[Any]") -> ObjectArray:
     """Return the cells of a column as stripped strings, "" where a cell is null.
 
@@ -99,6 +108,9 @@ def numbers_of(column: "pd.Series[Any]") -> FloatArray:
     -------
     ndarray of float, shape (n_rows,)
     """
+    if _is_plain_number(column.dtype):
+        numbers = column.to_numpy(dtype=np.float64, na_value=math.nan) + 0.0
+        return np.where(np.abs(numbers) <= LARGEST_NUMBER, numbers, math.nan)
     codes, distinct = _distinct_cells(column)
     numbers = np.array([*map(_number_of, distinct), math.nan], dtype=np.float64)
     return np.asarray(numbers[codes], dtype=np.float64)

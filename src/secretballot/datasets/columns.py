@@ -1,7 +1,8 @@
 """What one column of a table becomes in the matrix.
 
 Every column is fixed by public cells or by what the user declares. Encoding looks at one cell at a
-time.
+time, in two steps: what it says is kept in few bytes (`compact`), and that becomes the columns of
+the matrix (`widen`). A table that does not fit in memory is kept between the two.
 """
 
 import math
@@ -11,10 +12,10 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
 from secretballot.datasets.cells import (
     LARGEST_NUMBER,
-    coded,
+    coded_texts,
     is_missing,
     numbers_of,
     texts_of,
@@ -34,6 +35,7 @@ __all__ = [
     "Column",
     "DateColumn",
     "DurationColumn",
+    "FeatureColumn",
     "Holds",
     "IgnoredColumn",
     "NumericColumn",
@@ -41,6 +43,9 @@ __all__ = [
     "TextColumn",
     "part_of_dates",
 ]
+
+#: What is kept of a cell that holds no date; no date has so many seconds.
+_NO_DATE = np.iinfo(np.int64).min
 
 #: What the cells of a column are, for messages.
 Holds = Literal["numbers", "categories", "truth values", "words", "dates", "lengths of time"]
@@ -95,15 +100,23 @@ class NumericColumn:
         """Return the cells as numbers, nan where they hold none."""
         return numbers_of(cells)
 
-    def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> OddCells:
-        """Fill `out`, shape (n_rows, 1 or 2); what is no number is missing or strange."""
+    @property
+    def compact_type(self) -> np.dtype[Any]:
+        """Type of what is kept of a cell: its number, nan without one."""
+        return np.dtype(np.float64)
+
+    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+        """Return what the cells say, shape (n_rows,), and which of them are missing or strange."""
         numbers = self.numbers(cells)
-        unknown = np.isnan(numbers)
-        encoded = (np.where(unknown, self.median, numbers) - self.center) / self.scale
+        return numbers, _odd_cells(cells, np.isnan(numbers))
+
+    def widen(self, kept: AnyArray, out: FloatArray) -> None:
+        """Fill `out`, shape (n_rows, 1 or 2), from what `compact` returned."""
+        unknown = np.isnan(kept)
+        encoded = (np.where(unknown, self.median, kept) - self.center) / self.scale
         np.clip(encoded, -LARGEST_NUMBER, LARGEST_NUMBER, out=out[:, 0])
         if self.indicator:
             out[:, 1] = unknown
-        return _odd_cells(cells, unknown)
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as JSON."""
@@ -147,18 +160,26 @@ class CategoricalColumn:
             f"{self.name}=(other)",
         )
 
-    def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> OddCells:
-        """Fill `out`, shape (n_rows, n_categories + 1); what falls into "other" is missing or
+    @property
+    def compact_type(self) -> np.dtype[Any]:
+        """Type of what is kept of a cell: the place of its category, the last one for "other"."""
+        return np.min_scalar_type(len(self.categories))
+
+    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+        """Return places of categories, shape (n_rows,), and which cells in "other" are missing or
         strange."""
         places, other = self.spellings, len(self.categories)
-        codes, distinct = coded(texts_of(cells))
-        place = np.array([places.get(text, other) for text in distinct], dtype=np.int64)
-        out[:] = 0.0
-        out[np.arange(len(cells)), place[codes]] = 1.0
+        codes, distinct = coded_texts(cells)
+        place = np.array([places.get(text, other) for text in distinct], dtype=self.compact_type)
         unseen = place == other
         nothing = np.array([is_missing(text) for text in distinct], dtype=bool)
         strange: IntArray = np.flatnonzero((unseen & ~nothing)[codes]).astype(np.int64)
-        return OddCells(strange, int((unseen & nothing)[codes].sum()))
+        return place[codes], OddCells(strange, int((unseen & nothing)[codes].sum()))
+
+    def widen(self, kept: AnyArray, out: FloatArray) -> None:
+        """Fill `out`, shape (n_rows, n_categories + 1), from what `compact` returned."""
+        out[:] = 0.0
+        out[np.arange(len(kept)), kept] = 1.0
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as JSON."""
@@ -202,7 +223,7 @@ class DurationColumn(NumericColumn):
 
     def numbers(self, cells: "pd.Series[Any]") -> FloatArray:
         """Return the cells in seconds, nan where they hold no length of time."""
-        codes, distinct = coded(texts_of(cells))
+        codes, distinct = coded_texts(cells)
         seconds = [duration_seconds(text) for text in distinct]
         values = np.array(
             [math.nan if value is None else value for value in seconds], dtype=np.float64
@@ -258,16 +279,26 @@ class DateColumn:
     def seconds(self, cells: "pd.Series[Any]") -> tuple[IntArray, BoolArray]:
         """Return the cells in seconds since 1970-01-01, and which of them hold no date; these are 0
         seconds."""
-        codes, distinct = coded(texts_of(cells))
+        codes, distinct = coded_texts(cells)
         read = [time_seconds(text, self.style) for text in distinct]
         values = np.array([value or 0 for value in read], dtype=np.int64)
         unknown = np.array([value is None for value in read], dtype=bool)
         return np.asarray(values[codes], dtype=np.int64), np.asarray(unknown[codes], dtype=bool)
 
-    def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> OddCells:
-        """Fill `out`; what is no date is missing or strange."""
+    @property
+    def compact_type(self) -> np.dtype[Any]:
+        """Type of what is kept of a cell: its seconds since 1970, and `_NO_DATE` without a date."""
+        return np.dtype(np.int64)
+
+    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+        """Return what the cells say, shape (n_rows,), and which of them are missing or strange."""
         seconds, unknown = self.seconds(cells)
-        seconds = np.where(unknown, self.median, seconds)
+        return np.where(unknown, _NO_DATE, seconds), _odd_cells(cells, unknown)
+
+    def widen(self, kept: AnyArray, out: FloatArray) -> None:
+        """Fill `out`, shape (n_rows, n_features), from what `compact` returned."""
+        unknown = kept == _NO_DATE
+        seconds = np.where(unknown, self.median, kept)
         days = (seconds / SECONDS_A_DAY - self.median / SECONDS_A_DAY) / self.scale
         np.clip(days, -LARGEST_NUMBER, LARGEST_NUMBER, out=out[:, 0])
         for place, part in enumerate(self.parts, start=1):
@@ -275,7 +306,6 @@ class DateColumn:
             out[:, place] = (part_of_dates(part, seconds) - middle) / deviation
         if self.indicator:
             out[:, -1] = unknown
-        return _odd_cells(cells, unknown)
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as JSON."""
@@ -327,10 +357,16 @@ class TextColumn:
         """Names of the encoded columns."""
         return (*(f"{self.name}={word}" for word in self.words), f"{self.name}=(no word)")
 
-    def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> OddCells:
-        """Fill `out`, shape (n_rows, n_words + 1)."""
+    @property
+    def compact_type(self) -> np.dtype[Any]:
+        """Type of what is kept of a cell: one bit for each encoded column."""
+        return np.dtype((np.uint8, (-(-(len(self.words) + 1) // 8),)))
+
+    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+        """Return which words the cells have, as bits, shape (n_rows, n_bytes), and which cells are
+        missing or strange."""
         places = {word: place for place, word in enumerate(self.words)}
-        codes, distinct = coded(texts_of(cells))
+        codes, distinct = coded_texts(cells)
         missing = np.array([is_missing(text) for text in distinct], dtype=bool)
         without = np.empty(len(distinct), dtype=bool)
         rows, columns = [], []
@@ -342,9 +378,13 @@ class TextColumn:
         of_distinct = np.zeros((len(distinct), len(self.words) + 1), dtype=bool)
         of_distinct[rows, columns] = True
         of_distinct[:, -1] = without
-        out[:] = of_distinct[codes]
         strange: IntArray = np.flatnonzero((without & ~missing)[codes]).astype(np.int64)
-        return OddCells(strange, int(missing[codes].sum()))
+        kept = np.packbits(of_distinct, axis=1)[codes]
+        return kept, OddCells(strange, int(missing[codes].sum()))
+
+    def widen(self, kept: AnyArray, out: FloatArray) -> None:
+        """Fill `out`, shape (n_rows, n_words + 1), from what `compact` returned."""
+        out[:] = np.unpackbits(kept, axis=1, count=out.shape[1])
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as JSON."""
@@ -372,21 +412,12 @@ class IgnoredColumn:
         """Names of the encoded columns: none."""
         return ()
 
-    def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> OddCells:
-        """Do nothing; there is no encoded column."""
-        return OddCells(np.empty(0, dtype=np.int64), 0)
-
     def to_json(self) -> dict[str, Any]:
         """Return the column as JSON."""
         return {"kind": "ignored", "reason": self.reason}
 
 
-Column = (
-    NumericColumn
-    | CategoricalColumn
-    | BooleanColumn
-    | DateColumn
-    | DurationColumn
-    | TextColumn
-    | IgnoredColumn
+FeatureColumn = (
+    NumericColumn | CategoricalColumn | BooleanColumn | DateColumn | DurationColumn | TextColumn
 )
+Column = FeatureColumn | IgnoredColumn

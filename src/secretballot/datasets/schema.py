@@ -7,16 +7,24 @@ Each row is encoded by itself, so a private row touches no other row.
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import AnyArray, FloatArray, IntArray
 from secretballot._validation import shown
-from secretballot.datasets.columns import CategoricalColumn, Column, IgnoredColumn, TextColumn
+from secretballot.datasets.columns import (
+    CategoricalColumn,
+    Column,
+    FeatureColumn,
+    IgnoredColumn,
+    OddCells,
+    TextColumn,
+)
 from secretballot.datasets.declared_columns import declared_column
 from secretballot.datasets.inferred_columns import inferred_column
 from secretballot.datasets.tables import check_columns, frame_of, memory_bytes
@@ -253,18 +261,58 @@ class Schema:
         frame = frame_of(table, role=role)
         check_columns(frame, self.names, role=role, source=self.source, extra_allowed=True)
         matrix = self._empty_matrix(len(frame), role)
-        encoding, start = Encoding(matrix, {}, {}, {}), 0
-        for column in self.columns:
-            stop = start + len(column.feature_names)
-            if stop > start:
-                odd = column.encode(frame[column.name], matrix[:, start:stop])
-                encoding.missing[column.name] = odd.missing
-                if odd.strange.size:
-                    of_kind = isinstance(column, CategoricalColumn | TextColumn)
-                    rows = encoding.unseen if of_kind else encoding.unreadable
-                    rows[column.name] = odd.strange
-            start = stop
+        encoding = Encoding(matrix, {}, {}, {})
+        for column, place in self._places():
+            kept, odd = column.compact(frame[column.name])
+            column.widen(kept, matrix[:, place])
+            encoding.missing[column.name] = odd.missing
+            if odd.strange.size:
+                of_kind = isinstance(column, CategoricalColumn | TextColumn)
+                rows = encoding.unseen if of_kind else encoding.unreadable
+                rows[column.name] = odd.strange
         return encoding
+
+    @property
+    def compact_type(self) -> np.dtype[Any]:
+        """Type of a row before it is encoded, in as few bytes as its cells need."""
+        return np.dtype(
+            [(str(number), one.compact_type) for number, (one, _) in enumerate(self._places())]
+        )
+
+    def compact(self, frame: pd.DataFrame) -> tuple[AnyArray, dict[str, OddCells]]:
+        """Return the rows of a frame with the columns of the schema, each in few bytes, and for
+        every feature column which cells could not be read.
+
+        What `widen` makes of them is what `encoding` returns, to the last bit.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame, shape (n_rows, n_columns)
+
+        Returns
+        -------
+        structured ndarray of shape (n_rows,), and dict
+        """
+        rows, odd = np.empty(len(frame), dtype=self.compact_type), {}
+        for number, (column, _) in enumerate(self._places()):
+            rows[str(number)], odd[column.name] = column.compact(frame[column.name])
+        return rows, odd
+
+    def widen(self, rows: AnyArray) -> FloatArray:
+        """Return what `compact` returned as an encoded matrix, shape (n_rows, n_features)."""
+        matrix = np.empty((len(rows), len(self.feature_names)), dtype=np.float64)
+        for number, (column, place) in enumerate(self._places()):
+            column.widen(rows[str(number)], matrix[:, place])
+        return matrix
+
+    def _places(self) -> Iterator[tuple[FeatureColumn, slice]]:
+        """Yield the columns that are features, with their place in the encoded matrix."""
+        start = 0
+        for column in self.columns:
+            if not isinstance(column, IgnoredColumn):
+                stop = start + len(column.feature_names)
+                yield column, slice(start, stop)
+                start = stop
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON, complete: `from_json` needs no public table to read it."""
