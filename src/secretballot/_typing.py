@@ -14,6 +14,7 @@ __all__ = [
     "IntArray",
     "Matrix",
     "ObjectArray",
+    "UnsignedArray",
 ]
 
 AnyArray = NDArray[Any]
@@ -22,6 +23,7 @@ CountArray = NDArray[np.int32]  # vote counts, which never exceed the number of 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 ObjectArray = NDArray[np.object_]
+UnsignedArray = NDArray[np.uint64]
 
 
 class Matrix(Protocol):

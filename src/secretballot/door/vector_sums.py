@@ -19,7 +19,7 @@ from secretballot.privacy.ledger.terms import LedgerEntry
 from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.privacy.noise import ExactNoise
 from secretballot.records import Residuals
-from secretballot.records.vector_sums import BoundedRecords
+from secretballot.records.vector_sums import RecordSums
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -74,7 +74,7 @@ class StagedSums:
 
 
 def release_sums(
-    records: BoundedRecords,
+    records: RecordSums,
     asked: StagedSums,
     ledger: Ledger,
     *,
@@ -86,7 +86,7 @@ def release_sums(
 
     Parameters
     ----------
-    records : BoundedRecords
+    records : RecordSums
         Secret.
     asked : StagedSums
     ledger : Ledger
@@ -175,7 +175,7 @@ def release_sums(
 
 def _check_promise_of(
     mechanism: NoisyVectorSum,
-    records: BoundedRecords,
+    records: RecordSums,
     ledger: Ledger,
     declared: Mapping[str, object],
 ) -> None:
@@ -245,7 +245,7 @@ def _reserved_entry(
 
 
 def _released_stage(
-    records: BoundedRecords,
+    records: RecordSums,
     asked: StagedSums,
     ledger: Ledger,
     reservation: int,

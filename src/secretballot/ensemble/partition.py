@@ -12,15 +12,16 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, UnsignedArray
 from secretballot._validation import check_count
 from secretballot.ensemble.unit_ids import canonical_id
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = ["KeyedHashPartition", "PositionPartition"]
+__all__ = ["KeyedHashPartition", "PositionPartition", "shards_of_digests"]
 
 
 _SHORTEST_KEY, _LONGEST_KEY = 16, 64
+_MOST_SHARDS = 2**32  # the square of a remainder must fit in 64 bits
 _ROWS_NAMED = 5
 
 
@@ -55,6 +56,10 @@ class KeyedHashPartition:
 
     def __init__(self, n_teachers: int, key: bytes) -> None:
         self.n_teachers = check_count("n_teachers", n_teachers)
+        if not self.n_teachers <= _MOST_SHARDS:
+            raise ParameterError(
+                Parameter("n_teachers"), f" is {n_teachers}; there can be {_MOST_SHARDS:,} at most."
+            )
         if not isinstance(key, bytes) or not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
             raise ParameterError(
                 Parameter("key"),
@@ -82,44 +87,74 @@ class KeyedHashPartition:
             If an id is missing or is neither an integer nor text; the message names row numbers
             only.
         """
+        return shards_of_digests(self.digests(unit_ids), self.n_teachers)
+
+    def digests(self, unit_ids: Any) -> UnsignedArray:
+        """Return the keyed hash of the unit of every row, as two halves of 64 bits.
+
+        What stands in the place of the ids in a table that is kept: equal ids have equal hashes,
+        and two ids with one hash only go to one shard together.
+
+        Parameters
+        ----------
+        unit_ids : array-like of shape (n_records,)
+            As for `assign`.
+
+        Returns
+        -------
+        ndarray of uint64, shape (n_records, 2)
+
+        Raises
+        ------
+        DataError
+            As `assign` does.
+        """
         column = _as_column(unit_ids)
         if column.dtype.kind in "iuf":
             distinct, places = np.unique(column, return_inverse=True)
-            return self._shards_of(distinct, column)[places]
-        return self._shards_of(column.tolist(), column)
+            return self._hashes_of(distinct, column)[places]
+        return self._hashes_of(column.tolist(), column)
 
-    def _shards_of(self, ids: Iterable[object], column: npt.NDArray[Any]) -> IntArray:
-        known: dict[object, int] = {}
-        shards = []
+    def _hashes_of(self, ids: Iterable[object], column: npt.NDArray[Any]) -> UnsignedArray:
+        known: dict[object, bytes] = {}
+        hashes = []
         try:
             for value in ids:
                 # Equal values of different types may differ in being exact, so only plain ones
                 # share an entry.
                 key = value if value.__class__ in (int, str) else (value.__class__, value)
                 if key not in known:
-                    known[key] = self._shard_of(value)
-                shards.append(known[key])
+                    known[key] = self._hash_of(value)
+                hashes.append(known[key])
         except TypeError:  # an unhashable value, such as a list
             _refuse_ids(column)
-        if min(known.values(), default=0) < 0:
+        if b"" in known.values():
             _refuse_ids(column)
-        return np.array(shards, dtype=np.int64)
+        return np.frombuffer(b"".join(hashes), dtype=">u8").astype(np.uint64).reshape(-1, 2)
 
-    def _shard_of(self, value: object) -> int:
-        """Return the shard of one id, or -1 where the id is missing or unfit."""
+    def _hash_of(self, value: object) -> bytes:
+        """Return the hash of one id, or nothing where the id is missing or unfit."""
         try:
             canonical = canonical_id(value)
         except TypeError:
-            return -1
+            return b""
         if canonical is None:
-            return -1
+            return b""
         keyed = self._hash.copy()
         keyed.update(canonical)
-        # 128 bits reduced modulo K: the bias between shards is below K / 2**128.
-        return int.from_bytes(keyed.digest(), "big") % self.n_teachers
+        return keyed.digest()
 
     def __repr__(self) -> str:
         return f"KeyedHashPartition(n_teachers={self.n_teachers}, key=<hidden>)"
+
+
+def shards_of_digests(digests: UnsignedArray, n_shards: int) -> IntArray:
+    """Return the shard number of every row, int64 of shape (n_records,), by the hashes of its unit,
+    uint64 of shape (n_records, 2)."""
+    divisor = np.uint64(n_shards)
+    high, low = digests[:, 0] % divisor, digests[:, 1] % divisor
+    # 128 bits reduced modulo K: the bias between shards is below K / 2**128
+    return ((high * np.uint64(2**64 % n_shards) + low) % divisor).astype(np.int64)
 
 
 class PositionPartition:

@@ -2,6 +2,7 @@
 a class, several labels, or a number."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,7 +20,15 @@ from secretballot.ensemble.sealed import Sealed
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.records.mapped_rows import MappedRows
 
-__all__ = ["BoundedRecords", "PrivateLabels", "PrivateRecords", "PrivateTargets", "Residuals"]
+__all__ = [
+    "BoundedRecords",
+    "PartedRecords",
+    "PrivateLabels",
+    "PrivateRecords",
+    "PrivateTargets",
+    "RecordSums",
+    "Residuals",
+]
 
 #: Bound of a vector's norm. Squares of its entries then add up to less than 2^63.
 LARGEST_BOUND = 2**30
@@ -95,7 +104,71 @@ class Residuals:
         return self.model.weights.size + self.n_marks
 
 
-class BoundedRecords(Sealed, ABC):
+class RecordSums(Sealed, ABC):
+    """Private records of which a sum can be had, at the door alone.
+
+    Attributes
+    ----------
+    unit : str
+        Whose vectors are bounded: "record", "user" or "label".
+    """
+
+    __slots__ = ()
+    _refusal = "private records refuse to {}; ask the door for a noisy sum over them."
+    unit: str
+
+    @abstractmethod
+    def sum_at_the_door(self, asked: Residuals) -> IntArray:
+        """Return the sum of all vectors, int64 of shape (asked.n_coordinates,); for the door alone.
+
+        Privacy
+        -------
+        Sensitivity : `asked.bound` in L2 norm, for one unit added or removed.
+        """
+
+
+class PartedRecords(RecordSums):
+    """Records that are too many to be held at once: a sum over parts, one at a time.
+
+    Parameters
+    ----------
+    parts : callable
+        Returns an iterator over the parts, the same ones at every call, as records of this unit.
+        All records of one unit of privacy are in one part.
+    unit : {"record", "user"}
+
+    Examples
+    --------
+    >>> from secretballot.records import PrivateRecords
+    >>> from secretballot.records.vector_sums import PartedRecords
+    >>> part = PrivateRecords(np.array([[3, 4]]), np.array([1]), 2)
+    >>> PartedRecords(lambda: iter([part, part]), "record")
+    PartedRecords(unit='record', records=<private>)
+    """
+
+    __slots__ = ("__parts", "unit")
+
+    def __init__(self, parts: Callable[[], Iterator["BoundedRecords"]], unit: str) -> None:
+        self.__parts, self.unit = parts, unit
+
+    def sum_at_the_door(self, asked: Residuals) -> IntArray:
+        """Return the sum of all vectors, int64 of shape (asked.n_coordinates,); for the door alone.
+
+        Privacy
+        -------
+        Unit, relation and sensitivity : those of the parts, as a unit is in one of them and the
+            sum is of integers, hence exact in any order and grouping.
+        """
+        total = np.zeros(asked.n_coordinates, dtype=np.int64)
+        for part in self.__parts():
+            total += part.sum_at_the_door(asked)
+        return total
+
+    def __repr__(self) -> str:
+        return f"PartedRecords(unit={self.unit!r}, records=<private>)"
+
+
+class BoundedRecords(RecordSums):
     """Records as coordinates in a public basis, and their targets: private.
 
     Parameters
@@ -124,7 +197,6 @@ class BoundedRecords(Sealed, ABC):
     """
 
     __slots__ = ("__coordinates", "__marks", "__persons", "__targets", "n_columns", "unit")
-    _refusal = "private records refuse to {}; ask the door for a noisy sum over them."
     #: What predicts such targets.
     _model: ClassVar[type[IntegerModel] | type[TargetModel]]
 

@@ -16,27 +16,23 @@ from secretballot.bases.integer_model import with_constant
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vector_sums import release_sums
 from secretballot.ensemble.isolation import one_thread
-from secretballot.ensemble.scores import unit_numbers
+from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import ClassWeights, suited_basis
+from secretballot.learners.moments.private_input import private_input
 from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.moments.targets import Target
 from secretballot.learners.training.account import account_of_fit, required_budget
 from secretballot.learners.training.inputs import (
-    as_matrix,
-    check_same_columns,
-    n_columns,
     n_rows,
     with_public_types,
 )
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.repeated_fits import noted_fit
 from secretballot.learners.training.surroundings import refuse_private_steps
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
-from secretballot.records.mapped_rows import mapped_rows
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.coverage import Coverage
 from secretballot.report.certificate.moments import CLASS_WEIGHTS
@@ -97,19 +93,14 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         # Settings, then public points and the basis, then the account; private records come last,
         # and are only mapped before the purchase.
         refuse_private_steps(self)
-        same = X_public is X
-        budget = self._checked_budget(units)
-        X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
-        check_same_columns(X, X_public)
-        X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
+        budget = self._checked_budget(X.unit_name if isinstance(X, StoredTable) else units)
+        private, X_public = private_input(X, y, X_public, units, unit_name, target.classes)
         check_start(start, target.classes, X_public)
         try_student_of_labels(student, X_public, target.classes)
-        targets = target.read(y, n_rows(X))
-        persons = None if units is None else unit_numbers(units, n_rows(X))
-        unit = "record" if persons is None else "user"
+        private.read(target)
         check_keeping(self.ledger, None, self.request)
-        account = account_of_fit(self.ledger, budget, unit=unit, neighbours=self.neighbours)
-        noted = noted_fit(X, X_public, account, alone=self.ledger is None, same=same)
+        account = account_of_fit(self.ledger, budget, unit=private.unit, neighbours=self.neighbours)
+        noted = private.noted(X_public, account, alone=self.ledger is None)
         with one_thread():
             basis = unfitted_basis(self.basis, X_public, class_shares).fit(X_public)
             pool = with_constant(basis.integers(X_public))
@@ -118,7 +109,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 assert isinstance(target.link, ClassesLink)  # a start has classes
                 begun = released_start(start, pool, target.link)
             # under add-remove their number is private, and the sums count them
-            public_number = n_rows(X) if self.neighbours == "replace-one" else None
+            public_number = private.n_records if self.neighbours == "replace-one" else None
             stages, asked = staged_sums(
                 pool,
                 target,
@@ -132,19 +123,15 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 start=begun,
                 class_weights=class_weights,
             )
-            coordinates, covered = mapped_rows(basis, X)
-            beyond = ~covered
-            known = [] if public_number is not None else [np.ones(len(beyond), dtype=np.int64)]
-            marks = np.column_stack([*known, beyond.astype(np.int64)])
             released = release_sums(
-                target.records(coordinates, targets, persons, marks),
+                private.records(basis, target, counted=public_number is None),
                 asked,
                 account,
                 request=self.request,
                 purpose=self.purpose,
                 declaration={
-                    "unit": unit,
-                    "unit_column": unit_name if units is not None else None,
+                    "unit": private.unit,
+                    "unit_column": private.unit_name,
                     "neighbours": self.neighbours,
                 },
             )
@@ -155,7 +142,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         self.coverage_ = stages.coverage_of([np.array(one) for one in mechanism["sums"]])
         if self.coverage_.is_poor:
             warnings.warn(self.coverage_.warning, UserWarning, stacklevel=4)
-        note_columns(self, X)
+        private.note_columns(self)
         return LearntModel(basis, last_weights(mechanism, pool.shape[1]), released)
 
     def _checked_budget(self, units: Any) -> PrivacyBudget:
@@ -234,13 +221,6 @@ def last_weights(mechanism: Mapping[str, Any], n_coordinates: int) -> IntArray:
     """Return the weights of the last stage, shape (n_coordinates, n_columns)."""
     weights: IntArray = np.array(mechanism["weights"][-1], dtype=np.int64)
     return weights.reshape(n_coordinates, -1)
-
-
-def note_columns(learner: Any, X: Any) -> None:
-    """Note at a learner how many columns there are, and their names if they have any."""
-    learner.n_features_in_ = n_columns(X)
-    if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
-        learner.feature_names_in_ = np.asarray(X.columns, dtype=object)
 
 
 def try_student_of_labels(student: Any, points: Any, classes: Sequence[Any]) -> None:

@@ -15,11 +15,11 @@ from secretballot.ensemble.isolation import one_thread
 from secretballot.learners.moments.base import (
     checked_basis_and_budget,
     last_weights,
-    note_columns,
     student_of_labels,
     try_student_of_labels,
     unfitted_basis,
 )
+from secretballot.learners.moments.private_input import note_columns
 from secretballot.learners.moments.stages import label_sums
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.learners.training.account import account_of_fit

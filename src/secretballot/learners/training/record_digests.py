@@ -6,6 +6,7 @@ of every part that contains it, unless that part has many smaller ones, so that 
 of a cross-validation are told from others. All of it is private, and stays in memory.
 """
 
+import hashlib
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,10 +16,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from secretballot.ensemble.stored_table import StoredTable
 from secretballot.learners.training.inputs import n_columns, n_rows
 from secretballot.privacy.noise import entropy_bytes
 
-__all__ = ["RecordDigests", "record_digests"]
+__all__ = ["RecordDigests", "digests_of_stored", "record_digests"]
 
 Hashes = NDArray[np.uint64]
 
@@ -83,6 +85,14 @@ def record_digests(X: Any) -> RecordDigests | None:
     single = values[counts == 1]
     whole = int(np.add.reduce(_mixed(hashes), dtype=np.uint64))
     return RecordDigests(n_rows(X), n_columns(X), whole, single[:MOST_KEPT].copy(), len(single))
+
+
+def digests_of_stored(table: StoredTable) -> RecordDigests:
+    """Return what is known of a stored table: that it is this one."""
+    whole = int.from_bytes(hashlib.sha256(table.identity.encode()).digest()[:8], "big")
+    return RecordDigests(
+        table.count_rows(), table.n_columns, whole, np.empty(0, dtype=np.uint64), 0
+    )
 
 
 @cache

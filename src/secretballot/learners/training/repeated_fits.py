@@ -10,12 +10,17 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import DataError, RepeatedFitWarning
-from secretballot.learners.training.record_digests import RecordDigests, record_digests
+from secretballot.learners.training.record_digests import (
+    RecordDigests,
+    digests_of_stored,
+    record_digests,
+)
 from secretballot.learners.training.surroundings import is_in_search
 from secretballot.privacy.ledger import Ledger
 
-__all__ = ["NotedFit", "noted_fit", "private_points"]
+__all__ = ["NotedFit", "noted_fit", "noted_stored_fit", "private_points"]
 
 MOST_REMEMBERED = 64  # fits
 #: Share of the records above which two tables count as the same people.
@@ -93,13 +98,36 @@ def noted_fit(
     digests = record_digests(X)
     if X_public is not None and _are_records(digests, X_public, same=same):
         raise private_points()
+    return _warned_fit(digests, account, alone=alone)
+
+
+def noted_stored_fit(table: StoredTable, account: Ledger, *, alone: bool) -> NotedFit:
+    """Warn of a repeated fit of a stored table, and return what notes its payment.
+
+    Only the same file, stored by the same settings, is known again: its rows are not looked at.
+
+    Parameters
+    ----------
+    table : StoredTable
+    account, alone
+        As for `noted_fit`.
+
+    Warns
+    -----
+    RepeatedFitWarning
+        As `noted_fit` does.
+    """
+    return _warned_fit(digests_of_stored(table), account, alone=alone)
+
+
+def _warned_fit(digests: RecordDigests | None, account: Ledger, *, alone: bool) -> NotedFit:
     again = digests is not None and any(
         one.account != account.account and _same_people(one.digests, digests) for one in _remembered
     )
     # a search with one ledger is added up, and the ledger refuses what goes beyond it
     searched = alone and is_in_search()
     if again or searched:
-        warnings.warn((_AGAIN if again else _SEARCH) + _MEND, RepeatedFitWarning, stacklevel=5)
+        warnings.warn((_AGAIN if again else _SEARCH) + _MEND, RepeatedFitWarning, stacklevel=6)
     return NotedFit(digests, account.account)
 
 

@@ -1,5 +1,6 @@
 """Which private record goes to which teacher, and what ties finished teachers to their shards."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,16 +8,32 @@ import joblib
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot.ensemble.partition import KeyedHashPartition, PositionPartition
+from secretballot.ensemble.partition import (
+    KeyedHashPartition,
+    PositionPartition,
+    shards_of_digests,
+)
+from secretballot.ensemble.stored_shards import StoredShards, dealt_shards, forget_shards
+from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import read_secret, write_secret
 
-__all__ = ["assign_shards", "fingerprint", "forget_records", "learner_identity"]
+__all__ = [
+    "assign_shards",
+    "assign_stored_shards",
+    "fingerprint",
+    "forget_records",
+    "learner_identity",
+    "partition_key",
+    "persons_together",
+    "stored_fingerprint",
+]
 
 KEY_BYTES = 32
 ID_BYTES = 8
 RECORD_IDS = "record.ids"
+ROWS_TOGETHER = 2**16  # about
 
 
 def assign_shards(
@@ -48,14 +65,9 @@ def assign_shards(
     """
     if neighbours == "replace-one":
         if units is not None:
-            raise ParameterError(
-                Parameter("units"),
-                " are given with ",
-                Argument("neighbours", "replace-one"),
-                ", which splits by position; use 'add-remove' for units.",
-            )
+            raise _units_under_replace_one()
         return PositionPartition(n_teachers, n_records).assign()
-    key = _kept_entropy(vault, "partition.key", KEY_BYTES)
+    key = entropy_bytes(KEY_BYTES) if vault is None else partition_key(vault)
     ids = units
     if units is None:
         # a collision of two random ids only puts two records in one shard
@@ -70,15 +82,110 @@ def assign_shards(
     return shards
 
 
+def assign_stored_shards(
+    table: StoredTable, n_teachers: int, neighbours: str, vault: Path
+) -> StoredShards:
+    """Return a stored table dealt out to shards, in files of a vault, by the rules of
+    `assign_shards`.
+
+    Parameters
+    ----------
+    table : StoredTable
+    n_teachers : int
+    neighbours : {"add-remove", "replace-one"}
+    vault : Path
+        Where the shards are kept, so that an interrupted fit finds them again. They go before
+        anything is released (`forget_records`).
+
+    Privacy
+    -------
+    As for `assign_shards`; a record without a unit goes to a shard by fresh randomness of its own.
+
+    Raises
+    ------
+    ParameterError
+        If persons are protected under replace-one, or there are more teachers than records there.
+    DataError
+        If the vault cannot be read or written.
+    """
+    rule, shard_of = "record", _random_shards
+    if neighbours == "replace-one":
+        if table.unit != "record":
+            raise _units_under_replace_one()
+        PositionPartition(n_teachers, table.count_rows())  # refuses too many teachers
+        rule, shard_of = "position", _shards_by_place
+    elif table.unit != "record":
+        rule, shard_of = "user", _shards_by_unit
+    return dealt_shards(
+        table,
+        vault,
+        n_teachers,
+        partial(shard_of, n_teachers),
+        rule=rule,
+        serial=entropy_bytes(16).hex(),
+    )
+
+
+def persons_together(table: StoredTable, folder: str | Path) -> StoredShards:
+    """Return a stored table dealt out so that all records of a person are in one part, and few
+    enough in each to be held at once; no more than an order of the records.
+
+    Parameters
+    ----------
+    table : StoredTable
+        About users.
+    folder : path
+        Secret; takes the files.
+    """
+    n_parts = max(1, table.count_rows() // ROWS_TOGETHER)
+    return dealt_shards(
+        table,
+        Path(folder),
+        n_parts,
+        partial(_shards_by_unit, n_parts),
+        rule="user",
+        serial=entropy_bytes(16).hex(),
+    )
+
+
+def _random_shards(n_teachers: int, units: object, first: int, count: int) -> IntArray:
+    # 64 bits reduced modulo K: the bias between shards is below K / 2**64
+    drawn = np.frombuffer(entropy_bytes(ID_BYTES * count), dtype=np.uint64)
+    return (drawn % np.uint64(n_teachers)).astype(np.int64)
+
+
+def _shards_by_place(n_teachers: int, units: object, first: int, count: int) -> IntArray:
+    return np.arange(first, first + count, dtype=np.int64) % n_teachers
+
+
+def _shards_by_unit(n_teachers: int, units: Any, first: int, count: int) -> IntArray:
+    return shards_of_digests(units, n_teachers)
+
+
+def _units_under_replace_one() -> ParameterError:
+    return ParameterError(
+        Parameter("units"),
+        " are given with ",
+        Argument("neighbours", "replace-one"),
+        ", which splits by position; use 'add-remove' for units.",
+    )
+
+
+def partition_key(vault: Path) -> bytes:
+    """Return the key of a vault by which units are hashed, drawn now if there is none."""
+    return _kept_entropy(vault, "partition.key", KEY_BYTES)
+
+
 def forget_records(vault: Path) -> None:
-    """Remove the record ids, before anything is released: they serve to resume one fit and never a
-    second one.
+    """Remove the record ids and the shards of a stored table, before anything is released: they
+    serve to resume one fit and never a second one.
 
     Two releases over one random partition compose only if a record has the same shard in both
     worlds. Ids that are kept, and drawn anew once the number of records has changed, would tell of
     that change.
     """
     (vault / RECORD_IDS).unlink(missing_ok=True)
+    forget_shards(vault)
 
 
 def _kept_entropy(vault: Path | None, name: str, size: int) -> bytes:
@@ -107,6 +214,12 @@ def fingerprint(
     return str(
         joblib.hash((learner_identity(teacher), X, y, shards, random_state), hash_name="sha1")
     )
+
+
+def stored_fingerprint(teacher: Any, shards: StoredShards, random_state: int | None) -> str:
+    """Return the like of `fingerprint` for shards on disk, which their serial names."""
+    parts = (learner_identity(teacher), shards.serial, random_state)
+    return str(joblib.hash(parts, hash_name="sha1"))
 
 
 def learner_identity(learner: Any) -> str:

@@ -1,0 +1,373 @@
+"""A private table that lies on disk, in few bytes a row, and is read block by block.
+
+Its files hold private data in the clear. They lie in a vault, in folders of mode 0700, and are
+removed once nothing needs them.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._typing import AnyArray, FloatArray, IntArray, UnsignedArray
+from secretballot.ensemble.sealed import Sealed
+from secretballot.exceptions import DataError
+from secretballot.vault import make_vault, read_secret, write_secret
+
+__all__ = [
+    "Cells",
+    "RowBlock",
+    "StoredTable",
+    "TableWriter",
+    "append_secret",
+    "block_of",
+    "read_rows",
+    "sync_secret",
+    "units_of",
+]
+
+FOLDER = "table"  # in the vault
+ROWS, ABOUT = "rows", "about.json"
+_FORMAT, _VERSION = "secretballot/table", 1
+_FIELDS = {"format": str, "version": int, "identity": str, "serial": str, "n_rows": int}
+#: Numbers of one block of encoded rows: 2**22 doubles are 32 MiB.
+_BLOCK_ENTRIES = 2**22
+_CELLS, _CLASS, _UNIT = "cells", "class", "unit"
+
+
+class Cells(Protocol):
+    """How rows are kept, and what they become: a public schema of the columns."""
+
+    @property
+    def compact_type(self) -> np.dtype[Any]:
+        """Type of the cells of one row."""
+        ...
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        ...
+
+    def widen(self, rows: AnyArray) -> FloatArray:
+        """Return rows of that type as a matrix, shape (n_rows, n_features)."""
+        ...
+
+
+class RowBlock(NamedTuple):
+    """Some rows of a private table.
+
+    Attributes
+    ----------
+    X : ndarray of float64, shape (n_rows, n_features)
+    classes : ndarray of int64, shape (n_rows,)
+        Indices of the declared classes.
+    units : ndarray of uint64, shape (n_rows, 2), or None
+        Keyed hashes of the units; None where every record is one.
+    """
+
+    X: FloatArray
+    classes: IntArray
+    units: UnsignedArray | None
+
+
+class StoredTable(Sealed):
+    """A private table on disk, ready to be learned from: give it to a learner as `X`.
+
+    Make one with `secretballot.store_table`.
+
+    Attributes
+    ----------
+    vault : Path
+        Folder in which it lies, under "table".
+    classes : tuple
+        Declared classes; public.
+    unit : {"record", "user"}
+        Whose records are protected together.
+    unit_name : str or None
+        The column of the units.
+    n_columns : int
+        Encoded columns; public.
+    identity : str
+        Digest of all that shaped the rows; private.
+    serial : str
+        Names this very table on disk; drawn at random, never computed from data.
+
+    Privacy
+    -------
+    Its rows are private. A row on disk is a function of one record and public values; where units
+    are persons, of the key of the vault, too.
+    """
+
+    __slots__ = (
+        "__cells",
+        "__n_rows",
+        "classes",
+        "feature_names",
+        "identity",
+        "n_columns",
+        "row_type",
+        "serial",
+        "unit",
+        "unit_name",
+        "vault",
+    )
+    _refusal = "a stored table refuses to {}; give it to a learner as X."
+
+    def __init__(
+        self,
+        vault: Path,
+        cells: Cells,
+        classes: tuple[Any, ...],
+        unit_name: str | None,
+        identity: str,
+        serial: str,
+        n_rows: int,
+    ) -> None:
+        self.vault, self.identity, self.serial = vault, identity, serial
+        self.classes, self.unit_name = classes, unit_name
+        self.unit = "record" if unit_name is None else "user"
+        self.feature_names = cells.feature_names
+        self.n_columns = len(cells.feature_names)
+        self.row_type = row_type(cells, classes, unit_name)
+        self.__cells, self.__n_rows = cells, n_rows
+
+    @classmethod
+    def found(
+        cls,
+        vault: Path,
+        cells: Cells,
+        classes: tuple[Any, ...],
+        unit_name: str | None,
+        identity: str,
+    ) -> "StoredTable | None":
+        """Return the table that lies in a vault, None where there is none that is whole and that
+        was made of the same file by the same settings.
+
+        Parameters
+        ----------
+        vault : Path
+        cells, classes, unit_name
+            As the table was written with.
+        identity : str
+            Digest of all that shaped the rows; private.
+        """
+        content = None
+        with suppress(DataError):
+            content = read_secret(vault / FOLDER / ABOUT, largest=LARGEST_JSON)
+        about = None if content is None else json_fields(content, _FIELDS)
+        same = about is not None and (
+            (about["format"], about["version"], about["identity"]) == (_FORMAT, _VERSION, identity)
+        )
+        if about is None or not same:
+            return None
+        n_rows = about["n_rows"]
+        table = cls(vault, cells, classes, unit_name, identity, about["serial"], n_rows)
+        size = table.row_type.itemsize * n_rows
+        return table if _size_of(vault / FOLDER / ROWS) == size else None
+
+    def count_rows(self) -> int:
+        """Return the number of records; private, but under replace-one."""
+        return self.__n_rows
+
+    def stored_rows(self, most: int | None = None) -> Iterator[AnyArray]:
+        """Yield all rows as they are kept, in the order of the file, in blocks.
+
+        Parameters
+        ----------
+        most : int, optional
+            Rows of a block; by default so many that encoded they take 32 MiB.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read, or is not whole.
+        """
+        most = max(1, _BLOCK_ENTRIES // self.n_columns) if most is None else most
+        yield from read_rows(self.vault / FOLDER / ROWS, self.row_type, self.__n_rows, most)
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """Yield all rows encoded, in the order of the file."""
+        for rows in self.stored_rows():
+            yield block_of(rows, self.__cells)
+
+    @property
+    def cells(self) -> Cells:
+        """How rows are kept and encoded; public."""
+        return self.__cells
+
+    def remove(self) -> None:
+        """Remove the files of the table; it cannot be read after that."""
+        shutil.rmtree(self.vault / FOLDER, ignore_errors=True)
+
+    def __repr__(self) -> str:
+        return (
+            f"StoredTable(n_columns={self.n_columns}, classes={list(self.classes)},"
+            f" unit={self.unit!r}, records=<private>)"
+        )
+
+
+class TableWriter:
+    """Write a stored table row by row; it is there once `finish` was called, and not before.
+
+    Parameters
+    ----------
+    vault : path
+        Made with mode 0700 where absent. A table that lies there is removed.
+    cells, classes, unit_name
+        As for `StoredTable`.
+
+    Raises
+    ------
+    DataError
+        If the vault cannot be written.
+    """
+
+    def __init__(
+        self, vault: Path, cells: Cells, classes: tuple[Any, ...], unit_name: str | None
+    ) -> None:
+        self._vault, self._folder = make_vault(vault), vault / FOLDER
+        self._cells, self._classes, self._unit_name = cells, classes, unit_name
+        self._type = row_type(cells, classes, unit_name)
+        # the file that vouches for the rows goes first
+        with suppress(OSError):
+            (self._folder / ABOUT).unlink(missing_ok=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        make_vault(self._folder)
+        self._n_rows = 0
+
+    def add(self, cells: AnyArray, classes: IntArray, units: UnsignedArray | None) -> None:
+        """Write rows behind those that are there.
+
+        Parameters
+        ----------
+        cells : structured ndarray of shape (n_rows,)
+        classes : ndarray of int64, shape (n_rows,)
+        units : ndarray of uint64, shape (n_rows, 2), or None
+        """
+        rows = np.empty(len(cells), dtype=self._type)
+        rows[_CELLS], rows[_CLASS] = cells, classes
+        if units is not None:
+            rows[_UNIT] = units
+        append_secret(self._folder / ROWS, rows)
+        self._n_rows += len(rows)
+
+    def finish(self, identity: str, serial: str) -> StoredTable:
+        """Return the table, which is whole now.
+
+        Parameters
+        ----------
+        identity : str
+            Digest of all that shaped the rows; private.
+        serial : str
+            Drawn at random.
+        """
+        sync_secret(self._folder / ROWS)
+        about = {"format": _FORMAT, "version": _VERSION, "identity": identity, "serial": serial}
+        content = json.dumps({**about, "n_rows": self._n_rows}).encode()
+        write_secret(self._folder / ABOUT, content)
+        public = self._vault, self._cells, self._classes, self._unit_name
+        return StoredTable(*public, identity, serial, self._n_rows)
+
+
+def row_type(cells: Cells, classes: tuple[Any, ...], unit_name: str | None) -> np.dtype[Any]:
+    """Return the type of a row on disk."""
+    fields: list[Any] = [
+        (_CELLS, cells.compact_type),
+        (_CLASS, np.min_scalar_type(len(classes) - 1)),
+    ]
+    return np.dtype([*fields, *([] if unit_name is None else [(_UNIT, np.uint64, (2,))])])
+
+
+def block_of(rows: AnyArray, cells: Cells) -> RowBlock:
+    """Return kept rows as encoded ones."""
+    return RowBlock(cells.widen(rows[_CELLS]), rows[_CLASS].astype(np.int64), units_of(rows))
+
+
+def units_of(rows: AnyArray) -> UnsignedArray | None:
+    """Return the keyed hashes of the units of kept rows, None where every record is one."""
+    return rows[_UNIT] if _UNIT in (rows.dtype.names or ()) else None
+
+
+def append_secret(path: Path, rows: AnyArray) -> None:
+    """Write rows behind what a secret file holds, which is made with mode 0600.
+
+    Raises
+    ------
+    DataError
+        If it cannot be written.
+    """
+    with _opened(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, "written") as file:
+        file.write(np.ascontiguousarray(rows).data)
+
+
+def sync_secret(path: Path) -> None:
+    """Write a secret file through to the disk; an empty one where there is none.
+
+    Raises
+    ------
+    DataError
+        If it cannot be written.
+    """
+    with _opened(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, "written") as file:
+        os.fsync(file.fileno())
+
+
+def read_rows(path: Path, kind: np.dtype[Any], n_rows: int, most: int) -> Iterator[AnyArray]:
+    """Yield the rows of a secret file in blocks.
+
+    Parameters
+    ----------
+    path : Path
+    kind : numpy.dtype
+        Of a row.
+    n_rows : int
+        How many there must be.
+    most : int
+        Rows of a block.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read, or holds another number of rows.
+    """
+    if _size_of(path) != n_rows * kind.itemsize:
+        raise DataError(
+            f"{path} is not whole; remove the folder {path.parent}, and repeat the run."
+        )
+    with _opened(path, os.O_RDONLY, "read") as file:
+        for start in range(0, n_rows, most):
+            count = min(most, n_rows - start)
+            content = file.read(count * kind.itemsize)
+            if len(content) != count * kind.itemsize:
+                raise DataError(f"{path} was changed while it was read; repeat the run.")
+            yield np.frombuffer(content, dtype=kind)
+
+
+@contextmanager
+def _opened(path: Path, flags: int, what: str) -> Iterator[IO[bytes]]:
+    """Give an open file of a vault, without a buffer; never through a link."""
+    problem = ""
+    try:
+        handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        with os.fdopen(handle, "ab" if flags & os.O_APPEND else "rb", buffering=2**20) as file:
+            yield file
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    if problem:
+        raise DataError(
+            f"{path} cannot be {what} ({problem}); free some space, or name another folder."
+        )
+
+
+def _size_of(path: Path) -> int:
+    """Return the size of a file in bytes, -1 where there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1

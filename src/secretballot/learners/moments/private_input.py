@@ -1,0 +1,180 @@
+"""The private records of a fit: a table in memory, or one that lies on disk."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from secretballot._typing import IntArray
+from secretballot.bases import Basis
+from secretballot.ensemble.isolation import one_thread
+from secretballot.ensemble.scores import unit_numbers
+from secretballot.ensemble.stored_shards import StoredShards
+from secretballot.ensemble.stored_table import RowBlock, StoredTable
+from secretballot.learners.moments.targets import Target
+from secretballot.learners.training.inputs import (
+    as_matrix,
+    check_same_columns,
+    n_columns,
+    n_rows,
+    with_public_types,
+)
+from secretballot.learners.training.repeated_fits import NotedFit, noted_fit, noted_stored_fit
+from secretballot.learners.training.shards import persons_together
+from secretballot.learners.training.stored_input import check_stored_table
+from secretballot.privacy.ledger import Ledger
+from secretballot.records.mapped_rows import mapped_rows
+from secretballot.records.vector_sums import BoundedRecords, PartedRecords, RecordSums
+
+__all__ = ["PrivateInput", "note_columns", "private_input"]
+
+
+class PrivateInput(ABC):
+    """Private records, before and after they are looked at.
+
+    Attributes
+    ----------
+    unit : {"record", "user"}
+    unit_name : str or None
+    """
+
+    unit: str
+    unit_name: str | None
+
+    @abstractmethod
+    def read(self, target: Target) -> None:
+        """Read the targets; `DataError` where they are none."""
+
+    @abstractmethod
+    def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
+        """Refuse public points that are the records, and warn of a repeated fit."""
+
+    @property
+    @abstractmethod
+    def n_records(self) -> int:
+        """Number of records; private, but under replace-one."""
+
+    @abstractmethod
+    def records(self, basis: Basis, target: Target, *, counted: bool) -> RecordSums:
+        """Return the records in a fitted basis; `counted` says whether their number is a mark."""
+
+    @abstractmethod
+    def note_columns(self, learner: Any) -> None:
+        """Note at a learner how many columns there are, and their names if they have any."""
+
+
+def private_input(
+    X: Any, y: Any, X_public: Any, units: Any, unit_name: str | None, classes: tuple[Any, ...]
+) -> tuple[PrivateInput, Any]:
+    """Return the private records of a fit, not read yet, and the public points with their types.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If the two do not fit together.
+    """
+    points = as_matrix("X_public", X_public)
+    if isinstance(X, StoredTable):
+        check_stored_table(X, y, units, points, classes)
+        return _StoredInput(X), with_public_types(points, points)
+    records, same = as_matrix("X", X), X_public is X
+    check_same_columns(records, points)
+    typed = with_public_types(records, points)
+    unit_name = None if units is None else unit_name
+    return _TableInput(typed, y, units, unit_name, same), with_public_types(points, points)
+
+
+class _TableInput(PrivateInput):
+    """A table in memory."""
+
+    def __init__(self, X: Any, y: Any, units: Any, unit_name: str | None, same: bool) -> None:
+        self._X, self._y, self._units, self._same = X, y, units, same
+        self.unit, self.unit_name = "record" if units is None else "user", unit_name
+
+    def read(self, target: Target) -> None:
+        self._targets = target.read(self._y, self.n_records)
+        self._persons = None if self._units is None else unit_numbers(self._units, self.n_records)
+
+    def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
+        return noted_fit(self._X, X_public, account, alone=alone, same=self._same)
+
+    @property
+    def n_records(self) -> int:
+        return n_rows(self._X)
+
+    def records(self, basis: Basis, target: Target, *, counted: bool) -> RecordSums:
+        return _bounded(basis, target, self._X, self._targets, self._persons, counted)
+
+    def note_columns(self, learner: Any) -> None:
+        note_columns(learner, self._X)
+
+
+class _StoredInput(PrivateInput):
+    """A table on disk, of which a bounded part is held at a time."""
+
+    def __init__(self, table: StoredTable) -> None:
+        self._table = table
+        self.unit, self.unit_name = table.unit, table.unit_name
+
+    def read(self, target: Target) -> None:
+        """Do nothing: the classes were read when the table was stored."""
+
+    def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
+        return noted_stored_fit(self._table, account, alone=alone)
+
+    @property
+    def n_records(self) -> int:
+        return self._table.count_rows()
+
+    def records(self, basis: Basis, target: Target, *, counted: bool) -> RecordSums:
+        def parts() -> Iterator[BoundedRecords]:
+            for block in self._blocks():
+                with one_thread():
+                    persons = None if block.units is None else _numbers_of(block.units)
+                    yield _bounded(basis, target, block.X, block.classes, persons, counted)
+
+        return PartedRecords(parts, self.unit)
+
+    def _blocks(self) -> Iterator[RowBlock]:
+        if self.unit == "record":
+            yield from self._table.blocks()
+            return
+        # a person's records are bounded together, so they must come together
+        with TemporaryDirectory(dir=self._table.vault, prefix="persons-") as folder:
+            shards: StoredShards = persons_together(self._table, folder)
+            for number in range(shards.n_teachers):
+                yield shards.block(number)
+
+    def note_columns(self, learner: Any) -> None:
+        learner.n_features_in_ = self._table.n_columns
+
+
+def note_columns(learner: Any, X: Any) -> None:
+    """Note at a learner how many columns there are, and their names if they have any."""
+    learner.n_features_in_ = n_columns(X)
+    if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
+        learner.feature_names_in_ = np.asarray(X.columns, dtype=object)
+
+
+def _bounded(
+    basis: Basis,
+    target: Target,
+    X: Any,
+    targets: IntArray,
+    persons: IntArray | None,
+    counted: bool,
+) -> BoundedRecords:
+    """Return records with their marks: that they are there, where that is counted, and whether
+    the public points do not cover them."""
+    coordinates, covered = mapped_rows(basis, X)
+    beyond = (~covered).astype(np.int64)
+    marks = np.column_stack([*([np.ones_like(beyond)] if counted else []), beyond])
+    return target.records(coordinates, targets, persons, marks)
+
+
+def _numbers_of(units: Any) -> IntArray:
+    """Return a number for the unit of every row, by the hashes of the units."""
+    _, numbers = np.unique(units, axis=0, return_inverse=True)
+    return np.asarray(numbers, dtype=np.int64).reshape(-1)
