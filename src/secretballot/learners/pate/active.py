@@ -7,7 +7,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator
 from secretballot.door import ReleaseStream
@@ -33,8 +32,9 @@ from secretballot.learners.pate.rounds import (
 from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.column_template import template_of
 from secretballot.learners.training.inputs import as_matrix, n_rows, take_rows
+from secretballot.learners.training.labelled_input import LabelledInput
 from secretballot.learners.training.shards import learner_identity
-from secretballot.learners.training.trained import TrainedTeachers, check_teacher, keep_teachers
+from secretballot.learners.training.trained import TrainedTeachers, keep_teachers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import entropy_bytes
@@ -166,19 +166,13 @@ class ActivePATEClassifier(PATEClassifier):
         )
 
     def _release_votes(
-        self,
-        X: Any,
-        index: IntArray,
-        X_public: Any,
-        names: list[Any],
-        units: Any,
-        unit_name: str | None,
+        self, private: LabelledInput, X_public: Any, names: list[Any]
     ) -> ReleasedLabels:
         # A first proposal is made by the smallest aggregator that may come of it before anything is
         # trained or paid: a strategy that cannot work says so for nothing.
-        account = self._open_account(units is not None)
-        noted = self._noted_fit(X, X_public, account)
-        learner = check_teacher(self.teacher, X, X_public, len(names))
+        account = self._open_account(private)
+        noted = self._noted_fit(private, X_public, account)
+        learner = private.checked_teacher(self.teacher, X_public, len(names))
         askable = AskableRows.of(X_public, self._askable_rows(n_rows(X_public)))
         estimated = None
         if self.estimate_epsilon is None:
@@ -189,9 +183,9 @@ class ActivePATEClassifier(PATEClassifier):
             )
             aggregator = estimated.smallest()
         self._try_student(X_public, names, aggregator.n_queries)
-        declaration = self._public_declaration(units is not None, unit_name)
+        declaration = self._public_declaration(private)
         begun = self._begin_run(askable, X_public, names, aggregator)
-        teachers = self._kept_teachers(learner, X, index, X_public, names, units, declaration)
+        teachers = self._kept_teachers(learner, private, X_public, names, declaration)
         choices = []
         if estimated is not None:
             counts = teachers.vote(take_rows(X_public, askable.rows))
@@ -298,11 +292,9 @@ class ActivePATEClassifier(PATEClassifier):
     def _kept_teachers(
         self,
         learner: Any,
-        X: Any,
-        index: IntArray,
+        private: LabelledInput,
         X_public: Any,
         names: list[Any],
-        units: Any,
         declaration: Any,
     ) -> TrainedTeachers:
         """Return the teachers, kept in the vault where there is one."""
@@ -312,12 +304,10 @@ class ActivePATEClassifier(PATEClassifier):
         seed = self.random_state or 0
         return keep_teachers(
             vault,
-            lambda: self._train_teachers(learner, X, index, units, len(names)),
+            lambda: self._train_teachers(learner, private, len(names)),
             (
                 learner_identity(learner),
-                X,
-                index,
-                units,
+                *private.identity,
                 self.n_teachers,
                 names,
                 self.neighbours,

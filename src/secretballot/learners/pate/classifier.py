@@ -30,23 +30,18 @@ from secretballot.learners.pate.defaults import choose_aggregator, choose_releas
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.training.account import account_of_fit, required_budget
 from secretballot.learners.training.inputs import (
-    as_matrix,
-    check_same_columns,
-    class_indices,
     declared_classes,
-    n_columns,
     n_rows,
     random_rows,
     take_rows,
-    with_public_types,
 )
+from secretballot.learners.training.labelled_input import LabelledInput, labelled_input
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.repeated_fits import NotedFit, noted_fit, private_points
-from secretballot.learners.training.shards import assign_shards, fingerprint, forget_records
+from secretballot.learners.training.repeated_fits import NotedFit, private_points
+from secretballot.learners.training.shards import forget_records
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.learners.training.surroundings import refuse_private_steps
-from secretballot.learners.training.trained import check_teacher
 from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
@@ -295,8 +290,6 @@ class PATEClassifier(
         -------
         As for the class: `released_labels_` and `certificate_` are all that comes out.
         """
-        # Private columns take the types of public ones before anything else is done with them: a
-        # type that all private rows chose together would reach every shard.
         refuse_private_steps(
             self,
             carries_points=not self._features_are_public,
@@ -304,23 +297,18 @@ class PATEClassifier(
         )
         same = X_public is X and not self._features_are_public
         names = declared_classes(classes)
-        X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
-        check_same_columns(X, X_public)
-        X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
-        index = class_indices(y, names, n_rows(X))
-        self._check_settings(n_rows(X))
+        private, X_public = labelled_input(X, y, X_public, names, units, unit_name)
+        self._check_settings(private.n_records)
         if same:
             raise private_points()
-        released = self._stored_release(names, units is not None)
+        released = self._stored_release(names, private.unit == "user")
         if released is None:
-            released = self._release_votes(X, index, X_public, names, units, unit_name)
+            released = self._release_votes(private, X_public, names)
         else:
             self._check_points(released, X_public)
         self.released_labels_, self.certificate_ = released, released.certificate
         self.classes_ = np.asarray(names)
-        self.n_features_in_ = n_columns(X)
-        if hasattr(X, "columns"):
-            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        private.note_columns(self)
         return X_public
 
     def _check_settings(self, n_records: int) -> None:
@@ -388,21 +376,15 @@ class PATEClassifier(
             )
 
     def _release_votes(
-        self,
-        X: Any,
-        index: IntArray,
-        X_public: Any,
-        names: list[Any],
-        units: Any,
-        unit_name: str | None,
+        self, private: LabelledInput, X_public: Any, names: list[Any]
     ) -> ReleasedLabels:
         """Return what left the door: train, let the teachers vote, pay, draw."""
         # What can be refused by public numbers or by the account is refused before hours go into
         # teachers. The record ids go before anything is released (`forget_records`). An estimate is
         # paid and drawn before the answers, since it sets their number and noise.
-        account = self._open_account(units is not None)
-        noted = self._noted_fit(X, X_public, account)
-        teacher = check_teacher(self.teacher, X, X_public, len(names))
+        account = self._open_account(private)
+        noted = self._noted_fit(private, X_public, account)
+        teacher = private.checked_teacher(self.teacher, X_public, len(names))
         askable = self._askable_rows(n_rows(X_public))
         estimated = None
         if self.estimate_epsilon is None:
@@ -412,11 +394,11 @@ class PATEClassifier(
             estimated = EstimatedSize.of_fit(self, len(askable), len(names), account)
             rows = askable
         self._try_student(X_public, names, len(rows))
-        ensemble = self._train_teachers(teacher, X, index, units, len(names))
+        ensemble = self._train_teachers(teacher, private, len(names))
         counts = ensemble.vote_counts(take_rows(X_public, rows), classes=names)
         if self.vault is not None:
             forget_records(Path(self.vault))
-        declaration = self._public_declaration(units is not None, unit_name)
+        declaration = self._public_declaration(private)
         choices = []
         if estimated is not None:
             choices = [estimated.pay(counts, account, self.request, declaration)]
@@ -437,10 +419,10 @@ class PATEClassifier(
         noted.paid()
         return released
 
-    def _noted_fit(self, X: Any, X_public: Any, account: Ledger) -> NotedFit:
+    def _noted_fit(self, private: LabelledInput, X_public: Any, account: Ledger) -> NotedFit:
         """Refuse private records as public points, and warn of a repeated fit."""
         points = None if self._features_are_public else X_public
-        return noted_fit(X, points, account, alone=self.ledger is None)
+        return private.noted(points, account, alone=self.ledger is None)
 
     def planned_aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
         """Return recipe and noise of a fit, from public numbers alone; nothing is paid.
@@ -487,42 +469,33 @@ class PATEClassifier(
         return askable[random_rows(len(askable), n_queries, self.random_state)]
 
     def _train_teachers(
-        self, teacher: Any, X: Any, index: IntArray, units: Any, n_classes: int
+        self, teacher: Any, private: LabelledInput, n_classes: int
     ) -> TeacherEnsemble:
-        # The fingerprint ties kept teachers to these very shards: a fit that is taken up again with
-        # other data or settings finds none of them.
-        vault = None if self.vault is None else make_vault(self.vault)
-        shards = assign_shards(n_rows(X), self.n_teachers, self.neighbours, units, vault)
-        return TeacherEnsemble.fit(
+        return private.teachers(
             teacher,
-            X,
-            index,
-            shards,
-            n_teachers=self.n_teachers,
+            self.n_teachers,
+            self.neighbours,
+            None if self.vault is None else make_vault(self.vault),
+            self.random_state,
             n_classes=n_classes,
             n_jobs=self.n_jobs,
             engine=self.engine,
-            random_state=0 if self.random_state is None else self.random_state,
-            vault=vault,
-            fingerprint=(
-                None if vault is None else fingerprint(teacher, X, index, shards, self.random_state)
-            ),
             progress=self.progress,
         )
 
-    def _open_account(self, by_unit: bool) -> Ledger:
+    def _open_account(self, private: LabelledInput) -> Ledger:
         """Return the account that pays, asked before hours go into teachers."""
         return account_of_fit(
             self.ledger,
             required_budget(self.budget),
-            unit=self._protected_unit(by_unit),
+            unit=self._protected_unit(private.unit == "user"),
             neighbours=self.neighbours,
         )
 
-    def _public_declaration(self, by_unit: bool, unit_name: str | None) -> dict[str, object]:
+    def _public_declaration(self, private: LabelledInput) -> dict[str, object]:
         return {
-            "unit": self._protected_unit(by_unit),
-            "unit_column": unit_name if by_unit else None,
+            "unit": self._protected_unit(private.unit == "user"),
+            "unit_column": private.unit_name,
             "neighbours": self.neighbours,
         }
 

@@ -13,6 +13,7 @@ from secretballot.ensemble.engines import LOCAL
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.training.inputs import as_matrix, n_rows, take_rows
+from secretballot.learners.training.labelled_input import LabelledInput
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 
@@ -206,7 +207,7 @@ class LabelPrivateClassifier(PATEClassifier):
     def _protected_unit(self, by_unit: bool) -> str:
         return "label"
 
-    def _public_declaration(self, by_unit: bool, unit_name: str | None) -> dict[str, object]:
+    def _public_declaration(self, private: LabelledInput) -> dict[str, object]:
         rule = (
             "by position and a public seed (the permutation of numpy's"
             f" default_rng({self._public_seed}))"
@@ -218,7 +219,7 @@ class LabelPrivateClassifier(PATEClassifier):
                 " goes to one teacher"
             )
         words = f"The features of all records are public; {fate}, {rule}."
-        return {**super()._public_declaration(by_unit, unit_name), "assumptions": [words]}
+        return {**super()._public_declaration(private), "assumptions": [words]}
 
 
 def _labels_at(y: Any, rows: IntArray, n_records: int) -> Any:
