@@ -12,14 +12,14 @@ NAMED_AT_MOST = 10
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
-def name_rows(rows: Iterable[int]) -> str:
-    """Return a phrase that names rows, the first ten by number."""
+def name_rows(rows: Iterable[int], *, total: int | None = None) -> str:
+    """Return a phrase that names rows, the first ten by number; of `total` where these are but the
+    first of them."""
     numbers = sorted(int(row) for row in rows)
+    total = len(numbers) if total is None else total
     listed = ", ".join(str(number) for number in numbers[:NAMED_AT_MOST])
-    rest = len(numbers) - NAMED_AT_MOST
-    return f"{'row' if len(numbers) == 1 else 'rows'} {listed}" + (
-        f" and {rest} more" if rest > 0 else ""
-    )
+    rest = total - NAMED_AT_MOST
+    return f"{'row' if total == 1 else 'rows'} {listed}" + (f" and {rest} more" if rest > 0 else "")
 
 
 def name_columns(names: Sequence[str]) -> str:

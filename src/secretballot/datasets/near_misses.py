@@ -12,7 +12,7 @@ from itertools import islice
 
 from secretballot.datasets.cells import whole
 
-__all__ = ["near_categories", "near_classes", "near_numbers"]
+__all__ = ["TEXTS_LOOKED_AT", "near_categories", "near_classes", "near_numbers"]
 
 Fold = Callable[[str], str]
 
@@ -21,7 +21,7 @@ _MOST = 0.5
 #: Of fewer cells the words would come near to telling what stands in them.
 _FEWEST = 10
 #: Cells that are looked at; of more, the first ones speak for the rest.
-_LOOKED_AT = 10_000
+TEXTS_LOOKED_AT = 10_000
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -82,7 +82,7 @@ def near_categories(texts: Iterable[str], categories: Sequence[str]) -> str | No
     str or None
         Such as "they would match if a full stop at the end were taken away"; no cell is in it.
     """
-    counts = Counter(islice(texts, _LOOKED_AT))
+    counts = Counter(islice(texts, TEXTS_LOOKED_AT))
 
     def matched(fold: Fold) -> int:
         known = {fold(category) for category in categories}
@@ -100,7 +100,7 @@ def near_categories(texts: Iterable[str], categories: Sequence[str]) -> str | No
 def near_numbers(texts: Iterable[str]) -> str | None:
     """Return what would make numbers of most of some texts, None where nothing known does; as
     `near_categories`."""
-    counts = Counter(islice(texts, _LOOKED_AT))
+    counts = Counter(islice(texts, TEXTS_LOOKED_AT))
 
     def matched(fold: Fold) -> int:
         return sum(n for text, n in counts.items() if _NUMBER.fullmatch(fold(text)))

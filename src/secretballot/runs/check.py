@@ -14,12 +14,12 @@ import pandas as pd
 
 from secretballot._naming import name_columns
 from secretballot.datasets.columns import NumericColumn
-from secretballot.datasets.schema import Encoding, Schema
+from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import class_indices, read_table, unit_ids
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.runs.folder import file_digest
 from secretballot.runs.progress import Watch
-from secretballot.runs.table_match import check_accepted, misfits, settle_misfits
+from secretballot.runs.table_match import TableCells, check_accepted, misfits, settle_misfits
 from secretballot.runs.tables import (
     RunTables,
     check_classes,
@@ -139,7 +139,7 @@ def check_tables_of_run(tables: RunTables, watch: Watch | None = None) -> TableC
     declared = tables.classes if tables.classes is not None else schema.classes
     classes = check.attempt(lambda: _declared_classes(declared))
     check.attempt(lambda: encoded_public(tables, schema, public, watch))
-    expected = schema.encoding(public, role="public file")
+    expected = TableCells.of(public, schema.encoding(public, role="public file"))
     for path, role in ((tables.evaluate, "test file"), (tables.private, "private file")):
         frame = None if path is None else check.attempt(partial(read_table, path, role=role))
         if frame is not None:
@@ -166,7 +166,7 @@ def _check_labelled(
     role: str,
     schema: Schema,
     classes: tuple[Any, ...] | None,
-    expected: Encoding,
+    expected: TableCells,
     watch: Watch,
 ) -> None:
     """Look at columns, labels and cells of a labelled table."""
@@ -181,7 +181,7 @@ def _check_labelled(
     if own is None:
         return
     encoding = own.encoding(frame, role=role)
-    found = misfits(own, frame, encoding, expected)
+    found = misfits(own, TableCells.of(frame, encoding), expected)
     check.attempt(
         lambda: settle_misfits(
             found, watch, role=role, accepted=tables.accept_unseen, private=private
@@ -196,7 +196,7 @@ def _check_private(
     not_public: list[str],
     schema: Schema,
     public: pd.DataFrame,
-    expected: Encoding,
+    expected: TableCells,
 ) -> None:
     """Look at what the private table alone has: units, columns to drop, shares beside the public
     ones."""
@@ -213,7 +213,7 @@ def _check_private(
     own = _columns_of(schema, frame)
     if own is None:
         return
-    encoding = own.encoding(frame, role="private file")
+    cells = TableCells.of(frame, own.encoding(frame, role="private file"))
     for column in own.columns:
         name = column.name
         if column.feature_names:
@@ -221,10 +221,10 @@ def _check_private(
                 CheckedColumn(
                     name,
                     column.to_json()["kind"],
-                    encoding.strange_share(name),
+                    cells.strange_share(name),
                     expected.strange_share(name),
-                    encoding.missing[name] / len(frame),
-                    expected.missing[name] / len(public),
+                    cells.missing_share(name),
+                    expected.missing_share(name),
                     _share_beyond(column, frame[name], public[name])
                     if isinstance(column, NumericColumn)
                     else None,

@@ -26,7 +26,7 @@ from secretballot.report.metrics import (
     paired_difference,
 )
 from secretballot.runs.student_file import StudentFile, read_student_file, release_of
-from secretballot.runs.table_match import misfits
+from secretballot.runs.table_match import TableCells, misfits
 
 __all__ = ["CompareRun", "ComparedRelease", "Comparison", "Difference", "run_compare"]
 
@@ -261,7 +261,7 @@ def _measured(
 
 def _caution_of_columns(student: StudentFile, frame: pd.DataFrame) -> str | None:
     """Return why a student does not know what most cells of a column say, where that is so."""
-    found = misfits(student.schema, frame, student.schema.encoding(frame, role=ROLE))
+    found = misfits(student.schema, TableCells.of(frame, student.schema.encoding(frame, role=ROLE)))
     for worst in found[:1]:
         if worst.stops:
             return f"Column {shown(worst.name)} of the {ROLE}: {worst.words}."

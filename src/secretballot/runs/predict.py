@@ -25,7 +25,7 @@ from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.progress import Watch
 from secretballot.runs.student_file import StudentFile, read_student_file
-from secretballot.runs.table_match import misfits
+from secretballot.runs.table_match import TableCells, misfits
 
 __all__ = ["PredictOutcome", "PredictRun", "run_predict"]
 
@@ -125,7 +125,7 @@ def run_predict(run: PredictRun, watch: Watch | None = None) -> PredictOutcome:
             if not rows:
                 _refuse_other_types(found, frame, unread)
                 # the first rows speak for the rest, and a person sees it before the table ends
-                for one in misfits(found.schema, frame, encoding):
+                for one in misfits(found.schema, TableCells.of(frame, encoding)):
                     if one.stops:
                         watch.note(f"Column {one.name!r}: {one.words}.", private=False)
             write(_said_of(found.model, encoding.matrix, rows))

@@ -4,22 +4,23 @@ What is said of the private table depends on private data and is for the curator
 columns and shares of their cells, never a cell.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pandas as pd
 
-from secretballot._naming import name_columns, name_rows
+from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot._validation import shown
 from secretballot.datasets.cells import texts_of
-from secretballot.datasets.columns import CategoricalColumn, Column, TextColumn
-from secretballot.datasets.near_misses import near_categories, near_numbers
+from secretballot.datasets.columns import CategoricalColumn, Column, OddCells, TextColumn
+from secretballot.datasets.near_misses import TEXTS_LOOKED_AT, near_categories, near_numbers
 from secretballot.datasets.schema import Encoding, Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.runs.progress import Watch
 
 __all__ = [
     "Misfit",
+    "TableCells",
     "check_accepted",
     "misfits",
     "note_empty_columns",
@@ -63,18 +64,75 @@ class Misfit:
     words: str
 
 
-def misfits(
-    schema: Schema, frame: pd.DataFrame, found: Encoding, expected: Encoding | None = None
-) -> list[Misfit]:
+@dataclass
+class _OddColumn:
+    """The cells of a column that could not be read, of all rows so far."""
+
+    strange: int = 0
+    missing: int = 0
+    first_rows: list[int] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+
+@dataclass(repr=False)
+class TableCells:
+    """Which cells of a table could not be read, added up block by block; of a private table,
+    private.
+
+    Attributes
+    ----------
+    n_rows : int
+    columns : dict of str to _OddColumn
+        By feature column: how many cells are strange (say something that the column has no place
+        for) or missing, the first strange rows, and what the first strange cells say.
+    """
+
+    n_rows: int = 0
+    columns: dict[str, _OddColumn] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, encoding: Encoding) -> "TableCells":
+        """Return the odd cells of a table that was encoded at once."""
+        odd = {
+            name: OddCells(encoding.strange(name), missing)
+            for name, missing in encoding.missing.items()
+        }
+        cells = cls()
+        cells.add(frame, odd)
+        return cells
+
+    def add(self, frame: pd.DataFrame, odd: Mapping[str, OddCells]) -> None:
+        """Add the rows of a block, which follow on those before."""
+        for name, found in odd.items():
+            column = self.columns.setdefault(name, _OddColumn())
+            column.strange += found.strange.size
+            column.missing += found.missing
+            wanted = max(0, NAMED_AT_MOST - len(column.first_rows))
+            column.first_rows += (self.n_rows + found.strange[:wanted]).tolist()
+            wanted = max(0, TEXTS_LOOKED_AT - len(column.texts))
+            if wanted and found.strange.size:
+                column.texts += texts_of(frame[name].iloc[found.strange[:wanted]]).tolist()
+        self.n_rows += len(frame)
+
+    def strange_share(self, name: str) -> float:
+        """Return the share of strange cells among those that say anything, 0 where none does."""
+        said = self.n_rows - self.columns[name].missing
+        return self.columns[name].strange / said if said else 0.0
+
+    def missing_share(self, name: str) -> float:
+        """Return the share of cells that say nothing."""
+        return self.columns[name].missing / self.n_rows
+
+
+def misfits(schema: Schema, found: TableCells, expected: TableCells | None = None) -> list[Misfit]:
     """Return the columns of a table that do not fit their encoding, worst first.
 
     Parameters
     ----------
     schema : Schema
-    frame : pandas.DataFrame, shape (n_rows, n_columns)
-    found : Encoding
+    found : TableCells
         Of the table.
-    expected : Encoding, optional
+    expected : TableCells, optional
         Of the public table, whose own share is allowed for.
     """
     found_ones = []
@@ -84,8 +142,9 @@ def misfits(
         share = found.strange_share(column.name)
         usual = 0.0 if expected is None else OF_PUBLIC * expected.strange_share(column.name)
         if share > max(TOLD, usual):
-            of_categories = column.name in found.unseen
-            words = _words(column, frame, found, share, schema.source)
+            of_categories = _has_categories(column)
+            texts = found.columns[column.name].texts
+            words = _words(column, texts, share, schema.source)
             found_ones.append(Misfit(column.name, share, share > STOPS, of_categories, words))
     return sorted(found_ones, key=lambda one: (-one.share, one.name))
 
@@ -132,12 +191,11 @@ def settle_misfits(
             watch.note(f"Column {one.name!r} of the {role}: {one.words}.", private=private)
 
 
-def note_empty_columns(found: Encoding, expected: Encoding, watch: Watch, *, role: str) -> None:
+def note_empty_columns(found: TableCells, expected: TableCells, watch: Watch, *, role: str) -> None:
     """Tell the curator of columns that mostly say nothing in a private table, and say more in the
     public one."""
-    for name, missing in found.missing.items():
-        share = missing / len(found.matrix)
-        usual = expected.missing[name] / len(expected.matrix)
+    for name in found.columns:
+        share, usual = found.missing_share(name), expected.missing_share(name)
         if share > max(STOPS, OF_PUBLIC * usual):
             watch.note(
                 f"Column {name!r} of the {role}: {percent(share)} of its cells are empty, and"
@@ -146,15 +204,22 @@ def note_empty_columns(found: Encoding, expected: Encoding, watch: Watch, *, rol
             )
 
 
-def note_unreadable(schema: Schema, found: Encoding, watch: Watch, *, role: str) -> None:
+def note_unreadable(schema: Schema, found: TableCells, watch: Watch, *, role: str) -> None:
     """Tell the curator which cells of a private table were read as missing."""
-    holds = {column.name: column.holds for column in schema.columns}
-    for name, rows in found.unreadable.items():
-        watch.note(
-            f"Column {name!r} of the {role} has {rows.size} cells that are no {holds[name]} and"
-            f" count as missing ({name_rows(rows)}).",
-            private=True,
-        )
+    for column in schema.columns:
+        odd = found.columns.get(column.name)
+        if odd is not None and odd.strange and not _has_categories(column):
+            rows = name_rows(odd.first_rows, total=odd.strange)
+            watch.note(
+                f"Column {column.name!r} of the {role} has {odd.strange} cells that are no"
+                f" {column.holds} and count as missing ({rows}).",
+                private=True,
+            )
+
+
+def _has_categories(column: Column) -> bool:
+    """Return whether strange cells of a column count as "other", rather than as missing."""
+    return isinstance(column, CategoricalColumn | TextColumn)
 
 
 def check_accepted(accepted: Collection[str], schema: Schema) -> None:
@@ -183,13 +248,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %".replace(".0 %", " %")
 
 
-def _words(column: Column, frame: pd.DataFrame, found: Encoding, share: float, source: str) -> str:
-    rows = found.strange(column.name)
-    strange: Iterator[str] = (
-        text
-        for start in range(0, len(rows), 10_000)
-        for text in texts_of(frame[column.name].iloc[rows[start : start + 10_000]])
-    )
+def _words(column: Column, strange: Sequence[str], share: float, source: str) -> str:
     near, what = None, f"are no {column.holds}"
     if isinstance(column, CategoricalColumn):
         near = near_categories(strange, column.categories)

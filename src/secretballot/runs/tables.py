@@ -17,7 +17,7 @@ from secretballot._naming import name_columns
 from secretballot._typing import FloatArray, IntArray, ObjectArray
 from secretballot.datasets.cells import LARGEST_NUMBER, texts_of, whole
 from secretballot.datasets.columns import Column, DateColumn, NumericColumn
-from secretballot.datasets.schema import Encoding, Schema
+from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import (
     check_columns,
     check_file,
@@ -32,6 +32,7 @@ from secretballot.report.student.raw_columns import NO_TIME, RawRows
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
 from secretballot.runs.table_match import (
+    TableCells,
     check_accepted,
     misfits,
     note_empty_columns,
@@ -308,12 +309,12 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
         )
     classes = check_classes(declared)
     check_accepted(tables.accept_unseen, schema)
-    encoded = encoded_public(tables, schema, public, watch)
+    X_public, expected = encoded_public(tables, schema, public, watch)
     test = None
     if tables.evaluate is not None:
-        test, _ = _labelled_table(tables, tables.evaluate, schema, classes, encoded, watch)
+        test, _ = _labelled_table(tables, tables.evaluate, schema, classes, expected, watch)
     private, frame = _labelled_table(
-        tables, tables.private, schema, classes, encoded, watch, private=True
+        tables, tables.private, schema, classes, expected, watch, private=True
     )
     nowhere = [name for name in not_public if name not in frame.columns]
     if nowhere:
@@ -324,7 +325,7 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
     units = None if tables.unit is None else unit_ids(frame, tables.unit, role="private file")
     raw_rows = raw_rows_of(schema, public)
     published = test if tables.publish_metrics else None
-    return RunInputs(schema, classes, private, units, encoded.matrix, test, raw_rows, published)
+    return RunInputs(schema, classes, private, units, X_public, test, raw_rows, published)
 
 
 def raw_rows_of(schema: Schema, public: pd.DataFrame) -> RawRows:
@@ -410,8 +411,8 @@ def note_columns(schema: Schema, watch: Watch) -> None:
 
 def encoded_public(
     tables: RunTables, schema: Schema, public: pd.DataFrame, watch: Watch
-) -> Encoding:
-    """Return the public table encoded.
+) -> tuple[FloatArray, TableCells]:
+    """Return the public table encoded, and its cells that could not be read.
 
     Raises
     ------
@@ -419,15 +420,16 @@ def encoded_public(
         If a declared schema does not fit it: most cells of a column are nowhere in it.
     """
     encoded = schema.encoding(public, role="public file")
+    cells = TableCells.of(public, encoded)
     if tables.schema is not None:
         settle_misfits(
-            misfits(schema, public, encoded),
+            misfits(schema, cells),
             watch,
             role="public file",
             accepted=tables.accept_unseen,
             private=False,
         )
-    return encoded
+    return encoded.matrix, cells
 
 
 def check_labelled_columns(
@@ -464,7 +466,7 @@ def _labelled_table(
     path: Path,
     schema: Schema,
     classes: tuple[Any, ...],
-    public: Encoding,
+    public: TableCells,
     watch: Watch,
     *,
     private: bool = False,
@@ -478,9 +480,30 @@ def _labelled_table(
     check_labelled_columns(tables, frame, schema, private=private)
     index = class_indices(frame, tables.target, classes, role=role)
     encoding = schema.encoding(frame, role=role)
-    misfitting = misfits(schema, frame, encoding, public)
+    note_cells(tables, schema, TableCells.of(frame, encoding), public, watch, role=role)
+    return LabelledTable(encoding.matrix, index), frame
+
+
+def note_cells(
+    tables: RunTables,
+    schema: Schema,
+    found: TableCells,
+    public: TableCells,
+    watch: Watch,
+    *,
+    role: str,
+) -> None:
+    """Refuse a labelled table whose cells mostly do not fit, and tell of those that do not; only of
+    the private one are cells told of that say nothing or are no numbers.
+
+    Raises
+    ------
+    DataError
+        Naming the columns, and what to do.
+    """
+    private = role == _role(True)
+    misfitting = misfits(schema, found, public)
     settle_misfits(misfitting, watch, role=role, accepted=tables.accept_unseen, private=private)
     if private:
-        note_empty_columns(encoding, public, watch, role=role)
-        note_unreadable(schema, encoding, watch, role=role)
-    return LabelledTable(encoding.matrix, index), frame
+        note_empty_columns(found, public, watch, role=role)
+        note_unreadable(schema, found, watch, role=role)

@@ -29,7 +29,7 @@ from secretballot.report.certificate.fields import read_certificate
 from secretballot.runs.folder import file_digest
 from secretballot.runs.learn import VOTES
 from secretballot.runs.progress import Watch
-from secretballot.runs.table_match import note_unreadable
+from secretballot.runs.table_match import TableCells, note_unreadable
 from secretballot.vault import read_secret
 
 __all__ = ["LabelledRows", "Study"]
@@ -202,7 +202,7 @@ class Study:
                 " missing, under the names of the run's own files."
             )
         encoding = self.schema.encoding(frame, role=role)
-        note_unreadable(self.schema, encoding, watch, role=role)
+        note_unreadable(self.schema, TableCells.of(frame, encoding), watch, role=role)
         return encoding.matrix
 
 
