@@ -8,12 +8,13 @@ the released labels.
 
 import contextlib
 import csv
+import io
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot.datasets.cells import coded, is_missing, texts_of, whole
 from secretballot.datasets.near_misses import near_classes
+from secretballot.datasets.table_source import Place, TableFile, is_url, source_of
 from secretballot.exceptions import DataError
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "check_named",
     "class_indices",
     "frame_of",
+    "is_local_file",
     "memory_bytes",
     "name_columns",
     "name_rows",
@@ -43,7 +46,9 @@ __all__ = [
 
 DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
+_PARQUET, _START = b"PAR1", 65536  # how a Parquet file begins; bytes that tell what a file is
 _NO_ROWS = "{where} has a header but no rows; give a file with at least one."
+_TOO_LARGE = "{where} is too large for this machine's memory ({size:,} bytes); give a part of it."
 #: A table as Python text takes up to this many times its size on disk.
 _GROWTH = 3
 #: Bytes that a cell takes at least: read, converted and encoded, eight each time.
@@ -81,50 +86,127 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
     DataError
         If the path is no readable, non-empty table; the message holds no cell of it.
     """
-    start, path = check_file(path, role=role), Path(path)
-    where = _place_of_file(path, role)
-    frame = _read_parquet(path, where) if start[:4] == b"PAR1" else _read_csv(path, where, start)
-    _check_names([str(name) for name in frame.columns], where)
-    if frame.shape[0] == 0:
-        raise DataError(_NO_ROWS.format(where=where))
-    return frame
+    if is_local_file(path):
+        start, local = check_file(path, role=role), Path(path)
+        where = _place_of_file(local, role)
+        parquet = start[:4] == _PARQUET
+        frame = _read_parquet(local, where) if parquet else _read_csv(local, where, start)
+        _check_names([str(name) for name in frame.columns], where)
+        if frame.shape[0] == 0:
+            raise DataError(_NO_ROWS.format(where=where))
+        return frame
+    source = source_of(path, role=role)
+    if source.size() * _GROWTH > memory_bytes():
+        raise DataError(_TOO_LARGE.format(where=f"The {role} {source.shown!r}", size=source.size()))
+    # as texts, which say the same whatever type a column has in each of the files
+    blocks = [
+        {name: texts_of(block[name]) for name in block} for block in table_blocks(path, role=role)
+    ]
+    return pd.DataFrame(
+        {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]},
+        dtype=object,
+    )
 
 
-def table_blocks(path: str | os.PathLike[str], *, role: str = "file") -> Iterator[pd.DataFrame]:
-    """Yield the rows of a CSV or Parquet file in blocks, as `read_table` reads them.
+def table_blocks(
+    place: Place, *, role: str = "file", rows: int | None = None
+) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a table in blocks, as `read_table` reads them.
 
-    The file may be larger than this machine's memory; a row group of Parquet may not.
+    It may be larger than this machine's memory; a row group of Parquet may not.
 
     Parameters
     ----------
-    path : path
+    place : path, URL or pyarrow.dataset.Dataset
+        As `table_source.source_of` takes it. Each file has the types of its own columns; what the
+        names of its folders say ("year=2020") are columns of texts.
     role : str
         What the messages call it.
+    rows : int, optional
+        Rows of a block, at most; 8192 by default.
 
     Yields
     ------
-    pandas.DataFrame, shape (at most 8192, n_columns)
+    pandas.DataFrame, shape (at most rows, n_columns)
         Each with an index from 0.
 
     Raises
     ------
     DataError
-        As `read_table`, at the block in which the trouble lies.
+        As `read_table`, at the block in which the trouble lies; if files of a folder have other
+        columns than the first of them, or one was changed while it was read.
     """
-    start, path = check_file(path, role=role, whole=False), Path(path)
-    where = _place_of_file(path, role)
-    blocks = (
-        _parquet_blocks(path, where) if start[:4] == b"PAR1" else _csv_blocks(path, where, start)
-    )
-    empty = True
-    for frame in blocks:
-        if empty:
-            _check_names([str(name) for name in frame.columns], where)
-        if len(frame):
-            empty = False
-            yield frame
+    if is_local_file(place):
+        check_file(place, role=role, whole=False)
+    source = source_of(place, role=role)
+    before, names, empty = source.signatures(), None, True
+    rows = _BLOCK_ROWS if rows is None else rows
+    for file in source.files:
+        where = f"The {role} {file.shown!r}"
+        for frame in _file_blocks(file, where, rows):
+            if names is None:
+                _check_names([str(name) for name in frame.columns], where)
+                names = list(frame.columns)
+            _check_like_first(list(frame.columns), names, where, source.files[0].shown)
+            if len(frame):
+                empty = False
+                yield frame[names]
     if empty:
-        raise DataError(_NO_ROWS.format(where=where))
+        raise DataError(_NO_ROWS.format(where=f"The {role} {source.shown!r}"))
+    if source.signatures() != before:
+        raise DataError(
+            f"The {role} {source.shown!r} was changed while it was read; repeat once nothing writes"
+            " to it."
+        )
+
+
+def _file_blocks(file: TableFile, where: str, rows: int) -> Iterator[pd.DataFrame]:
+    """Yield the rows of one file in blocks; the first may be empty."""
+    start = b""
+    with _told_in_a_sentence(where), file.opened() as content:
+        start = content.read(_START)
+    parquet = start[:4] == _PARQUET
+    blocks = (
+        _parquet_blocks(file, where, rows) if parquet else _csv_blocks(file, where, start, rows)
+    )
+    for frame in blocks:
+        # the folders of a file speak for all of its rows
+        for name, value in file.keys.items():
+            frame[name] = np.full(len(frame), value, dtype=object)
+        yield frame
+
+
+def _check_like_first(found: list[str], first: list[str], where: str, other: str) -> None:
+    """Refuse a file of a folder that has other columns than the first one."""
+    missing, extra = set(first) - set(found), set(found) - set(first)
+    if missing or extra or len(found) != len(first):
+        said = [f"lacks {name_columns(sorted(missing))}"] if missing else []
+        said += [f"has {name_columns(sorted(extra))}"] if extra else []
+        raise DataError(
+            f"{where} {' and '.join(said) or 'has a column twice'}, unlike {other!r}; write all"
+            " files of a table with the same columns."
+        )
+
+
+@contextlib.contextmanager
+def _told_in_a_sentence(where: str) -> Iterator[None]:
+    """Raise in one sentence what a file system raises, whatever that is and holds."""
+    problem = ""
+    try:
+        yield
+    except DataError:
+        raise
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    if problem:
+        raise DataError(f"{where} cannot be read ({problem}); check the path.")
+
+
+def is_local_file(place: Place) -> bool:
+    """Return whether a table is named by the path of a local file, or of nothing at all."""
+    if is_url(place) or not isinstance(place, str | os.PathLike):
+        return False
+    return not os.path.isdir(place)
 
 
 def check_columns(
@@ -295,7 +377,7 @@ def check_file(path: str | os.PathLike[str], *, role: str = "file", whole: bool 
             )
         else:
             with path.open("rb") as file:
-                start = file.read(65536)
+                start = file.read(_START)
     except FileNotFoundError:
         problem = "does not exist; check the path."
     except (OSError, ValueError) as error:
@@ -341,14 +423,19 @@ def _read_parquet(path: Path, where: str) -> pd.DataFrame:
     return _with_text_names(frame_of_arrow(table, where))
 
 
-def _parquet_blocks(path: Path, where: str) -> Iterator[pd.DataFrame]:
+def _parquet_blocks(file: TableFile, where: str, rows: int) -> Iterator[pd.DataFrame]:
     """Yield the rows of a Parquet file in blocks; the first may be empty."""
+    with _told_in_a_sentence(where), file.opened() as content:
+        yield from _blocks_of_parquet(content, where, rows)
+
+
+def _blocks_of_parquet(content: IO[bytes], where: str, rows: int) -> Iterator[pd.DataFrame]:
     parquet = _parquet_module(where)
     unread = DataError(f"{where} begins like Parquet but cannot be read as such; write it anew.")
     batches, arrow = None, None
     with contextlib.suppress(OSError, ValueError, NotImplementedError):
-        file = parquet.ParquetFile(path)
-        batches, arrow = file.iter_batches(batch_size=_BLOCK_ROWS), file.schema_arrow
+        file = parquet.ParquetFile(content)
+        batches, arrow = file.iter_batches(batch_size=rows), file.schema_arrow
     if batches is None or arrow is None:
         raise unread
     yield _with_text_names(frame_of_arrow(arrow.empty_table(), where))
@@ -376,7 +463,7 @@ def _claimed_cells(about: Any) -> int:
 
 
 def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
-    blocks = list(_csv_blocks(path, where, start))
+    blocks = list(_csv_blocks(TableFile(str(path), str(path)), where, start, _BLOCK_ROWS))
     # of arrays, not of frames: a frame that is put together from many looks at its cells
     columns = {
         name: np.concatenate([block[name].to_numpy() for block in blocks]) for name in blocks[0]
@@ -384,17 +471,17 @@ def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
     return pd.DataFrame(columns, dtype=object)
 
 
-def _csv_blocks(path: Path, where: str, start: bytes) -> Iterator[pd.DataFrame]:
+def _csv_blocks(file: TableFile, where: str, start: bytes, rows: int) -> Iterator[pd.DataFrame]:
     """Yield the rows of a CSV file as texts, in blocks; the first may be empty."""
     if b"\0" in start:
         raise DataError(f"{where} is binary; give CSV text in UTF-8, or Parquet.")
     problem = ""
     try:
-        delimiter = _delimiter_of(path)
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = lines_of(file, where)
+        delimiter = _delimiter_of(file)
+        with _opened_text(file) as text:
+            lines = lines_of(text, where)
             reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
-            yield from _blocks_of_records(_one_line_each(reader, where), where)
+            yield from _blocks_of_records(_one_line_each(reader, where), where, rows)
     except UnicodeDecodeError:
         problem = "is not text in UTF-8; save it in that encoding."
     except csv.Error:
@@ -410,15 +497,25 @@ def _csv_blocks(path: Path, where: str, start: bytes) -> Iterator[pd.DataFrame]:
         raise DataError(f"{where} {problem}")
 
 
-def _delimiter_of(path: Path) -> str:
+@contextlib.contextmanager
+def _opened_text(file: TableFile) -> Iterator[IO[str]]:
+    """Give a file open as text, with its line ends as they are."""
+    with (
+        file.opened() as content,
+        io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as text,
+    ):
+        yield text
+
+
+def _delimiter_of(file: TableFile) -> str:
     """Return the delimiter that gives the header most fields; only the header is looked at."""
     counts = []
     for delimiter in DELIMITERS:
         header: list[str] = []
         # with the wrong delimiter a long header is one field, longer than the reader takes
-        with path.open(encoding="utf-8-sig", newline="") as file, contextlib.suppress(csv.Error):
+        with _opened_text(file) as text, contextlib.suppress(csv.Error):
             header = next(
-                _filled_records(csv.reader(file, delimiter=delimiter, skipinitialspace=True)), []
+                _filled_records(csv.reader(text, delimiter=delimiter, skipinitialspace=True)), []
             )
         counts.append(len(header))
     return DELIMITERS[counts.index(max(counts))]
@@ -447,7 +544,9 @@ def _filled_records(reader: Iterator[list[str]]) -> Iterator[list[str]]:
     return (record for record in reader if record)
 
 
-def _blocks_of_records(reader: Iterator[list[str]], where: str) -> Iterator[pd.DataFrame]:
+def _blocks_of_records(
+    reader: Iterator[list[str]], where: str, rows: int
+) -> Iterator[pd.DataFrame]:
     """Yield a frame without rows, which has the names, then the records in blocks."""
     header = [name.strip() for name in next(_filled_records(reader), [])]
     _check_names(header, where)
@@ -455,7 +554,7 @@ def _blocks_of_records(reader: Iterator[list[str]], where: str) -> Iterator[pd.D
     # In a table of one column a blank line is a record with nothing in it.
     records = _filled_records(reader) if len(header) > 1 else (record or [""] for record in reader)
     done = 0
-    while block := list(islice(records, _BLOCK_ROWS)):
+    while block := list(islice(records, rows)):
         odd = [done + row for row, record in enumerate(block) if len(record) != len(header)]
         if odd:
             raise DataError(

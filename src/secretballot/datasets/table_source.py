@@ -1,0 +1,357 @@
+"""Where a table lies: a file, a folder of Parquet files, a URL of either, or a pyarrow dataset.
+
+A source lists files and opens them; what stands in them is read by `tables`. Names that are shown
+carry no credentials.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from secretballot._validation import shown
+from secretballot.exceptions import DataError
+
+__all__ = ["Place", "TableFile", "TableSource", "is_url", "place_of", "shown_place", "source_of"]
+
+#: What a table may be named by: a path, a URL, or a `pyarrow.dataset.Dataset`.
+Place = Any
+
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_URL = re.compile(r"[a-z][a-z0-9+.\-]+://", re.IGNORECASE)
+_NAMED = 3  # files that a message names
+_PARQUET_NAMES = (".parquet", ".parq", ".pq")
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """One file of a table.
+
+    Attributes
+    ----------
+    path : str
+        As its file system knows it.
+    shown : str
+        What messages call it; without credentials.
+    keys : mapping of str to str or None
+        Columns that its folder stands for ("year=2020"), by name.
+    system : pyarrow.fs.FileSystem or None
+        None for a local file.
+    """
+
+    path: str
+    shown: str
+    keys: Mapping[str, str | None] = field(default_factory=dict)
+    system: Any = None
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """Give the file open for reading.
+
+        Raises
+        ------
+        OSError
+            If it cannot be read.
+        """
+        if self.system is None:
+            with open(self.path, "rb") as file:
+                yield file
+        else:
+            with self.system.open_input_file(self.path) as file:
+                yield file
+
+    def signature(self) -> tuple[int, int]:
+        """Return its size in bytes and when it was changed last, in nanoseconds since 1970, -1
+        where the file system does not know.
+
+        Raises
+        ------
+        OSError
+            If it is not there.
+        """
+        if self.system is None:
+            found = os.stat(self.path)
+            return found.st_size, found.st_mtime_ns
+        about = self.system.get_file_info(self.path)
+        if about.size is None:
+            raise FileNotFoundError(2, "there is no such file")
+        changed = about.mtime_ns
+        return int(about.size), -1 if changed is None else int(changed)
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """The files of a table, in the order in which they are read.
+
+    Attributes
+    ----------
+    files : tuple of TableFile
+        One, or as many Parquet files as a folder holds, by name.
+    shown : str
+        What messages call it; without credentials.
+    name : str
+        Its name, without the kind of file.
+    single : bool
+        Whether it is one local file, as everything can read.
+    """
+
+    files: tuple[TableFile, ...]
+    shown: str
+    name: str
+    single: bool
+
+    def size(self) -> int:
+        """Return how many bytes all files have."""
+        return sum(size for size, _ in self.signatures().values())
+
+    def signatures(self) -> dict[str, tuple[int, int]]:
+        """Return size and time of each file, by its path.
+
+        Raises
+        ------
+        DataError
+            If one is not there any more.
+        """
+        problem, found = "", {}
+        for file in self.files:
+            try:
+                found[file.path] = file.signature()
+            except OSError as error:
+                problem = f"{file.shown!r} cannot be read ({_reason(error)})"
+        if problem:
+            raise DataError(f"{problem}; check the path.")
+        return found
+
+    def digest(self) -> str:
+        """Return the SHA-256 of what the files hold, in hexadecimal; of files elsewhere, of their
+        sizes and times, where the file system knows these.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read.
+        """
+        digest, signatures, problem = hashlib.sha256(), self.signatures(), ""
+        for file in self.files:
+            signature = signatures[file.path]
+            if file.system is not None and signature[1] >= 0:
+                part = f"{signature[0]} {signature[1]}"
+            else:
+                try:
+                    with file.opened() as content:
+                        part = _content_digest(content)
+                except OSError as error:
+                    part, problem = "", f"{file.shown!r} cannot be read ({_reason(error)})"
+            if problem:
+                raise DataError(f"{problem}; check the path.")
+            if self.single:
+                return part
+            digest.update(f"{file.path}\0{part}\0".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+
+def is_url(place: Place) -> bool:
+    """Return whether a table is named by a URL."""
+    return isinstance(place, str) and _URL.match(place) is not None
+
+
+def place_of(text: str) -> Path | str:
+    """Return a URL as it is, any other text as a path."""
+    return text if is_url(text) else Path(text)
+
+
+def shown_place(place: Place) -> str:
+    """Return how messages and files name a table: a URL without user, password and query."""
+    if not is_url(place):
+        return str(place) if isinstance(place, str | os.PathLike) else type(place).__name__
+    parts = urlsplit(place)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def source_of(place: Place, *, role: str = "file") -> TableSource:
+    """Return the files of a table.
+
+    Parameters
+    ----------
+    place : path, URL or pyarrow.dataset.Dataset
+        A CSV or Parquet file; a folder of Parquet files, whose subfolders may be named by columns
+        ("year=2020", as Hive does); a URL of either, by any file system of pyarrow (s3, gs, abfs,
+        hdfs, file) or fsspec; or a dataset of Parquet files.
+    role : str
+        What messages call it, "private file" say.
+
+    Raises
+    ------
+    DataError
+        If there is nothing there, or nothing that could be a table.
+    """
+    where = f"The {role} {shown(shown_place(place))}"
+    if not isinstance(place, str | os.PathLike):
+        return _source_of_dataset(place, role)
+    if is_url(place):
+        system, path = _file_system(str(place), where)
+        return _source_at(path, system, shown_place(place), where)
+    local = os.fspath(place)
+    if os.path.isdir(local):
+        return _folder_source(_local_files(local), local, None, str(place), where)
+    return TableSource((TableFile(local, str(place)),), str(place), Path(local).stem, True)
+
+
+def _source_of_dataset(dataset: Any, role: str) -> TableSource:
+    """Return the files of a pyarrow dataset."""
+    files, system = getattr(dataset, "files", None), getattr(dataset, "filesystem", None)
+    if not files or system is None:
+        raise DataError(
+            f"The {role} is a {type(dataset).__name__}; give a path, a URL, or a pyarrow dataset of"
+            " Parquet files."
+        )
+    root = os.path.commonpath(files) if len(files) > 1 else str(PurePosixPath(files[0]).parent)
+    found = [(path[len(root) :].lstrip("/"), path) for path in files]
+    where = f"The {role}"
+    return _folder_source(found, root, system, "the dataset", where)
+
+
+def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
+    """Return the files at a path of a file system that is not this machine's."""
+    from pyarrow import fs
+
+    about, listed, problem = None, [], ""
+    try:
+        about = system.get_file_info(path)
+        if about.type == fs.FileType.Directory:
+            listed = system.get_file_info(fs.FileSelector(path, recursive=True))
+    except Exception as error:  # file systems raise what they like, with addresses and keys in it
+        problem = type(error).__name__
+    if problem:
+        raise DataError(
+            f"{where} cannot be reached ({problem}); give credentials as its file system takes"
+            " them, in the environment or a profile, and check the address."
+        )
+    assert about is not None
+    if about.type == fs.FileType.NotFound:
+        raise DataError(f"{where} does not exist; check the address.")
+    if about.type == fs.FileType.Directory:
+        files = [
+            (one.path[len(path.rstrip("/")) :].lstrip("/"), one.path)
+            for one in listed
+            if one.type == fs.FileType.File
+        ]
+        return _folder_source(files, path, system, place, where)
+    name = PurePosixPath(path).stem
+    return TableSource((TableFile(path, place, {}, system),), place, name, False)
+
+
+def _file_system(url: str, where: str) -> tuple[Any, str]:
+    """Return the file system of a URL and the path in it."""
+    problem = ""
+    try:
+        from pyarrow import fs
+    except ImportError:
+        problem = "needs pyarrow; install it with: pip install 'secretballot[parquet]'."
+    if problem:
+        raise DataError(f"{where} {problem}")
+    found = _by_arrow(fs, url) or _by_fsspec(fs, url)
+    if found is None:
+        scheme = urlsplit(url).scheme
+        raise DataError(
+            f"{where} has an address that no installed file system knows ({scheme}); install the"
+            f" fsspec package for {scheme}, or copy the table here."
+        )
+    return found
+
+
+def _by_arrow(fs: Any, url: str) -> tuple[Any, str] | None:
+    try:
+        system, path = fs.FileSystem.from_uri(url)
+        return system, path
+    except Exception:  # of an unknown scheme; fsspec may know it
+        return None
+
+
+def _by_fsspec(fs: Any, url: str) -> tuple[Any, str] | None:
+    try:
+        import fsspec
+
+        system, path = fsspec.core.url_to_fs(url)
+        return fs.PyFileSystem(fs.FSSpecHandler(system)), path
+    except Exception:  # not installed, or of an unknown scheme
+        return None
+
+
+def _local_files(folder: str) -> list[tuple[str, str]]:
+    """Return relative and whole paths of all files in a folder and below; links to folders are not
+    followed."""
+    found = []
+    for above, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(above, name)
+            # a pipe would make a reader wait for ever
+            if os.path.isfile(path):
+                found.append((os.path.relpath(path, folder).replace(os.sep, "/"), path))
+    return found
+
+
+def _folder_source(
+    listed: Iterable[tuple[str, str]], root: str, system: Any, place: str, where: str
+) -> TableSource:
+    """Return the Parquet files of a folder, by name.
+
+    Raises
+    ------
+    DataError
+        If there are none, others among them, or files whose folders stand for other columns.
+    """
+    wanted = sorted(
+        (relative, path)
+        for relative, path in listed
+        if not any(part.startswith((".", "_")) for part in relative.split("/"))
+    )
+    if not wanted:
+        raise DataError(f"{where} is a folder without Parquet files; name one that has some.")
+    odd = [
+        relative for relative, _ in wanted if not relative.endswith((".parquet", ".pq", ".parq"))
+    ]
+    if odd:
+        names = ", ".join(shown(one) for one in odd[:_NAMED])
+        raise DataError(
+            f"{where} is a folder that holds other files than Parquet ({names}); take them out, or"
+            " give one file."
+        )
+    keys = [_folder_keys(relative) for relative, _ in wanted]
+    if any(set(one) != set(keys[0]) for one in keys):
+        raise DataError(
+            f"{where} is a folder whose files lie in subfolders of different columns; give all of"
+            ' them the same, such as "year=2020/month=1".'
+        )
+    files = tuple(
+        TableFile(path, f"{place}/{relative}", own, system)
+        for (relative, path), own in zip(wanted, keys, strict=True)
+    )
+    return TableSource(files, place, PurePosixPath(root.rstrip("/")).name, False)
+
+
+def _folder_keys(relative: str) -> dict[str, str | None]:
+    """Return the columns that the folders of a file stand for, with their values, which are texts:
+    no type is guessed from a private file."""
+    found: dict[str, str | None] = {}
+    for part in relative.split("/")[:-1]:
+        name, sign, value = part.partition("=")
+        if sign:
+            found[unquote(name)] = None if value == _HIVE_NULL else unquote(value)
+    return found
+
+
+def _content_digest(file: IO[bytes]) -> str:
+    digest = hashlib.sha256()
+    while block := file.read(2**20):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or type(error).__name__
