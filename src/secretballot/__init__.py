@@ -108,6 +108,7 @@ if TYPE_CHECKING:
     from secretballot.report.certificate.verify import verify_certificate
     from secretballot.report.student.export import load_student
     from secretballot.runs.plan import classifier_by_plan, plan, read_plan
+    from secretballot.runs.stored_records import store_table
     from secretballot.students import (
         GraphCountsClassifier,
         HypothesisStudent,
@@ -172,6 +173,7 @@ _HOMES = {
     "relabel": "learners.labelers.relabel",
     "release": "door",
     "train_teachers": "learners.training.trained",
+    "store_table": "runs.stored_records",
     "verify_certificate": "report.certificate.verify",
     "write_release": "publishing.release",
 }
@@ -253,6 +255,7 @@ __all__ = [
     "read_plan",
     "relabel",
     "release",
+    "store_table",
     "train_teachers",
     "verify_certificate",
     "write_release",

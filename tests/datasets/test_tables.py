@@ -167,7 +167,7 @@ def assert_silent(error: BaseException) -> None:
 
 
 def test_paths_that_are_no_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is a directory"):
+    with pytest.raises(DataError, match="folder without Parquet files"):
         read_table(tmp_path)
     with pytest.raises(DataError, match="does not exist"):
         read_table(tmp_path / "nowhere.csv")

@@ -17,7 +17,16 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from secretballot._validation import shown
 from secretballot.exceptions import DataError
 
-__all__ = ["Place", "TableFile", "TableSource", "is_url", "place_of", "shown_place", "source_of"]
+__all__ = [
+    "Place",
+    "TableFile",
+    "TableSource",
+    "is_url",
+    "place_of",
+    "shown_place",
+    "source_of",
+    "table_name",
+]
 
 #: What a table may be named by: a path, a URL, or a `pyarrow.dataset.Dataset`.
 Place = Any
@@ -173,6 +182,11 @@ def shown_place(place: Place) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
+def table_name(place: Path | str) -> str:
+    """Return the name of a table: that of its file or folder, without the kind of file."""
+    return PurePosixPath(urlsplit(place).path).stem if isinstance(place, str) else place.stem
+
+
 def source_of(place: Place, *, role: str = "file") -> TableSource:
     """Return the files of a table.
 
@@ -190,7 +204,7 @@ def source_of(place: Place, *, role: str = "file") -> TableSource:
     DataError
         If there is nothing there, or nothing that could be a table.
     """
-    where = f"The {role} {shown(shown_place(place))}"
+    where = f"The {role} {shown_place(place)!r}"
     if not isinstance(place, str | os.PathLike):
         return _source_of_dataset(place, role)
     if is_url(place):

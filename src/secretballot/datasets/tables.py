@@ -30,10 +30,12 @@ from secretballot.datasets.table_source import Place, TableFile, is_url, source_
 from secretballot.exceptions import DataError
 
 __all__ = [
+    "GROWTH",
     "check_columns",
     "check_file",
     "check_named",
     "class_indices",
+    "estimated_rows",
     "frame_of",
     "is_local_file",
     "memory_bytes",
@@ -50,7 +52,7 @@ _PARQUET, _START = b"PAR1", 65536  # how a Parquet file begins; bytes that tell 
 _NO_ROWS = "{where} has a header but no rows; give a file with at least one."
 _TOO_LARGE = "{where} is too large for this machine's memory ({size:,} bytes); give a part of it."
 #: A table as Python text takes up to this many times its size on disk.
-_GROWTH = 3
+GROWTH = 3
 #: Bytes that a cell takes at least: read, converted and encoded, eight each time.
 _CELL_BYTES = 24
 
@@ -96,7 +98,7 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
             raise DataError(_NO_ROWS.format(where=where))
         return frame
     source = source_of(path, role=role)
-    if source.size() * _GROWTH > memory_bytes():
+    if source.size() * GROWTH > memory_bytes():
         raise DataError(_TOO_LARGE.format(where=f"The {role} {source.shown!r}", size=source.size()))
     # as texts, which say the same whatever type a column has in each of the files
     blocks = [
@@ -265,7 +267,12 @@ def check_columns(
 
 
 def class_indices(
-    frame: pd.DataFrame, target: str, classes: Sequence[object], *, role: str
+    frame: pd.DataFrame,
+    target: str,
+    classes: Sequence[object],
+    *,
+    role: str,
+    first_row: int | None = None,
 ) -> IntArray:
     """Return the class of every row as an index into the declared classes.
 
@@ -279,6 +286,8 @@ def class_indices(
         Declared classes; a cell is of the class whose text it carries ("1" and "1.0" are one text).
     role : str
         What the messages call the table.
+    first_row : int, optional
+        Place of the first row in a table of which these are a block.
 
     Returns
     -------
@@ -301,15 +310,15 @@ def class_indices(
     if rows.size:
         raise DataError(
             f"The {role} has {rows.size} rows without a label in column {shown(target)}"
-            f" ({name_rows(rows)}); label them or take them out."
+            f" ({_rows_of_block(rows, frame, first_row)}); label them or take them out."
         )
     rows = np.flatnonzero((index < 0)[codes])
     if rows.size:
         near = near_classes(texts_of(frame[target].iloc[rows]), classes)
         raise DataError(
             f"The {role} has {rows.size} rows whose label in column {shown(target)} is none of the"
-            f" {len(places)} declared classes ({name_rows(rows)}){near}; declare every class with"
-            " --classes, or take the rows out."
+            f" {len(places)} declared classes ({_rows_of_block(rows, frame, first_row)}){near};"
+            " declare every class with --classes, or take the rows out."
         )
     return np.asarray(index[codes], dtype=np.int64)
 
@@ -326,8 +335,11 @@ def check_named(frame: pd.DataFrame, column: str, what: str, *, role: str) -> No
         raise DataError(f"The {role} has no column {shown(column)}; name {what}.")
 
 
-def unit_ids(frame: pd.DataFrame, column: str, *, role: str) -> ObjectArray:
-    """Return the unit (person, household, account) every row belongs to, as text.
+def unit_ids(
+    frame: pd.DataFrame, column: str, *, role: str, first_row: int | None = None
+) -> ObjectArray:
+    """Return the unit (person, household, account) every row belongs to, as text; `first_row` as
+    for `class_indices`.
 
     Raises
     ------
@@ -340,9 +352,43 @@ def unit_ids(frame: pd.DataFrame, column: str, *, role: str) -> ObjectArray:
     if rows.size:
         raise DataError(
             f"The {role} has {rows.size} rows without a unit in column {shown(column)}"
-            f" ({name_rows(rows)}); give every row the id of its unit, or take the rows out."
+            f" ({_rows_of_block(rows, frame, first_row)}); give every row the id of its unit, or"
+            " take the rows out."
         )
     return ids
+
+
+def _rows_of_block(rows: Iterable[int], frame: pd.DataFrame, first_row: int | None) -> str:
+    """Return a phrase that names rows of a table, or of a block that begins at `first_row`."""
+    if first_row is None:
+        return name_rows(rows)
+    named = name_rows(first_row + row for row in rows)
+    return f"{named}; of the first {first_row + len(frame):,} rows that were read"
+
+
+def estimated_rows(place: Place, *, role: str = "file") -> int:
+    """Return about how many rows a table has, without reading it: as many as Parquet files say, or
+    as the length of the first lines of a CSV file tells.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read.
+    """
+    source = source_of(place, role=role)
+    signatures, total = source.signatures(), 0
+    for file in source.files:
+        where = f"The {role} {file.shown!r}"
+        with _told_in_a_sentence(where), file.opened() as content:
+            start = content.read(_START)
+            if start[:4] == _PARQUET:
+                content.seek(0)
+                with contextlib.suppress(ValueError, NotImplementedError):
+                    total += _parquet_module(where).read_metadata(content).num_rows
+            else:
+                lines = max(1, start.count(b"\n") + start.count(b"\r"))
+                total += lines * signatures[file.path][0] // max(1, len(start))
+    return total
 
 
 def _place_of_file(path: Path, role: str) -> str:
@@ -370,7 +416,7 @@ def check_file(path: str | os.PathLike[str], *, role: str = "file", whole: bool 
             problem = "is no regular file; give a CSV or Parquet file."
         elif status.st_size == 0:
             problem = "is empty; give a table with a header and at least one row."
-        elif whole and status.st_size * _GROWTH > memory_bytes():
+        elif whole and status.st_size * GROWTH > memory_bytes():
             problem = (
                 f"is too large for this machine's memory ({status.st_size:,} bytes); give a part"
                 " of it."

@@ -27,6 +27,7 @@ __all__ = [
     "TableWriter",
     "append_secret",
     "block_of",
+    "forget_table",
     "read_rows",
     "sync_secret",
     "units_of",
@@ -203,7 +204,7 @@ class StoredTable(Sealed):
 
     def remove(self) -> None:
         """Remove the files of the table; it cannot be read after that."""
-        shutil.rmtree(self.vault / FOLDER, ignore_errors=True)
+        forget_table(self.vault)
 
     def __repr__(self) -> str:
         return (
@@ -231,13 +232,10 @@ class TableWriter:
     def __init__(
         self, vault: Path, cells: Cells, classes: tuple[Any, ...], unit_name: str | None
     ) -> None:
-        self._vault, self._folder = make_vault(vault), vault / FOLDER
+        self._vault, self._folder = make_vault(vault), Path(vault) / FOLDER
         self._cells, self._classes, self._unit_name = cells, classes, unit_name
         self._type = row_type(cells, classes, unit_name)
-        # the file that vouches for the rows goes first
-        with suppress(OSError):
-            (self._folder / ABOUT).unlink(missing_ok=True)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        forget_table(vault)
         make_vault(self._folder)
         self._n_rows = 0
 
@@ -273,6 +271,14 @@ class TableWriter:
         write_secret(self._folder / ABOUT, content)
         public = self._vault, self._cells, self._classes, self._unit_name
         return StoredTable(*public, identity, serial, self._n_rows)
+
+
+def forget_table(vault: Path) -> None:
+    """Remove the table that is kept in a vault, if there is one."""
+    # the file that vouches for the rows goes first
+    with suppress(OSError):
+        (vault / FOLDER / ABOUT).unlink(missing_ok=True)
+    shutil.rmtree(vault / FOLDER, ignore_errors=True)
 
 
 def row_type(cells: Cells, classes: tuple[Any, ...], unit_name: str | None) -> np.dtype[Any]:

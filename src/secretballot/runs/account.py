@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from secretballot._validation import shown
+from secretballot.datasets.table_source import is_url, shown_place
 from secretballot.door.known_ledger import is_other_ledger, keep_in_step
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
@@ -51,7 +52,7 @@ class PaidRun(Protocol):
     def own_ledger(self) -> bool: ...
 
     @property
-    def private_file(self) -> Path: ...
+    def private_file(self) -> Path | str: ...
 
     @property
     def neighbours(self) -> str: ...
@@ -127,7 +128,12 @@ def place_of_account(run: PaidRun, folder: RunFolder) -> Path:
     usual = os.environ.get(_VARIABLE)
     named = Path(usual) if run.ledger is None and usual else run.ledger
     if named is None:
-        private, real = run.private_file, Path(os.path.realpath(run.private_file))
+        if is_url(run.private_file):
+            raise ParameterError(
+                f"The account of {shown_place(run.private_file)!r} has no place beside it; name"
+                " one with --ledger, or by SECRETBALLOT_LEDGER."
+            )
+        private, real = Path(run.private_file), Path(os.path.realpath(run.private_file))
         private = private if real == Path(os.path.abspath(private)) else real
         return private.with_name(f"{private.name}.ledger")
     if named.is_dir():

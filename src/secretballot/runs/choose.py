@@ -10,10 +10,10 @@ from typing import Any
 
 from secretballot._validation import HYPOTHESES, NEIGHBOURS, check_choice, check_count, shown
 from secretballot.datasets.schema import Schema
+from secretballot.datasets.table_source import table_name
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
-from secretballot.learners.training.inputs import object_array
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import ChosenHypothesis, ReleaseJob, SavedStudent
@@ -43,6 +43,7 @@ from secretballot.runs.progress import Watch
 from secretballot.runs.tables import (
     RunInputs,
     RunTables,
+    TablePlace,
     folder_of_run,
     metrics_on_test,
     read_inputs,
@@ -108,11 +109,11 @@ class ChooseRun:
     @property
     def dataset_name(self) -> str:
         """The public name of the private dataset."""
-        return self.dataset or self.private_file.stem
+        return self.dataset or table_name(self.tables.private)
 
     @property
-    def private_file(self) -> Path:
-        """The file that the account is about."""
+    def private_file(self) -> TablePlace:
+        """The table that the account is about."""
         return self.tables.private
 
     def description(self) -> dict[str, Any]:
@@ -232,7 +233,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
             purpose=run.about.purpose or "choose",
             random_state=run.seed,
         )
-        _fit_model(model, run, inputs)
+        model.fit(**inputs.for_fit)
         made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
     mechanism = model.certificate_["mechanism"]
     return ChooseOutcome(
@@ -429,14 +430,3 @@ def _chosen_file(run: ChooseRun, model: SemiPrivateClassifier) -> SavedStudent:
             " repeat."
         )
     return SavedStudent(content)
-
-
-def _fit_model(model: SemiPrivateClassifier, run: ChooseRun, inputs: RunInputs) -> None:
-    model.fit(
-        inputs.private.X,
-        object_array(inputs.classes)[inputs.private.index],
-        X_public=inputs.X_public,
-        classes=list(inputs.classes),
-        units=inputs.units,
-        unit_name=run.tables.unit,
-    )

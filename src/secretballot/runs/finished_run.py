@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from secretballot._validation import shown
+from secretballot.ensemble.stored_table import forget_table
 from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.runs.folder import RunFolder
@@ -54,6 +55,8 @@ def look_again(folder: RunFolder, watch: Watch) -> FinishedRun:
         " one, give another folder with --out.",
         private=False,
     )
+    # a crash may have come between the release and this
+    forget_table(folder.vault)
     return FinishedRun(
         certificate,
         queries,

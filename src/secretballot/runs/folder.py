@@ -31,7 +31,15 @@ VERSION = 1
 _FREE = frozenset({"student", "abstentions", "about"})
 #: What a run leaves in its vault before anything was learnt.
 _BEGINNINGS = frozenset(
-    {"run.json", "run.lock", "ledger.sqlite", "ledger.sqlite-journal", "ledgers"}
+    {
+        "run.json",
+        "run.lock",
+        "ledger.sqlite",
+        "ledger.sqlite-journal",
+        "ledgers",
+        "partition.key",
+        "table",
+    }
 )
 _WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 #: What tells the vault of a run or of a fit.

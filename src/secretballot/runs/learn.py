@@ -12,12 +12,12 @@ from secretballot._validation import (
     check_count,
     check_positive,
 )
+from secretballot.datasets.table_source import table_name
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.rounds import AskableRows
-from secretballot.learners.training.inputs import object_array
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan
 from secretballot.privacy.accounting import PrivacyBudget
@@ -63,6 +63,7 @@ from secretballot.runs.promise import (
 from secretballot.runs.tables import (
     RunInputs,
     RunTables,
+    TablePlace,
     folder_of_run,
     metrics_on_test,
     read_inputs,
@@ -199,11 +200,11 @@ class LearnRun:
     @property
     def dataset_name(self) -> str:
         """The public name of the private dataset."""
-        return self.dataset or self.private_file.stem
+        return self.dataset or table_name(self.tables.private)
 
     @property
-    def private_file(self) -> Path:
-        """The file that the account is about."""
+    def private_file(self) -> TablePlace:
+        """The table that the account is about."""
         return self.tables.private
 
     def description(self) -> dict[str, Any]:
@@ -312,11 +313,11 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     if folder.finished:
         return outcome_again(folder, watch, run)
     settle_cautions(cautions_of_settings(run), run.force, watch)
-    watch.step("Reading tables")
-    inputs = read_inputs(run.tables, watch)
-    check_against(run, inputs, watch)
-    settle_cautions(cautions_of_tables(run, inputs), run.force, watch)
     with folder:
+        watch.step("Reading tables")
+        inputs = read_inputs(run.tables, watch, folder.vault)
+        check_against(run, inputs, watch)
+        settle_cautions(cautions_of_tables(run, inputs), run.force, watch)
         ledger = ledger_of_run(
             run,
             folder,
@@ -329,9 +330,10 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Training teachers")
         model = _learner_of_folder(run, folder, ledger, watch, inputs)
-        _fit_labels(model, run, inputs, watch)
+        _fit_labels(model, inputs, watch)
         note_few_answers(model.released_labels_, watch)
         made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
+        inputs.forget_stored()
     released = model.released_labels_
     return LearnOutcome(
         certificate=made.certificate,
@@ -437,7 +439,7 @@ def check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
     """Check settings against tables: more queries than public points, a false number of records."""
     # The number of private rows is public under replace-one alone; elsewhere what is said of it is
     # for the curator's eyes, and refuses nothing.
-    n_public, n_private = len(inputs.X_public), len(inputs.private.X)
+    n_public, n_private = len(inputs.X_public), inputs.n_private
     if run.plan is not None:
         check_tables(
             run.plan,
@@ -505,17 +507,10 @@ def _release_job(run: LearnRun, model: PATEClassifier, inputs: RunInputs) -> Rel
     )
 
 
-def _fit_labels(model: PATEClassifier, run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
+def _fit_labels(model: PATEClassifier, inputs: RunInputs, watch: Watch) -> None:
     """Fit all but the student, which is fitted where no private data ever was."""
     with public_warnings_noted(watch):
-        model.fit_labels(
-            inputs.private.X,
-            object_array(inputs.classes)[inputs.private.index],
-            X_public=inputs.X_public,
-            classes=list(inputs.classes),
-            units=inputs.units,
-            unit_name=run.tables.unit,
-        )
+        model.fit_labels(**inputs.for_fit)
 
 
 def measured_student(made: ReleaseFolder, inputs: RunInputs, watch: Watch) -> Metrics | None:

@@ -48,7 +48,7 @@ def check_records_against(
     DataError
         If the stated number is wrong where it is exact and public.
     """
-    n_private = len(inputs.private.X)
+    n_private = inputs.n_private
     if neighbours == "replace-one" and records not in (None, n_private):
         raise DataError(
             "The private file has another number of rows than was stated with --records or a plan,"

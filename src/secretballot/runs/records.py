@@ -14,10 +14,10 @@ from secretballot._validation import (
     check_positive_rate,
     shown,
 )
+from secretballot.datasets.table_source import table_name
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.record_votes import RecordVotesClassifier
-from secretballot.learners.training.inputs import object_array
 from secretballot.planning.plan.model import Plan, check_weighted_names
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
@@ -49,7 +49,7 @@ from secretballot.runs.moments_spread import MomentsSpread, moments_spread
 from secretballot.runs.plan_agreement import check_settings, check_tables, settings_of_moments
 from secretballot.runs.progress import Caution, Watch, public_warnings_noted
 from secretballot.runs.promise import check_records_against, check_stated_records, check_unit_column
-from secretballot.runs.tables import RunInputs, RunTables, folder_of_run, read_inputs
+from secretballot.runs.tables import RunInputs, RunTables, TablePlace, folder_of_run, read_inputs
 from secretballot.students.names import student_by_name
 
 __all__ = [
@@ -147,11 +147,11 @@ class RecordsRun:
     @property
     def dataset_name(self) -> str:
         """The public name of the private dataset."""
-        return self.dataset or self.private_file.stem
+        return self.dataset or table_name(self.tables.private)
 
     @property
-    def private_file(self) -> Path:
-        """The file that the account is about."""
+    def private_file(self) -> TablePlace:
+        """The table that the account is about."""
         return self.tables.private
 
     def description(self) -> dict[str, Any]:
@@ -213,17 +213,18 @@ def run_records(run: RecordsRun, watch: Watch | None = None) -> LearnOutcome:
     if folder.finished:
         return outcome_again(folder, watch, run)
     settle_cautions([*cautions_of_price(run.budget, run.records)], run.force, watch)
-    watch.step("Reading tables")
-    inputs = read_inputs(run.tables, watch)
-    check_records_run(run, inputs, watch)
-    settle_cautions(cautions_of_records_run(run, inputs), run.force, watch)
     with folder:
+        watch.step("Reading tables")
+        inputs = read_inputs(run.tables, watch, folder.vault)
+        check_records_run(run, inputs, watch)
+        settle_cautions(cautions_of_records_run(run, inputs), run.force, watch)
         # a table of votes is one answer; sums come stage by stage
         ledger = ledger_of_run(run, folder, inputs.unit, watch, goes_on=run.method == MOMENTS)
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Adding up records" if run.method == MOMENTS else "Letting records vote")
         model = _fitted_learner(run, folder, ledger, inputs, watch)
         made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
+        inputs.forget_stored()
     released = model.released_labels_
     return LearnOutcome(
         certificate=made.certificate,
@@ -304,7 +305,7 @@ def check_records_run(run: RecordsRun, inputs: RunInputs, watch: Watch) -> None:
             run.plan,
             n_classes=len(inputs.classes),
             n_public=n_public,
-            n_private=len(inputs.private.X),
+            n_private=inputs.n_private,
             watch=watch,
             asks=run.method != MOMENTS,
         )
@@ -352,14 +353,7 @@ def _fitted_learner(
             votes_per_record=run.votes_per_record, n_queries=run.queries, **settings
         )
     with public_warnings_noted(watch):
-        model.fit_labels(
-            inputs.private.X,
-            object_array(inputs.classes)[inputs.private.index],
-            X_public=inputs.X_public,
-            classes=list(inputs.classes),
-            units=inputs.units,
-            unit_name=run.tables.unit,
-        )
+        model.fit_labels(**inputs.for_fit)
     coverage = getattr(model, "coverage_", None)
     if coverage is not None and coverage.is_poor:
         watch.note(coverage.warning, private=False)

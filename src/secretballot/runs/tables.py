@@ -4,7 +4,7 @@ Everything said here is said to the curator alone: it names columns, counts and 
 cell.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,19 +18,26 @@ from secretballot._typing import FloatArray, IntArray, ObjectArray
 from secretballot.datasets.cells import LARGEST_NUMBER, texts_of, whole
 from secretballot.datasets.columns import Column, DateColumn, NumericColumn
 from secretballot.datasets.schema import Schema
+from secretballot.datasets.table_source import shown_place, source_of
 from secretballot.datasets.tables import (
+    GROWTH,
     check_columns,
     check_file,
     check_named,
     class_indices,
+    estimated_rows,
+    is_local_file,
+    memory_bytes,
     read_table,
     unit_ids,
 )
 from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.learners.training.inputs import object_array
 from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.student.raw_columns import NO_TIME, RawRows
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
+from secretballot.runs.stored_records import StoredRecords, Wanted, read_to_disk
 from secretballot.runs.table_match import (
     TableCells,
     check_accepted,
@@ -44,6 +51,7 @@ __all__ = [
     "LabelledTable",
     "RunInputs",
     "RunTables",
+    "TablePlace",
     "check_classes",
     "check_files",
     "check_labelled_columns",
@@ -56,6 +64,10 @@ __all__ = [
     "read_inputs",
 ]
 
+#: A table on disk; a str where it is a URL.
+TablePlace = Path | str
+#: Share of this machine's memory that a private table may take, as it is read or encoded.
+MOST_IN_MEMORY = 1 / 8
 _RAW_ROWS = 1000  # public rows by which the student's ONNX file is checked
 
 
@@ -65,8 +77,9 @@ class RunTables:
 
     Attributes
     ----------
-    private, public : Path
-        Labelled private records; unlabelled public ones.
+    private, public : Path, or str where it is a URL
+        Labelled private records; unlabelled public ones. A CSV or Parquet file, a folder of Parquet
+        files, or a URL of either.
     target : str
         Column with the class.
     classes : tuple or None
@@ -77,7 +90,7 @@ class RunTables:
         Schema file; None takes types and categories from the public file.
     drop : tuple of str
         Columns left out of every file.
-    evaluate : Path or None
+    evaluate : Path, URL or None
         Public labelled records to measure the student on.
     publish_metrics : bool
         Whether these metrics are written into the release, too.
@@ -85,14 +98,14 @@ class RunTables:
         Columns with which the run goes on though most of their cells do not fit the public ones.
     """
 
-    private: Path
-    public: Path
+    private: TablePlace
+    public: TablePlace
     target: str
     classes: tuple[Any, ...] | None = None
     unit: str | None = None
     schema: Path | None = None
     drop: tuple[str, ...] = ()
-    evaluate: Path | None = None
+    evaluate: TablePlace | None = None
     publish_metrics: bool = False
     accept_unseen: tuple[str, ...] = ()
 
@@ -105,7 +118,7 @@ class RunTables:
         names = {name: getattr(self, name) for name in ("target", "classes", "unit", "drop")}
         files = {"private": self.private, "public": self.public, "schema": self.schema}
         digests = {
-            f"{name} file": None if path is None else file_digest(path)
+            f"{name} file": None if path is None else table_digest(path)
             for name, path in files.items()
         }
         return {**names, **digests}
@@ -136,8 +149,10 @@ class RunInputs:
         Encoding of the columns, from public knowledge.
     classes : tuple
         Declared classes.
-    private : LabelledTable
+    private : LabelledTable or StoredRecords
+        In memory; or, of a table that is too large for it, on disk.
     units : ndarray of str objects, shape (n_private,), or None
+        Of a table in memory.
     X_public : ndarray of float, shape (n_public, n_features)
     test : LabelledTable or None
     raw_rows : RawRows or None
@@ -148,17 +163,40 @@ class RunInputs:
 
     schema: Schema
     classes: tuple[Any, ...]
-    private: LabelledTable
+    private: LabelledTable | StoredRecords
     units: ObjectArray | None = field(repr=False)
     X_public: FloatArray
     test: LabelledTable | None
     raw_rows: RawRows | None = None
     published_test: LabelledTable | None = None
+    unit_name: str | None = None
 
     @property
     def unit(self) -> str:
         """Whose records are protected together: "record" or "user"."""
-        return "record" if self.units is None else "user"
+        return "record" if self.unit_name is None else "user"
+
+    @property
+    def n_private(self) -> int:
+        """Number of private rows, which is private but under replace-one."""
+        if isinstance(self.private, StoredRecords):
+            return self.private.n_rows
+        return len(self.private.X)
+
+    @property
+    def for_fit(self) -> dict[str, Any]:
+        """What a learner's fit takes: private records and public points."""
+        points = {"X_public": self.X_public, "classes": list(self.classes)}
+        if isinstance(self.private, StoredRecords):
+            return {"X": self.private.table, "y": None, **points}
+        labels = object_array(self.classes)[self.private.index]
+        units = {"units": self.units, "unit_name": self.unit_name}
+        return {"X": self.private.X, "y": labels, **units, **points}
+
+    def forget_stored(self) -> None:
+        """Remove what was kept of the private table on disk: nothing needs it any more."""
+        if isinstance(self.private, StoredRecords) and self.private.table is not None:
+            self.private.table.remove()
 
     @property
     def n_columns(self) -> int:
@@ -167,8 +205,10 @@ class RunInputs:
 
     @property
     def n_units(self) -> int:
-        """Number of private units, which is private but under replace-one."""
-        return len(self.private.X) if self.units is None else len(set(self.units))
+        """Number of private units, of a table on disk about; private but under replace-one."""
+        if isinstance(self.private, StoredRecords):
+            return self.private.n_units
+        return self.n_private if self.units is None else len(set(self.units))
 
     @property
     def published_rows(self) -> tuple[FloatArray, IntArray] | None:
@@ -254,10 +294,12 @@ def _refuse_private_as_test(tables: RunTables, description: Mapping[str, Any]) -
     path = tables.evaluate
     if path is None:
         return
-    if path.samefile(tables.private) or file_digest(path) == description["private file"]:
+    local = isinstance(path, Path) and isinstance(tables.private, Path)
+    same = local and Path(path).samefile(tables.private)
+    if same or table_digest(path) == description["private file"]:
         raise DataError(
-            f"The test file {str(path)!r} is the private file; metrics are exact and have no price,"
-            " so give public labelled records with --evaluate, or none."
+            f"The test file {shown_place(path)!r} is the private file; metrics are exact and have"
+            " no price, so give public labelled records with --evaluate, or none."
         )
 
 
@@ -276,13 +318,30 @@ def check_files(tables: RunTables) -> None:
     DataError
         If one of them is no regular file, empty, unreadable or too large.
     """
-    check_file(tables.private, role="private file")
-    check_file(tables.public, role="public file")
-    if tables.evaluate is not None:
-        check_file(tables.evaluate, role="test file")
+    given = {"private": tables.private, "public": tables.public, "test": tables.evaluate}
+    for name, place in given.items():
+        if place is None:
+            continue
+        role = f"{name} file"
+        if is_local_file(place):
+            # the private one may be larger than memory, and goes to disk then
+            check_file(place, role=role, whole=place is not tables.private)
+        else:
+            source_of(place, role=role)
 
 
-def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
+def table_digest(place: TablePlace) -> str:
+    """Return the digest of a table's files, as `table_source.TableSource.digest` has it.
+
+    Raises
+    ------
+    DataError
+        If they cannot be read.
+    """
+    return file_digest(place) if is_local_file(place) else source_of(place).digest()
+
+
+def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> RunInputs:
     """Read and check every table of a run.
 
     Parameters
@@ -290,6 +349,9 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
     tables : RunTables
     watch : Watch
         Told what was left out, completed or counted as missing.
+    vault : Path, optional
+        Where a private table is kept that is too large for memory; without one it is only looked
+        at, and nothing can learn from it.
 
     Raises
     ------
@@ -313,19 +375,58 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
     test = None
     if tables.evaluate is not None:
         test, _ = _labelled_table(tables, tables.evaluate, schema, classes, expected, watch)
-    private, frame = _labelled_table(
-        tables, tables.private, schema, classes, expected, watch, private=True
+    raw_rows = raw_rows_of(schema, public)
+    private, units, columns = _private_records(
+        tables, schema, classes, X_public.shape[1], expected, watch, vault
     )
-    nowhere = [name for name in not_public if name not in frame.columns]
+    nowhere = [name for name in not_public if name not in columns]
     if nowhere:
         raise DataError(
             f"What is to be dropped, {name_columns(nowhere)}, stands in no file; spell columns as"
             " the files do."
         )
-    units = None if tables.unit is None else unit_ids(frame, tables.unit, role="private file")
-    raw_rows = raw_rows_of(schema, public)
     published = test if tables.publish_metrics else None
-    return RunInputs(schema, classes, private, units, X_public, test, raw_rows, published)
+    return RunInputs(
+        schema, classes, private, units, X_public, test, raw_rows, published, tables.unit
+    )
+
+
+def _private_records(
+    tables: RunTables,
+    schema: Schema,
+    classes: tuple[Any, ...],
+    width: int,
+    public: TableCells,
+    watch: Watch,
+    vault: Path | None,
+) -> tuple[LabelledTable | StoredRecords, ObjectArray | None, Collection[str]]:
+    """Return the private records, their units if they have any and are in memory, and the columns
+    of the file."""
+    role = _role(True)
+    if not goes_to_disk(tables.private, width):
+        private, frame = _labelled_table(
+            tables, tables.private, schema, classes, public, watch, private=True
+        )
+        units = None if tables.unit is None else unit_ids(frame, tables.unit, role=role)
+        return private, units, set(frame.columns)
+    expected_rows = estimated_rows(tables.private, role=role)
+    read = read_to_disk(
+        Wanted(tables.private, schema, tables.target, classes, tables.unit),
+        vault,
+        lambda frame: check_labelled_columns(tables, frame, schema, private=True),
+        lambda rows: watch.progress(min(rows, expected_rows), expected_rows),
+    )
+    note_cells(tables, schema, read.cells, public, watch, role=role)
+    return read, None, read.columns
+
+
+def goes_to_disk(place: TablePlace, width: int) -> bool:
+    """Return whether a private table of so many encoded columns is read block by block and kept on
+    disk: where memory could become short, and wherever it is not one local file."""
+    if not is_local_file(place):
+        return True
+    matrix = 8 * width * estimated_rows(place, role=_role(True))
+    return max(matrix, GROWTH * source_of(place).size()) > MOST_IN_MEMORY * memory_bytes()
 
 
 def raw_rows_of(schema: Schema, public: pd.DataFrame) -> RawRows:
@@ -463,7 +564,7 @@ def _role(private: bool) -> str:
 
 def _labelled_table(
     tables: RunTables,
-    path: Path,
+    path: TablePlace,
     schema: Schema,
     classes: tuple[Any, ...],
     public: TableCells,

@@ -1,0 +1,247 @@
+"""A private table that is too large for memory: read once, block by block, checked, and kept in the
+vault in few bytes a row."""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from secretballot._typing import UnsignedArray
+from secretballot.datasets.schema import Schema
+from secretballot.datasets.table_source import Place, source_of
+from secretballot.datasets.tables import check_columns, class_indices, table_blocks, unit_ids
+from secretballot.ensemble.partition import KeyedHashPartition
+from secretballot.ensemble.stored_table import StoredTable, TableWriter
+from secretballot.learners.training.inputs import declared_classes
+from secretballot.learners.training.shards import partition_key
+from secretballot.privacy.noise import entropy_bytes
+from secretballot.runs.progress import Watch
+from secretballot.runs.table_match import TableCells, misfits, settle_misfits
+
+__all__ = ["StoredRecords", "Wanted", "read_to_disk", "store_table"]
+
+ROLE = "private file"
+BLOCK_ROWS = 2**16
+#: Places of which each unit marks one; how many are marked tells about how many units there are.
+_PLACES = 2**26
+
+
+@dataclass(frozen=True)
+class StoredRecords:
+    """What came of reading a private table that is too large for memory.
+
+    Attributes
+    ----------
+    table : StoredTable or None
+        None where it was only looked at.
+    n_rows : int
+        Private, but under replace-one.
+    n_units : int
+        About; private.
+    cells : TableCells
+        Which cells could not be read; private.
+    columns : tuple of str
+        Of the file.
+    """
+
+    table: StoredTable | None
+    n_rows: int = field(repr=False)
+    n_units: int = field(repr=False)
+    cells: TableCells = field(repr=False)
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be read, all of it public.
+
+    Attributes
+    ----------
+    place : path, URL or dataset
+    schema : Schema
+    target : str
+    classes : tuple
+    unit : str or None
+    """
+
+    place: Place
+    schema: Schema
+    target: str
+    classes: tuple[Any, ...]
+    unit: str | None
+
+    def identity(self) -> str:
+        """Return a digest of all that shapes the rows; private, as it tells of the file."""
+        named = [self.target, self.unit, list(self.classes), self.schema.to_json()]
+        text = json.dumps([source_of(self.place, role=ROLE).digest(), *named], default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_to_disk(
+    wanted: Wanted,
+    vault: Path | None,
+    check: Callable[[pd.DataFrame], None],
+    progress: Callable[[int], None],
+) -> StoredRecords:
+    """Read a private table block by block, and keep it in a vault unless that is None.
+
+    Parameters
+    ----------
+    wanted : Wanted
+    vault : Path or None
+    check : callable
+        Takes the first block; raises where columns are missing or too many.
+    progress : callable
+        Takes rows read.
+
+    Raises
+    ------
+    DataError
+        If the table cannot be read, or a row has no class, none of the declared, or no unit; or if
+        the vault cannot be written. No cell is named.
+    """
+    writer, partition = None, None
+    if vault is not None:
+        writer = TableWriter(vault, wanted.schema, wanted.classes, wanted.unit)
+        if wanted.unit is not None:
+            partition = KeyedHashPartition(1, partition_key(vault))
+    cells, units = TableCells(), _UnitCount()
+    columns: tuple[str, ...] = ()
+    for frame in table_blocks(wanted.place, role=ROLE, rows=BLOCK_ROWS):
+        first = cells.n_rows
+        if not columns:
+            columns = tuple(map(str, frame.columns))
+            check(frame)
+        index = class_indices(frame, wanted.target, wanted.classes, role=ROLE, first_row=first)
+        rows, odd = wanted.schema.compact(frame)
+        cells.add(frame, odd)
+        digests = None
+        if wanted.unit is not None:
+            ids = unit_ids(frame, wanted.unit, role=ROLE, first_row=first)
+            # without a vault they are only counted, by a key that nobody needs again
+            partition = partition or KeyedHashPartition(1, entropy_bytes(32))
+            digests = partition.digests(ids)
+            units.add(digests)
+        if writer is not None:
+            writer.add(rows, index, digests)
+        progress(cells.n_rows)
+    n_units = cells.n_rows if wanted.unit is None else units.estimate()
+    table = None
+    if writer is not None:
+        table = writer.finish(wanted.identity(), entropy_bytes(16).hex())
+    return StoredRecords(table, cells.n_rows, n_units, cells, columns)
+
+
+def store_table(
+    place: Place,
+    vault: str | Path,
+    *,
+    schema: Schema,
+    target: str,
+    classes: Sequence[Any],
+    unit: str | None = None,
+    drop: Sequence[str] = (),
+    accept_unseen: Sequence[str] = (),
+    progress: Callable[[int], None] | None = None,
+) -> StoredTable:
+    """Read a private table that may be larger than memory, and keep it in a vault to learn from.
+
+    Rows are encoded one by one, by public knowledge alone, and kept in few bytes each: numbers as
+    they are, categories as codes. A learner that gets the stored table as `X`, and no `y`, reads it
+    block by block.
+
+    Parameters
+    ----------
+    place : path, URL or pyarrow.dataset.Dataset
+        A CSV or Parquet file, a folder of Parquet files (Hive's partitions too), a URL of either by
+        any file system of pyarrow or fsspec, or a dataset of Parquet files.
+    vault : path
+        Secret folder, made with mode 0700 where absent; holds the rows in the clear, in its folder
+        "table". The same call finds a table there that is whole and of the same files.
+    schema : Schema
+        From public rows, or declared.
+    target : str
+        Column with the class.
+    classes : sequence of two or more values
+        Public; never inferred from the private labels.
+    unit : str, optional
+        Column with the id of the person that a record belongs to. In its place a keyed hash of 128
+        bits is kept.
+    drop : sequence of str
+        Columns that are left out.
+    accept_unseen : sequence of str
+        Columns that may be as they are though most of their cells do not fit the schema.
+    progress : callable, optional
+        Takes the number of rows read.
+
+    Returns
+    -------
+    StoredTable
+
+    Raises
+    ------
+    DataError
+        If the table cannot be read, or does not fit; or if the vault cannot be written. No cell is
+        named.
+
+    Privacy
+    -------
+    Price : none; nothing leaves the vault until a learner's release is paid for.
+    Sensitivity : a row on disk is a function of one record and public values; with `unit`, of the
+        key of the vault, too. Two persons share a hash with a probability below n^2 / 2^129, over
+        the key and whatever the data are; they then count as one.
+
+    Examples
+    --------
+    >>> import pandas as pd, tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> rows = pd.DataFrame({"age": range(20, 80), "ill": ["no", "yes"] * 30})
+    >>> rows.to_csv(folder / "private.csv", index=False)
+    >>> schema = sb.datasets.Schema.infer(pd.DataFrame({"age": ["30", "50", "70"]}))
+    >>> sb.store_table(folder / "private.csv", folder / "vault",
+    ...     schema=schema, target="ill", classes=["no", "yes"])
+    StoredTable(n_columns=1, classes=['no', 'yes'], unit='record', records=<private>)
+    """
+    wanted = Wanted(place, schema, target, tuple(declared_classes(classes)), unit)
+    identity = wanted.identity()
+    found = StoredTable.found(Path(vault), schema, wanted.classes, unit, identity)
+    if found is not None:
+        return found
+
+    def check(frame: pd.DataFrame) -> None:
+        aside = {target, unit or target, *drop, *schema.ignored}
+        check_columns(frame, schema.names, role=ROLE, source=schema.source, aside=aside)
+
+    read = read_to_disk(wanted, Path(vault), check, progress or _say_nothing)
+    assert read.table is not None
+    settle_misfits(
+        misfits(schema, read.cells), Watch(), role=ROLE, accepted=accept_unseen, private=True
+    )
+    return read.table
+
+
+class _UnitCount:
+    """About how many different units there are, in little memory (linear counting, Whang et al.
+    1990: a ten-thousandth off at 50 million)."""
+
+    def __init__(self) -> None:
+        self._marked = np.zeros(_PLACES, dtype=np.bool_)
+
+    def add(self, digests: UnsignedArray) -> None:
+        """Add units by their hashes, shape (n_rows, 2)."""
+        self._marked[digests[:, 0] % np.uint64(_PLACES)] = True
+
+    def estimate(self) -> int:
+        """Return the number of different units, about."""
+        empty = _PLACES - int(np.count_nonzero(self._marked))
+        return round(-_PLACES * math.log(max(1, empty) / _PLACES))
+
+
+def _say_nothing(rows: int) -> None:
+    """Say nothing."""
