@@ -505,9 +505,8 @@ class PATEClassifier(
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        teacher = get_tags(
-            teacher_by_name(DEFAULT_TEACHER) if self.teacher is None else self.teacher
-        )
+        named = DEFAULT_TEACHER if self.teacher is None else self.teacher
+        teacher = get_tags(teacher_by_name(named) if isinstance(named, str) else named)
         tags.input_tags.sparse = teacher.input_tags.sparse
         tags.input_tags.allow_nan = teacher.input_tags.allow_nan
         return tags

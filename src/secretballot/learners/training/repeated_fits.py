@@ -5,6 +5,7 @@ on private records, so neither the warning nor the refusal is for publication
 (`docs/explanation/threat-model.md`).
 """
 
+import sys
 import warnings
 from collections import deque
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ SAME_RECORDS = 0.1
 SAME_POINTS, LEAST_POINTS = 0.9, 50
 LEAST_ROWS = 20  # of two tables of the same rows
 
+_PACKAGE = "secretballot."
 _SEARCH = (
     "This fit is one of a cross-validation or a search, and every fit of it spends a budget of its"
     " own, which its certificate does not add up."
@@ -127,8 +129,21 @@ def _warned_fit(digests: RecordDigests | None, account: Ledger, *, alone: bool) 
     # a search with one ledger is added up, and the ledger refuses what goes beyond it
     searched = alone and is_in_search()
     if again or searched:
-        warnings.warn((_AGAIN if again else _SEARCH) + _MEND, RepeatedFitWarning, stacklevel=6)
+        warnings.warn(
+            (_AGAIN if again else _SEARCH) + _MEND,
+            RepeatedFitWarning,
+            stacklevel=_level_of_caller(),
+        )
     return NotedFit(digests, account.account)
+
+
+def _level_of_caller() -> int:
+    """Return how far up the stack, from whoever calls this, the first frame of another package
+    is."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def private_points() -> DataError:

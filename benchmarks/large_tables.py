@@ -1,0 +1,141 @@
+"""Private tables of any size: time, memory and disk of `secretballot learn`.
+
+    python benchmarks/large_tables.py [n_rows ...]
+
+20 columns of Parquet, written here in files of a million rows: ten of normal numbers, six of
+categories, two of dates, a truth value and the class; 5,000 public points, 20,000 rows to score on,
+epsilon 1, delta 1e-9. Each line is a process of its own. Columns of the table:
+
+- method: record moments, or votes of 250 logistic teachers.
+- where: "memory" reads the table at once, as far as that goes; "disk" block by block.
+- time, the most memory that the process held (its resident size, without the cache of files), the
+  most space that its folder took, and the accuracy of the student.
+"""
+
+import os
+
+# one BLAS thread, so that figures do not depend on the machine
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+SIZES = (100_000, 1_000_000, 10_000_000)
+MOST_IN_MEMORY = 1_000_000  # rows that are read at once for comparison
+FILE_ROWS = 1_000_000
+FOLDER = Path("build/large-tables")
+LETTERS = np.array([f"c{i}" for i in range(12)])
+
+_CHILD = """
+import json, resource, sys
+from pathlib import Path
+import secretballot.runs.tables as tables
+from secretballot.runs import LearnRun, RecordsRun, RunTables, Watch, run_learn, run_records
+method, where, private, out = sys.argv[1:]
+tables.MOST_IN_MEMORY = 0 if where == "disk" else 10**9
+folder = Path(private).parent
+given = RunTables(Path(private), folder / "public.parquet", "ill", ("no", "yes"),
+                  evaluate=folder / "test.parquet")
+settings = dict(epsilon=1.0, delta=1e-9, out=Path(out), own_ledger=True, without=("report",))
+if method == "moments":
+    made = run_records(RecordsRun(given, **settings))
+else:
+    made = run_learn(LearnRun(given, teachers=250, jobs=2, **settings))
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print(json.dumps({"accuracy": made.accuracy, "peak": peak}))
+"""
+
+
+def rows(n: int, seed: int) -> pa.Table:
+    """Return labelled rows of a logistic class."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.normal(size=(n, 10))
+    letters = rng.integers(0, len(LETTERS), (n, 6))
+    days = rng.integers(17_000, 19_000, (n, 2)).astype("datetime64[D]")
+    truth = rng.random(n) < 0.4
+    logit = numbers[:, 0] - numbers[:, 1] + 0.5 * numbers[:, 2] + (letters[:, 0] < 4) + truth - 1
+    ill = rng.random(n) < 1 / (1 + np.exp(-2 * logit))
+    columns = {f"n{i}": pa.array(numbers[:, i]) for i in range(10)}
+    columns |= {f"c{i}": pa.array(LETTERS[letters[:, i]]) for i in range(6)}
+    columns |= {f"d{i}": pa.array(days[:, i]) for i in range(2)}
+    columns |= {"t": pa.array(truth), "ill": pa.array(np.where(ill, "yes", "no"))}
+    return pa.table(columns)
+
+
+def write_tables(n_rows: int) -> Path:
+    """Write the tables of a size unless they are there; return the folder of the private one."""
+    folder = FOLDER / str(n_rows)
+    private = folder / "private"
+    if (folder / "test.parquet").exists():
+        return private
+    shutil.rmtree(folder, ignore_errors=True)
+    private.mkdir(parents=True)
+    for place, start in enumerate(range(0, n_rows, FILE_ROWS)):
+        part = rows(min(FILE_ROWS, n_rows - start), seed=place + 10)
+        parquet.write_table(part, private / f"{place:04d}.parquet", row_group_size=100_000)
+    parquet.write_table(rows(5_000, seed=1).drop_columns(["ill"]), folder / "public.parquet")
+    parquet.write_table(rows(20_000, seed=2), folder / "test.parquet")
+    return private
+
+
+def bytes_under(folder: Path) -> int:
+    """Return the size of all files in a folder, which may be written to."""
+    total = 0
+    for above, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(above, name)).st_size
+            except OSError:
+                continue
+    return total
+
+
+def measured(method: str, where: str, private: Path) -> dict[str, float]:
+    """Return time, memory, disk and accuracy of one run in a process of its own."""
+    out = private.parent / f"out-{method}-{where}"
+    shutil.rmtree(out, ignore_errors=True)
+    started, disk = time.monotonic(), 0
+    child = subprocess.Popen(
+        [sys.executable, "-c", _CHILD, method, where, str(private), str(out)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    while child.poll() is None:
+        disk = max(disk, bytes_under(out))
+        time.sleep(0.2)
+    seconds = time.monotonic() - started
+    said = child.stdout.read() if child.stdout is not None else ""
+    if child.returncode:
+        raise SystemExit(f"{method} from {where} ended with {child.returncode}")
+    return {**json.loads(said), "seconds": seconds, "disk": disk}
+
+
+def main() -> None:
+    """Print the table."""
+    sizes = [int(float(text)) for text in sys.argv[1:]] or SIZES
+    print("| rows | method | where | time | memory, GB | disk, GB | accuracy |")
+    print("|---|---|---|---|---|---|---|")
+    for n_rows in sizes:
+        private = write_tables(n_rows)
+        for method in ("moments", "votes"):
+            for where in ("memory", "disk") if n_rows <= MOST_IN_MEMORY else ("disk",):
+                found = measured(method, where, private)
+                print(
+                    f"| {n_rows:,} | {method} | {where} | {found['seconds']:.0f} s"
+                    f" | {found['peak'] / 1e9:.2f} | {found['disk'] / 1e9:.2f}"
+                    f" | {100 * found['accuracy']:.1f} |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""Learners of a table on disk: what they release is that of the same table in memory."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+import secretballot as sb
+from secretballot.datasets.schema import Schema
+from secretballot.ensemble import stored_table
+from secretballot.ensemble.stored_table import StoredTable
+from secretballot.ensemble.teachers import TeacherEnsemble
+from secretballot.exceptions import DataError, ParameterError, RepeatedFitWarning
+from secretballot.learners.moments import base as moments_base
+from secretballot.learners.training import shards as shards_module
+from secretballot.runs.stored_records import store_table
+
+N, CLASSES = 600, ["no", "yes"]
+
+
+def rows(n: int = N, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    age, ward = rng.normal(50, 15, n), rng.choice(["north", "south"], n)
+    ill = np.where(age + 10 * (ward == "north") + rng.normal(0, 5, n) > 55, "yes", "no")
+    person = [f"p{i % (n // 3)}" for i in range(n)]
+    return pd.DataFrame({"age": age, "ward": ward, "ill": ill, "person": person})
+
+
+PUBLIC = rows(300, 1)[["age", "ward"]]
+SCHEMA = Schema.infer(PUBLIC)
+X_PUBLIC = SCHEMA.encode(PUBLIC)
+
+
+@pytest.fixture(params=[None, "person"])
+def unit(request: pytest.FixtureRequest) -> str | None:
+    found: str | None = request.param
+    return found
+
+
+def kept(folder: Path, unit: str | None = None, n: int = N) -> StoredTable:
+    rows(n).to_parquet(folder / "private.parquet", index=False)
+    aside = ["person"] if unit is None else []
+    return store_table(
+        folder / "private.parquet",
+        folder / "vault",
+        schema=SCHEMA,
+        target="ill",
+        classes=CLASSES,
+        unit=unit,
+        drop=aside,
+    )
+
+
+def in_memory(unit: str | None, n: int = N) -> dict[str, Any]:
+    table = rows(n)
+    units = None if unit is None else table[unit].to_numpy()
+    return {"X": SCHEMA.encode(table[["age", "ward"]]), "y": table["ill"], "units": units}
+
+
+def account(unit: str | None) -> sb.Ledger:
+    return sb.Ledger.in_memory(
+        dataset="d",
+        budget=sb.PrivacyBudget(100, 1e-3),
+        unit="record" if unit is None else "user",
+    )
+
+
+def sums_of(monkeypatch: pytest.MonkeyPatch, unit: str | None, **data: Any) -> np.ndarray:
+    """Return the exact sums of the first stage, which only the door may have."""
+    seen: list[np.ndarray] = []
+
+    def look(records: Any, asked: Any, *args: Any, **more: Any) -> None:
+        seen.append(records.sum_at_the_door(asked.stage([])))
+        raise InterruptedError
+
+    monkeypatch.setattr(moments_base, "release_sums", look)
+    model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(1, 1e-6), ledger=account(unit))
+    with pytest.raises(InterruptedError):
+        model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
+    monkeypatch.undo()
+    return seen[0]
+
+
+@pytest.mark.parametrize("rows_together", [1, 50, 10_000])
+def test_moments_of_a_table_on_disk_are_those_in_memory(
+    tmp_path: Path, unit: str | None, rows_together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = kept(tmp_path, unit)
+    known = sums_of(monkeypatch, unit, **in_memory(unit))
+    monkeypatch.setattr(stored_table, "_BLOCK_ENTRIES", rows_together * table.n_columns)
+    monkeypatch.setattr(shards_module, "ROWS_TOGETHER", rows_together)
+    assert sums_of(monkeypatch, unit, X=table, y=None).tolist() == known.tolist()
+    assert [path.name for path in table.vault.iterdir() if path.name.startswith("persons-")] == []
+
+
+def test_a_person_with_many_records_is_bounded_once_on_disk_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without one person the sum changes by no more than the bound, whatever the records are."""
+    table = rows()
+    table.loc[: N // 2, "person"] = "p0"
+    sums = []
+    for place, part in (("all", table), ("less", table[table["person"] != "p0"])):
+        folder = tmp_path / place
+        folder.mkdir()
+        part.to_parquet(folder / "private.parquet", index=False)
+        sums.append(folder)
+    stage: list[Any] = []
+    found = []
+    for folder in sums:
+        stored = store_table(
+            folder / "private.parquet", folder / "vault", schema=SCHEMA, target="ill",
+            classes=CLASSES, unit="person",
+        )  # fmt: skip
+
+        def look(records: Any, asked: Any, *args: Any, **more: Any) -> None:
+            stage.append(asked.stage([]))
+            found.append(records.sum_at_the_door(stage[0]))
+            raise InterruptedError
+
+        monkeypatch.setattr(moments_base, "release_sums", look)
+        model = sb.RecordMomentsClassifier(
+            budget=sb.PrivacyBudget(1, 1e-6), ledger=account("person")
+        )
+        with pytest.raises(InterruptedError):
+            model.fit(stored, None, X_public=X_PUBLIC, classes=CLASSES)
+    moved = np.linalg.norm((found[0] - found[1]).astype(float))
+    assert 0.5 * stage[0].bound < moved <= stage[0].bound
+
+
+def test_teachers_of_a_table_on_disk_vote_as_those_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[Any] = []
+    vote = TeacherEnsemble.vote_counts
+
+    def noted(self: TeacherEnsemble, *args: Any, **more: Any) -> Any:
+        counts.append(vote(self, *args, **more))
+        return counts[-1]
+
+    monkeypatch.setattr(TeacherEnsemble, "vote_counts", noted)
+    table, vault = kept(tmp_path, "person"), tmp_path / "vault"
+    for data in ({"X": table, "y": None}, in_memory("person")):
+        model = sb.PATEClassifier(
+            DecisionTreeClassifier(max_depth=3),
+            n_teachers=20,
+            budget=sb.PrivacyBudget(5, 1e-4),
+            vault=vault,
+            ledger=account("person"),
+            n_queries=50,
+            random_state=3,
+        )
+        model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
+        assert model.certificate_["unit"] == "user"
+        # before anything was released, the shards were removed; the table is the curator's
+        assert not (vault / "shards").exists()
+    assert table.count_rows() == N
+    one, other = (found.open_at_the_door() for found in counts)
+    assert one.tolist() == other.tolist()
+
+
+def test_records_get_a_shard_of_their_own_at_each_dealing(tmp_path: Path) -> None:
+    table, vault = kept(tmp_path), tmp_path / "vault"
+    one = shards_module.assign_stored_shards(table, 5, "add-remove", vault)
+    again = shards_module.assign_stored_shards(table, 5, "add-remove", vault)
+    assert (one.serial, one.sizes) == (again.serial, again.sizes)  # an interrupted fit goes on
+    shards_module.forget_records(vault)
+    other = shards_module.assign_stored_shards(table, 5, "add-remove", vault)
+    assert one.serial != other.serial
+    assert one.sizes != other.sizes
+    # 600 in five shards: a deviation of 9.8, and at 60 more than six of them
+    assert max(abs(size - N / 5) for size in other.sizes) < 60
+    placed = shards_module.assign_stored_shards(table, 5, "replace-one", vault)
+    assert placed.sizes == (N // 5,) * 5
+    first = placed.part(0)[0]
+    assert first.tobytes() == in_memory(None)["X"][::5].tobytes()
+    with pytest.raises(ParameterError, match="every teacher needs a record"):
+        shards_module.assign_stored_shards(table, N + 1, "replace-one", vault)
+
+
+def test_without_a_vault_nothing_is_left_but_the_table(tmp_path: Path) -> None:
+    table = kept(tmp_path)
+    for model in (
+        sb.PATEClassifier("tree", n_teachers=20, budget=sb.PrivacyBudget(5, 1e-4)),
+        sb.ActivePATEClassifier("tree", n_teachers=20, budget=sb.PrivacyBudget(5, 1e-4)),
+        sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(5, 1e-4)),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RepeatedFitWarning)
+            model.fit(table, None, X_public=X_PUBLIC, classes=CLASSES)
+        assert model.n_features_in_ == table.n_columns
+        assert model.score(SCHEMA.encode(rows(500, 9)), rows(500, 9)["ill"]) > 0.7
+    assert sorted(path.name for path in (tmp_path / "vault").iterdir()) == ["table"]
+
+
+def test_the_same_table_on_another_account_is_warned_of(tmp_path: Path) -> None:
+    table = kept(tmp_path)
+
+    def fit() -> None:
+        sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(5, 1e-4)).fit(
+            table, None, X_public=X_PUBLIC, classes=CLASSES
+        )
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RepeatedFitWarning)
+        fit()
+    with pytest.warns(RepeatedFitWarning) as warned:
+        fit()
+    assert warned[0].filename == __file__
+
+
+def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path: Path) -> None:
+    table = kept(tmp_path)
+    budget = sb.PrivacyBudget(5, 1e-4)
+    for model in (
+        sb.RecordMomentsClassifier(budget=budget),
+        sb.PATEClassifier(n_teachers=20, budget=budget),
+    ):
+        for given, words in (
+            ({"y": rows()["ill"]}, "y is given beside a stored table"),
+            ({"units": rows()["person"]}, "units is given beside a stored table"),
+            ({"classes": ["yes", "no"]}, "give the same in the same order"),
+            ({"X_public": PUBLIC}, "X_public is a frame"),
+            ({"X_public": X_PUBLIC[:, :1]}, "X_public is of 1 columns"),
+        ):
+            settings = {"y": None, "X_public": X_PUBLIC, "classes": CLASSES, **given}
+            with pytest.raises((ParameterError, DataError), match=words):
+                model.fit(table, **settings)
+    with pytest.raises(ParameterError, match="predicts something else"):
+        sb.RecordMomentsRegressor(budget=budget, target_range=(0, 1)).fit(
+            table, None, X_public=X_PUBLIC
+        )
+    with pytest.raises((ParameterError, DataError, TypeError)):
+        sb.RecordVotesClassifier(budget=budget).fit(table, None, X_public=X_PUBLIC, classes=CLASSES)
+    persons = tmp_path / "persons"
+    persons.mkdir()
+    with pytest.raises(ParameterError, match="about single records"):
+        sb.RecordMomentsClassifier(budget=budget, neighbours="replace-one").fit(
+            kept(persons, "person"), None, X_public=X_PUBLIC, classes=CLASSES
+        )
