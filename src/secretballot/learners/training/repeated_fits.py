@@ -129,7 +129,6 @@ def _warned_fit(digests: RecordDigests | None, account: Ledger, *, alone: bool) 
     # a search with one ledger is added up, and the ledger refuses what goes beyond it
     searched = alone and is_in_search()
     if again or searched:
-        level = _level_of_caller()
         warnings.warn(
             (_AGAIN if again else _SEARCH) + _MEND,
             RepeatedFitWarning,
