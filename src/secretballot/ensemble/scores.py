@@ -1,6 +1,7 @@
 """How often each of some candidates is right on private records: counts by unit that only the
 door may read."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,17 @@ class PrivateScores(Sealed):
         hits = np.zeros((len(records), table.shape[1]), dtype=np.int64)
         np.add.at(hits, owner, table)
         return cls((2 * hits > records[:, None]).sum(axis=0), "user", neighbours)
+
+    @classmethod
+    def added(cls, parts: Iterable["PrivateScores"]) -> "PrivateScores":
+        """Return the scores of a table that comes in parts, of one unit and relation each; all
+        records of a unit are in one part."""
+        total, unit, neighbours = np.zeros(0, dtype=np.int64), "record", "add-remove"
+        for part in parts:
+            own = part.open_at_the_door()
+            total = own + total if total.size else own
+            unit, neighbours = part.unit, part.neighbours
+        return cls(total, unit, neighbours)
 
     @property
     def n_candidates(self) -> int:

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,7 @@ from secretballot._typing import IntArray
 from secretballot.bases import Basis
 from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.scores import unit_numbers
-from secretballot.ensemble.stored_shards import StoredShards
-from secretballot.ensemble.stored_table import RowBlock, StoredTable
+from secretballot.ensemble.stored_table import StoredTable
 from secretballot.learners.moments.targets import Target
 from secretballot.learners.training.inputs import (
     as_matrix,
@@ -22,8 +20,11 @@ from secretballot.learners.training.inputs import (
     with_public_types,
 )
 from secretballot.learners.training.repeated_fits import NotedFit, noted_fit, noted_stored_fit
-from secretballot.learners.training.shards import persons_together
-from secretballot.learners.training.stored_input import check_stored_table
+from secretballot.learners.training.stored_input import (
+    blocks_by_unit,
+    check_stored_table,
+    numbers_of_units,
+)
 from secretballot.privacy.ledger import Ledger
 from secretballot.records.mapped_rows import mapped_rows
 from secretballot.records.vector_sums import BoundedRecords, PartedRecords, RecordSums
@@ -130,22 +131,12 @@ class _StoredInput(PrivateInput):
 
     def records(self, basis: Basis, target: Target, *, counted: bool) -> RecordSums:
         def parts() -> Iterator[BoundedRecords]:
-            for block in self._blocks():
+            for block in blocks_by_unit(self._table):
                 with one_thread():
-                    persons = None if block.units is None else _numbers_of(block.units)
+                    persons = None if block.units is None else numbers_of_units(block.units)
                     yield _bounded(basis, target, block.X, block.classes, persons, counted)
 
         return PartedRecords(parts, self.unit)
-
-    def _blocks(self) -> Iterator[RowBlock]:
-        if self.unit == "record":
-            yield from self._table.blocks()
-            return
-        # a person's records are bounded together, so they must come together
-        with TemporaryDirectory(dir=self._table.vault, prefix="persons-") as folder:
-            shards: StoredShards = persons_together(self._table, folder)
-            for number in range(shards.n_teachers):
-                yield shards.block(number)
 
     def note_columns(self, learner: Any) -> None:
         learner.n_features_in_ = self._table.n_columns
@@ -172,9 +163,3 @@ def _bounded(
     beyond = (~covered).astype(np.int64)
     marks = np.column_stack([*([np.ones_like(beyond)] if counted else []), beyond])
     return target.records(coordinates, targets, persons, marks)
-
-
-def _numbers_of(units: Any) -> IntArray:
-    """Return a number for the unit of every row, by the hashes of the units."""
-    _, numbers = np.unique(units, axis=0, return_inverse=True)
-    return np.asarray(numbers, dtype=np.int64).reshape(-1)

@@ -18,6 +18,7 @@ from secretballot.door.purchase import check_ledger
 from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, result_of
 from secretballot.ensemble.rows import take_rows
 from secretballot.ensemble.scores import PrivateScores, unit_numbers
+from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, CertificateError, Parameter, ParameterError
 from secretballot.learners.training.inputs import (
     as_matrix,
@@ -28,6 +29,11 @@ from secretballot.learners.training.inputs import (
     n_rows,
     object_array,
     with_public_types,
+)
+from secretballot.learners.training.stored_input import (
+    blocks_by_unit,
+    check_stored_table,
+    numbers_of_units,
 )
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
@@ -181,23 +187,30 @@ def choose_candidate(
     values = declared_classes(classes)
     check_ledger(ledger)
     check_positive("epsilon", epsilon)
-    if check_choice("neighbours", neighbours, NEIGHBOURS) == "replace-one" and units is not None:
-        raise ParameterError(
-            Parameter("units"),
-            " are given with ",
-            Argument("neighbours", "replace-one"),
-            ", which is about single records.",
-        )
+    check_choice("neighbours", neighbours, NEIGHBOURS)
+    _refuse_persons_replaced("record" if units is None else "user", neighbours)
+    stored = X if isinstance(X, StoredTable) else None
+    unit_name = unit_name if units is not None else None
     unit = "record" if units is None else "user"
+    if stored is not None:
+        unit, unit_name = stored.unit, stored.unit_name
+        _refuse_persons_replaced(unit, neighbours)
+        example = as_matrix("X_public", X_public)[:SAMPLE_ROWS]
+        check_stored_table(stored, y, units, example, values)
+    else:
+        X, example = _with_public_types(X, X_public)
     check_scores_account(ledger, unit, neighbours)
-    X, example = _with_public_types(X, X_public)
-    truth = object_array(values)[class_indices(y, values, n_rows(X))]
+    # labels are read before a candidate is tried, and scores are counted after
+    index = None if stored is not None else class_indices(y, values, n_rows(X))
     for name, model in zip(names, models, strict=True):
         _refuse_unfit_candidate(name, model, example, values)
-    groups = _rows_of_units(units, n_rows(X))
-    right = np.column_stack([_right_records(model, X, truth, groups) for model in models])
+    scores = (
+        _stored_scores(models, stored, values, neighbours)
+        if stored is not None
+        else _scores(models, X, object_array(values)[index], units, neighbours)
+    )
     choice = choose_by_scores(
-        PrivateScores.of(right, units, neighbours),
+        scores,
         ledger,
         epsilon=epsilon,
         names=names,
@@ -205,7 +218,7 @@ def choose_candidate(
         purpose=purpose or f"choice among {len(names)} candidates by held-out records",
         declaration={
             "unit": unit,
-            "unit_column": unit_name if units is not None else None,
+            "unit_column": unit_name,
             "neighbours": neighbours,
             "assumptions": [INDEPENDENT],
         },
@@ -411,6 +424,42 @@ def _refuse_unfit_candidate(name: str, model: Any, points: Any, values: Sequence
             " private record could change its answers to all, so give a classifier that predicts"
             " row by row."
         )
+
+
+def _refuse_persons_replaced(unit: str, neighbours: str) -> None:
+    if unit == "user" and neighbours == "replace-one":
+        raise ParameterError(
+            Parameter("units"),
+            " are given with ",
+            Argument("neighbours", "replace-one"),
+            ", which is about single records.",
+        )
+
+
+def _scores(
+    models: Sequence[Any], X: Any, truth: NDArray[Any], units: Any, neighbours: str
+) -> PrivateScores:
+    """Return on how many units each candidate is right."""
+    groups = _rows_of_units(units, n_rows(X))
+    right = np.column_stack([_right_records(model, X, truth, groups) for model in models])
+    return PrivateScores.of(right, units, neighbours)
+
+
+def _stored_scores(
+    models: Sequence[Any], table: StoredTable, values: Sequence[Any], neighbours: str
+) -> PrivateScores:
+    """Return the same of a table on disk, block by block."""
+    names = object_array(values)
+    return PrivateScores.added(
+        _scores(
+            models,
+            block.X,
+            names[block.classes],
+            None if block.units is None else numbers_of_units(block.units),
+            neighbours,
+        )
+        for block in blocks_by_unit(table)
+    )
 
 
 def _rows_of_units(units: Any, n_records: int) -> list[IntArray]:

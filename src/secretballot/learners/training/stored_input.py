@@ -1,14 +1,38 @@
 """A stored table in the place of X: what else a fit is given must fit it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
+from secretballot._typing import IntArray, UnsignedArray
 from secretballot._validation import shown_classes
-from secretballot.ensemble.stored_table import StoredTable
+from secretballot.ensemble.stored_table import RowBlock, StoredTable
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import n_columns
+from secretballot.learners.training.shards import persons_together
 
-__all__ = ["check_stored_table"]
+__all__ = ["blocks_by_unit", "check_stored_table", "numbers_of_units"]
+
+
+def blocks_by_unit(table: StoredTable) -> Iterator[RowBlock]:
+    """Yield a stored table block by block, all records of a unit of privacy in one of them."""
+    if table.unit == "record":
+        yield from table.blocks()
+        return
+    # what counts a person once must have all of the person's records at hand
+    with TemporaryDirectory(dir=table.vault, prefix="persons-") as folder:
+        shards = persons_together(table, folder)
+        for number in range(shards.n_teachers):
+            yield shards.block(number)
+
+
+def numbers_of_units(units: UnsignedArray) -> IntArray:
+    """Return a number for the unit of every row, int64 of shape (n_rows,), from the hashes of
+    units, uint64 of shape (n_rows, 2)."""
+    _, numbers = np.unique(units, axis=0, return_inverse=True)
+    return np.asarray(numbers, dtype=np.int64).reshape(-1)
 
 
 def check_stored_table(
