@@ -163,6 +163,57 @@ def test_teachers_of_a_table_on_disk_vote_as_those_in_memory(
     assert one.tolist() == other.tolist()
 
 
+def test_votes_of_records_on_disk_are_those_in_memory(
+    tmp_path: Path, unit: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[Any] = []
+
+    def look(votes: Any, *args: Any, **more: Any) -> None:
+        counts.append(votes.open_at_the_door())
+        raise InterruptedError
+
+    monkeypatch.setattr("secretballot.learners.record_votes.classifier.release", look)
+    monkeypatch.setattr(shards_module, "ROWS_TOGETHER", 50)
+    for data in ({"X": kept(tmp_path, unit), "y": None}, in_memory(unit)):
+        model = sb.RecordVotesClassifier(
+            budget=sb.PrivacyBudget(1, 1e-6), votes_per_record=3, ledger=account(unit)
+        )
+        with pytest.raises(InterruptedError):
+            model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
+    if unit is None:
+        assert counts[0].tolist() == counts[1].tolist()
+    # of a person one record votes, whichever is drawn
+    assert counts[0].sum() == counts[1].sum() == 3 * (N if unit is None else N // 3)
+
+
+def test_a_choice_on_disk_counts_as_in_memory(
+    tmp_path: Path, unit: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = rows(400, 5)
+    models = [
+        DecisionTreeClassifier(max_depth=depth, random_state=0).fit(
+            SCHEMA.encode(table[["age", "ward"]]), table["ill"]
+        )
+        for depth in (1, 3)
+    ]
+    scores: list[Any] = []
+
+    def look(found: Any, *args: Any, **more: Any) -> None:
+        scores.append((found.open_at_the_door().tolist(), found.unit, found.neighbours))
+        raise InterruptedError
+
+    monkeypatch.setattr("secretballot.learners.selection.candidates.choose_by_scores", look)
+    monkeypatch.setattr(shards_module, "ROWS_TOGETHER", 50)
+    for data in ({"X": kept(tmp_path, unit), "y": None}, in_memory(unit)):
+        model = sb.SemiPrivateClassifier(
+            candidates=models, budget=sb.PrivacyBudget(1, 0.0), ledger=account(unit)
+        )
+        with pytest.raises(InterruptedError):
+            model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
+    assert scores[0] == scores[1]
+    assert scores[0][1] == ("record" if unit is None else "user")
+
+
 def test_records_get_a_shard_of_their_own_at_each_dealing(tmp_path: Path) -> None:
     table, vault = kept(tmp_path), tmp_path / "vault"
     one = shards_module.assign_stored_shards(table, 5, "add-remove", vault)
@@ -234,8 +285,10 @@ def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path: Path) -> Non
         sb.RecordMomentsRegressor(budget=budget, target_range=(0, 1)).fit(
             table, None, X_public=X_PUBLIC
         )
-    with pytest.raises((ParameterError, DataError, TypeError)):
-        sb.RecordVotesClassifier(budget=budget).fit(table, None, X_public=X_PUBLIC, classes=CLASSES)
+    with pytest.raises(ParameterError, match="fitted classifiers alone are compared"):
+        sb.SemiPrivateClassifier(budget=sb.PrivacyBudget(5, 0.0)).fit(
+            table, None, X_public=X_PUBLIC, classes=CLASSES
+        )
     persons = tmp_path / "persons"
     persons.mkdir()
     with pytest.raises(ParameterError, match="about single records"):

@@ -20,11 +20,13 @@ from secretballot.door import release
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.isolation import isolated
 from secretballot.ensemble.record_votes import RecordVotes
+from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, LedgerError, Parameter, ParameterError
 from secretballot.learners.record_votes.coordinates import (
     expected_uncovered,
     public_basis,
-    record_blocks,
+    stored_record_blocks,
+    voting_record_blocks,
 )
 from secretballot.learners.training.account import account_of_fit, refuse_beyond, required_budget
 from secretballot.learners.training.inputs import (
@@ -39,9 +41,9 @@ from secretballot.learners.training.inputs import (
     with_public_types,
 )
 from secretballot.learners.training.learner_state import LearnerState
-from secretballot.learners.training.one_of_each_unit import one_record_each
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.repeated_fits import noted_fit
+from secretballot.learners.training.repeated_fits import noted_fit, noted_stored_fit
+from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.learners.training.surroundings import refuse_private_steps
 from secretballot.privacy.accounting import PrivacyBudget
@@ -246,32 +248,50 @@ class RecordVotesClassifier(
         refuse_private_steps(self)
         same = X_public is X
         names = declared_classes(classes)
-        self._check_settings(units)
-        X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
-        check_same_columns(X, X_public)
-        X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
+        stored = X if isinstance(X, StoredTable) else None
+        self._check_settings(units if stored is None else stored.unit_name)
+        points = as_matrix("X_public", X_public)
+        if stored is not None:
+            check_stored_table(stored, y, units, points, names)
+            unit_name = stored.unit_name
+        else:
+            X, unit_name = as_matrix("X", X), None if units is None else unit_name
+            check_same_columns(X, points)
+            X = with_public_types(X, points)
+        X_public = with_public_types(points, points)
+        by_unit = units is not None or (stored is not None and stored.unit == "user")
         asked = random_rows(n_rows(X_public), self.n_queries, self.random_state)
         basis = public_basis(self.basis, X_public)
         aggregator = self._calibrated_aggregator(len(asked), len(names), basis)
-        account = self._open_account(units is not None)
-        index = class_indices(y, names, n_rows(X))
-        found = self._stored_release(names, units is not None, aggregator, asked, X_public)
+        account = self._open_account(by_unit)
+        index = np.empty(0, dtype=np.int64)
+        if stored is None:
+            index = class_indices(y, names, n_rows(X))
+        found = self._stored_release(names, by_unit, aggregator, asked, X_public)
         if found is None:
-            noted = noted_fit(X, X_public, account, alone=self.ledger is None, same=same)
+            alone = self.ledger is None
+            noted = (
+                noted_fit(X, X_public, account, alone=alone, same=same)
+                if stored is None
+                else noted_stored_fit(stored, account, alone=alone)
+            )
             self._try_student(X_public, names, len(asked))
-            rows = np.arange(n_rows(X)) if units is None else one_record_each(units, n_rows(X))
             points = basis.integers(take_rows(X_public, asked))
             nearest = NearestPoints(points, aggregator.votes_per_record)
             apart = aggregator.expected_uncovered is not None
             # what a private cell could make a library say stays unsaid
             with isolated(0, sklearn.get_config()):
+                settings: dict[str, Any] = {
+                    "n_coordinates": points.shape[1],
+                    "told_apart": apart,
+                }
                 votes = RecordVotes.cast(
-                    record_blocks(
-                        basis, X, index, rows, n_coordinates=points.shape[1], told_apart=apart
-                    ),
+                    stored_record_blocks(basis, stored, **settings)
+                    if stored is not None
+                    else voting_record_blocks(basis, X, index, units, **settings),
                     nearest,
                     names,
-                    unit="record" if units is None else "user",
+                    unit="user" if by_unit else "record",
                     neighbours=self.neighbours,
                     counts_uncovered=apart,
                 )
@@ -283,8 +303,8 @@ class RecordVotesClassifier(
                 request=self.request,
                 purpose=self.purpose,
                 declaration={
-                    "unit": "record" if units is None else "user",
-                    "unit_column": None if units is None else unit_name,
+                    "unit": "user" if by_unit else "record",
+                    "unit_column": unit_name,
                     "neighbours": self.neighbours,
                 },
                 points_sha256=points_digest(take_rows(X_public, asked)),
@@ -298,7 +318,7 @@ class RecordVotesClassifier(
         if self.coverage_ is not None and self.coverage_.is_poor:
             warnings.warn(self.coverage_.warning, UserWarning, stacklevel=2)
         self.classes_ = np.asarray(names)
-        self.n_features_in_ = n_columns(X)
+        self.n_features_in_ = n_columns(X_public)
         if hasattr(X, "columns"):
             self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         return self

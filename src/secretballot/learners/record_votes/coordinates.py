@@ -7,12 +7,21 @@ import numpy as np
 
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import shown_kind
+from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.inputs import n_rows, take_rows
+from secretballot.learners.training.one_of_each_unit import one_record_each
+from secretballot.learners.training.stored_input import blocks_by_unit
 from secretballot.report.certificate.coverage import MOST_EXPECTED
 from secretballot.students.record_votes import fitted_basis
 
-__all__ = ["expected_uncovered", "public_basis", "record_blocks"]
+__all__ = [
+    "expected_uncovered",
+    "public_basis",
+    "record_blocks",
+    "stored_record_blocks",
+    "voting_record_blocks",
+]
 
 _BLOCK_ROWS = 8192
 _TRIED_ROWS = 20
@@ -123,6 +132,26 @@ def record_blocks(
                 covered = _covered(basis, one) if told_apart else np.ones(1, dtype=np.bool_)
                 is_covered = np.zeros(1, dtype=np.bool_) if covered is None else covered
                 yield alone, index[[row]], is_covered
+
+
+def voting_record_blocks(
+    basis: Any, X: Any, index: IntArray, units: Any, **settings: Any
+) -> Iterator[tuple[IntArray, IntArray, BoolArray]]:
+    """Yield the same of the records that vote: all of them, or one of every unit; `settings` as for
+    `record_blocks`."""
+    rows = np.arange(n_rows(X)) if units is None else one_record_each(units, n_rows(X))
+    yield from record_blocks(basis, X, index, rows, **settings)
+
+
+def stored_record_blocks(
+    basis: Any, table: StoredTable, **settings: Any
+) -> Iterator[tuple[IntArray, IntArray, BoolArray]]:
+    """Yield the same of a table on disk."""
+    for block in blocks_by_unit(table):
+        # whole hashes stand for the ids: which record of a unit votes follows from its own alone
+        halves = None if block.units is None else block.units.astype(object)
+        units = None if halves is None else [int(high) << 64 | int(low) for high, low in halves]
+        yield from voting_record_blocks(basis, block.X, block.classes, units, **settings)
 
 
 def _of_block(

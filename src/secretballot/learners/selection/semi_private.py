@@ -19,6 +19,7 @@ from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.isolation import isolated
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
+from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.hypotheses import DecisionStumps, Dichotomies, FiniteClass, HypothesisClass
 from secretballot.hypotheses.intervals import IntervalDichotomies
@@ -43,7 +44,8 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.one_of_each_unit import one_record_each
 from secretballot.learners.training.point_digests import doubles_digest
-from secretballot.learners.training.repeated_fits import noted_fit
+from secretballot.learners.training.repeated_fits import noted_fit, noted_stored_fit
+from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.surroundings import refuse_private_steps
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
@@ -195,7 +197,10 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         refuse_private_steps(self, carries_points=X_public is not None)
         same = X_public is X
         names = declared_classes(classes)
-        self._check_settings(units)
+        self._check_settings(X.unit_name if isinstance(X, StoredTable) else units)
+        if isinstance(X, StoredTable):
+            self._fit_stored(X, y, X_public, names, units)
+            return self
         X = as_matrix("X", X)
         if X_public is not None:
             X_public = as_matrix("X_public", X_public)
@@ -204,14 +209,36 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         account = self._open_account(units is not None)
         noted = noted_fit(X, X_public, account, alone=self.ledger is None, same=same)
         fit = self._fit_class if self.candidates is None else self._fit_candidates
-        fit(X, y, X_public, names, units, unit_name, account)
+        fit(X, y, X_public, names, units, None if units is None else unit_name, account)
         noted.paid()
-        self.certificate_ = self.released_labels_.certificate
-        self.classes_ = np.asarray(names)
-        self.n_features_in_ = n_columns(X)
+        self._note_release(names, n_columns(X))
         if _has_names(X):
             self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         return self
+
+    def _fit_stored(
+        self, table: StoredTable, y: Any, X_public: Any, names: list[Any], units: Any
+    ) -> None:
+        """Choose among candidates by the records of a table on disk."""
+        if self.candidates is None:
+            raise ParameterError(
+                Parameter("X"),
+                " is a stored table, on which fitted classifiers alone are compared; give"
+                " candidates, or a table in memory.",
+            )
+        points = as_matrix("X_public", X_public)
+        check_stored_table(table, y, units, points, names)
+        points = with_public_types(points, points)
+        account = self._open_account(table.unit == "user")
+        noted = noted_stored_fit(table, account, alone=self.ledger is None)
+        self._fit_candidates(table, None, points, names, None, table.unit_name, account)
+        noted.paid()
+        self._note_release(names, table.n_columns)
+
+    def _note_release(self, names: list[Any], width: int) -> None:
+        self.certificate_ = self.released_labels_.certificate
+        self.classes_ = np.asarray(names)
+        self.n_features_in_ = width
 
     def _check_settings(self, units: Any) -> None:
         required_budget(self.budget)
@@ -295,7 +322,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             rows,
             names,
             about={"hypothesis": self.hypothesis_.describe()},
-            unit_column=unit_name if units is not None else None,
+            unit_column=unit_name,
             purpose=self.purpose,
         )
 
@@ -357,7 +384,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             rows,
             names,
             about={"chosen": found.name, "model": type(found.candidate).__name__},
-            unit_column=unit_name if units is not None else None,
+            unit_column=unit_name,
             purpose=self.purpose,
         )
         self.student_ = getattr(found.candidate, "student_", found.candidate)

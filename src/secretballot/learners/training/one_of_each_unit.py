@@ -12,7 +12,6 @@ from secretballot.privacy.noise import entropy_bytes
 __all__ = ["one_record_each"]
 
 KEY_BYTES = 32
-_HASHES = 2**62  # the picked place is a remainder of it: as good as uniform
 
 
 def one_record_each(units: Any, n_records: int) -> IntArray:
@@ -46,8 +45,10 @@ def one_record_each(units: Any, n_records: int) -> IntArray:
     # Records of a unit are brought together in their own order; its hash, modulo how many it has,
     # picks one.
     owner = unit_numbers(units, n_records)
-    hashes = KeyedHashPartition(_HASHES, entropy_bytes(KEY_BYTES)).assign(units)
+    # of 64 bits, so that a remainder is as good as uniform
+    hashes = KeyedHashPartition(1, entropy_bytes(KEY_BYTES)).digests(units)[:, 0]
     order = np.argsort(owner, kind="stable")
     starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
     sizes = np.diff(np.append(starts, n_records))
-    return np.sort(order[starts + hashes[order[starts]] % sizes])
+    picked = hashes[order[starts]] % sizes.astype(np.uint64)
+    return np.sort(order[starts + picked.astype(np.int64)])
