@@ -154,10 +154,11 @@ def learn(
     records: StatedRecords = None,
     neighbours: Relation = "add-remove",
     evaluate: Annotated[
-        Path | None,
+        Any,
         typer.Option(
             "--evaluate",
             metavar="FILE",
+            parser=place_of,
             help="Public labelled records to measure the student on.",
             rich_help_panel=DATA,
         ),

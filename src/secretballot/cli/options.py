@@ -2,7 +2,7 @@
 
 import csv
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -15,6 +15,7 @@ from secretballot._validation import (
     shown,
 )
 from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
+from secretballot.datasets.table_source import place_of
 from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = [
@@ -70,11 +71,22 @@ OUT = Path("secretballot-out")
 #: What is released of the votes, or what suits the student best.
 AskedRelease = Literal["auto", ReleaseKind]
 
+# a path, or a URL, which would lose a stroke as a path
 PrivateFile = Annotated[
-    Path, typer.Argument(metavar="PRIVATE", help="Labelled private records, CSV or Parquet.")
+    Any,
+    typer.Argument(
+        metavar="PRIVATE",
+        help="Labelled private records: a CSV or Parquet file, a folder of Parquet files, or a URL.",
+        parser=place_of,
+    ),
 ]
 PublicFile = Annotated[
-    Path, typer.Argument(metavar="PUBLIC", help="Public records without labels, CSV or Parquet.")
+    Any,
+    typer.Argument(
+        metavar="PUBLIC",
+        help="Public records without labels: a file, folder or URL.",
+        parser=place_of,
+    ),
 ]
 Target = Annotated[
     str,

@@ -17,6 +17,7 @@ from secretballot.cli.options import (
     words_of,
 )
 from secretballot.cli.outcome import print_json
+from secretballot.datasets.table_source import place_of
 from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = ["curve_of", "number_or_names", "plan"]
@@ -69,10 +70,11 @@ def plan(
         ),
     ] = "auto",
     like: Annotated[
-        Path | None,
+        Any,
         typer.Option(
             "--like",
             metavar="FILE",
+            parser=place_of,
             help="Labelled PUBLIC records that stand in for the private ones.",
             rich_help_panel=DATA,
         ),
@@ -183,7 +185,9 @@ def plan(
         )
 
 
-def _stand_in(like: Path | None, target: str | None, schema: Path | None, drop: str | None) -> Any:
+def _stand_in(
+    like: Path | str | None, target: str | None, schema: Path | None, drop: str | None
+) -> Any:
     """Return the stand-in table, None where none is named; its options make no sense without it."""
     from secretballot.runs.stand_in_table import StandInTable
 

@@ -4,12 +4,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from secretballot._naming import name_columns
 from secretballot.datasets.cells import is_missing, texts_of
 from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import check_columns, check_named, class_indices, read_table
+from secretballot.datasets.tables import (
+    check_columns,
+    check_named,
+    class_indices,
+    estimated_rows,
+    read_table,
+    table_blocks,
+)
 from secretballot.exceptions import DataError
 from secretballot.report.wording import count_text
 from secretballot.runs.progress import Watch
@@ -18,6 +26,7 @@ from secretballot.runs.tables import LabelledTable, check_classes, note_columns
 __all__ = ["StandInTable", "read_stand_in"]
 
 ROLE = "stand-in file"
+MOST_ROWS = 500_000  # of a larger table so many, about, are drawn
 MOST_CLASSES = 1000  # more distinct labels than this are a column of numbers
 # rows, on average; with fewer, labels are a column of numbers too, or nothing can be learnt
 LEAST_OF_A_CLASS = 2
@@ -39,7 +48,7 @@ class StandInTable:
         Columns left out.
     """
 
-    path: Path
+    path: Path | str
     target: str
     schema: Path | None = None
     drop: tuple[str, ...] = ()
@@ -66,7 +75,7 @@ def read_stand_in(
     ParameterError
         If the classes are not two or more different ones.
     """
-    frame = read_table(table.path, role=ROLE)
+    frame = _rows_of_stand_in(table.path, watch)
     nowhere = [name for name in table.drop if name not in frame.columns]
     if nowhere:
         raise DataError(
@@ -80,6 +89,27 @@ def read_stand_in(
     )
     index = class_indices(frame, table.target, names, role=ROLE)
     return LabelledTable(schema.encode(frame, role=ROLE), index), names
+
+
+def _rows_of_stand_in(place: Path | str, watch: Watch) -> pd.DataFrame:
+    """Return the rows of a public table, of a large one a part that is drawn at random."""
+    expected = estimated_rows(place, role=ROLE)
+    if expected <= MOST_ROWS:
+        return read_table(place, role=ROLE)
+    # by a public seed: the table is public, and so is what is drawn of it
+    rng, kept = np.random.default_rng(0), []
+    for frame in table_blocks(place, role=ROLE):
+        kept.append(frame[rng.random(len(frame)) < MOST_ROWS / expected])
+    watch.note(
+        f"The {ROLE} has about {expected:,} rows, of which {sum(map(len, kept)):,} were drawn at"
+        " random.",
+        private=False,
+    )
+    # as texts, which say the same whatever type a column has in each of the files
+    return pd.DataFrame(
+        {name: np.concatenate([texts_of(part[name]) for part in kept]) for name in kept[0]},
+        dtype=object,
+    )
 
 
 def _schema_of_stand_in(table: StandInTable, frame: pd.DataFrame, watch: Watch) -> Schema:
