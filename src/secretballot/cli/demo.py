@@ -26,15 +26,14 @@ def demo(
     \b
     Example: secretballot demo --out demo-out
     """
-    from secretballot.datasets.table_source import shown_place
-from secretballot.runs.demo import demonstration_runs
+    from secretballot.runs.demo import demonstration_runs
 
     documents = {}
     for name, run in demonstration_runs(out).items():
         outcome, notes = run_and_watch(run)
         documents[name] = summary(outcome, notes)
         if not as_json:
-            print(f"--- {name}: learnt from {shown_place(run.tables.private)}")
+            print(f"--- {name}: learnt from {run.tables.private}")
             print_no_better(outcome.metrics)
             print_lines(outcome)
     if as_json:
