@@ -55,6 +55,7 @@ from secretballot.cli.options import (
 )
 from secretballot.cli.outcome import print_folders, print_json, release_summary, say
 from secretballot.cli.price import print_dry_run
+from secretballot.datasets.table_source import place_of
 
 if TYPE_CHECKING:
     from secretballot.planning.plan.model import Plan, RareForecast
