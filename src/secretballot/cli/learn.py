@@ -12,6 +12,7 @@ from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHER
 from secretballot.cli.metrics_lines import print_metrics, print_no_better
 from secretballot.cli.options import (
     OUT,
+    PLACE,
     AcceptUnseen,
     AsJson,
     Check,
@@ -55,7 +56,6 @@ from secretballot.cli.options import (
 )
 from secretballot.cli.outcome import print_folders, print_json, release_summary, say
 from secretballot.cli.price import print_dry_run
-from secretballot.datasets.table_source import place_of
 
 if TYPE_CHECKING:
     from secretballot.planning.plan.model import Plan, RareForecast
@@ -159,7 +159,7 @@ def learn(
         typer.Option(
             "--evaluate",
             metavar="FILE",
-            parser=place_of,
+            click_type=PLACE,
             help="Public labelled records to measure the student on.",
             rich_help_panel=DATA,
         ),

@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import click
 import typer
 
 from secretballot._naming import integers_or_words
@@ -20,6 +21,7 @@ from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = [
     "OUT",
+    "PLACE",
     "AcceptUnseen",
     "AsJson",
     "AskedRelease",
@@ -71,13 +73,24 @@ OUT = Path("secretballot-out")
 #: What is released of the votes, or what suits the student best.
 AskedRelease = Literal["auto", ReleaseKind]
 
-# a path, or a URL, which would lose a stroke as a path
+
+class _PlaceType(click.ParamType):
+    """A path, or a URL, which would lose a stroke as a path."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Path | str:
+        return place_of(value) if isinstance(value, str) else value
+
+
+PLACE = _PlaceType()
+
 PrivateFile = Annotated[
     Any,
     typer.Argument(
         metavar="PRIVATE",
-        help="Labelled private records: a CSV or Parquet file, a folder of Parquet files, or a URL.",
-        parser=place_of,
+        help="Labelled private records: CSV or Parquet, a folder of Parquet files, or a URL.",
+        click_type=PLACE,
     ),
 ]
 PublicFile = Annotated[
@@ -85,7 +98,7 @@ PublicFile = Annotated[
     typer.Argument(
         metavar="PUBLIC",
         help="Public records without labels: a file, folder or URL.",
-        parser=place_of,
+        click_type=PLACE,
     ),
 ]
 Target = Annotated[

@@ -8,6 +8,7 @@ import typer
 from secretballot.cli.help_groups import DATA, OUTPUT, TEACHERS
 from secretballot.cli.learn import LEARNER_NAMES
 from secretballot.cli.options import (
+    PLACE,
     ClassWeight,
     Delta,
     Epsilon,
@@ -17,7 +18,6 @@ from secretballot.cli.options import (
     words_of,
 )
 from secretballot.cli.outcome import print_json
-from secretballot.datasets.table_source import place_of
 from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = ["curve_of", "number_or_names", "plan"]
@@ -74,7 +74,7 @@ def plan(
         typer.Option(
             "--like",
             metavar="FILE",
-            parser=place_of,
+            click_type=PLACE,
             help="Labelled PUBLIC records that stand in for the private ones.",
             rich_help_panel=DATA,
         ),
