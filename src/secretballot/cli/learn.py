@@ -12,7 +12,6 @@ from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHER
 from secretballot.cli.metrics_lines import print_metrics, print_no_better
 from secretballot.cli.options import (
     OUT,
-    PLACE,
     AcceptUnseen,
     AsJson,
     Check,
@@ -56,6 +55,7 @@ from secretballot.cli.options import (
 )
 from secretballot.cli.outcome import print_folders, print_json, release_summary, say
 from secretballot.cli.price import print_dry_run
+from secretballot.datasets.table_source import place_of
 
 if TYPE_CHECKING:
     from secretballot.planning.plan.model import Plan, RareForecast
@@ -155,11 +155,11 @@ def learn(
     records: StatedRecords = None,
     neighbours: Relation = "add-remove",
     evaluate: Annotated[
-        Any,
+        Path | None,
         typer.Option(
             "--evaluate",
             metavar="FILE",
-            click_type=PLACE,
+            parser=place_of,
             help="Public labelled records to measure the student on.",
             rich_help_panel=DATA,
         ),

@@ -2,9 +2,8 @@
 
 import csv
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import click
 import typer
 
 from secretballot._naming import integers_or_words
@@ -21,7 +20,6 @@ from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = [
     "OUT",
-    "PLACE",
     "AcceptUnseen",
     "AsJson",
     "AskedRelease",
@@ -74,31 +72,21 @@ OUT = Path("secretballot-out")
 AskedRelease = Literal["auto", ReleaseKind]
 
 
-class _PlaceType(click.ParamType):
-    """A path, or a URL, which would lose a stroke as a path."""
-
-    name = "path"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Path | str:
-        return place_of(value) if isinstance(value, str) else value
-
-
-PLACE = _PlaceType()
-
+# A URL stays a text behind these: as a path it would lose a stroke.
 PrivateFile = Annotated[
-    Any,
+    Path,
     typer.Argument(
         metavar="PRIVATE",
         help="Labelled private records: CSV or Parquet, a folder of Parquet files, or a URL.",
-        click_type=PLACE,
+        parser=place_of,
     ),
 ]
 PublicFile = Annotated[
-    Any,
+    Path,
     typer.Argument(
         metavar="PUBLIC",
         help="Public records without labels: a file, folder or URL.",
-        click_type=PLACE,
+        parser=place_of,
     ),
 ]
 Target = Annotated[

@@ -8,7 +8,6 @@ import typer
 from secretballot.cli.help_groups import DATA, OUTPUT, TEACHERS
 from secretballot.cli.learn import LEARNER_NAMES
 from secretballot.cli.options import (
-    PLACE,
     ClassWeight,
     Delta,
     Epsilon,
@@ -18,6 +17,7 @@ from secretballot.cli.options import (
     words_of,
 )
 from secretballot.cli.outcome import print_json
+from secretballot.datasets.table_source import place_of
 from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = ["curve_of", "number_or_names", "plan"]
@@ -70,11 +70,11 @@ def plan(
         ),
     ] = "auto",
     like: Annotated[
-        Any,
+        Path | None,
         typer.Option(
             "--like",
             metavar="FILE",
-            click_type=PLACE,
+            parser=place_of,
             help="Labelled PUBLIC records that stand in for the private ones.",
             rich_help_panel=DATA,
         ),
