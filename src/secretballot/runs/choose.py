@@ -210,14 +210,14 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     if folder.finished:
         return _outcome_again(folder, watch, run)
     settle_cautions([*cautions_of_price(run.budget, None)], run.force, watch)
-    watch.step("Reading tables")
-    inputs = read_inputs(run.tables, watch)
-    candidates = _saved_students(run)
-    hypotheses = None
-    if run.hypotheses is not None:
-        hypotheses = _class_by_name(run.hypotheses, inputs.X_public.shape[1])
     check_parts(run.without)
+    candidates = _saved_students(run)
     with folder:
+        watch.step("Reading tables")
+        inputs = read_inputs(run.tables, watch, folder.vault)
+        hypotheses = None
+        if run.hypotheses is not None:
+            hypotheses = _class_by_name(run.hypotheses, inputs.X_public.shape[1])
         ledger = ledger_of_run(run, folder, inputs.unit, watch, goes_on=False)
         _note_other_accounts(run.candidates, ledger, watch)
         note_missing_words(run.about, run.dataset_name, run.without, watch)
@@ -235,6 +235,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
         )
         model.fit(**inputs.for_fit)
         made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
+        inputs.forget_stored()
     mechanism = model.certificate_["mechanism"]
     return ChooseOutcome(
         certificate=made.certificate,

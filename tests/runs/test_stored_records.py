@@ -1,0 +1,232 @@
+"""Private tables that go to disk: checked as in memory, learned from, and nothing left of them."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import secretballot as sb
+from secretballot.datasets.schema import Schema
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.runs import RunTables, Watch
+from secretballot.runs import tables as run_tables
+from secretballot.runs.choose import ChooseRun, run_choose
+from secretballot.runs.learn import LearnRun, run_learn
+from secretballot.runs.quote import quote_of_run
+from secretballot.runs.records import RecordsRun, run_records
+from secretballot.runs.stand_in_table import StandInTable, read_stand_in
+from secretballot.runs.stored_records import StoredRecords, _UnitCount
+from secretballot.runs.tables import read_inputs
+
+N, SECRET = 900, "s3cr3t"
+
+
+@pytest.fixture(autouse=True)
+def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_tables, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr("secretballot.runs.stored_records.BLOCK_ROWS", 100)
+
+
+def people(n: int = N, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    age, ward = rng.normal(50, 15, n), rng.choice(["north", "south"], n)
+    ill = np.where(age + 10 * (ward == "north") + rng.normal(0, 5, n) > 55, "yes", "no")
+    return pd.DataFrame({"age": age, "ward": ward, "person": np.arange(n) // 3, "ill": ill})
+
+
+def tables(folder: Path, private: pd.DataFrame | None = None, **more: Any) -> RunTables:
+    (people() if private is None else private).to_csv(folder / "private.csv", index=False)
+    people(300, 1)[["age", "ward"]].to_csv(folder / "public.csv", index=False)
+    people(500, 2).drop(columns="person").to_csv(folder / "test.csv", index=False)
+    settings = {"target": "ill", "classes": ("no", "yes"), "drop": ("person",), **more}
+    if settings.get("unit") is not None:
+        settings.pop("drop")
+    return RunTables(folder / "private.csv", folder / "public.csv", **settings)
+
+
+@pytest.mark.parametrize("unit", [None, "person"])
+@pytest.mark.parametrize("method", ["moments", "record-votes", "votes", "rounds"])
+def test_a_run_from_disk_learns_and_leaves_no_record_behind(
+    tmp_path: Path, method: str, unit: str | None
+) -> None:
+    given = tables(tmp_path, unit=unit, evaluate=tmp_path / "test.csv")
+    settings: dict[str, Any] = {"epsilon": 5.0, "delta": 1e-5, "out": tmp_path / "out"}
+    settings["own_ledger"] = True
+    if method in ("moments", "record-votes"):
+        made = run_records(RecordsRun(given, method=method, **settings))
+    else:
+        strategy = "margin" if method == "rounds" else "passive"
+        made = run_learn(
+            LearnRun(given, teachers=20, queries=60, teacher="tree", strategy=strategy, **settings)
+        )
+    # over twenty runs of each at least .78, with a deviation of .02
+    assert made.accuracy is not None
+    assert made.accuracy > 0.65
+    assert made.certificate["unit"] == ("record" if unit is None else "user")
+    assert sb.verify_certificate(made.certificate).ok
+    left = {path.name for path in (tmp_path / "out" / "vault").iterdir()}
+    assert not left & {"table", "shards", "record.ids"}
+    assert not [name for name in left if name.startswith(("persons-", "shards-"))]
+
+
+def test_what_is_read_from_disk_is_what_is_read_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private = people()
+    private.loc[[5, 450], "ward"] = [SECRET, ""]
+    private["age"] = private["age"].astype(object)
+    private.loc[[7, 801], "age"] = SECRET
+    given = tables(tmp_path, private, unit="person")
+    watch, plain = Watch(), Watch()
+    found = read_inputs(given, watch, tmp_path / "vault")
+    monkeypatch.setattr(run_tables, "MOST_IN_MEMORY", 1)
+    known = read_inputs(given, plain)
+    assert isinstance(found.private, StoredRecords)
+    assert found.private.table is not None
+    X = np.concatenate([block.X for block in found.private.table.blocks()])
+    assert X.tobytes() == known.private.X.tobytes()  # type: ignore[union-attr]
+    assert [note.text for note in watch.notes] == [note.text for note in plain.notes]
+    assert "(rows 7, 801)" in watch.notes[-1].text
+    assert (found.n_private, found.n_units, found.unit) == (N, N // 3, "user")
+    assert (known.n_private, known.n_units, known.unit) == (N, N // 3, "user")
+    assert SECRET not in repr(found) + repr(found.private)
+    assert str(N) not in repr(found.private)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda p: p.assign(ill=p["ill"].where(p.index != 777)), r"1 rows without a label .*777"),
+        (
+            lambda p: p.assign(ill=p["ill"].where(p.index != 777, SECRET)),
+            r"none of the 2 declared classes \(row 777; of the first 800 rows that were read\)",
+        ),
+        (
+            lambda p: p.assign(person=p["person"].where(p.index != 777)),
+            r"1 rows without a unit .*row 777; of the first 800 rows",
+        ),
+        (lambda p: p.assign(ward=p["ward"].str.upper()), "does not fit .column 'ward', 100 %"),
+        (lambda p: p.drop(columns="age"), "lacks column 'age'"),
+        (lambda p: p.assign(more=SECRET), "has column 'more' that the public file lacks"),
+        (lambda p: p.rename(columns={"ill": "sick"}), "no column 'ill'"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused_and_nothing_is_left(
+    tmp_path: Path, spoil: Any, words: str
+) -> None:
+    given = tables(tmp_path, spoil(people()), unit="person")
+    run = RecordsRun(given, 1.0, 1e-6, tmp_path / "out")
+    with pytest.raises(DataError, match=words) as refused:
+        run_records(run)
+    assert SECRET not in str(refused.value)
+    assert sorted(os.listdir(tmp_path)) == ["private.csv", "public.csv", "test.csv"]
+
+
+def test_a_dry_run_looks_at_the_whole_table_and_keeps_nothing(tmp_path: Path) -> None:
+    given = tables(tmp_path)
+    quote_of_run(RecordsRun(given, 1.0, 1e-6, tmp_path / "out"), Watch())
+    spoilt = people()
+    spoilt.loc[800:, "ill"] = "maybe"
+    given = tables(tmp_path, spoilt)
+    with pytest.raises(DataError, match="100 rows whose label"):
+        quote_of_run(RecordsRun(given, 1.0, 1e-6, tmp_path / "out"), Watch())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RecordsRun(tables(tmp_path), 1.0, 1e-6, tmp_path / "out", own_ledger=True)
+
+    class Killed(BaseException):
+        """Like a signal, which nobody catches."""
+
+    def die(*args: object, **more: object) -> None:
+        raise Killed
+
+    for place in (
+        "secretballot.ensemble.stored_table.TableWriter.finish",
+        "secretballot.runs.records._fitted_learner",
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, die)
+            with pytest.raises(Killed):
+                run_records(run)
+        assert (tmp_path / "out" / "vault" / "table").exists()
+    made = run_records(run)
+    assert made.resumed
+    assert not (tmp_path / "out" / "vault" / "table").exists()
+
+
+def test_what_a_crash_left_of_a_finished_run_goes_when_it_is_looked_at(tmp_path: Path) -> None:
+    run = RecordsRun(tables(tmp_path), 1.0, 1e-6, tmp_path / "out", own_ledger=True)
+    run_records(run)
+    place = tmp_path / "out" / "vault" / "table"
+    place.mkdir()
+    (place / "rows").write_text(SECRET)
+    run_records(run)
+    assert not place.exists()
+
+
+def test_candidates_are_chosen_by_a_table_on_disk(tmp_path: Path) -> None:
+    given = tables(tmp_path, drop=("person",))
+    for name, epsilon in (("a", 5.0), ("b", 0.1)):
+        run_records(RecordsRun(given, epsilon, 1e-5, tmp_path / name, ledger=tmp_path / "account"))
+    places = tuple(tmp_path / name / "release" / "student.skops" for name in "ab")
+    account = tmp_path / "account2"
+    run = ChooseRun(given, 1.0, tmp_path / "chosen", candidates=places, ledger=account)
+    chosen = run_choose(replace(run, force=("all",)))
+    assert chosen.n_candidates == 2
+    assert not (tmp_path / "chosen" / "vault" / "table").exists()
+
+
+def test_python_stores_a_table_once(tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    for ward, part in people().groupby("ward"):
+        (folder / f"ward={ward}").mkdir(parents=True)
+        part.drop(columns=["ward", "person"]).to_parquet(
+            folder / f"ward={ward}" / "a.parquet", index=False
+        )
+    schema = Schema.infer(people(300, 1)[["age", "ward"]])
+    seen: list[int] = []
+
+    def store(**more: Any) -> Any:
+        settings = {"target": "ill", "classes": ["no", "yes"], "progress": seen.append, **more}
+        return sb.store_table(folder, tmp_path / "vault", schema=schema, **settings)
+
+    first = store()
+    assert (seen[-1], first.count_rows()) == (N, N)
+    assert store().serial == first.serial
+    part = next((folder / "ward=north").iterdir())
+    pd.concat([pd.read_parquet(part)] * 2).to_parquet(part, index=False)
+    assert store().serial != first.serial
+    with pytest.raises(ParameterError, match="two or more distinct classes"):
+        store(classes=["no"])
+    with pytest.raises(DataError, match="does not fit"):
+        sb.store_table(
+            folder, tmp_path / "other", target="ill", classes=["no", "yes"],
+            schema=Schema.infer(pd.DataFrame({"age": ["1", "2"], "ward": ["N", "S"]})),
+        )  # fmt: skip
+
+
+def test_units_are_counted_in_little_memory() -> None:
+    rng = np.random.default_rng(0)
+    for n_units in (1, 3, 1000, 300_000):
+        digests = rng.integers(0, 2**64, (n_units, 2), dtype=np.uint64)
+        count = _UnitCount()
+        for part in np.array_split(np.concatenate([digests, digests]), 3):
+            count.add(part)
+        assert count.estimate() == pytest.approx(n_units, rel=0.001)
+
+
+def test_a_large_stand_in_is_drawn_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secretballot.runs.stand_in_table.MOST_ROWS", 300)
+    people().drop(columns="person").to_csv(tmp_path / "like.csv", index=False)
+    watch = Watch()
+    found, classes = read_stand_in(StandInTable(tmp_path / "like.csv", "ill"), None, watch)
+    assert 200 < len(found.X) < 400
+    assert classes == ("no", "yes")
+    assert "were drawn at random" in watch.notes[0].text
