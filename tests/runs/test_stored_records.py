@@ -1,6 +1,7 @@
 """Private tables that go to disk: checked as in memory, learned from, and nothing left of them."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
