@@ -199,8 +199,8 @@ def store_table(
 
     Examples
     --------
-    >>> import pandas as pd, tempfile
-    >>> folder = Path(tempfile.mkdtemp())
+    >>> import pandas as pd, pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> rows = pd.DataFrame({"age": range(20, 80), "ill": ["no", "yes"] * 30})
     >>> rows.to_csv(folder / "private.csv", index=False)
     >>> schema = sb.datasets.Schema.infer(pd.DataFrame({"age": ["30", "50", "70"]}))
