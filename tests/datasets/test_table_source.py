@@ -8,14 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from secretballot._places import is_url, place_of, shown_place, table_name
 from secretballot.datasets.schema import Schema
-from secretballot.datasets.table_source import (
-    is_url,
-    place_of,
-    shown_place,
-    source_of,
-    table_name,
-)
+from secretballot.datasets.table_source import source_of
 from secretballot.datasets.tables import estimated_rows, read_table, table_blocks
 from secretballot.exceptions import DataError
 

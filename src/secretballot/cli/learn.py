@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from secretballot._places import place_of
 from secretballot._validation import Abstentions, LearnMethod
 from secretballot.cli.check import print_check
 from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
@@ -55,7 +56,6 @@ from secretballot.cli.options import (
 )
 from secretballot.cli.outcome import print_folders, print_json, release_summary, say
 from secretballot.cli.price import print_dry_run
-from secretballot.datasets.table_source import place_of
 
 if TYPE_CHECKING:
     from secretballot.planning.plan.model import Plan, RareForecast

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from secretballot._naming import integers_or_words
+from secretballot._places import place_of
 from secretballot._validation import (
     AggregatorName,
     Neighbours,
@@ -15,7 +16,6 @@ from secretballot._validation import (
     shown,
 )
 from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
-from secretballot.datasets.table_source import place_of
 from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = [

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from secretballot._places import place_of
 from secretballot.cli.help_groups import DATA, OUTPUT, TEACHERS
 from secretballot.cli.learn import LEARNER_NAMES
 from secretballot.cli.options import (
@@ -17,7 +18,6 @@ from secretballot.cli.options import (
     words_of,
 )
 from secretballot.cli.outcome import print_json
-from secretballot.datasets.table_source import place_of
 from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = ["curve_of", "number_or_names", "plan"]

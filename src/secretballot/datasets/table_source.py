@@ -6,33 +6,23 @@ carry no credentials.
 
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
+from secretballot._places import is_url, shown_place
 from secretballot._validation import shown
 from secretballot.exceptions import DataError
 
-__all__ = [
-    "Place",
-    "TableFile",
-    "TableSource",
-    "is_url",
-    "place_of",
-    "shown_place",
-    "source_of",
-    "table_name",
-]
+__all__ = ["Place", "TableFile", "TableSource", "source_of"]
 
 #: What a table may be named by: a path, a URL, or a `pyarrow.dataset.Dataset`.
 Place = Any
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-_URL = re.compile(r"[a-z][a-z0-9+.\-]+://", re.IGNORECASE)
 _NAMED = 3  # files that a message names
 _PARQUET_NAMES = (".parquet", ".parq", ".pq")
 
@@ -162,29 +152,6 @@ class TableSource:
                 return part
             digest.update(f"{file.path}\0{part}\0".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
-
-
-def is_url(place: Place) -> bool:
-    """Return whether a table is named by a URL."""
-    return isinstance(place, str) and _URL.match(place) is not None
-
-
-def place_of(text: str) -> Path | str:
-    """Return a URL as it is, any other text as a path."""
-    return text if is_url(text) else Path(text)
-
-
-def shown_place(place: Place) -> str:
-    """Return how messages and files name a table: a URL without user, password and query."""
-    if not is_url(place):
-        return str(place) if isinstance(place, str | os.PathLike) else type(place).__name__
-    parts = urlsplit(place)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
-def table_name(place: Path | str) -> str:
-    """Return the name of a table: that of its file or folder, without the kind of file."""
-    return PurePosixPath(urlsplit(place).path).stem if isinstance(place, str) else place.stem
 
 
 def source_of(place: Place, *, role: str = "file") -> TableSource:

@@ -22,11 +22,12 @@ import pandas as pd
 from secretballot._arrow import as_arrow, frame_of_arrow
 from secretballot._csv_lines import lines_of
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
+from secretballot._places import is_url
 from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot.datasets.cells import coded, is_missing, texts_of, whole
 from secretballot.datasets.near_misses import near_classes
-from secretballot.datasets.table_source import Place, TableFile, is_url, source_of
+from secretballot.datasets.table_source import Place, TableFile, source_of
 from secretballot.exceptions import DataError
 
 __all__ = [

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from secretballot._places import is_url, shown_place
 from secretballot._validation import shown
-from secretballot.datasets.table_source import is_url, shown_place
 from secretballot.door.known_ledger import is_other_ledger, keep_in_step
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize

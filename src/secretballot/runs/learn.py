@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from secretballot._places import table_name
 from secretballot._validation import (
     ABSTENTIONS,
     NEIGHBOURS,
@@ -12,7 +13,6 @@ from secretballot._validation import (
     check_count,
     check_positive,
 )
-from secretballot.datasets.table_source import table_name
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier

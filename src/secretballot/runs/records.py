@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from secretballot._places import table_name
 from secretballot._validation import (
     NEIGHBOURS,
     check_choice,
@@ -14,7 +15,6 @@ from secretballot._validation import (
     check_positive_rate,
     shown,
 )
-from secretballot.datasets.table_source import table_name
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.record_votes import RecordVotesClassifier

@@ -14,11 +14,12 @@ import numpy as np
 import pandas as pd
 
 from secretballot._naming import name_columns
+from secretballot._places import shown_place
 from secretballot._typing import FloatArray, IntArray, ObjectArray
 from secretballot.datasets.cells import LARGEST_NUMBER, texts_of, whole
 from secretballot.datasets.columns import Column, DateColumn, NumericColumn
 from secretballot.datasets.schema import Schema
-from secretballot.datasets.table_source import shown_place, source_of
+from secretballot.datasets.table_source import source_of
 from secretballot.datasets.tables import (
     GROWTH,
     check_columns,

@@ -1,0 +1,37 @@
+"""Where a table lies, as people name it: a path, or a URL.
+
+A URL stays a text: as a path it would lose a stroke. What is shown of it carries no credentials.
+"""
+
+import os
+import re
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+__all__ = ["is_url", "place_of", "shown_place", "table_name"]
+
+_URL = re.compile(r"[a-z][a-z0-9+.\-]+://", re.IGNORECASE)
+
+
+def is_url(place: Any) -> bool:
+    """Return whether a table is named by a URL."""
+    return isinstance(place, str) and _URL.match(place) is not None
+
+
+def place_of(text: str) -> Path | str:
+    """Return a URL as it is, any other text as a path."""
+    return text if is_url(text) else Path(text)
+
+
+def shown_place(place: Any) -> str:
+    """Return how messages and files name a table: a URL without user, password and query."""
+    if not is_url(place):
+        return str(place) if isinstance(place, str | os.PathLike) else type(place).__name__
+    parts = urlsplit(place)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def table_name(place: Path | str) -> str:
+    """Return the name of a table: that of its file or folder, without the kind of file."""
+    return PurePosixPath(urlsplit(place).path).stem if isinstance(place, str) else place.stem
