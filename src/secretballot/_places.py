@@ -26,7 +26,7 @@ def place_of(text: str) -> Path | str:
 
 def shown_place(place: Any) -> str:
     """Return how messages and files name a table: a URL without user, password and query."""
-    if not is_url(place):
+    if not isinstance(place, str) or not is_url(place):
         return str(place) if isinstance(place, str | os.PathLike) else type(place).__name__
     parts = urlsplit(place)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
