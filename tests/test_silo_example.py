@@ -20,6 +20,6 @@ def test_three_hospitals_teach_one_student(tmp_path: Path, mode: str) -> None:
     ).stdout
     # six runs of each had 94.8 at least, with a deviation of 1.5; a coin has 50
     assert float(said.split()[1]) > 80
-    exact = [path for path in tmp_path.rglob("counts.npy")]
+    exact = list(tmp_path.rglob("counts.npy"))
     assert len(exact) == (3 if mode == "trusted" else 0)
     assert {path.stat().st_mode & 0o077 for path in exact} <= {0}

@@ -32,7 +32,8 @@ def sent_by_hospitals(folder: Path, mode: str) -> list[Path]:
         subprocess.Popen([sys.executable, str(program), str(seed), str(points), str(out), mode])
         for seed, out in zip(HOSPITALS, sent, strict=True)
     ]
-    if any([one.wait() for one in running]):
+    ended = [one.wait() for one in running]  # all of them, before anything is said
+    if any(ended):
         raise SystemExit("A hospital failed; see what it says above.")
     return sent
 
