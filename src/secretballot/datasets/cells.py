@@ -127,16 +127,34 @@ def _distinct_cells(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
     kind = column.dtype
     if isinstance(kind, pd.CategoricalDtype):
         return np.asarray(column.cat.codes, dtype=np.int64), list(column.cat.categories)
-    if _is_plain_number(kind):
+    if _is_plain_number(kind) or (isinstance(kind, np.dtype) and kind.kind == "M"):
         codes, distinct = pd.factorize(column, use_na_sentinel=True)
         return np.asarray(codes, dtype=np.int64), list(distinct)
+    if isinstance(kind, pd.StringDtype) and kind.storage.startswith("pyarrow"):
+        return _distinct_arrow_texts(column)
     null, cells = _null_mask(column), list(column)
-    if (
-        isinstance(kind, pd.StringDtype)
-        or pd.api.types.infer_dtype(column, skipna=True) == "string"
-    ):
-        return coded("" if nothing else cell for cell, nothing in zip(cells, null, strict=True))
+    inferred = "" if isinstance(kind, pd.StringDtype) else pd.api.types.infer_dtype(column)
+    if isinstance(kind, pd.StringDtype) or inferred in ("string", "date"):
+        # a date is equal to dates alone, and a string to strings
+        places: dict[Any, int] = {}
+        found = [
+            -1 if nothing else places.setdefault(cell, len(places))
+            for cell, nothing in zip(cells, null, strict=True)
+        ]
+        return np.array(found, dtype=np.int64), list(places)
     return np.where(null, -1, np.arange(len(cells))), cells
+
+
+def _distinct_arrow_texts(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
+    """Return the same of texts that Arrow holds, which tells them apart byte by byte."""
+    import pyarrow as pa
+
+    texts = pa.array(column.array)
+    if isinstance(texts, pa.ChunkedArray):
+        texts = texts.combine_chunks()
+    found = texts.dictionary_encode()
+    codes = found.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return codes.astype(np.int64), found.dictionary.to_pylist()
 
 
 def _null_mask(column: "pd.Series[Any]") -> BoolArray:
