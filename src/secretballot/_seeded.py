@@ -15,7 +15,7 @@ import sys
 import threading
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -97,9 +97,9 @@ def own_global_states(seed: int) -> Iterator[None]:
     """Seed the global generators for one step, and put back after it what belongs to the whole
     process.
 
-    That is: the global generators of numpy, Python and, once it is imported, torch; filters of
-    warnings; numpy's handling of floating-point errors; scikit-learn's configuration; the
-    environment, the locale and the working directory.
+    That is: the global generators of numpy, Python and, once it is imported, torch; torch's
+    settings of the process; filters of warnings; numpy's handling of floating-point errors;
+    scikit-learn's configuration; the environment, the locale and the working directory.
 
     Parameters
     ----------
@@ -143,8 +143,9 @@ def _numpy_state() -> Any:
     return name, words.tolist(), *rest
 
 
-def _torch_state() -> tuple[Any, Any] | None:
-    """Return the states of torch's generators, on the processor and on the devices in use.
+def _torch_state() -> tuple[Any, Any, dict[str, Any]] | None:
+    """Return the states of torch's generators, on the processor and on the devices in use, and its
+    settings of the process.
 
     None if not imported.
     """
@@ -152,22 +153,91 @@ def _torch_state() -> tuple[Any, Any] | None:
     if torch is None:
         return None
     devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
-    return torch.get_rng_state(), devices
+    return torch.get_rng_state(), devices, _torch_settings(torch)
 
 
-def _restore_torch(state: tuple[Any, Any] | None) -> None:
+def _restore_torch(state: tuple[Any, Any, dict[str, Any]] | None) -> None:
     torch = sys.modules.get("torch")
     if torch is None:
         return
     if state is None:  # the step imported it: as if it had been imported now
+        _set_torch(torch, _fresh_torch_settings(torch))
         torch.manual_seed(_TORCH_SEED)
         return
-    own, devices = state
+    own, devices, settings = state
+    _set_torch(torch, settings)
     torch.set_rng_state(own)
     if devices is not None:
         torch.cuda.set_rng_state_all(devices)
-    elif torch.cuda.is_initialized():
-        torch.cuda.manual_seed_all(_TORCH_SEED)
+    elif hasattr(torch, "initial_seed"):
+        # Devices that are not in use yet get, when they are, the seed that was given last: the
+        # caller's and not the step's.
+        torch.cuda.manual_seed_all(torch.initial_seed())
+
+
+def _torch_settings(torch: Any) -> dict[str, Any]:
+    """Return what a step can set for the whole process, by name."""
+    settings = {}
+    for name, read in _TORCH_READERS.items():
+        # a torch that is being imported, or of another age, has not all of it
+        with contextlib.suppress(AttributeError, RuntimeError):
+            settings[name] = read(torch)
+    return settings
+
+
+def _set_torch(torch: Any, wanted: dict[str, Any]) -> None:
+    for name, value in wanted.items():
+        # only what differs: some setters slow torch down, or warn, whatever they are given
+        with contextlib.suppress(AttributeError, RuntimeError):
+            if _TORCH_READERS[name](torch) != value:
+                _TORCH_WRITERS[name](torch, value)
+
+
+def _fresh_torch_settings(torch: Any) -> dict[str, Any]:
+    """Return the settings with which torch begins."""
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    return {
+        "dtype": getattr(torch, "float32", None),
+        "grad": True,
+        # after a fit that set it, nobody knows what it was: a number that no data can have chosen
+        "threads": int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1,
+        "deterministic": (False, False),
+        "precision": "highest",
+        "device": "cpu",
+        "anomaly": False,
+        "cudnn": (True, False, False, True),
+    }
+
+
+_CUDNN = ("enabled", "benchmark", "deterministic", "allow_tf32")
+_TORCH_READERS: dict[str, Callable[[Any], Any]] = {
+    "dtype": lambda torch: torch.get_default_dtype(),
+    "grad": lambda torch: torch.is_grad_enabled(),
+    "threads": lambda torch: torch.get_num_threads(),
+    "deterministic": lambda torch: (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    ),
+    "precision": lambda torch: torch.get_float32_matmul_precision(),
+    "device": lambda torch: str(torch.get_default_device()),
+    "anomaly": lambda torch: torch.is_anomaly_enabled(),
+    "cudnn": lambda torch: tuple(getattr(torch.backends.cudnn, name) for name in _CUDNN),
+}
+_TORCH_WRITERS: dict[str, Callable[[Any, Any], Any]] = {
+    "dtype": lambda torch, value: torch.set_default_dtype(value),
+    "grad": lambda torch, value: torch.set_grad_enabled(value),
+    "threads": lambda torch, value: torch.set_num_threads(value),
+    "deterministic": lambda torch, value: torch.use_deterministic_algorithms(
+        value[0], warn_only=value[1]
+    ),
+    "precision": lambda torch, value: torch.set_float32_matmul_precision(value),
+    # no device at all is the processor too, and slows nothing down
+    "device": lambda torch, value: torch.set_default_device(None if value == "cpu" else value),
+    "anomaly": lambda torch, value: torch.autograd.set_detect_anomaly(value),
+    "cudnn": lambda torch, value: [
+        setattr(torch.backends.cudnn, name, one) for name, one in zip(_CUDNN, value, strict=True)
+    ],
+}
 
 
 @contextlib.contextmanager
