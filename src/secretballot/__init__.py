@@ -120,6 +120,7 @@ if TYPE_CHECKING:
         VotingStudent,
         fit_student,
     )
+    from secretballot.torch_learners.classifier import TorchClassifier
 
 _HOMES = {
     "ActivePATEClassifier": "learners.pate.active",
@@ -156,6 +157,7 @@ _HOMES = {
     "SemiPrivateClassifier": "learners.selection.semi_private",
     "SparseVectorAggregator": "aggregation",
     "StabilityLabeler": "learners.labelers.stability",
+    "TorchClassifier": "torch_learners.classifier",
     "TrainedTeachers": "learners.training.trained",
     "UniversalLabeler": "learners.universal.labeler",
     "VoteCounts": "ensemble.votes",
@@ -238,6 +240,7 @@ __all__ = [
     "SemiPrivateClassifier",
     "SparseVectorAggregator",
     "StabilityLabeler",
+    "TorchClassifier",
     "TrainedTeachers",
     "UniversalLabeler",
     "VoteCounts",

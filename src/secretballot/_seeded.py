@@ -209,6 +209,11 @@ def _fresh_torch_settings(torch: Any) -> dict[str, Any]:
     }
 
 
+def _set_cudnn(torch: Any, values: tuple[bool, ...]) -> None:
+    for name, value in zip(_CUDNN, values, strict=True):
+        setattr(torch.backends.cudnn, name, value)
+
+
 _CUDNN = ("enabled", "benchmark", "deterministic", "allow_tf32")
 _TORCH_READERS: dict[str, Callable[[Any], Any]] = {
     "dtype": lambda torch: torch.get_default_dtype(),
@@ -234,9 +239,7 @@ _TORCH_WRITERS: dict[str, Callable[[Any, Any], Any]] = {
     # no device at all is the processor too, and slows nothing down
     "device": lambda torch, value: torch.set_default_device(None if value == "cpu" else value),
     "anomaly": lambda torch, value: torch.autograd.set_detect_anomaly(value),
-    "cudnn": lambda torch, value: [
-        setattr(torch.backends.cudnn, name, one) for name, one in zip(_CUDNN, value, strict=True)
-    ],
+    "cudnn": lambda torch, value: _set_cudnn(torch, value),
 }
 
 

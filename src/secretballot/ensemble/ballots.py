@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._typing import Classifier, CountArray, IntArray, Matrix
-from secretballot.ensemble.isolation import isolated, one_thread, result_of, seed_of
+from secretballot.ensemble.isolation import isolated, one_thread, result_once_seeded, seed_of
 from secretballot.ensemble.rows import block_bounds, n_rows, row_block
 from secretballot.ensemble.workers import end_with
 
-__all__ = ["count_ballots", "count_in_worker", "fixed_vote", "predicted"]
+__all__ = ["as_votes", "count_ballots", "count_in_worker", "fixed_vote", "predicted"]
 
 
 def fixed_vote(number: int, n_classes: int) -> int:
@@ -30,10 +30,21 @@ def predicted(model: Classifier, block: Matrix, n_classes: int) -> IntArray:
     ValueError
         If the prediction is not one declared class per row.
     """
-    votes = np.asarray(model.predict(block))
+    return as_votes(model.predict(block), n_rows(block), n_classes)
+
+
+def as_votes(predictions: Any, length: int, n_classes: int) -> IntArray:
+    """Return a teacher's predictions as class indices, of shape (length,).
+
+    Raises
+    ------
+    ValueError
+        If the prediction is not one declared class per row.
+    """
+    votes = np.asarray(predictions)
     if votes.ndim == 2 and votes.shape[1] == 1:
         votes = votes[:, 0]
-    if votes.shape != (n_rows(block),) or votes.dtype.kind not in "biufO":
+    if votes.shape != (length,) or votes.dtype.kind not in "biufO":
         raise ValueError("a prediction must be one class per row")
     # Through floats, which compare nan and fractions away; class indices are exact in them.
     numbers = votes.astype(np.float64)
@@ -118,4 +129,4 @@ def _votes_on_all(
                 votes[start:stop] = predicted(model, row_block(X, start, stop), n_classes)
         return votes
 
-    return result_of(vote)
+    return result_once_seeded(vote)

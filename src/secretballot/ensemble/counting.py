@@ -1,4 +1,5 @@
-"""Count the votes of fitted teachers on public points: linear ones stacked, the others one by one.
+"""Count the votes of fitted teachers on public points: linear ones stacked, those that vote
+together in their stacks, the others one by one.
 
 The same here and in a worker of a cluster.
 """
@@ -14,6 +15,7 @@ from secretballot.ensemble.ballots import count_ballots
 from secretballot.ensemble.isolation import isolated, result_of, seed_of
 from secretballot.ensemble.linear import LinearStack
 from secretballot.ensemble.rows import block_bounds, n_rows, row_block
+from secretballot.ensemble.together import count_together, voting_groups
 
 __all__ = ["Apart", "counted_votes"]
 
@@ -63,6 +65,19 @@ def counted_votes(
         if counted is not None:
             counts += counted
             rest = {number: model for number, model in rest.items() if number not in stack.models}
+    for group in voting_groups(rest, table.shape[1]):
+        counted = np.zeros_like(counts)
+        for start, stop in block_bounds(n_rows(table), block_rows):
+            count_together(
+                group,
+                row_block(table, start, stop),
+                counted[start:stop],
+                seed_of(random_state, group.first, 3),
+                settings,
+            )
+            tell((stop - start) * len(group.members))
+        counts += counted
+        rest = {number: model for number, model in rest.items() if number not in group.members}
     asked = (
         ((1, count_ballots({number: model}, table, n_classes, block_rows, random_state, settings)))
         for number, model in rest.items()

@@ -27,6 +27,7 @@ __all__ = [
     "one_thread",
     "resource_failure",
     "result_of",
+    "result_once_seeded",
     "results_of",
     "seed_of",
 ]
@@ -57,11 +58,17 @@ _RESOURCES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
 _RESOURCE_WORDS = (
     "bad alloc",
     "bad_alloc",
+    "can't allocate",
     "can't start new",
     "cannot allocate",
     "cannot schedule new futures",
+    # a device that failed once fails at everything after
+    "cublas_status",
+    "cuda error",
+    "cudnn_status",
     "memoryerror",
     "no space left",
+    "not enough memory",
     "out of memory",
     "resource temporarily unavailable",
     "too many open files",
@@ -129,6 +136,22 @@ def result_of(work: Callable[[], T]) -> T | None:
     if cause is not None:
         raise _process_ended(cause)
     return None
+
+
+def result_once_seeded(work: Callable[[], T]) -> T | None:
+    """Return `result_of` the work, done anew where it was the first to import torch.
+
+    Torch's generators can be seeded for a step only once torch is there: what a step drew from them
+    before would depend on whether it was the first.
+
+    Raises
+    ------
+    ResourceError
+        As `result_of` does.
+    """
+    imported = "torch" in sys.modules
+    result = result_of(work)
+    return result if imported or "torch" not in sys.modules else result_of(work)
 
 
 def results_of(results: Iterator[T]) -> Iterator[T]:

@@ -14,8 +14,15 @@ import sklearn
 
 from secretballot._typing import IntArray, Matrix
 from secretballot._validation import shown
-from secretballot.ensemble.isolation import isolated, one_thread, result_of, results_of, seed_of
+from secretballot.ensemble.isolation import (
+    isolated,
+    one_thread,
+    result_once_seeded,
+    results_of,
+    seed_of,
+)
 from secretballot.ensemble.rows import take_rows
+from secretballot.ensemble.together import Unit, trained_together, units_of
 from secretballot.ensemble.workers import end_with, interrupts_ignored
 from secretballot.exceptions import Parameter, ParameterError
 
@@ -23,6 +30,7 @@ __all__ = [
     "Recipe",
     "ShardSource",
     "Shards",
+    "can_be_learned",
     "check_workers",
     "refuse_joblib_on_dask",
     "results_of_pool",
@@ -173,6 +181,11 @@ def source_for_worker(source: ShardSource, number: int) -> ShardSource:
     return source if source.travels else OneShard(*source.part(number))
 
 
+def can_be_learned(y: IntArray) -> bool:
+    """Return whether a shard's labels, of shape (n_records,), are of two classes or more."""
+    return len(y) > 0 and not bool((y == y[0]).all())
+
+
 def train_shard(recipe: Recipe, X: Matrix, y: IntArray, number: int) -> Any:
     """Fit one teacher; return None, which stands for the fixed vote, where its shard does not allow
     that.
@@ -184,7 +197,7 @@ def train_shard(recipe: Recipe, X: Matrix, y: IntArray, number: int) -> Any:
     ResourceError
         If the machine failed, and not the shard.
     """
-    if len(y) == 0 or (y == y[0]).all():
+    if not can_be_learned(y):
         return None
 
     def fit() -> Any:
@@ -193,7 +206,7 @@ def train_shard(recipe: Recipe, X: Matrix, y: IntArray, number: int) -> Any:
             model.fit(X, y)
             return model
 
-    return result_of(fit)
+    return result_once_seeded(fit)
 
 
 def trained(
@@ -206,27 +219,58 @@ def trained(
     """
     started = time.monotonic()
     workers = joblib.effective_n_jobs(n_jobs)
-    for done, number in enumerate(numbers):
+    units = units_of(recipe.teacher, source, numbers)
+    for done, unit in enumerate(units):
         spent = time.monotonic() - started
-        left = spent / max(1, done) * (len(numbers) - done)
+        left = spent / max(1, done) * (len(units) - done)
         if workers > 1 and done and spent > _PILOT_SECONDS and left > _WORTH_WORKERS:
-            yield from _trained_by_workers(recipe, source, numbers[done:], n_jobs)
+            yield from _trained_by_workers(recipe, source, units[done:], n_jobs)
             return
-        yield number, train_shard(recipe, *source.part(number), number)
+        yield from _trained_unit(recipe, [source] * len(unit), unit)
+
+
+def _trained_unit(
+    recipe: Recipe, sources: Sequence[ShardSource | None], unit: Unit
+) -> list[tuple[int, Any]]:
+    """Return (number, teacher or None) for every teacher of a unit; each has its own source."""
+    parts = [
+        None if number is None or source is None else source.part(number)
+        for number, source in zip(unit.wanted, sources, strict=True)
+    ]
+    if len(unit) == 1:
+        (number,), (part,) = unit.wanted, parts
+        assert number is not None
+        assert part is not None
+        return [(number, train_shard(recipe, *part, number))]
+    parts = [None if part is None or not can_be_learned(part[1]) else part for part in parts]
+    models = trained_together(
+        [recipe.fresh(number) for number in unit.numbers],
+        parts,
+        seed_of(recipe.random_state, unit.numbers[0], 2),
+        recipe.settings,
+    )
+    return [
+        (number, model)
+        for number, model in zip(unit.wanted, models, strict=True)
+        if number is not None
+    ]
 
 
 def _trained_by_workers(
-    recipe: Recipe, source: ShardSource, numbers: Sequence[int], n_jobs: int | None
+    recipe: Recipe, source: ShardSource, units: Sequence[Unit], n_jobs: int | None
 ) -> Iterator[tuple[int, Any]]:
     # Without memory maps, which are read-only: a learner must find here what it finds in the main
-    # process. One shard a task: how many joblib would put together follows from how long the first
+    # process. One unit a task: how many joblib would put together follows from how long the first
     # ones took.
     pool = joblib.Parallel(n_jobs=n_jobs, return_as=return_form(), max_nbytes=None, batch_size=1)
     work = joblib.delayed(_train_in_worker)
-    tasks = (
-        work(os.getpid(), recipe, source_for_worker(source, number), number) for number in numbers
-    )
-    yield from results_of(results_of_pool(pool, tasks))
+    tasks = (work(os.getpid(), recipe, _sources_for_worker(source, unit), unit) for unit in units)
+    for finished in results_of(results_of_pool(pool, tasks)):
+        yield from finished
+
+
+def _sources_for_worker(source: ShardSource, unit: Unit) -> list[ShardSource | None]:
+    return [None if number is None else source_for_worker(source, number) for number in unit.wanted]
 
 
 def results_of_pool(pool: joblib.Parallel, tasks: Iterable[Any]) -> Iterator[Any]:
@@ -285,8 +329,8 @@ def refuse_joblib_on_dask() -> None:
 
 
 def _train_in_worker(
-    giver: int, recipe: Recipe, source: ShardSource, number: int
-) -> tuple[int, Any]:
+    giver: int, recipe: Recipe, sources: Sequence[ShardSource | None], unit: Unit
+) -> list[tuple[int, Any]]:
     end_with(giver)
     with one_thread():
-        return number, train_shard(recipe, *source.part(number), number)
+        return _trained_unit(recipe, sources, unit)

@@ -1,0 +1,29 @@
+"""What is said where PyTorch is not installed, and that nobody imports it unasked."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from secretballot.exceptions import ParameterError
+
+
+def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ParameterError, match=r"install secretballot\[torch\]"):
+        sb.TorchClassifier(dict).fit(np.zeros((4, 2)), [0, 1, 0, 1])
+
+
+def test_torch_is_imported_by_those_who_use_it_alone() -> None:
+    program = (
+        "import sys, numpy as np, secretballot as sb\n"
+        "X = np.random.default_rng(0).normal(size=(60, 2))\n"
+        "y = (X[:, 0] > 0).astype(int)\n"
+        "t = sb.train_teachers('tree', X, y, classes=[0, 1], n_teachers=3)\n"
+        "t.vote(X)\n"
+        "sb.TorchClassifier(dict)\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
