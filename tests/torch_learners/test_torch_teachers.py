@@ -7,12 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 import secretballot as sb
-from secretballot.ensemble import together
+from secretballot.ensemble import together, training
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import ParameterError
 
@@ -265,13 +266,26 @@ def test_workers_train_the_same_teachers(monkeypatch: pytest.MonkeyPatch) -> Non
         "secretballot.ensemble.training.trained_together",
         lambda *args: sent.append(1) or real(*args),
     )
-    # which a worker can import
     learner = teacher(partial(nn.Linear, SIDE**2, CLASSES), shards_at_once=3)
     here = bits(fitted(*records(), learner))
     assert len(sent) == 2  # and the last teacher is alone
-    there = bits(fitted(*records(), learner, n_jobs=2))
-    assert len(sent) == 3  # the first stack is trained here, the others elsewhere
+    # threads, which load no torch of their own
+    with joblib.parallel_config("threading"):
+        there = bits(fitted(*records(), learner, n_jobs=2))
+    assert len(sent) == 4
     assert there == here
+
+
+def test_what_is_sent_to_a_worker_makes_the_same_teachers() -> None:
+    learner = teacher(partial(nn.Linear, SIDE**2, CLASSES), shards_at_once=3)
+    here = bits(fitted(*records(), learner))
+    source, recipe = training.Shards(*records(), N_TEACHERS), training.Recipe.of(learner, 4)
+    unit = together.units_of(learner, source, [4])[0]
+    assert (unit.numbers, unit.wanted) == ((3, 4, 5), (None, 4, None))
+    sent = pickle.dumps((recipe, training._sources_for_worker(source, unit), unit))
+    ((number, model),) = training._train_in_worker(0, *pickle.loads(sent))
+    assert number == 4
+    assert {name: one.tobytes() for name, one in model.state_.items()} == here[4]
 
 
 def test_one_slot_learns_what_torch_itself_does() -> None:

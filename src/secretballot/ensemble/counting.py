@@ -65,7 +65,7 @@ def counted_votes(
         if counted is not None:
             counts += counted
             rest = {number: model for number, model in rest.items() if number not in stack.models}
-    for group in voting_groups(rest, table.shape[1]):
+    for group in voting_groups(rest, table):
         counted = np.zeros_like(counts)
         for start, stop in block_bounds(n_rows(table), block_rows):
             count_together(

@@ -83,8 +83,7 @@ def units_of(teacher: Any, source: Any, numbers: Sequence[int]) -> list[Unit]:
     alone = [Unit((number,), (number,)) for number in numbers]
     if not numbers or not _works_together(teacher):
         return alone
-    width = int(source.part(0)[0].shape[1])
-    n_slots = result_once_seeded(partial(_slots, teacher, width)) or 1
+    n_slots = _slots(teacher, source.part(0)[0])
     if n_slots == 1:
         return alone
     waiting, units = set(numbers), []
@@ -127,21 +126,21 @@ def trained_together(
     return _each_slot(work, parts)
 
 
-def voting_groups(teachers: Mapping[int, Any], n_features: int) -> list[Group]:
+def voting_groups(teachers: Mapping[int, Any], table: Any) -> list[Group]:
     """Return the teachers that vote together, in groups of one size, each at a place of its own.
 
     Parameters
     ----------
     teachers : mapping of teacher number to fitted learner or None
-    n_features : int
-        Of the public points.
+    table : table of shape (n_queries, n_features)
+        The public points.
     """
     able = {n: model for n, model in teachers.items() if _works_together(model)}
     if not able:
         return []
     one = next(iter(able.values()))
     able = {number: model for number, model in able.items() if type(model) is type(one)}
-    n_slots = result_once_seeded(partial(_slots, one, n_features)) or 1
+    n_slots = _slots(one, table)
     if n_slots == 1:
         return []
     groups = []
@@ -186,8 +185,11 @@ def _works_together(learner: Any) -> bool:
     )
 
 
-def _slots(learner: Any, n_features: int) -> int:
-    return int(learner.slots(n_features))
+def _slots(learner: Any, table: Any) -> int:
+    """Return how many slots a learner takes for such a table, whose width alone is looked at."""
+    if len(table.shape) != 2:
+        return 1
+    return result_once_seeded(lambda: int(learner.slots(int(table.shape[1])))) or 1
 
 
 def _each_slot(work: Callable[[Sequence[Any]], list[T | None]], slots: Sequence[Any]) -> list[Any]:
