@@ -2,113 +2,42 @@
 
 import pickle
 import sys
-from collections.abc import Callable
-from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 
 import secretballot as sb
 from secretballot.ensemble import together, training
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import ParameterError
+from secretballot.torch_learners import classifier, stacks
+from secretballot.torch_learners.stacks import Recipe, Stack, keeps_apart, slot_bytes
 
-torch = pytest.importorskip("torch", reason="needs secretballot[torch]")
-from torch import nn  # noqa: E402
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="needs secretballot[torch]")
 
-from secretballot.torch_learners import classifier, stacks  # noqa: E402
-from secretballot.torch_learners.stacks import Recipe, Stack, keeps_apart, slot_bytes  # noqa: E402
 
 SIDE, CLASSES = 6, 3
 N_TEACHERS = 7
 
 
-def dense() -> nn.Module:
-    return nn.Sequential(nn.Linear(SIDE**2, 9), nn.ReLU(), nn.Dropout(0.3), nn.Linear(9, CLASSES))
+MODULES = ["dense", "convolutional", "normalised"]
 
 
-def convolutional() -> nn.Module:
-    return nn.Sequential(
-        nn.Unflatten(1, (1, SIDE, SIDE)),
-        nn.Conv2d(1, 3, 3),
-        nn.ReLU(),
-        nn.Conv2d(3, 5, 2),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Dropout(0.2),
-        nn.Linear(5, CLASSES),
-    )
+def named(name: str) -> Any:
+    """Return what the tests' modules have under a name; torch is imported now and not before: it
+    would be there for all other tests too."""
+    return getattr(import_module("torch_modules"), name)
 
 
-def normalised() -> nn.Module:
-    return nn.Sequential(
-        nn.Linear(SIDE**2, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.LayerNorm(6), nn.Linear(6, CLASSES)
-    )
-
-
-class Noisy(nn.Module):
-    """Draws as many numbers as its rows make it draw."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = nn.Linear(SIDE**2, CLASSES)
-
-    def forward(self, X: Any) -> Any:
-        return self.inner(X) + torch.poisson(X[:, :1].abs())
-
-
-class Mixing(nn.Module):
-    """Finds out how the others fare, as no module should be able to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = nn.Linear(SIDE**2, CLASSES)
-
-    def forward(self, X: Any) -> Any:
-        return Leak.apply(self.inner(X))
-
-
-class Leak(torch.autograd.Function):  # type: ignore[misc]
-    """Adds a mean over all slots."""
-
-    @staticmethod
-    def forward(X: Any) -> Any:
-        return X.clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, slope: Any) -> Any:
-        return slope
-
-    @staticmethod
-    def vmap(info: Any, in_dims: Any, X: Any) -> Any:
-        return X + X.mean(), 0
-
-
-class Looped(nn.Module):
-    """Looks at values, which cannot be vectorised."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = nn.Linear(SIDE**2, CLASSES)
-
-    def forward(self, X: Any) -> Any:
-        return self.inner(X) if float(X.sum()) < 1e9 else self.inner(X * 0)
-
-
-MODULES = [dense, convolutional, normalised]
-
-
-def teacher(make: Callable[[], Any] = dense, **settings: Any) -> sb.TorchClassifier:
+def teacher(make: str = "dense", **settings: Any) -> sb.TorchClassifier:
     given: dict[str, Any] = {"steps": 6, "batch_size": 8, "learning_rate": 0.05, "device": "cpu"}
-    return sb.TorchClassifier(make, **(given | {"shards_at_once": N_TEACHERS} | settings))
+    return sb.TorchClassifier(named(make), **(given | {"shards_at_once": N_TEACHERS} | settings))
 
 
 def records(seed: int = 0) -> tuple[Any, Any, Any]:
@@ -175,9 +104,9 @@ def changed_shards() -> dict[str, tuple[Any, Any, Any]]:
     return worlds
 
 
-@pytest.mark.parametrize("make", MODULES, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", MODULES)
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-def test_nothing_of_one_shard_moves_a_bit_of_another_teacher(make: Any, optimizer: str) -> None:
+def test_nothing_of_one_shard_moves_a_bit_of_another_teacher(make: str, optimizer: str) -> None:
     learner = teacher(make, optimizer=optimizer)
     assert learner.slots(SIDE**2) == N_TEACHERS
     assert keeps_apart(learner._recipe(), SIDE**2, N_TEACHERS, 8, True)
@@ -193,7 +122,7 @@ def test_a_shard_that_cannot_be_learned_is_a_fixed_vote() -> None:
     worlds = changed_shards()
     for name in ("empty", "not a number", "infinite", "too huge for floats", "one class"):
         assert bits(fitted(*worlds[name]))[2] is None, name
-    steep = teacher(partial(nn.Linear, SIDE**2, CLASSES), optimizer="sgd", learning_rate=1e3)
+    steep = teacher("linear", optimizer="sgd", learning_rate=1e3)
     votes = [one is None for one in bits(fitted(*worlds["diverging"], steep))]
     assert votes == [False, False, True, False, False, False, False]
     points = records(9)[0][:5]
@@ -203,9 +132,9 @@ def test_a_shard_that_cannot_be_learned_is_a_fixed_vote() -> None:
 
 def test_one_record_moves_one_vote_on_every_point() -> None:
     points = records(9)[0]
-    before = fitted(*records(), teacher(convolutional)).vote_counts(points).open_at_the_door()
+    before = fitted(*records(), teacher("convolutional")).vote_counts(points).open_at_the_door()
     for name, world in changed_shards().items():
-        after = fitted(*world, teacher(convolutional)).vote_counts(points).open_at_the_door()
+        after = fitted(*world, teacher("convolutional")).vote_counts(points).open_at_the_door()
         assert (np.abs(after - before).sum(axis=1) <= 2).all(), name
         assert (after.sum(axis=1) == N_TEACHERS).all()
 
@@ -226,7 +155,7 @@ def test_votes_are_what_each_teacher_predicts_alone() -> None:
 
 
 def test_a_vote_depends_on_no_other_model() -> None:
-    models = fitted(*records(), teacher(convolutional))._teachers
+    models = fitted(*records(), teacher("convolutional"))._teachers
     points = records(9)[0]
     scores = classifier._scores(models[0]._recipe(), [m.state_ for m in models], points)
     poisoned = [
@@ -266,7 +195,7 @@ def test_workers_train_the_same_teachers(monkeypatch: pytest.MonkeyPatch) -> Non
         "secretballot.ensemble.training.trained_together",
         lambda *args: sent.append(1) or real(*args),
     )
-    learner = teacher(partial(nn.Linear, SIDE**2, CLASSES), shards_at_once=3)
+    learner = teacher("linear", shards_at_once=3)
     here = bits(fitted(*records(), learner))
     assert len(sent) == 2  # and the last teacher is alone
     # threads, which load no torch of their own
@@ -277,7 +206,7 @@ def test_workers_train_the_same_teachers(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_is_sent_to_a_worker_makes_the_same_teachers() -> None:
-    learner = teacher(partial(nn.Linear, SIDE**2, CLASSES), shards_at_once=3)
+    learner = teacher("linear", shards_at_once=3)
     here = bits(fitted(*records(), learner))
     source, recipe = training.Shards(*records(), N_TEACHERS), training.Recipe.of(learner, 4)
     unit = together.units_of(learner, source, [4])[0]
@@ -289,15 +218,19 @@ def test_what_is_sent_to_a_worker_makes_the_same_teachers() -> None:
 
 
 def test_one_slot_learns_what_torch_itself_does() -> None:
+    import torch
+    from torch import nn
+
     X, y, _ = records()
     X = X.astype(np.float32)
     for name, make in {
         "adam": lambda p: torch.optim.Adam(p, 0.01, weight_decay=0.1),
         "sgd": lambda p: torch.optim.SGD(p, 0.01, momentum=0.8, weight_decay=0.1),
     }.items():
-        recipe = Recipe(convolutional, 10, name, 0.01, 0.8, 0.1, "cpu")
         torch.manual_seed(5)
-        module = nn.Sequential(*[part for part in convolutional() if type(part) is not nn.Dropout])
+        module = nn.Sequential(
+            *[part for part in named("convolutional")() if type(part) is not nn.Dropout]
+        )
         optimiser = make(module.parameters())
         recipe = Recipe(lambda m=module: m, 10, name, 0.01, 0.8, 0.1, "cpu")
         stack = Stack.fresh(recipe, [5, 6])
@@ -315,10 +248,10 @@ def test_one_slot_learns_what_torch_itself_does() -> None:
             np.testing.assert_allclose(stack.trained[key][0], one.detach(), rtol=2e-4, atol=2e-6)
 
 
-@pytest.mark.parametrize("make", [Noisy, Mixing, Looped])
+@pytest.mark.parametrize("make", ["Noisy", "Mixing", "Looped"])
 def test_modules_that_cannot_share_a_stack_are_trained_alone(make: Any) -> None:
     learner = teacher(make)
-    if make is Mixing:
+    if make == "Mixing":
         assert slot_bytes(learner._recipe(), SIDE**2) is not None
         assert not keeps_apart(learner._recipe(), SIDE**2, N_TEACHERS, 8, True)
         assert not keeps_apart(learner._recipe(), SIDE**2, N_TEACHERS, 8, False)
@@ -331,22 +264,11 @@ def test_modules_that_cannot_share_a_stack_are_trained_alone(make: Any) -> None:
     assert fitted(*records(), learner).vote_counts(records(9)[0]).n_queries == 140
 
 
-class Lookup(nn.Module):
-    """Takes words by their number, and knows ten."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.words, self.last = nn.Embedding(10, 4), nn.Linear(4, CLASSES)
-
-    def forward(self, X: Any) -> Any:
-        return self.last(self.words(X[:, 0].round().long()))
-
-
 def test_a_shard_that_makes_the_stack_fail_fails_alone() -> None:
     rng = np.random.default_rng(3)
     X, y = rng.integers(0, 10, (70, 2)).astype(float), rng.integers(0, CLASSES, 70)
     shards = np.arange(70) % N_TEACHERS
-    learner = teacher(Lookup)
+    learner = teacher("Lookup")
     # poison is no number of a word: nothing could be tried, so that teachers are trained alone
     assert not keeps_apart(learner._recipe(), 2, N_TEACHERS, 8, True)
     with pytest.MonkeyPatch.context() as patch:
@@ -379,28 +301,9 @@ def test_memory_that_runs_out_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> N
         fitted(*records())
 
 
-class Gambler(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Draws from torch's global generator and changes its settings."""
-
-    def __init__(self, lazily: bool = False) -> None:
-        self.lazily = lazily
-
-    def fit(self, X: Any, y: Any) -> "Gambler":
-        self.classes_ = np.unique(y)
-        self.drawn_ = float(torch.rand(()))
-        torch.set_default_dtype(torch.float64)
-        torch.use_deterministic_algorithms(True)
-        torch.set_num_threads(2)
-        torch.set_grad_enabled(False)
-        torch.manual_seed(int(abs(X.sum()) * 1000))
-        self.more_ = torch.rand(3).tolist()
-        return self
-
-    def predict(self, X: Any) -> Any:
-        return (torch.rand(len(X)) * (self.drawn_ + 2)).long().numpy() % CLASSES
-
-
 def torch_as_it_is() -> tuple[Any, ...]:
+    import torch
+
     return (
         torch.get_rng_state().tolist(),
         torch.get_default_dtype(),
@@ -411,8 +314,11 @@ def torch_as_it_is() -> tuple[Any, ...]:
     )
 
 
-@pytest.mark.parametrize("learner", [Gambler(), teacher()], ids=["draws globally", "ours"])
-def test_torch_is_left_as_it_was_and_nothing_passes_from_one_to_the_next(learner: Any) -> None:
+@pytest.mark.parametrize("name", ["Gambler", "dense"])
+def test_torch_is_left_as_it_was_and_nothing_passes_from_one_to_the_next(name: str) -> None:
+    import torch
+
+    learner = named(name)() if name == "Gambler" else teacher(name)
     points, found = records(9)[0][:50], []
     for state in (1, 2):
         torch.manual_seed(state)
@@ -429,7 +335,9 @@ def test_torch_is_left_as_it_was_and_nothing_passes_from_one_to_the_next(learner
 def test_a_teacher_that_is_the_first_to_import_torch_is_trained_as_if_it_were_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Late(Gambler):
+    import torch
+
+    class Late(named("Gambler")):  # type: ignore[misc]
         def fit(self, X: Any, y: Any) -> "Late":
             sys.modules["torch"] = torch
             super().fit(X, y)
@@ -467,7 +375,7 @@ def test_a_classifier_like_those_of_scikit_learn() -> None:
 def test_all_the_way_to_a_release() -> None:
     X, y, _ = records()
     model = sb.PATEClassifier(
-        teacher(convolutional, steps=20, shards_at_once=None),
+        teacher("convolutional", steps=20, shards_at_once=None),
         n_teachers=10,
         budget=sb.PrivacyBudget(50.0, 1e-4),
         random_state=0,
@@ -484,7 +392,7 @@ def test_all_the_way_to_a_release() -> None:
     ("settings", "message"),
     [
         ({"module": 3}, "module is 'int'"),
-        ({"module": nn.Identity()}, "module is 'Identity'"),
+        ({"module": "an instance"}, "module is 'Linear'"),
         ({"steps": 0}, "steps is 0"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"shards_at_once": 0}, "shards_at_once is 0"),
@@ -497,6 +405,8 @@ def test_all_the_way_to_a_release() -> None:
 )
 def test_settings_out_of_range(settings: dict[str, Any], message: str) -> None:
     X, y, _ = records()
+    if settings.get("module") == "an instance":
+        settings = {"module": named("linear")()}
     with pytest.raises(ParameterError, match=message):
         teacher().set_params(**settings).fit(X, y)
 
@@ -505,9 +415,5 @@ def test_a_module_that_cannot_be_trained_is_refused_before_anything_is_spent() -
     X, y, _ = records()
     with pytest.raises(ParameterError, match=r"on the public points.*2 outputs for 3 classes"):
         sb.train_teachers(
-            teacher(too_narrow), X, y, classes=[0, 1, 2], X_public=records(9)[0], n_teachers=5
+            teacher("too_narrow"), X, y, classes=[0, 1, 2], X_public=records(9)[0], n_teachers=5
         )
-
-
-def too_narrow() -> nn.Module:
-    return nn.Linear(SIDE**2, 2)
