@@ -19,6 +19,9 @@ from secretballot.ensemble.together import count_together, voting_groups
 
 __all__ = ["Apart", "counted_votes"]
 
+# Votes of a group held at once: 2**19 of eight bytes are 4 MiB.
+_TOGETHER_CELLS = 2**19
+
 #: From teachers that are not linear to (how many were asked, their counts), in parts.
 Apart = Callable[[dict[int, Any]], Iterable[tuple[int, CountArray]]]
 
@@ -67,7 +70,8 @@ def counted_votes(
             rest = {number: model for number, model in rest.items() if number not in stack.models}
     for group in voting_groups(rest, table):
         counted = np.zeros_like(counts)
-        for start, stop in block_bounds(n_rows(table), block_rows):
+        rows = max(block_rows, _TOGETHER_CELLS // len(group.models))
+        for start, stop in block_bounds(n_rows(table), rows):
             count_together(
                 group,
                 row_block(table, start, stop),

@@ -24,7 +24,7 @@ __all__ = ["TorchClassifier"]
 _MEMORY = 2**30  # bytes that the slots of one stack may take together
 _MOST_SLOTS = {"cpu": 50, "cuda": 1000}  # a processor gains nothing by more: its caches are full
 _MOST_ROWS = 256  # of public points in one go
-_MOST_ROWS_TOGETHER = {"cpu": 32, "cuda": 256}
+_MOST_ROWS_TOGETHER = {"cpu": 64, "cuda": 256}
 _STEP = "torch"
 
 
@@ -339,9 +339,7 @@ def _alone(learner: TorchClassifier, X: Any, y: Any) -> TorchClassifier | None:
 def _n_outputs(stack: Stack, recipe: Recipe, n_features: int) -> int:
     """Return how many scores the module gives, from rows of zeros."""
     torch = import_torch()
-    return int(
-        stack.outputs(torch.zeros((len(stack), 2, n_features), device=recipe.device)).shape[2]
-    )
+    return int(stack.outputs(torch.zeros((2, n_features), device=recipe.device)).shape[2])
 
 
 def _places(classes: npt.NDArray[Any], n_outputs: int) -> npt.NDArray[np.int64]:
@@ -414,8 +412,7 @@ def _scores(
         filled = np.zeros((block, width), np.float32)
         filled[: len(part)] = part
         # a copy in memory of torch's own: how numpy's is aligned may decide how torch adds up
-        own = torch.from_numpy(filled).clone().to(recipe.device)
-        shared = own.expand(len(states), block, width)
+        shared = torch.from_numpy(filled).clone().to(recipe.device)
         found.append(stack.outputs(shared)[:, : len(part)].float().cpu().numpy())
     return np.concatenate(found, axis=1)
 

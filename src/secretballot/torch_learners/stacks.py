@@ -188,9 +188,9 @@ class Stack:
         self._descend({name: value.detach() for name, value in found.items()})
 
     def outputs(self, X: Any) -> Any:
-        """Return what every slot says of rows, of shape (n_slots, n_rows, n_outputs).
+        """Return what every slot says of the same rows, of shape (n_slots, n_rows, n_outputs).
 
-        `X` has shape (n_slots, n_rows, n_features).
+        `X` has shape (n_rows, n_features).
         """
         torch = import_torch()
         self._module.eval()
@@ -201,8 +201,8 @@ class Stack:
 
         with torch.no_grad():
             if len(self) > 1:
-                return torch.func.vmap(one, randomness="different")(state, X)
-            return one(_first(state), X[0])[None]
+                return torch.func.vmap(one, (0, None), randomness="different")(state, X)
+            return one(_first(state), X)[None]
 
     def _loss(self, trained: Tensors, carried: Tensors, X: Any, y: Any) -> tuple[Any, Tensors]:
         torch = import_torch()
@@ -311,15 +311,17 @@ def keeps_apart(recipe: Recipe, n_features: int, n_slots: int, n_rows: int, step
         X, y = _made_up(recipe, stack, n_features, n_rows)
         if poisoned is not None:
             for slot in range(poisoned, n_slots, 2):
-                X[slot] = _POISONS[slot // 2 % len(_POISONS)]
-                y[slot] = 0
-                if not steps:  # outputs meet what steps have made of poison, too
-                    for value in (*stack.trained.values(), *stack.carried.values()):
-                        if value.is_floating_point():
-                            value[slot] = _POISONS[slot // 2 % len(_POISONS)]
+                poison = _POISONS[slot // 2 % len(_POISONS)]
+                if steps:
+                    X[slot], y[slot] = poison, 0
+                    continue
+                # public rows are the same for all; what differs are the parameters
+                for value in (*stack.trained.values(), *stack.carried.values()):
+                    if value.is_floating_point():
+                        value[slot] = poison
         torch.manual_seed(seed_everything)
         if not steps:
-            return [stack.outputs(X)]
+            return [stack.outputs(X[0])]
         for _ in range(_TRIAL_STEPS):
             stack.step(X, y)
         return [*stack.trained.values(), *stack.carried.values()]
