@@ -5,7 +5,7 @@ A page is run from top to bottom in an empty folder with a few small files, all 
 one namespace. In a console block a line ``$ secretballot ...`` is run; lines after it, if there are
 any, are its output, in which ``...`` stands for anything; ``$ echo $?`` asks for the exit code,
 which is 0 where nobody asks. A comment ``<!-- not run: reason -->`` on the line before a block
-leaves it out.
+leaves it out, and ``<!-- run with: module, module -->`` where one of these is not installed.
 """
 
 import doctest
@@ -13,6 +13,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ LOOSELY = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 FENCE = re.compile(r"^ {0,3}```\s*(\w*)\s*$")
 LEFT_OUT = re.compile(r"^<!-- not run: \S.* -->$")
+RUN_WITH = re.compile(r"^<!-- run with: (\w+(?:, \w+)*) -->$")
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,13 @@ class Command:
     code: int
 
 
+def is_run(comment: str) -> bool:
+    """Return whether a block after this line is to be run here."""
+    needed = RUN_WITH.match(comment)
+    modules = needed.group(1).split(", ") if needed else []
+    return LEFT_OUT.match(comment) is None and all(map(find_spec, modules))
+
+
 def blocks_of(text: str) -> Iterator[Block]:
     """Yield the fenced blocks of a page."""
     lines, opened, language, run = text.splitlines(), None, "", True
@@ -63,7 +72,7 @@ def blocks_of(text: str) -> Iterator[Block]:
             before = next(
                 (above.strip() for above in reversed(lines[: number - 1]) if above.strip()), ""
             )
-            opened, language, run = number, fence.group(1), LEFT_OUT.match(before) is None
+            opened, language, run = number, fence.group(1), is_run(before)
         elif fence and opened is not None:
             yield Block(language, opened + 1, tuple(lines[opened : number - 1]), run)
             opened = None

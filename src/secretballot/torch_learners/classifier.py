@@ -72,13 +72,15 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Examples
     --------
-    >>> def small_module():  # doctest: +SKIP
+    >>> def small_module():
+    ...     import torch
     ...     return torch.nn.Sequential(
     ...         torch.nn.Linear(2, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2)
     ...     )
-    >>> teachers = sb.train_teachers(  # doctest: +SKIP
-    ...     sb.TorchClassifier(small_module), X, y, classes=[0, 1], n_teachers=200
-    ... )
+    >>> teacher = sb.TorchClassifier(small_module, steps=200, learning_rate=0.01)
+    >>> model = sb.PATEClassifier(teacher, n_teachers=200, budget=sb.PrivacyBudget(1.0, 1e-6))
+    >>> model.teacher.steps
+    200
     """
 
     def __init__(
