@@ -3,7 +3,8 @@ student that their votes teach.
 
 Every teacher is a small convolutional network on 60 training images. One after another is timed on
 the first teachers and counted up to all. The student learns from the votes on 9,000 test images and
-is measured on the other 1,000.
+is measured on the other 1,000. Times are seconds of the processor, which other programs
+on the machine hardly change.
 
 Run it with one thread (``make bench`` sets that)::
 
