@@ -124,3 +124,10 @@ def too_narrow() -> nn.Module:
 
 def linear() -> nn.Module:
     return nn.Linear(SIDE**2, CLASSES)
+
+
+def small_teacher() -> Any:
+    """Return a teacher, as ``--teacher torch_modules:small_teacher`` asks for one."""
+    from secretballot import TorchClassifier
+
+    return TorchClassifier(linear, steps=4, batch_size=8, device="cpu")

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 import secretballot as sb
 from secretballot.ensemble import together, training
+from secretballot.ensemble.engines import tasks
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import ParameterError
 from secretballot.torch_learners import classifier, stacks
@@ -217,6 +218,26 @@ def test_what_is_sent_to_a_worker_makes_the_same_teachers() -> None:
     assert {name: one.tobytes() for name, one in model.state_.items()} == here[4]
 
 
+def test_a_worker_of_a_cluster_trains_teachers_alone_and_lets_them_vote() -> None:
+    points, learner = records(9)[0], teacher()
+    source, recipe = training.Shards(*records(), N_TEACHERS), training.Recipe.of(learner, 4)
+    work = tasks.Packed.of((recipe, training.source_for_worker(source, 2)))
+    kept = tasks.train_teacher(tasks.versions_here(), work, 2)
+    assert kept[1] is None
+    assert kept[0] is not None
+    about = tasks.Packed.of((CLASSES, 1000, 4, {}))
+    counts = tasks.vote(tasks.versions_here(), about, tasks.Packed.of(points), [2], kept)
+    expected = recipe.fresh(2).fit(*source.part(2)).predict(points)
+    np.testing.assert_array_equal(counts, np.eye(CLASSES, dtype=int)[expected])
+
+
+def test_a_factory_is_named_as_a_teacher_of_ones_own_is() -> None:
+    made = sb.ensemble.teacher_by_name("torch_modules:small_teacher")
+    votes = fitted(*records(), made).vote_counts(records(9)[0]).open_at_the_door()
+    assert (votes.sum(axis=1) == N_TEACHERS).all()
+    assert made.slots(SIDE**2) == 50
+
+
 def test_one_slot_learns_what_torch_itself_does() -> None:
     import torch
     from torch import nn
@@ -251,12 +272,11 @@ def test_one_slot_learns_what_torch_itself_does() -> None:
 @pytest.mark.parametrize("make", ["Noisy", "Mixing", "Looped"])
 def test_modules_that_cannot_share_a_stack_are_trained_alone(make: Any) -> None:
     learner = teacher(make)
+    assert learner.slots(SIDE**2) == 1
     if make == "Mixing":
         assert slot_bytes(learner._recipe(), SIDE**2) is not None
         assert not keeps_apart(learner._recipe(), SIDE**2, N_TEACHERS, 8, True)
         assert not keeps_apart(learner._recipe(), SIDE**2, N_TEACHERS, 8, False)
-    else:
-        assert learner.slots(SIDE**2) == 1
     before = bits(fitted(*records(), learner))
     for name in ("three records", "not a number", "another value"):
         after = bits(fitted(*changed_shards()[name], learner))

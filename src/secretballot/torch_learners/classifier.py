@@ -158,7 +158,8 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def slots(self, n_features: int) -> int:
         """Return how many shards of so many features are trained, and vote, in one stack.
 
-        It follows from the settings, the module and the device alone.
+        It follows from the settings, the module and the device alone; 1 where the module cannot
+        share a stack, or where poison in one slot was seen to reach another.
         """
         recipe = self._recipe()
         if self.shards_at_once == 1:
@@ -167,7 +168,9 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if needed is None:
             return 1
         most = self.shards_at_once or _MOST_SLOTS[recipe.device.partition(":")[0]]
-        return max(1, min(most, _MEMORY // max(1, needed)))
+        n_slots = max(1, min(most, _MEMORY // max(1, needed)))
+        apart = keeps_apart(recipe, n_features, n_slots, recipe.batch_size, True)
+        return n_slots if apart else 1
 
     @classmethod
     def fit_shards(
