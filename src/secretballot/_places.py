@@ -11,7 +11,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 __all__ = ["is_url", "place_of", "shown_place", "table_name"]
 
-_URL = re.compile(r"[a-z][a-z0-9+.\-]+://", re.IGNORECASE)
+_SCHEME = r"[a-z][a-z0-9+.\-]+"
+#: Also of several in a row, as fsspec has them ("simplecache::s3://...").
+_URL = re.compile(rf"{_SCHEME}(::{_SCHEME})*://", re.IGNORECASE)
 
 
 def is_url(place: Any) -> bool:
@@ -28,10 +30,19 @@ def shown_place(place: Any) -> str:
     """Return how messages and files name a table: a URL without user, password and query."""
     if not isinstance(place, str) or not is_url(place):
         return str(place) if isinstance(place, str | os.PathLike) else type(place).__name__
-    parts = urlsplit(place)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    scheme, _, rest = place.partition("://")
+    # a secret may have any stroke in it, where nobody has replaced these by their numbers
+    if ":" in rest.partition("@")[0]:
+        rest = rest.rpartition("@")[2]
+    parts = urlsplit(f"x://{rest}")
+    bare = urlunsplit(("x", parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return f"{scheme}{bare[1:]}"
 
 
 def table_name(place: Path | str) -> str:
     """Return the name of a table: that of its file or folder, without the kind of file."""
-    return PurePosixPath(urlsplit(place).path).stem if isinstance(place, str) else place.stem
+    if not isinstance(place, str):
+        # "." and ".." have no name of their own
+        return (place if place.name not in ("", "..") else Path(os.path.realpath(place))).stem
+    parts = urlsplit(shown_place(place))
+    return PurePosixPath(parts.path).stem or parts.netloc.partition(":")[0]

@@ -1,6 +1,8 @@
 """Tables of several files, at a URL, or as a dataset: read alike, or refused in one sentence."""
 
+import io
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from secretballot._places import is_url, place_of, shown_place, table_name
 from secretballot.datasets.schema import Schema
-from secretballot.datasets.table_source import source_of
+from secretballot.datasets.table_source import TableFile, source_of
 from secretballot.datasets.tables import estimated_rows, read_table, table_blocks
 from secretballot.exceptions import DataError
 
@@ -121,9 +123,97 @@ def test_folders_that_are_no_table_are_refused(tmp_path: Path) -> None:
         read_table(tmp_path)
     assert SECRET not in str(refused.value)
     (tmp_path / "b.parquet").unlink()
+    # left out in silence, they would be missing in the table
     os.symlink("nowhere", tmp_path / "c.parquet")
     os.mkfifo(tmp_path / "d.parquet")  # which would wait for ever
+    (tmp_path / "month=1").symlink_to(tmp_path)
+    for address in (tmp_path, f"file://{tmp_path}"):
+        with pytest.raises(DataError, match="a folder with 3 links to folders, links that lead"):
+            read_table(address)
+    with pytest.raises(DataError, match="no regular file"):
+        read_table(f"file://{tmp_path}/d.parquet")
+    for name in ("c.parquet", "d.parquet", "month=1"):
+        (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / "_pipe")
     assert len(read_table(tmp_path)) == N
+
+
+@pytest.mark.parametrize("log", ["_delta_log", ".hoodie"])
+def test_a_table_whose_files_hold_deleted_rows_is_refused(
+    tmp_path: Path, remote: str, log: str
+) -> None:
+    rows().to_parquet(tmp_path / "a.parquet")
+    (tmp_path / log).mkdir()
+    (tmp_path / log / "0.json").write_text("{}")
+    upload(f"{remote}/a.parquet", (tmp_path / "a.parquet").read_bytes())
+    upload(f"{remote}/{log}/0.json", b"{}")
+    for address in (tmp_path, remote):
+        with pytest.raises(DataError, match="files hold deleted and older rows too"):
+            source_of(address)
+
+
+def test_what_folders_say_stands_in_no_message(tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    for name in ("a", SECRET):
+        (folder / f"ward={name}").mkdir(parents=True)
+        rows().drop(columns="ward").to_parquet(folder / f"ward={name}" / "part.parquet")
+    damaged = folder / f"ward={SECRET}" / "part.parquet"
+    damaged.write_bytes(b"PAR1")
+    with pytest.raises(
+        DataError, match=r"'.*all/ward=.../part.parquet \(number 2 by name\)'"
+    ) as one:
+        read_table(folder)
+    damaged.rename(damaged.with_suffix(".txt"))
+    with pytest.raises(DataError, match=r"other files than Parquet \('ward=.../part.txt'\)") as two:
+        read_table(folder)
+    assert SECRET not in str(one.value) + str(two.value)
+
+
+def test_a_file_that_comes_while_a_folder_is_read_is_noticed(tmp_path: Path) -> None:
+    rows().to_parquet(tmp_path / "a.parquet")
+    blocks = table_blocks(tmp_path, rows=10)
+    next(blocks)
+    rows().to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(DataError, match="changed while it was read"):
+        list(blocks)
+
+
+def test_files_of_two_tables_are_known_by_any_name(tmp_path: Path, remote: str) -> None:
+    folder = tmp_path / "all"
+    folder.mkdir()
+    for number in range(2):
+        rows(N + number).to_parquet(folder / f"{number}.parquet")
+    one, other = folder / "1.parquet", tmp_path / "other.parquet"
+    rows(N + 5).to_parquet(other)
+    upload(f"{remote}/1.parquet", one.read_bytes())
+    os.link(one, tmp_path / "link.parquet")
+    for place in (one, f"file://{one}", tmp_path / "link.parquet", f"{remote}/1.parquet", remote):
+        assert source_of(folder).shares_file(source_of(place))
+        assert source_of(place).shares_file(source_of(folder))
+    assert not source_of(folder).shares_file(source_of(other))
+
+
+def test_what_a_file_system_raises_stays_unsaid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows().to_csv(tmp_path / "a.csv", index=False)
+    rows().to_parquet(tmp_path / "a.parquet")
+
+    class OddError(Exception):
+        """Of a library for the network."""
+
+    class Breaks(io.FileIO):
+        def read(self, *args: int) -> bytes:
+            raise OddError(f"https://host/?token={SECRET}")
+
+        readinto = readall = read  # type: ignore[assignment]
+
+    monkeypatch.setattr(TableFile, "opened", lambda file: Breaks(file.path))
+    for name in ("a.csv", "a.parquet"):
+        for look in (lambda f: list(table_blocks(f)), lambda f: source_of(f).digest()):
+            with pytest.raises(DataError, match=r"cannot be read \(OddError\)") as refused:
+                look(tmp_path / name)
+            assert refused.value.__context__ is None
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
@@ -172,6 +262,26 @@ def test_a_dataset_of_pyarrow_is_a_table(tmp_path: Path) -> None:
     assert {str(text) for block in blocks for text in block["ward"]} == {"north", "south", "03"}
     with pytest.raises(DataError, match="is a list; give a path"):
         source_of([1])
+    # all files in one folder say as much as those in several
+    (one,) = source_of(dataset.dataset(next(folder.rglob("*.parquet")), format="parquet")).files
+    assert one.keys == {}
+    for ward in ("ward=north", "ward=south"):
+        shutil.rmtree(folder / ward)
+    (alone,) = source_of(dataset.dataset(folder, partitioning="hive")).files
+    assert alone.keys == {"ward": "03"}
+    (folder / "ward=03" / "more.parquet").write_bytes(
+        (folder / "ward=03/part.parquet").read_bytes()
+    )
+    found = source_of(dataset.dataset(folder, partitioning="hive"))
+    assert [file.keys for file in found.files] == [{"ward": "03"}] * 2
+
+
+def test_rows_that_a_dataset_filters_out_are_not_read(tmp_path: Path) -> None:
+    from pyarrow import compute, dataset
+
+    rows().to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="a dataset with a filter, and all rows"):
+        source_of(dataset.dataset(tmp_path).filter(compute.field("age") > 50))
 
 
 def test_what_is_at_no_url_is_told_in_one_sentence_without_credentials(remote: str) -> None:
@@ -184,6 +294,21 @@ def test_what_is_at_no_url_is_told_in_one_sentence_without_credentials(remote: s
     with pytest.raises(DataError) as refused:
         read_table(f"nosuch://user:{SECRET}@host/a.csv?token={SECRET}")
     assert SECRET not in str(refused.value)
+    for address in (
+        f"s3://key:se/{SECRET}@bucket/a.csv",
+        f"s3://key:se?{SECRET}@bucket/a.csv",
+        f"s3://key:se#/{SECRET}@bucket/a.csv",
+        f"simplecache::s3://key:{SECRET}@bucket/a.csv",
+        f"https://bucket/a.csv?token={SECRET}",
+    ):
+        assert is_url(address)
+        assert shown_place(address).endswith("://bucket/a.csv")
+        assert table_name(address) == "a"
+        with pytest.raises(DataError) as refused:
+            read_table(address.replace("s3:", "nosuch:").replace("https:", "nosuch:"))
+        assert SECRET not in str(refused.value)
+    assert table_name("s3://bucket") == "bucket"
+    assert shown_place("hdfs://node:8020/a.csv") == "hdfs://node:8020/a.csv"
     assert not is_url(Path("a.csv"))
     assert place_of("a.csv") == Path("a.csv")
 

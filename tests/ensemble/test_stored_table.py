@@ -118,6 +118,58 @@ def test_a_table_that_was_not_finished_is_none(tmp_path: Path) -> None:
     assert found(tmp_path) is None
 
 
+def test_a_table_is_not_read_where_another_one_was_stored(tmp_path: Path) -> None:
+    first = stored(tmp_path, serial="one")
+    other = stored(tmp_path, serial="two")  # of as many rows
+    with pytest.raises(DataError, match="another one was stored in its place"):
+        list(first.blocks())
+    assert sum(len(block.X) for block in other.blocks()) == N
+    writer = TableWriter(tmp_path, TwoColumns(), ("no", "yes"), None)
+    writer.add(cells(), CLASSES, None)
+    stored_table.append_secret(tmp_path / "table" / "rows", np.zeros(1, dtype=first.row_type))
+    with pytest.raises(DataError, match="Something else has written to"):
+        writer.finish("identity", "three")
+
+
+def test_a_link_in_the_place_of_a_table_goes_and_not_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "about.json").write_text("mine")
+    for name in ("table", "shards"):
+        (tmp_path / "vault" / name).symlink_to(tmp_path / "elsewhere")
+    dealt_shards(stored(tmp_path / "vault"), tmp_path / "vault", K, by_place, rule="r", serial="d")
+    forget_table(tmp_path / "vault")
+    forget_shards(tmp_path / "vault")
+    assert [path.name for path in all_files(tmp_path / "elsewhere")] == ["about.json"]
+    assert not [*(tmp_path / "vault").iterdir()]
+
+
+def test_what_a_fit_that_was_killed_left_goes_with_the_table(tmp_path: Path) -> None:
+    table = stored(tmp_path)
+    for name in ("persons-x", "shards-y"):
+        (tmp_path / name / "shards").mkdir(parents=True)
+        (tmp_path / name / "shards" / "000000.rows").write_text("private")
+    table.remove()
+    assert not [*tmp_path.iterdir()]
+
+
+def test_nothing_goes_on_while_shards_cannot_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dealt_shards(stored(tmp_path), tmp_path, K, by_place, rule="place", serial="d")
+
+    def refuse(*args: object, **more: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refuse)
+        patch.setattr("shutil.rmtree", lambda *args, **more: None)
+        with pytest.raises(DataError, match="nothing may be released while they are there"):
+            forget_shards(tmp_path)
+    forget_shards(tmp_path)
+    assert not (tmp_path / "shards").exists()
+
+
 def test_a_full_disk_ends_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = TableWriter(tmp_path, TwoColumns(), ("no", "yes"), None)
 

@@ -214,6 +214,36 @@ def test_a_choice_on_disk_counts_as_in_memory(
     assert scores[0][1] == ("record" if unit is None else "user")
 
 
+@pytest.mark.parametrize("n_points", [N, 300])
+def test_public_points_that_are_rows_on_disk_are_refused(tmp_path: Path, n_points: int) -> None:
+    table, budget = kept(tmp_path), sb.PrivacyBudget(5, 1e-4)
+    points = in_memory(None)["X"][::-1][:n_points]
+    models = [DecisionTreeClassifier(random_state=s).fit(X_PUBLIC, X_PUBLIC[:, 1]) for s in (0, 1)]
+    for model in (
+        sb.PATEClassifier("tree", n_teachers=20, budget=budget),
+        sb.ActivePATEClassifier("tree", n_teachers=20, budget=budget),
+        sb.RecordMomentsClassifier(budget=budget),
+        sb.RecordVotesClassifier(budget=budget),
+        sb.SemiPrivateClassifier(candidates=models, budget=sb.PrivacyBudget(1, 0.0)),
+    ):
+        with pytest.raises(DataError, match="X_public holds the private records themselves"):
+            model.fit(table, None, X_public=points, classes=CLASSES)
+
+
+def test_folders_by_value_have_no_positions(tmp_path: Path) -> None:
+    for ward, part in rows().groupby("ward"):
+        (tmp_path / "all" / f"ward={ward}").mkdir(parents=True)
+        part.drop(columns=["ward", "person"]).to_parquet(
+            tmp_path / "all" / f"ward={ward}" / "a.parquet", index=False
+        )
+    settings: dict[str, Any] = {"schema": SCHEMA, "target": "ill", "classes": CLASSES}
+    for _ in range(2):  # written, and found again
+        table = store_table(tmp_path / "all", tmp_path / "vault", **settings)
+        with pytest.raises(ParameterError, match="a record that is replaced moves others"):
+            shards_module.assign_stored_shards(table, 5, "replace-one", tmp_path / "vault")
+    shards_module.assign_stored_shards(table, 5, "add-remove", tmp_path / "vault")
+
+
 def test_records_get_a_shard_of_their_own_at_each_dealing(tmp_path: Path) -> None:
     table, vault = kept(tmp_path), tmp_path / "vault"
     one = shards_module.assign_stored_shards(table, 5, "add-remove", vault)

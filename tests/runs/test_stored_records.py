@@ -11,10 +11,14 @@ import pytest
 
 import secretballot as sb
 from secretballot.datasets.schema import Schema
+from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.runs import RunTables, Watch
 from secretballot.runs import tables as run_tables
+from secretballot.runs.account import place_of_account
+from secretballot.runs.check import check_tables_of_run
 from secretballot.runs.choose import ChooseRun, run_choose
+from secretballot.runs.folder import RunFolder
 from secretballot.runs.learn import LearnRun, run_learn
 from secretballot.runs.quote import quote_of_run
 from secretballot.runs.records import RecordsRun, run_records
@@ -206,11 +210,105 @@ def test_python_stores_a_table_once(tmp_path: Path) -> None:
     assert store().serial != first.serial
     with pytest.raises(ParameterError, match="two or more distinct classes"):
         store(classes=["no"])
-    with pytest.raises(DataError, match="does not fit"):
-        sb.store_table(
-            folder, tmp_path / "other", target="ill", classes=["no", "yes"],
-            schema=Schema.infer(pd.DataFrame({"age": ["1", "2"], "ward": ["N", "S"]})),
-        )  # fmt: skip
+    for _ in range(2):  # the second call does not find what the first one refused
+        with pytest.raises(DataError, match="does not fit"):
+            sb.store_table(
+                folder, tmp_path / "other", target="ill", classes=["no", "yes"],
+                schema=Schema.infer(pd.DataFrame({"age": ["1", "2"], "ward": ["N", "S"]})),
+            )  # fmt: skip
+        assert not (tmp_path / "other" / "table").exists()
+
+
+def test_the_identity_of_a_table_is_that_of_the_files_that_were_read(tmp_path: Path) -> None:
+    folder, added = tmp_path / "all", people(50, 7).drop(columns="person")
+    folder.mkdir()
+    people().drop(columns="person").to_parquet(folder / "a.parquet", index=False)
+
+    def add(rows: int) -> None:
+        added.to_parquet(folder / "b.parquet", index=False)
+
+    settings: dict[str, Any] = {"target": "ill", "classes": ["no", "yes"]}
+    settings["schema"] = Schema.infer(people(300, 1)[["age", "ward"]])
+    with pytest.raises(DataError, match="was changed while it was read"):
+        sb.store_table(folder, tmp_path / "vault", progress=add, **settings)
+    assert sb.store_table(folder, tmp_path / "vault", **settings).count_rows() == N + 50
+
+
+@pytest.mark.parametrize("url", [False, True])
+@pytest.mark.parametrize("part", ["public", "evaluate"])
+def test_a_private_file_is_no_public_one_by_whatever_name(
+    tmp_path: Path, part: str, url: bool
+) -> None:
+    given = tables(tmp_path, publish_metrics=True, evaluate=tmp_path / "test.csv")
+    (tmp_path / "all").mkdir()
+    for number in range(2):
+        people(seed=number + 5).to_parquet(tmp_path / "all" / f"{number}.parquet", index=False)
+    one = tmp_path / "all" / "1.parquet"
+    private = f"file://{tmp_path}/all" if url else tmp_path / "all"
+    other = replace(given, **{"private": private, part: one})
+    run = RecordsRun(other, 1.0, 1e-6, tmp_path / "out", ledger=tmp_path / "l.ledger")
+    with pytest.raises(DataError, match=r"are the same|is the private file"):
+        run_records(run)
+    assert not (tmp_path / "out").exists()
+    found = check_tables_of_run(other)
+    assert any("is the private file" in text for text in found.stopping)
+
+
+def test_a_folder_without_a_name_of_its_own_has_an_account_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = tables(tmp_path)
+    (tmp_path / "all").mkdir()
+    people().to_parquet(tmp_path / "all" / "a.parquet", index=False)
+    monkeypatch.chdir(tmp_path / "all")
+    for place in (Path("."), Path("../all"), tmp_path / "all" / ".." / "all"):
+        run = RecordsRun(replace(given, private=place), 1.0, 1e-6, tmp_path / "out")
+        account = place_of_account(run, RunFolder(tmp_path / "out", {}))
+        assert account.resolve() == tmp_path / "all.ledger"
+        assert run.dataset_name == "all"
+
+
+@pytest.mark.parametrize("unit", [None, "person"])
+def test_an_interrupted_run_finds_its_shards_and_teachers_again(
+    tmp_path: Path, unit: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings: dict[str, Any] = {"teachers": 20, "teacher": "tree", "queries": 60}
+    given = tables(tmp_path, unit=unit)
+    run = LearnRun(given, 5.0, 1e-5, tmp_path / "out", own_ledger=True, **settings)
+    fitted: list[int] = []
+
+    def killed(*args: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TeacherEnsemble, "vote_counts", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run_learn(run)
+    monkeypatch.setattr(
+        "secretballot.ensemble.teachers.trained",
+        lambda recipe, source, waiting, n_jobs: fitted.extend(waiting) or iter(()),
+    )
+    assert run_learn(run).resumed
+    assert fitted == []
+
+
+def test_a_table_that_is_read_into_memory_at_last_is_not_left_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RecordsRun(tables(tmp_path), 1.0, 1e-6, tmp_path / "out", own_ledger=True)
+
+    def killed(*args: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("secretballot.runs.records._fitted_learner", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run_records(run)
+    vault = tmp_path / "out" / "vault"
+    (vault / "persons-left").mkdir()
+    monkeypatch.setattr(run_tables, "MOST_IN_MEMORY", 1)
+    assert run_records(run).resumed
+    assert not {"table", "persons-left"} & {path.name for path in vault.iterdir()}
 
 
 def test_units_are_counted_in_little_memory() -> None:

@@ -8,7 +8,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
@@ -17,13 +17,16 @@ from secretballot._places import is_url, shown_place
 from secretballot._validation import shown
 from secretballot.exceptions import DataError
 
-__all__ = ["Place", "TableFile", "TableSource", "source_of"]
+__all__ = ["Place", "TableFile", "TableSource", "reason_unread", "source_of"]
 
 #: What a table may be named by: a path, a URL, or a `pyarrow.dataset.Dataset`.
 Place = Any
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _NAMED = 3  # files that a message names
+_LEFT_OUT = (".", "_")
+#: Of tables in which some of the files are deleted rows, or older ones.
+_LOGS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
 _PARQUET_NAMES = (".parquet", ".parq", ".pq")
 
 
@@ -63,6 +66,26 @@ class TableFile:
         else:
             with self.system.open_input_file(self.path) as file:
                 yield file
+
+    def digest(self) -> str:
+        """Return the SHA-256 of what it holds, in hexadecimal.
+
+        Raises
+        ------
+        DataError
+            If it cannot be read.
+        """
+        digest, problem = hashlib.sha256(), ""
+        try:
+            with self.opened() as content:
+                while block := content.read(2**20):
+                    digest.update(block)
+        # file systems raise what they like, with addresses and keys in it
+        except Exception as error:
+            problem = reason_unread(error)
+        if problem:
+            raise DataError(f"{self.shown!r} cannot be read ({problem}); check the path.")
+        return digest.hexdigest()
 
     def signature(self) -> tuple[int, int]:
         """Return its size in bytes and when it was changed last, in nanoseconds since 1970, -1
@@ -120,10 +143,44 @@ class TableSource:
         for file in self.files:
             try:
                 found[file.path] = file.signature()
-            except OSError as error:
-                problem = f"{file.shown!r} cannot be read ({_reason(error)})"
+            # file systems raise what they like, with addresses and keys in it
+            except Exception as error:
+                problem = f"{file.shown!r} cannot be read ({reason_unread(error)})"
         if problem:
             raise DataError(f"{problem}; check the path.")
+        return found
+
+    @property
+    def by_value(self) -> bool:
+        """Whether a record lies where it does because of what it says: in folders that stand for
+        columns."""
+        return any(file.keys for file in self.files)
+
+    def shares_file(self, other: "TableSource") -> bool:
+        """Return whether a file of this table is one of another table too: the same one, or one of
+        the same content.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read.
+        """
+        mine, others = self._files_by_size(), other._files_by_size()
+        # contents are read only where sizes are equal
+        return any(
+            not {file.digest() for file in files}.isdisjoint(
+                file.digest() for file in others.get(size, ())
+            )
+            for size, files in mine.items()
+            if size in others
+        )
+
+    def _files_by_size(self) -> dict[int, list[TableFile]]:
+        """Return the files that have each size."""
+        found: dict[int, list[TableFile]] = {}
+        signatures = self.signatures()
+        for file in self.files:
+            found.setdefault(signatures[file.path][0], []).append(file)
         return found
 
     def digest(self) -> str:
@@ -135,19 +192,13 @@ class TableSource:
         DataError
             If a file cannot be read.
         """
-        digest, signatures, problem = hashlib.sha256(), self.signatures(), ""
+        digest, signatures = hashlib.sha256(), self.signatures()
         for file in self.files:
             signature = signatures[file.path]
             if file.system is not None and signature[1] >= 0:
                 part = f"{signature[0]} {signature[1]}"
             else:
-                try:
-                    with file.opened() as content:
-                        part = _content_digest(content)
-                except OSError as error:
-                    part, problem = "", f"{file.shown!r} cannot be read ({_reason(error)})"
-            if problem:
-                raise DataError(f"{problem}; check the path.")
+                part = file.digest()
             if self.single:
                 return part
             digest.update(f"{file.path}\0{part}\0".encode("utf-8", "surrogatepass"))
@@ -176,11 +227,22 @@ def source_of(place: Place, *, role: str = "file") -> TableSource:
         return _source_of_dataset(place, role)
     if is_url(place):
         system, path = _file_system(str(place), where)
-        return _source_at(path, system, shown_place(place), where)
-    local = os.fspath(place)
+        if getattr(system, "type_name", "") != "local":
+            return _source_at(path, system, shown_place(place), where)
+        if not os.path.lexists(path):
+            raise DataError(f"{where} does not exist; check the address.")
+        # a file here is the same file however it is called
+        return _local_source(path, shown_place(place), where, single=False)
+    return _local_source(os.fspath(place), str(place), where, single=True)
+
+
+def _local_source(local: str, place: str, where: str, *, single: bool) -> TableSource:
+    """Return the files at a path of this machine."""
     if os.path.isdir(local):
-        return _folder_source(_local_files(local), local, None, str(place), where)
-    return TableSource((TableFile(local, str(place)),), str(place), Path(local).stem, True)
+        return _folder_source(_local_files(local, where), local, None, place, where)
+    if os.path.lexists(local) and not os.path.isfile(local):
+        raise DataError(f"{where} is no regular file; give a CSV or Parquet file.")
+    return TableSource((TableFile(local, place),), place, Path(local).stem, single)
 
 
 def _source_of_dataset(dataset: Any, role: str) -> TableSource:
@@ -191,10 +253,24 @@ def _source_of_dataset(dataset: Any, role: str) -> TableSource:
             f"The {role} is a {type(dataset).__name__}; give a path, a URL, or a pyarrow dataset of"
             " Parquet files."
         )
+    # what a filter takes out, nobody has agreed to be learned from
+    if getattr(dataset, "_scan_options", None):
+        raise DataError(
+            f"The {role} is a dataset with a filter, and all rows of its files would be read; write"
+            " the rows that remain to files of their own."
+        )
     root = os.path.commonpath(files) if len(files) > 1 else str(PurePosixPath(files[0]).parent)
+    where, local = f"The {role}", getattr(system, "type_name", "") == "local"
     found = [(path[len(root) :].lstrip("/"), path) for path in files]
-    where = f"The {role}"
-    return _folder_source(found, root, system, "the dataset", where)
+    source = _folder_source(found, root, None if local else system, "the dataset", where)
+    # which folders stand for columns, the dataset says: all files may lie in one of them
+    columns = set(dataset.schema.names)
+    own = (
+        {name: value for name, value in _folder_keys(file.path).items() if name in columns}
+        for file in source.files
+    )
+    files = tuple(replace(file, keys=keys) for file, keys in zip(source.files, own, strict=True))
+    return replace(source, files=files)
 
 
 def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
@@ -223,6 +299,8 @@ def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
             if one.type == fs.FileType.File
         ]
         return _folder_source(files, path, system, place, where)
+    if about.type != fs.FileType.File:
+        raise DataError(f"{where} is no regular file; give a CSV or Parquet file.")
     name = PurePosixPath(path).stem
     return TableSource((TableFile(path, place, {}, system),), place, name, False)
 
@@ -264,16 +342,42 @@ def _by_fsspec(fs: Any, url: str) -> tuple[Any, str] | None:
         return None
 
 
-def _local_files(folder: str) -> list[tuple[str, str]]:
-    """Return relative and whole paths of all files in a folder and below; links to folders are not
-    followed."""
-    found = []
-    for above, _, names in os.walk(folder):
+def _local_files(folder: str, where: str) -> list[tuple[str, str]]:
+    """Return relative and whole paths of all files in a folder and below.
+
+    Raises
+    ------
+    DataError
+        If there is something that cannot be read as a file: left out in silence, it would be
+        missing in the table.
+    """
+    found, odd = [], 0
+    unread: list[OSError] = []
+    for above, folders, names in os.walk(folder, onerror=unread.append):
+        kinds = sorted(_LOGS[name] for name in folders if name in _LOGS)
+        if kinds:
+            raise _deleted_rows(where, *kinds)
+        # what is left out by its name may be anything
+        folders[:] = [name for name in folders if not name.startswith(_LEFT_OUT)]
+        # a link to a folder could lead around in a circle
+        odd += sum(os.path.islink(os.path.join(above, name)) for name in folders)
         for name in names:
             path = os.path.join(above, name)
             # a pipe would make a reader wait for ever
             if os.path.isfile(path):
                 found.append((os.path.relpath(path, folder).replace(os.sep, "/"), path))
+            else:
+                odd += not name.startswith(_LEFT_OUT)
+    if unread:
+        raise DataError(
+            f"{where} has {len(unread)} folders that cannot be read"
+            f" ({reason_unread(unread[0])}); give yourself the right to read them."
+        )
+    if odd:
+        raise DataError(
+            f"{where} is a folder with {odd} links to folders, links that lead nowhere, pipes or"
+            " devices; put files in their place."
+        )
     return found
 
 
@@ -287,18 +391,20 @@ def _folder_source(
     DataError
         If there are none, others among them, or files whose folders stand for other columns.
     """
+    listed = list(listed)
+    kinds = {_LOGS[part] for one, _ in listed for part in one.split("/") if part in _LOGS}
+    if kinds:
+        raise _deleted_rows(where, *sorted(kinds))
     wanted = sorted(
         (relative, path)
         for relative, path in listed
-        if not any(part.startswith((".", "_")) for part in relative.split("/"))
+        if not any(part.startswith(_LEFT_OUT) for part in relative.split("/"))
     )
     if not wanted:
         raise DataError(f"{where} is a folder without Parquet files; name one that has some.")
-    odd = [
-        relative for relative, _ in wanted if not relative.endswith((".parquet", ".pq", ".parq"))
-    ]
+    odd = [relative for relative, _ in wanted if not relative.endswith(_PARQUET_NAMES)]
     if odd:
-        names = ", ".join(shown(one) for one in odd[:_NAMED])
+        names = ", ".join(shown(_without_values(one)) for one in odd[:_NAMED])
         raise DataError(
             f"{where} is a folder that holds other files than Parquet ({names}); take them out, or"
             " give one file."
@@ -310,10 +416,30 @@ def _folder_source(
             ' them the same, such as "year=2020/month=1".'
         )
     files = tuple(
-        TableFile(path, f"{place}/{relative}", own, system)
-        for (relative, path), own in zip(wanted, keys, strict=True)
+        TableFile(path, _shown_file(place, relative, number), own, system)
+        for number, ((relative, path), own) in enumerate(zip(wanted, keys, strict=True), start=1)
     )
     return TableSource(files, place, PurePosixPath(root.rstrip("/")).name, False)
+
+
+def _deleted_rows(where: str, *kinds: str) -> DataError:
+    return DataError(
+        f"{where} is a table of {' and '.join(kinds)}, whose files hold deleted and older rows too;"
+        " write its rows to a folder of Parquet files of their own."
+    )
+
+
+def _shown_file(place: str, relative: str, number: int) -> str:
+    """Return what messages call a file of a folder."""
+    bare = _without_values(relative)
+    return f"{place}/{bare}" + (f" (number {number} by name)" if bare != relative else "")
+
+
+def _without_values(relative: str) -> str:
+    """Return a path without what its folders say, which are cells ("year=..." of "year=2020")."""
+    *folders, name = relative.split("/")
+    bare = (f"{one.partition('=')[0]}=..." if "=" in one else one for one in folders)
+    return "/".join([*bare, name])
 
 
 def _folder_keys(relative: str) -> dict[str, str | None]:
@@ -327,12 +453,15 @@ def _folder_keys(relative: str) -> dict[str, str | None]:
     return found
 
 
-def _content_digest(file: IO[bytes]) -> str:
-    digest = hashlib.sha256()
-    while block := file.read(2**20):
-        digest.update(block)
-    return digest.hexdigest()
+def reason_unread(error: Exception) -> str:
+    """Return why a file could not be read, in words that hold no address and no cell.
 
-
-def _reason(error: OSError) -> str:
-    return error.strerror or type(error).__name__
+    Raises
+    ------
+    MemoryError
+        If that is the reason: it is no property of the file.
+    """
+    if isinstance(error, MemoryError):
+        raise MemoryError
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if isinstance(number, int) else type(error).__name__

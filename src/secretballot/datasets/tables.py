@@ -27,7 +27,7 @@ from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot.datasets.cells import coded, is_missing, texts_of, whole
 from secretballot.datasets.near_misses import near_classes
-from secretballot.datasets.table_source import Place, TableFile, source_of
+from secretballot.datasets.table_source import Place, TableFile, reason_unread, source_of
 from secretballot.exceptions import DataError
 
 __all__ = [
@@ -156,7 +156,8 @@ def table_blocks(
                 yield frame[names]
     if empty:
         raise DataError(_NO_ROWS.format(where=f"The {role} {source.shown!r}"))
-    if source.signatures() != before:
+    # a file that came meanwhile counts as well
+    if source_of(place, role=role).signatures() != before:
         raise DataError(
             f"The {role} {source.shown!r} was changed while it was read; repeat once nothing writes"
             " to it."
@@ -166,8 +167,9 @@ def table_blocks(
 def _file_blocks(file: TableFile, where: str, rows: int) -> Iterator[pd.DataFrame]:
     """Yield the rows of one file in blocks; the first may be empty."""
     start = b""
-    with _told_in_a_sentence(where), file.opened() as content:
+    with _Reading(where) as reading, file.opened() as content:
         start = content.read(_START)
+    reading.settle()
     parquet = start[:4] == _PARQUET
     blocks = (
         _parquet_blocks(file, where, rows) if parquet else _csv_blocks(file, where, start, rows)
@@ -191,18 +193,26 @@ def _check_like_first(found: list[str], first: list[str], where: str, other: str
         )
 
 
-@contextlib.contextmanager
-def _told_in_a_sentence(where: str) -> Iterator[None]:
-    """Raise in one sentence what a file system raises, whatever that is and holds."""
-    problem = ""
-    try:
-        yield
-    except DataError:
-        raise
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    if problem:
-        raise DataError(f"{where} cannot be read ({problem}); check the path.")
+class _Reading:
+    """Catch what a file system raises, whatever that is and holds; `settle` tells it in one
+    sentence, outside of the block, where nothing rides along as its context."""
+
+    def __init__(self, where: str) -> None:
+        self._where, self._problem = where, ""
+
+    def __enter__(self) -> "_Reading":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, DataError):
+            return False
+        self._problem = reason_unread(error)
+        return True
+
+    def settle(self) -> None:
+        """Raise `DataError` if the file could not be read."""
+        if self._problem:
+            raise DataError(f"{self._where} cannot be read ({self._problem}); check the path.")
 
 
 def is_local_file(place: Place) -> bool:
@@ -380,7 +390,7 @@ def estimated_rows(place: Place, *, role: str = "file") -> int:
     signatures, total = source.signatures(), 0
     for file in source.files:
         where = f"The {role} {file.shown!r}"
-        with _told_in_a_sentence(where), file.opened() as content:
+        with _Reading(where) as reading, file.opened() as content:
             start = content.read(_START)
             if start[:4] == _PARQUET:
                 content.seek(0)
@@ -389,6 +399,7 @@ def estimated_rows(place: Place, *, role: str = "file") -> int:
             else:
                 lines = max(1, start.count(b"\n") + start.count(b"\r"))
                 total += lines * signatures[file.path][0] // max(1, len(start))
+        reading.settle()
     return total
 
 
@@ -472,8 +483,9 @@ def _read_parquet(path: Path, where: str) -> pd.DataFrame:
 
 def _parquet_blocks(file: TableFile, where: str, rows: int) -> Iterator[pd.DataFrame]:
     """Yield the rows of a Parquet file in blocks; the first may be empty."""
-    with _told_in_a_sentence(where), file.opened() as content:
+    with _Reading(where) as reading, file.opened() as content:
         yield from _blocks_of_parquet(content, where, rows)
+    reading.settle()
 
 
 def _blocks_of_parquet(content: IO[bytes], where: str, rows: int) -> Iterator[pd.DataFrame]:
@@ -536,8 +548,10 @@ def _csv_blocks(file: TableFile, where: str, start: bytes, rows: int) -> Iterato
             "is no well-formed CSV; look for a misplaced quotation mark or a field over 131072"
             " characters."
         )
-    except OSError as error:
-        problem = f"cannot be read ({error.strerror})."
+    except DataError:
+        raise
+    except Exception as error:
+        problem = f"cannot be read ({reason_unread(error)})."
     # raised outside of the handlers: an error of the reader quotes private cells, and must not ride
     # along as the cause
     if problem:

@@ -1,7 +1,7 @@
 """A stored table dealt out to shards: one file for each, which its teacher alone reads."""
 
 import json
-import shutil
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +18,7 @@ from secretballot.ensemble.stored_table import (
     append_secret,
     block_of,
     read_rows,
+    remove_folder,
     sync_secret,
     units_of,
 )
@@ -151,10 +152,20 @@ def dealt_shards(
 
 
 def forget_shards(vault: Path) -> None:
-    """Remove the shards of a vault: before anything is released, and before others are dealt."""
-    with suppress(OSError):
-        (vault / FOLDER / ABOUT).unlink(missing_ok=True)
-    shutil.rmtree(vault / FOLDER, ignore_errors=True)
+    """Remove the shards of a vault: before anything is released, and before others are dealt.
+
+    Raises
+    ------
+    DataError
+        If they are still there: a second release by the same shards would tell whether the table
+        has changed in between.
+    """
+    remove_folder(vault / FOLDER, ABOUT)
+    if os.path.lexists(vault / FOLDER / ABOUT):
+        raise DataError(
+            f"The shards in {vault / FOLDER} cannot be removed, and nothing may be released while"
+            " they are there; remove that folder, and repeat. Nothing was spent."
+        )
 
 
 def _kept_dealing(

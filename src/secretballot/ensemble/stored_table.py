@@ -7,7 +7,7 @@ removed once nothing needs them.
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
@@ -21,6 +21,9 @@ from secretballot.exceptions import DataError
 from secretballot.vault import make_vault, read_secret, write_secret
 
 __all__ = [
+    "PARTS",
+    "PERSONS",
+    "SHARDS",
     "Cells",
     "RowBlock",
     "StoredTable",
@@ -29,12 +32,15 @@ __all__ = [
     "block_of",
     "forget_table",
     "read_rows",
+    "remove_folder",
     "sync_secret",
     "units_of",
 ]
 
 FOLDER = "table"  # in the vault
 ROWS, ABOUT = "rows", "about.json"
+#: How folders begin in which a fit keeps parts of a table while it is at work.
+PERSONS, SHARDS = PARTS = ("persons-", "shards-")
 _FORMAT, _VERSION = "secretballot/table", 1
 _FIELDS = {"format": str, "version": int, "identity": str, "serial": str, "n_rows": int}
 #: Numbers of one block of encoded rows: 2**22 doubles are 32 MiB.
@@ -98,6 +104,8 @@ class StoredTable(Sealed):
         Digest of all that shaped the rows; private.
     serial : str
         Names this very table on disk; drawn at random, never computed from data.
+    by_value : bool
+        Whether a record's place among the others follows from what it says.
 
     Privacy
     -------
@@ -108,6 +116,7 @@ class StoredTable(Sealed):
     __slots__ = (
         "__cells",
         "__n_rows",
+        "by_value",
         "classes",
         "feature_names",
         "identity",
@@ -129,8 +138,11 @@ class StoredTable(Sealed):
         identity: str,
         serial: str,
         n_rows: int,
+        *,
+        by_value: bool = False,
     ) -> None:
         self.vault, self.identity, self.serial = vault, identity, serial
+        self.by_value = by_value
         self.classes, self.unit_name = classes, unit_name
         self.unit = "record" if unit_name is None else "user"
         self.feature_names = cells.feature_names
@@ -146,6 +158,8 @@ class StoredTable(Sealed):
         classes: tuple[Any, ...],
         unit_name: str | None,
         identity: str,
+        *,
+        by_value: bool = False,
     ) -> "StoredTable | None":
         """Return the table that lies in a vault, None where there is none that is whole and that
         was made of the same file by the same settings.
@@ -157,18 +171,18 @@ class StoredTable(Sealed):
             As the table was written with.
         identity : str
             Digest of all that shaped the rows; private.
+        by_value : bool
+            As for the table.
         """
-        content = None
-        with suppress(DataError):
-            content = read_secret(vault / FOLDER / ABOUT, largest=LARGEST_JSON)
-        about = None if content is None else json_fields(content, _FIELDS)
+        about = _about(vault)
         same = about is not None and (
             (about["format"], about["version"], about["identity"]) == (_FORMAT, _VERSION, identity)
         )
         if about is None or not same:
             return None
         n_rows = about["n_rows"]
-        table = cls(vault, cells, classes, unit_name, identity, about["serial"], n_rows)
+        public = vault, cells, classes, unit_name
+        table = cls(*public, identity, about["serial"], n_rows, by_value=by_value)
         size = table.row_type.itemsize * n_rows
         return table if _size_of(vault / FOLDER / ROWS) == size else None
 
@@ -190,7 +204,25 @@ class StoredTable(Sealed):
             If the file cannot be read, or is not whole.
         """
         most = max(1, _BLOCK_ENTRIES // self.n_columns) if most is None else most
-        yield from read_rows(self.vault / FOLDER / ROWS, self.row_type, self.__n_rows, most)
+        path = self.vault / FOLDER / ROWS
+        yield from read_rows(path, self.row_type, self.__n_rows, most, self._check_in_place)
+
+    def _check_in_place(self) -> None:
+        """Refuse to read another table that was stored here meanwhile: its people are others.
+
+        Asked once the rows are open: before others are written, what vouches for these goes.
+
+        Raises
+        ------
+        DataError
+            If it was.
+        """
+        about = _about(self.vault)
+        if about is None or about["serial"] != self.serial:
+            raise DataError(
+                f"The table that was stored in {self.vault} is not there any more, or another one"
+                " was stored in its place; store it again, each table in a vault of its own."
+            )
 
     def blocks(self) -> Iterator[RowBlock]:
         """Yield all rows encoded, in the order of the file."""
@@ -255,7 +287,7 @@ class TableWriter:
         append_secret(self._folder / ROWS, rows)
         self._n_rows += len(rows)
 
-    def finish(self, identity: str, serial: str) -> StoredTable:
+    def finish(self, identity: str, serial: str, *, by_value: bool = False) -> StoredTable:
         """Return the table, which is whole now.
 
         Parameters
@@ -264,21 +296,53 @@ class TableWriter:
             Digest of all that shaped the rows; private.
         serial : str
             Drawn at random.
+        by_value : bool
+            As for the table.
+
+        Raises
+        ------
+        DataError
+            If the rows are not those that were written, or cannot be.
         """
+        if _size_of(self._folder / ROWS) not in (-1, self._n_rows * self._type.itemsize):
+            raise DataError(
+                f"Something else has written to {self._folder}; give every table a vault of its"
+                " own, and repeat."
+            )
         sync_secret(self._folder / ROWS)
         about = {"format": _FORMAT, "version": _VERSION, "identity": identity, "serial": serial}
         content = json.dumps({**about, "n_rows": self._n_rows}).encode()
         write_secret(self._folder / ABOUT, content)
         public = self._vault, self._cells, self._classes, self._unit_name
-        return StoredTable(*public, identity, serial, self._n_rows)
+        return StoredTable(*public, identity, serial, self._n_rows, by_value=by_value)
 
 
 def forget_table(vault: Path) -> None:
-    """Remove the table that is kept in a vault, if there is one."""
-    # the file that vouches for the rows goes first
+    """Remove the table that is kept in a vault, if there is one, and the parts of it that a fit
+    which was killed has left there."""
+    remove_folder(vault / FOLDER, ABOUT)
+    for name in PARTS:
+        for left in vault.glob(f"{name}*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def remove_folder(folder: Path, about: str) -> None:
+    """Remove a folder of rows, as far as it can be, and before anything else the file that vouches
+    for them; a link in its place goes, not what it leads to."""
     with suppress(OSError):
-        (vault / FOLDER / ABOUT).unlink(missing_ok=True)
-    shutil.rmtree(vault / FOLDER, ignore_errors=True)
+        if folder.is_symlink():
+            folder.unlink()
+        else:
+            (folder / about).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _about(vault: Path) -> dict[str, Any] | None:
+    """Return what is said of the table in a vault, None where there is none that is whole."""
+    content = None
+    with suppress(DataError):
+        content = read_secret(vault / FOLDER / ABOUT, largest=LARGEST_JSON)
+    return None if content is None else json_fields(content, _FIELDS)
 
 
 def row_type(cells: Cells, classes: tuple[Any, ...], unit_name: str | None) -> np.dtype[Any]:
@@ -324,7 +388,13 @@ def sync_secret(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def read_rows(path: Path, kind: np.dtype[Any], n_rows: int, most: int) -> Iterator[AnyArray]:
+def read_rows(
+    path: Path,
+    kind: np.dtype[Any],
+    n_rows: int,
+    most: int,
+    check: Callable[[], None] | None = None,
+) -> Iterator[AnyArray]:
     """Yield the rows of a secret file in blocks.
 
     Parameters
@@ -336,6 +406,8 @@ def read_rows(path: Path, kind: np.dtype[Any], n_rows: int, most: int) -> Iterat
         How many there must be.
     most : int
         Rows of a block.
+    check : callable, optional
+        Called once the file is open; raises where it is another one.
 
     Raises
     ------
@@ -347,6 +419,8 @@ def read_rows(path: Path, kind: np.dtype[Any], n_rows: int, most: int) -> Iterat
             f"{path} is not whole; remove the folder {path.parent}, and repeat the run."
         )
     with _opened(path, os.O_RDONLY, "read") as file:
+        if check is not None:
+            check()
         for start in range(0, n_rows, most):
             count = min(most, n_rows - start)
             content = file.read(count * kind.itemsize)

@@ -134,7 +134,9 @@ def place_of_account(run: PaidRun, folder: RunFolder) -> Path:
                 " one with --ledger, or by SECRETBALLOT_LEDGER."
             )
         private, real = Path(run.private_file), Path(os.path.realpath(run.private_file))
-        private = private if real == Path(os.path.abspath(private)) else real
+        # "." and ".." have no name of their own
+        has_name = private.name not in ("", "..")
+        private = private if has_name and real == Path(os.path.abspath(private)) else real
         return private.with_name(f"{private.name}.ledger")
     if named.is_dir():
         return named / f"{_file_name(run.dataset_name)}.ledger"

@@ -17,7 +17,6 @@ from secretballot.datasets.columns import NumericColumn
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import class_indices, read_table, unit_ids
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.runs.folder import file_digest
 from secretballot.runs.progress import Watch
 from secretballot.runs.table_match import TableCells, check_accepted, misfits, settle_misfits
 from secretballot.runs.tables import (
@@ -26,6 +25,7 @@ from secretballot.runs.tables import (
     check_files,
     check_labelled_columns,
     encoded_public,
+    holds_private_file,
     public_table,
 )
 
@@ -253,9 +253,8 @@ def _share_beyond(
 
 def _check_same_file(check: TableCheck, tables: RunTables) -> None:
     """Say so where one file stands in two places."""
-    private = file_digest(tables.private)
     for path, role in ((tables.public, "public"), (tables.evaluate, "test")):
-        if path is not None and file_digest(path) == private:
+        if path is not None and holds_private_file(path, tables):
             check.stopping.append(
                 f"The {role} file is the private file; give public records in its place."
             )

@@ -11,6 +11,7 @@ from typing import Any
 from secretballot._places import table_name
 from secretballot._validation import HYPOTHESES, NEIGHBOURS, check_choice, check_count, shown
 from secretballot.datasets.schema import Schema
+from secretballot.ensemble.stored_table import forget_table
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
@@ -235,7 +236,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
         )
         model.fit(**inputs.for_fit)
         made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
-        inputs.forget_stored()
+        forget_table(folder.vault)
     mechanism = model.certificate_["mechanism"]
     return ChooseOutcome(
         certificate=made.certificate,

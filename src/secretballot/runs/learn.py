@@ -14,6 +14,7 @@ from secretballot._validation import (
     check_positive,
 )
 from secretballot.ensemble.engines import LOCAL, check_engine
+from secretballot.ensemble.stored_table import forget_table
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
@@ -333,7 +334,7 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
         _fit_labels(model, inputs, watch)
         note_few_answers(model.released_labels_, watch)
         made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
-        inputs.forget_stored()
+        forget_table(folder.vault)
     released = model.released_labels_
     return LearnOutcome(
         certificate=made.certificate,

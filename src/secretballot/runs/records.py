@@ -15,6 +15,7 @@ from secretballot._validation import (
     check_positive_rate,
     shown,
 )
+from secretballot.ensemble.stored_table import forget_table
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.record_votes import RecordVotesClassifier
@@ -224,7 +225,7 @@ def run_records(run: RecordsRun, watch: Watch | None = None) -> LearnOutcome:
         watch.step("Adding up records" if run.method == MOMENTS else "Letting records vote")
         model = _fitted_learner(run, folder, ledger, inputs, watch)
         made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
-        inputs.forget_stored()
+        forget_table(folder.vault)
     released = model.released_labels_
     return LearnOutcome(
         certificate=made.certificate,

@@ -17,7 +17,8 @@ from secretballot.datasets.schema import Schema
 from secretballot.datasets.table_source import Place, source_of
 from secretballot.datasets.tables import check_columns, class_indices, table_blocks, unit_ids
 from secretballot.ensemble.partition import KeyedHashPartition
-from secretballot.ensemble.stored_table import StoredTable, TableWriter
+from secretballot.ensemble.stored_table import StoredTable, TableWriter, forget_table
+from secretballot.exceptions import DataError
 from secretballot.learners.training.inputs import declared_classes
 from secretballot.learners.training.shards import partition_key
 from secretballot.privacy.noise import entropy_bytes
@@ -106,9 +107,37 @@ def read_to_disk(
         If the table cannot be read, or a row has no class, none of the declared, or no unit; or if
         the vault cannot be written. No cell is named.
     """
-    writer, partition = None, None
+    # what is said of the files is said before they are read, and they must not change after that
+    source = source_of(wanted.place, role=ROLE)
+    before = source.signatures()
+    identity = "" if vault is None else wanted.identity()
+    try:
+        read = _read_blocks(wanted, identity, vault, check, progress)
+        if source_of(wanted.place, role=ROLE).signatures() != before:
+            raise DataError(
+                f"The {ROLE} {source.shown!r} was changed while it was read; repeat once nothing"
+                " writes to it."
+            )
+    except DataError:
+        if vault is not None:
+            forget_table(vault)
+        raise
+    return read
+
+
+def _read_blocks(
+    wanted: Wanted,
+    identity: str,
+    vault: Path | None,
+    check: Callable[[pd.DataFrame], None],
+    progress: Callable[[int], None],
+) -> StoredRecords:
+    writer, partition, found = None, None, None
+    public = wanted.schema, wanted.classes, wanted.unit
     if vault is not None:
-        writer = TableWriter(vault, wanted.schema, wanted.classes, wanted.unit)
+        # of the same file by the same settings come the same rows, and shards dealt of them stay
+        found = StoredTable.found(vault, *public, identity)
+        writer = TableWriter(vault, *public)
         if wanted.unit is not None:
             partition = KeyedHashPartition(1, partition_key(vault))
     cells, units = TableCells(), _UnitCount()
@@ -134,7 +163,9 @@ def read_to_disk(
     n_units = cells.n_rows if wanted.unit is None else units.estimate()
     table = None
     if writer is not None:
-        table = writer.finish(wanted.identity(), entropy_bytes(16).hex())
+        by_value = source_of(wanted.place, role=ROLE).by_value
+        serial = entropy_bytes(16).hex() if found is None else found.serial
+        table = writer.finish(identity, serial, by_value=by_value)
     return StoredRecords(table, cells.n_rows, n_units, cells, columns)
 
 
@@ -210,7 +241,10 @@ def store_table(
     """
     wanted = Wanted(place, schema, target, tuple(declared_classes(classes)), unit)
     identity = wanted.identity()
-    found = StoredTable.found(Path(vault), schema, wanted.classes, unit, identity)
+    by_value = source_of(place, role=ROLE).by_value
+    found = StoredTable.found(
+        Path(vault), schema, wanted.classes, unit, identity, by_value=by_value
+    )
     if found is not None:
         return found
 
@@ -220,9 +254,14 @@ def store_table(
 
     read = read_to_disk(wanted, Path(vault), check, progress or _say_nothing)
     assert read.table is not None
-    settle_misfits(
-        misfits(schema, read.cells), Watch(), role=ROLE, accepted=accept_unseen, private=True
-    )
+    try:
+        settle_misfits(
+            misfits(schema, read.cells), Watch(), role=ROLE, accepted=accept_unseen, private=True
+        )
+    except DataError:
+        # else the same call would find it, and say nothing
+        read.table.remove()
+        raise
     return read.table
 
 

@@ -4,7 +4,7 @@ Everything said here is said to the curator alone: it names columns, counts and 
 cell.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -58,6 +58,7 @@ __all__ = [
     "check_labelled_columns",
     "encoded_public",
     "folder_of_run",
+    "holds_private_file",
     "metrics_on_test",
     "note_columns",
     "public_table",
@@ -194,11 +195,6 @@ class RunInputs:
         units = {"units": self.units, "unit_name": self.unit_name}
         return {"X": self.private.X, "y": labels, **units, **points}
 
-    def forget_stored(self) -> None:
-        """Remove what was kept of the private table on disk: nothing needs it any more."""
-        if isinstance(self.private, StoredRecords) and self.private.table is not None:
-            self.private.table.remove()
-
     @property
     def n_columns(self) -> int:
         """Columns of the tables, once encoded."""
@@ -262,26 +258,37 @@ def folder_of_run(run: RunOnTables) -> RunFolder:
         )
     check_files(run.tables)
     description = run.description()
-    _refuse_private_as_public(description)
-    _refuse_private_as_test(run.tables, description)
+    _refuse_private_as_public(run.tables)
+    _refuse_private_as_test(run.tables)
     return RunFolder(run.out, description)
 
 
-def _refuse_private_as_public(description: Mapping[str, Any]) -> None:
+def holds_private_file(place: TablePlace, tables: RunTables) -> bool:
+    """Return whether a table is the private one, or has one of its files, by whatever name.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read.
+    """
+    return source_of(place).shares_file(source_of(tables.private, role=_role(True)))
+
+
+def _refuse_private_as_public(tables: RunTables) -> None:
     """Refuse the most expensive slip of the hand: the private file in the place of the public one.
 
     Raises
     ------
     DataError
-        If the digests in the description of a run say so.
+        If one file is in both, by name or by content.
     """
-    if description["private file"] == description["public file"]:
+    if holds_private_file(tables.public, tables):
         raise DataError(
             "The private and the public file are the same; the public one must be free to publish."
         )
 
 
-def _refuse_private_as_test(tables: RunTables, description: Mapping[str, Any]) -> None:
+def _refuse_private_as_test(tables: RunTables) -> None:
     """Refuse to measure a student on the private file.
 
     What is said of it is computed without noise, so on private records it would be told without a
@@ -293,11 +300,7 @@ def _refuse_private_as_test(tables: RunTables, description: Mapping[str, Any]) -
         If the files are the same, by name or by content.
     """
     path = tables.evaluate
-    if path is None:
-        return
-    local = isinstance(path, Path) and isinstance(tables.private, Path)
-    same = local and Path(path).samefile(tables.private)
-    if same or table_digest(path) == description["private file"]:
+    if path is not None and holds_private_file(path, tables):
         raise DataError(
             f"The test file {shown_place(path)!r} is the private file; metrics are exact and have"
             " no price, so give public labelled records with --evaluate, or none."

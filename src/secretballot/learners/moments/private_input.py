@@ -123,7 +123,7 @@ class _StoredInput(PrivateInput):
         """Do nothing: the classes were read when the table was stored."""
 
     def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
-        return noted_stored_fit(self._table, account, alone=alone)
+        return noted_stored_fit(self._table, X_public, account, alone=alone)
 
     @property
     def n_records(self) -> int:

@@ -273,7 +273,7 @@ class RecordVotesClassifier(
             noted = (
                 noted_fit(X, X_public, account, alone=alone, same=same)
                 if stored is None
-                else noted_stored_fit(stored, account, alone=alone)
+                else noted_stored_fit(stored, X_public, account, alone=alone)
             )
             self._try_student(X_public, names, len(asked))
             points = basis.integers(take_rows(X_public, asked))

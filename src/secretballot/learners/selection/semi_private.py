@@ -230,7 +230,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         check_stored_table(table, y, units, points, names)
         points = with_public_types(points, points)
         account = self._open_account(table.unit == "user")
-        noted = noted_stored_fit(table, account, alone=self.ledger is None)
+        noted = noted_stored_fit(table, points, account, alone=self.ledger is None)
         self._fit_candidates(table, None, points, names, None, table.unit_name, account)
         noted.paid()
         self._note_release(names, table.n_columns)

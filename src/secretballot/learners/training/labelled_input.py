@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot.ensemble.stored_table import StoredTable
+from secretballot.ensemble.stored_table import SHARDS, StoredTable
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.learners.training.inputs import (
     as_matrix,
@@ -172,7 +172,7 @@ class _StoredInput(LabelledInput):
         return (self._table.identity,)
 
     def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
-        return noted_stored_fit(self._table, account, alone=alone)
+        return noted_stored_fit(self._table, X_public, account, alone=alone)
 
     def checked_teacher(self, teacher: Any, X_public: Any, n_classes: int) -> Any:
         # rows encoded by a schema have no missing values, so those of the points speak for them
@@ -190,7 +190,7 @@ class _StoredInput(LabelledInput):
         public = teacher, n_teachers, neighbours
         if vault is not None:
             return self._dealt(*public, vault, vault, random_state, training)
-        with TemporaryDirectory(dir=self._table.vault, prefix="shards-") as folder:
+        with TemporaryDirectory(dir=self._table.vault, prefix=SHARDS) as folder:
             return self._dealt(*public, Path(folder), None, random_state, training)
 
     def note_columns(self, learner: Any) -> None:

@@ -95,6 +95,20 @@ def digests_of_stored(table: StoredTable) -> RecordDigests:
     )
 
 
+def rows_among_stored(points: RecordDigests, table: StoredTable) -> tuple[bool, float]:
+    """Return whether some points are all rows of a stored table, and the share, of those points
+    that occur once, of those that occur once in the table."""
+    seen, whole = np.zeros(len(points.kept), dtype=np.int64), np.zeros(1, dtype=np.uint64)
+    for block in table.blocks():
+        hashes = _row_hashes(block.X)
+        whole += np.add.reduce(_mixed(hashes), dtype=np.uint64)
+        if len(seen):
+            places = np.minimum(np.searchsorted(points.kept, hashes), len(seen) - 1)
+            np.add.at(seen, places[points.kept[places] == hashes], 1)
+    equal = (points.n_rows, points.whole) == (table.count_rows(), int(whole[0]))
+    return equal, float(np.mean(seen == 1)) if len(seen) else 0.0
+
+
 @cache
 def _key() -> int:
     return int.from_bytes(entropy_bytes(16), "big")

@@ -17,6 +17,7 @@ from secretballot.learners.training.record_digests import (
     RecordDigests,
     digests_of_stored,
     record_digests,
+    rows_among_stored,
 )
 from secretballot.learners.training.surroundings import is_in_search
 from secretballot.privacy.ledger import Ledger
@@ -103,22 +104,33 @@ def noted_fit(
     return _warned_fit(digests, account, alone=alone)
 
 
-def noted_stored_fit(table: StoredTable, account: Ledger, *, alone: bool) -> NotedFit:
-    """Warn of a repeated fit of a stored table, and return what notes its payment.
+def noted_stored_fit(
+    table: StoredTable, X_public: Any, account: Ledger, *, alone: bool
+) -> NotedFit:
+    """Refuse public points that are the rows of a stored table, warn of a repeated fit of it, and
+    return what notes its payment.
 
-    Only the same file, stored by the same settings, is known again: its rows are not looked at.
+    Only the same file, stored by the same settings, is known again.
 
     Parameters
     ----------
     table : StoredTable
-    account, alone
+    X_public, account, alone
         As for `noted_fit`.
+
+    Raises
+    ------
+    DataError
+        If the public points are the private records.
 
     Warns
     -----
     RepeatedFitWarning
         As `noted_fit` does.
     """
+    points = None if X_public is None else record_digests(X_public)
+    if points is not None and _are_stored_records(points, table):
+        raise private_points()
     return _warned_fit(digests_of_stored(table), account, alone=alone)
 
 
@@ -159,6 +171,16 @@ def _same_people(one: RecordDigests, other: RecordDigests) -> bool:
     if one.n_columns != other.n_columns:
         return False
     return one.same_rows(other) or one.shared(other) >= SAME_RECORDS
+
+
+def _are_stored_records(points: RecordDigests, table: StoredTable) -> bool:
+    """Return the like of `_are_records` for the rows of a table on disk, which are looked at block
+    by block."""
+    tell = points.n_single >= LEAST_POINTS and points.n_columns > 1
+    if not tell and points.n_rows < LEAST_ROWS:
+        return False
+    equal, single = rows_among_stored(points, table)
+    return (points.n_rows >= LEAST_ROWS and equal) or (tell and single >= SAME_POINTS)
 
 
 def _are_records(records: RecordDigests | None, X_public: Any, *, same: bool) -> bool:

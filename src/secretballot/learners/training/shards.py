@@ -104,7 +104,8 @@ def assign_stored_shards(
     Raises
     ------
     ParameterError
-        If persons are protected under replace-one, or there are more teachers than records there.
+        If persons are protected under replace-one, or there are more teachers than records there,
+        or a record's position follows from what it says.
     DataError
         If the vault cannot be read or written.
     """
@@ -112,6 +113,12 @@ def assign_stored_shards(
     if neighbours == "replace-one":
         if table.unit != "record":
             raise _units_under_replace_one()
+        if table.by_value:
+            raise ParameterError(
+                Argument("neighbours", "replace-one"),
+                " splits by position, and in folders that stand for columns a record that is"
+                " replaced moves others; use 'add-remove', or one file.",
+            )
         PositionPartition(n_teachers, table.count_rows())  # refuses too many teachers
         rule, shard_of = "position", _shards_by_place
     elif table.unit != "record":

@@ -8,7 +8,7 @@ import numpy as np
 
 from secretballot._typing import IntArray, UnsignedArray
 from secretballot._validation import shown_classes
-from secretballot.ensemble.stored_table import RowBlock, StoredTable
+from secretballot.ensemble.stored_table import PERSONS, RowBlock, StoredTable
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import n_columns
 from secretballot.learners.training.shards import persons_together
@@ -22,7 +22,7 @@ def blocks_by_unit(table: StoredTable) -> Iterator[RowBlock]:
         yield from table.blocks()
         return
     # what counts a person once must have all of the person's records at hand
-    with TemporaryDirectory(dir=table.vault, prefix="persons-") as folder:
+    with TemporaryDirectory(dir=table.vault, prefix=PERSONS) as folder:
         shards = persons_together(table, folder)
         for number in range(shards.n_teachers):
             yield shards.block(number)
