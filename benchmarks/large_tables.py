@@ -7,7 +7,8 @@ categories, two of dates, a truth value and the class; 5,000 public points, 20,0
 epsilon 1, delta 1e-9. Each line is a process of its own. Columns of the table:
 
 - method: record moments, or votes of 250 logistic teachers.
-- where: "memory" reads the table at once, as far as that goes; "disk" block by block.
+- where: "memory" reads the table at once, from one file, as far as that goes; "disk" block by
+  block, from a folder of files.
 - time, the most memory that the process held (its resident size, without the cache of files), the
   most space that its folder took, and the accuracy of the student.
 """
@@ -41,9 +42,9 @@ from pathlib import Path
 import secretballot.runs.tables as tables
 from secretballot.runs import LearnRun, RecordsRun, RunTables, Watch, run_learn, run_records
 method, where, private, out = sys.argv[1:]
-tables.MOST_IN_MEMORY = 0 if where == "disk" else 10**9
 folder = Path(private).parent
-given = RunTables(Path(private), folder / "public.parquet", "ill", ("no", "yes"),
+tables.MOST_IN_MEMORY = 10**9
+given = RunTables(Path(private) if where == "disk" else folder / "whole.parquet", folder / "public.parquet", "ill", ("no", "yes"),
                   evaluate=folder / "test.parquet")
 settings = dict(epsilon=1.0, delta=1e-9, out=Path(out), own_ledger=True, without=("report",))
 if method == "moments":
@@ -82,6 +83,9 @@ def write_tables(n_rows: int) -> Path:
     for place, start in enumerate(range(0, n_rows, FILE_ROWS)):
         part = rows(min(FILE_ROWS, n_rows - start), seed=place + 10)
         parquet.write_table(part, private / f"{place:04d}.parquet", row_group_size=100_000)
+    if n_rows <= MOST_IN_MEMORY:
+        whole = pa.concat_tables([parquet.read_table(path) for path in sorted(private.iterdir())])
+        parquet.write_table(whole, folder / "whole.parquet")
     parquet.write_table(rows(5_000, seed=1).drop_columns(["ill"]), folder / "public.parquet")
     parquet.write_table(rows(20_000, seed=2), folder / "test.parquet")
     return private
