@@ -44,7 +44,8 @@ from secretballot.runs import LearnRun, RecordsRun, RunTables, Watch, run_learn,
 method, where, private, out = sys.argv[1:]
 folder = Path(private).parent
 tables.MOST_IN_MEMORY = 10**9
-given = RunTables(Path(private) if where == "disk" else folder / "whole.parquet", folder / "public.parquet", "ill", ("no", "yes"),
+place = Path(private) if where == "disk" else folder / "whole.parquet"
+given = RunTables(place, folder / "public.parquet", "ill", ("no", "yes"),
                   evaluate=folder / "test.parquet")
 settings = dict(epsilon=1.0, delta=1e-9, out=Path(out), own_ledger=True, without=("report",))
 if method == "moments":

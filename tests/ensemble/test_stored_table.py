@@ -47,7 +47,7 @@ def stored(vault: Path, *, unit: str | None = None, serial: str = "s") -> Stored
     for start in range(0, N, 64):
         part = slice(start, start + 64)
         writer.add(cells()[part], CLASSES[part], None if unit is None else UNITS[part])
-    return writer.finish("identity", serial)
+    return writer.finish("identity", serial, n_units=90, columns=("a", "b"))
 
 
 def by_place(units: object, first: int, count: int) -> np.ndarray:
@@ -96,6 +96,7 @@ def test_a_table_is_found_again_only_whole_and_of_the_same_file(tmp_path: Path) 
     again = found(tmp_path)
     assert again is not None
     assert again.serial == table.serial == "one"
+    assert (again.count_rows(), again.count_units(), again.columns) == (N, 90, ("a", "b"))
     assert found(tmp_path, "another") is None
     rows = tmp_path / "table" / "rows"
     content = rows.read_bytes()

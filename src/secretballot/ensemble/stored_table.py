@@ -7,7 +7,7 @@ removed once nothing needs them.
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
@@ -42,7 +42,15 @@ ROWS, ABOUT = "rows", "about.json"
 #: How folders begin in which a fit keeps parts of a table while it is at work.
 PERSONS, SHARDS = PARTS = ("persons-", "shards-")
 _FORMAT, _VERSION = "secretballot/table", 1
-_FIELDS = {"format": str, "version": int, "identity": str, "serial": str, "n_rows": int}
+_FIELDS = {
+    "format": str,
+    "version": int,
+    "identity": str,
+    "serial": str,
+    "n_rows": int,
+    "n_units": int,
+    "columns": list,
+}
 #: Numbers of one block of encoded rows: 2**22 doubles are 32 MiB.
 _BLOCK_ENTRIES = 2**22
 _CELLS, _CLASS, _UNIT = "cells", "class", "unit"
@@ -106,6 +114,8 @@ class StoredTable(Sealed):
         Names this very table on disk; drawn at random, never computed from data.
     by_value : bool
         Whether a record's place among the others follows from what it says.
+    columns : tuple of str
+        Of the file; private where its header may be a record.
 
     Privacy
     -------
@@ -116,8 +126,10 @@ class StoredTable(Sealed):
     __slots__ = (
         "__cells",
         "__n_rows",
+        "__n_units",
         "by_value",
         "classes",
+        "columns",
         "feature_names",
         "identity",
         "n_columns",
@@ -138,6 +150,8 @@ class StoredTable(Sealed):
         identity: str,
         serial: str,
         n_rows: int,
+        n_units: int,
+        columns: tuple[str, ...],
         *,
         by_value: bool = False,
     ) -> None:
@@ -148,7 +162,8 @@ class StoredTable(Sealed):
         self.feature_names = cells.feature_names
         self.n_columns = len(cells.feature_names)
         self.row_type = row_type(cells, classes, unit_name)
-        self.__cells, self.__n_rows = cells, n_rows
+        self.__cells, self.__n_rows, self.__n_units = cells, n_rows, n_units
+        self.columns = columns
 
     @classmethod
     def found(
@@ -181,14 +196,18 @@ class StoredTable(Sealed):
         if about is None or not same:
             return None
         n_rows = about["n_rows"]
-        public = vault, cells, classes, unit_name
-        table = cls(*public, identity, about["serial"], n_rows, by_value=by_value)
+        kept = about["serial"], n_rows, about["n_units"], tuple(map(str, about["columns"]))
+        table = cls(vault, cells, classes, unit_name, identity, *kept, by_value=by_value)
         size = table.row_type.itemsize * n_rows
         return table if _size_of(vault / FOLDER / ROWS) == size else None
 
     def count_rows(self) -> int:
         """Return the number of records; private, but under replace-one."""
         return self.__n_rows
+
+    def count_units(self) -> int:
+        """Return the number of units, about; private, but of records under replace-one."""
+        return self.__n_units
 
     def stored_rows(self, most: int | None = None) -> Iterator[AnyArray]:
         """Yield all rows as they are kept, in the order of the file, in blocks.
@@ -287,8 +306,16 @@ class TableWriter:
         append_secret(self._folder / ROWS, rows)
         self._n_rows += len(rows)
 
-    def finish(self, identity: str, serial: str, *, by_value: bool = False) -> StoredTable:
-        """Return the table, which is whole now.
+    def finish(
+        self,
+        identity: str,
+        serial: str,
+        *,
+        n_units: int,
+        columns: Sequence[str],
+        by_value: bool = False,
+    ) -> StoredTable:
+        """Return the table, which is whole now and was found to be fit.
 
         Parameters
         ----------
@@ -296,6 +323,10 @@ class TableWriter:
             Digest of all that shaped the rows; private.
         serial : str
             Drawn at random.
+        n_units : int
+            About how many units there are; private.
+        columns : sequence of str
+            Of the file.
         by_value : bool
             As for the table.
 
@@ -310,11 +341,13 @@ class TableWriter:
                 " own, and repeat."
             )
         sync_secret(self._folder / ROWS)
-        about = {"format": _FORMAT, "version": _VERSION, "identity": identity, "serial": serial}
-        content = json.dumps({**about, "n_rows": self._n_rows}).encode()
-        write_secret(self._folder / ABOUT, content)
+        about: dict[str, Any] = {"format": _FORMAT, "version": _VERSION, "identity": identity}
+        about |= {"serial": serial}
+        about |= {"n_rows": self._n_rows, "n_units": n_units, "columns": list(columns)}
+        write_secret(self._folder / ABOUT, json.dumps(about).encode())
         public = self._vault, self._cells, self._classes, self._unit_name
-        return StoredTable(*public, identity, serial, self._n_rows, by_value=by_value)
+        kept = self._n_rows, n_units, tuple(columns)
+        return StoredTable(*public, identity, serial, *kept, by_value=by_value)
 
 
 def forget_table(vault: Path) -> None:

@@ -45,8 +45,6 @@ class StoredRecords:
         Private, but under replace-one.
     n_units : int
         About; private.
-    cells : TableCells
-        Which cells could not be read; private.
     columns : tuple of str
         Of the file.
     """
@@ -54,8 +52,7 @@ class StoredRecords:
     table: StoredTable | None
     n_rows: int = field(repr=False)
     n_units: int = field(repr=False)
-    cells: TableCells = field(repr=False)
-    columns: tuple[str, ...]
+    columns: tuple[str, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -88,9 +85,13 @@ def read_to_disk(
     wanted: Wanted,
     vault: Path | None,
     check: Callable[[pd.DataFrame], None],
+    settle: Callable[[TableCells], None],
     progress: Callable[[int], None],
 ) -> StoredRecords:
     """Read a private table block by block, and keep it in a vault unless that is None.
+
+    A table that lies there whole, of the same files by the same settings, was found to be fit
+    before, and is not read again.
 
     Parameters
     ----------
@@ -98,6 +99,8 @@ def read_to_disk(
     vault : Path or None
     check : callable
         Takes the first block; raises where columns are missing or too many.
+    settle : callable
+        Takes which cells could not be read; raises where they are too many.
     progress : callable
         Takes rows read.
 
@@ -111,8 +114,13 @@ def read_to_disk(
     source = source_of(wanted.place, role=ROLE)
     before = source.signatures()
     identity = "" if vault is None else wanted.identity()
+    if vault is not None:
+        public = wanted.schema, wanted.classes, wanted.unit
+        found = StoredTable.found(vault, *public, identity, by_value=source.by_value)
+        if found is not None:
+            return StoredRecords(found, found.count_rows(), found.count_units(), found.columns)
     try:
-        read = _read_blocks(wanted, identity, vault, check, progress)
+        read = _read_blocks(wanted, identity, vault, check, settle, progress)
         if source_of(wanted.place, role=ROLE).signatures() != before:
             raise DataError(
                 f"The {ROLE} {source.shown!r} was changed while it was read; repeat once nothing"
@@ -130,14 +138,12 @@ def _read_blocks(
     identity: str,
     vault: Path | None,
     check: Callable[[pd.DataFrame], None],
+    settle: Callable[[TableCells], None],
     progress: Callable[[int], None],
 ) -> StoredRecords:
-    writer, partition, found = None, None, None
-    public = wanted.schema, wanted.classes, wanted.unit
+    writer, partition = None, None
     if vault is not None:
-        # of the same file by the same settings come the same rows, and shards dealt of them stay
-        found = StoredTable.found(vault, *public, identity)
-        writer = TableWriter(vault, *public)
+        writer = TableWriter(vault, wanted.schema, wanted.classes, wanted.unit)
         if wanted.unit is not None:
             partition = KeyedHashPartition(1, partition_key(vault))
     cells, units = TableCells(), _UnitCount()
@@ -161,12 +167,18 @@ def _read_blocks(
             writer.add(rows, index, digests)
         progress(cells.n_rows)
     n_units = cells.n_rows if wanted.unit is None else units.estimate()
+    settle(cells)
     table = None
     if writer is not None:
-        by_value = source_of(wanted.place, role=ROLE).by_value
-        serial = entropy_bytes(16).hex() if found is None else found.serial
-        table = writer.finish(identity, serial, by_value=by_value)
-    return StoredRecords(table, cells.n_rows, n_units, cells, columns)
+        # last: what is whole in the vault was read from beginning to end and found to be fit
+        table = writer.finish(
+            identity,
+            entropy_bytes(16).hex(),
+            n_units=n_units,
+            columns=columns,
+            by_value=source_of(wanted.place, role=ROLE).by_value,
+        )
+    return StoredRecords(table, cells.n_rows, n_units, columns)
 
 
 def store_table(
@@ -240,28 +252,17 @@ def store_table(
     StoredTable(n_columns=1, classes=['no', 'yes'], unit='record', records=<private>)
     """
     wanted = Wanted(place, schema, target, tuple(declared_classes(classes)), unit)
-    identity = wanted.identity()
-    by_value = source_of(place, role=ROLE).by_value
-    found = StoredTable.found(
-        Path(vault), schema, wanted.classes, unit, identity, by_value=by_value
-    )
-    if found is not None:
-        return found
 
     def check(frame: pd.DataFrame) -> None:
         aside = {target, unit or target, *drop, *schema.ignored}
         check_columns(frame, schema.names, role=ROLE, source=schema.source, aside=aside)
 
-    read = read_to_disk(wanted, Path(vault), check, progress or _say_nothing)
+    def settle(cells: TableCells) -> None:
+        found = misfits(schema, cells)
+        settle_misfits(found, Watch(), role=ROLE, accepted=accept_unseen, private=True)
+
+    read = read_to_disk(wanted, Path(vault), check, settle, progress or _say_nothing)
     assert read.table is not None
-    try:
-        settle_misfits(
-            misfits(schema, read.cells), Watch(), role=ROLE, accepted=accept_unseen, private=True
-        )
-    except DataError:
-        # else the same call would find it, and say nothing
-        read.table.remove()
-        raise
     return read.table
 
 

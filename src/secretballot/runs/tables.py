@@ -418,9 +418,9 @@ def _private_records(
         Wanted(tables.private, schema, tables.target, classes, tables.unit),
         vault,
         lambda frame: check_labelled_columns(tables, frame, schema, private=True),
+        lambda cells: note_cells(tables, schema, cells, public, watch, role=role),
         lambda rows: watch.progress(min(rows, expected_rows), expected_rows),
     )
-    note_cells(tables, schema, read.cells, public, watch, role=role)
     return read, None, read.columns
 
 
