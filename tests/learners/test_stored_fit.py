@@ -319,6 +319,8 @@ def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path: Path) -> Non
         sb.SemiPrivateClassifier(budget=sb.PrivacyBudget(5, 0.0)).fit(
             table, None, X_public=X_PUBLIC, classes=CLASSES
         )
+    with pytest.raises(DataError, match="a table on disk, which this learner does not take"):
+        sb.train_teachers("tree", table, None, classes=CLASSES)
     persons = tmp_path / "persons"
     persons.mkdir()
     with pytest.raises(ParameterError, match="about single records"):

@@ -16,6 +16,7 @@ from secretballot._naming import name_columns
 from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import name_part, shown, shown_classes, shown_kind
 from secretballot.ensemble.rows import n_rows, take_rows
+from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.typed_cells import (
     are_numbers,
@@ -71,6 +72,11 @@ def as_matrix(name: str, X: Any) -> Any:
     if X is None:
         raise DataError(
             name_part(name), " is missing; give an array or a frame of shape (rows, features)."
+        )
+    if isinstance(X, StoredTable):
+        raise DataError(
+            name_part(name),
+            " is a table on disk, which this learner does not take; give a table in memory.",
         )
     if not hasattr(X, "iloc") and (hasattr(X, "__dataframe__") or hasattr(X, "to_arrow")):
         X = _pandas_frame(name, X)
