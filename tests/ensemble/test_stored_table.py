@@ -129,7 +129,7 @@ def test_a_table_is_not_read_where_another_one_was_stored(tmp_path: Path) -> Non
     writer.add(cells(), CLASSES, None)
     stored_table.append_secret(tmp_path / "table" / "rows", np.zeros(1, dtype=first.row_type))
     with pytest.raises(DataError, match="Something else has written to"):
-        writer.finish("identity", "three")
+        writer.finish("identity", "three", n_units=90, columns=("a", "b"))
 
 
 def test_a_link_in_the_place_of_a_table_goes_and_not_what_it_leads_to(tmp_path: Path) -> None:
