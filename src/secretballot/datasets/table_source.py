@@ -44,12 +44,15 @@ class TableFile:
         Columns that its folder stands for ("year=2020"), by name.
     system : pyarrow.fs.FileSystem or None
         None for a local file.
+    relative : str
+        Path in the folder that is the table, wherever that lies; empty where it is a file.
     """
 
     path: str
     shown: str
     keys: Mapping[str, str | None] = field(default_factory=dict)
     system: Any = None
+    relative: str = ""
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
@@ -201,7 +204,8 @@ class TableSource:
                 part = file.digest()
             if self.single:
                 return part
-            digest.update(f"{file.path}\0{part}\0".encode("utf-8", "surrogatepass"))
+            name = file.relative or file.path
+            digest.update(f"{name}\0{part}\0".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
 
@@ -416,7 +420,7 @@ def _folder_source(
             ' them the same, such as "year=2020/month=1".'
         )
     files = tuple(
-        TableFile(path, _shown_file(place, relative, number), own, system)
+        TableFile(path, _shown_file(place, relative, number), own, system, relative)
         for number, ((relative, path), own) in enumerate(zip(wanted, keys, strict=True), start=1)
     )
     return TableSource(files, place, PurePosixPath(root.rstrip("/")).name, False)

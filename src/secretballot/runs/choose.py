@@ -11,6 +11,7 @@ from typing import Any
 from secretballot._places import table_name
 from secretballot._validation import HYPOTHESES, NEIGHBOURS, check_choice, check_count, shown
 from secretballot.datasets.schema import Schema
+from secretballot.datasets.tables import is_local_file
 from secretballot.ensemble.stored_table import forget_table
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
@@ -41,6 +42,7 @@ from secretballot.runs.caution import cautions_of_price, check_force, settle_cau
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
+from secretballot.runs.stored_records import StoredRecords
 from secretballot.runs.tables import (
     RunInputs,
     RunTables,
@@ -208,6 +210,8 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     schema = run.tables.schema or schema_beside(run.candidates)
     run = replace(run, tables=replace(run.tables, schema=schema))
     folder = folder_of_run(run)
+    if run.hypotheses is not None and not is_local_file(run.tables.private):
+        raise _hypotheses_from_disk()
     if folder.finished:
         return _outcome_again(folder, watch, run)
     settle_cautions([*cautions_of_price(run.budget, None)], run.force, watch)
@@ -218,6 +222,8 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
         inputs = read_inputs(run.tables, watch, folder.vault)
         hypotheses = None
         if run.hypotheses is not None:
+            if isinstance(inputs.private, StoredRecords):
+                raise _hypotheses_from_disk()
             hypotheses = _class_by_name(run.hypotheses, inputs.X_public.shape[1])
         ledger = ledger_of_run(run, folder, inputs.unit, watch, goes_on=False)
         _note_other_accounts(run.candidates, ledger, watch)
@@ -248,6 +254,14 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
         files=tuple(made.files),
         account=place_of_account(run, folder),
         resumed=folder.resumed,
+    )
+
+
+def _hypotheses_from_disk() -> DataError:
+    return DataError(
+        "The private file is read from disk, block by block, since it is a folder, at a URL or too"
+        " large for memory, and a class of hypotheses is chosen from in memory; give one smaller"
+        " file, or --candidates. Nothing was spent."
     )
 
 

@@ -13,12 +13,14 @@ from secretballot._validation import (
     check_count,
     check_positive,
 )
+from secretballot.datasets.table_source import source_of
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.stored_table import forget_table
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.rounds import AskableRows
+from secretballot.learners.training.shards import places_by_value
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan
 from secretballot.privacy.accounting import PrivacyBudget
@@ -376,7 +378,10 @@ def checked_folder(run: LearnRun) -> RunFolder:
     teacher_by_name(run.teacher)  # an unknown name is refused before any file is opened
     student_by_name(run.student)
     check_parts(run.without)
-    return folder_of_run(run)
+    folder = folder_of_run(run)
+    if run.neighbours == "replace-one" and source_of(run.tables.private).by_value:
+        raise places_by_value()
+    return folder
 
 
 def cautions_of_settings(run: LearnRun) -> list[Caution]:

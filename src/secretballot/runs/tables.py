@@ -64,6 +64,7 @@ __all__ = [
     "public_table",
     "raw_rows_of",
     "read_inputs",
+    "table_digest",
 ]
 
 #: A table on disk; a str where it is a URL.

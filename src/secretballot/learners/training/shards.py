@@ -27,6 +27,7 @@ __all__ = [
     "learner_identity",
     "partition_key",
     "persons_together",
+    "places_by_value",
     "stored_fingerprint",
 ]
 
@@ -114,11 +115,7 @@ def assign_stored_shards(
         if table.unit != "record":
             raise _units_under_replace_one()
         if table.by_value:
-            raise ParameterError(
-                Argument("neighbours", "replace-one"),
-                " splits by position, and in folders that stand for columns a record that is"
-                " replaced moves others; use 'add-remove', or one file.",
-            )
+            raise places_by_value()
         PositionPartition(n_teachers, table.count_rows())  # refuses too many teachers
         rule, shard_of = "position", _shards_by_place
     elif table.unit != "record":
@@ -175,6 +172,15 @@ def _units_under_replace_one() -> ParameterError:
         " are given with ",
         Argument("neighbours", "replace-one"),
         ", which splits by position; use 'add-remove' for units.",
+    )
+
+
+def places_by_value() -> ParameterError:
+    """Return the refusal of shards by position where a position follows from what a record says."""
+    return ParameterError(
+        Argument("neighbours", "replace-one"),
+        " splits by position, and in folders that stand for columns a record that is replaced moves"
+        " others; use 'add-remove', or one file.",
     )
 
 

@@ -14,10 +14,12 @@ from secretballot._naming import name_columns
 from secretballot._typing import FloatArray, IntArray, ObjectArray
 from secretballot._validation import check_count, check_path
 from secretballot.datasets.schema import Schema
+from secretballot.datasets.table_source import source_of
 from secretballot.datasets.tables import (
     check_file,
     check_named,
     class_indices,
+    is_local_file,
     read_table,
     unit_ids,
 )
@@ -26,10 +28,10 @@ from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.learners.training.trained import FILE as TEACHERS
 from secretballot.report.certificate.fields import read_certificate
-from secretballot.runs.folder import file_digest
 from secretballot.runs.learn import VOTES
 from secretballot.runs.progress import Watch
 from secretballot.runs.table_match import TableCells, note_unreadable
+from secretballot.runs.tables import table_digest
 from secretballot.vault import read_secret
 
 __all__ = ["LabelledRows", "Study"]
@@ -155,7 +157,7 @@ class Study:
         DataError
             If the file cannot be read or lacks a column.
         """
-        check_file(path, role="public file")
+        _check_place(path, "public file")
         return self._encoded_rows(read_table(path, role="public file"), "public file", watch)
 
     def private(self, path: Path, watch: Watch) -> LabelledRows:
@@ -166,8 +168,8 @@ class Study:
         DataError
             If it is another file than the run learned from, or cannot be read.
         """
-        check_file(path, role="private file")
-        if file_digest(path) != self.settings["private file"]:
+        _check_place(path, "private file")
+        if table_digest(path) != self.settings["private file"]:
             raise DataError(
                 f"The private file {str(path)!r} is not the one that this run learned from; give"
                 " that file, unchanged."
@@ -185,7 +187,7 @@ class Study:
             If the file cannot be read, lacks a column, or has a label that is no class; no cell is
             named.
         """
-        check_file(path, role=role)
+        _check_place(path, role)
         frame = read_table(path, role=role)
         target, unit = self.settings["target"], self.settings["unit"]
         check_named(frame, target, "a file with the label column of the run", role=role)
@@ -204,6 +206,14 @@ class Study:
         encoding = self.schema.encoding(frame, role=role)
         note_unreadable(self.schema, TableCells.of(frame, encoding), watch, role=role)
         return encoding.matrix
+
+
+def _check_place(path: Path, role: str) -> None:
+    """Refuse what cannot be a table before it is read: a file, or a folder of them."""
+    if is_local_file(path):
+        check_file(path, role=role)
+    else:
+        source_of(path, role=role)
 
 
 def _settings_of_run(vault: Path) -> dict[str, Any]:
