@@ -284,7 +284,7 @@ def test_a_run_on_a_folder_can_be_looked_into(tmp_path: Path) -> None:
     given = replace(given, private=folder, drop=())
     settings: dict[str, Any] = {"teachers": 20, "teacher": "tree", "queries": 60}
     run_learn(LearnRun(given, 5.0, 1e-5, tmp_path / "out", own_ledger=True, **settings))
-    study = Study(tmp_path / "out" / "vault")
+    study = Study.read(tmp_path / "out" / "vault")
     assert len(study.private(folder, Watch()).X) == N
     people(seed=8).drop(columns="person").to_parquet(folder / "a.parquet", index=False)
     with pytest.raises(DataError, match="is not the one that this run learned from"):
