@@ -186,6 +186,30 @@ def test_votes_of_records_on_disk_are_those_in_memory(
     assert counts[0].sum() == counts[1].sum() == 3 * (N if unit is None else N // 3)
 
 
+def test_which_record_of_a_person_votes_does_not_follow_from_who_else_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[Any] = []
+
+    def look(votes: Any, *args: Any, **more: Any) -> None:
+        counts.append(votes.open_at_the_door().tolist())
+        raise InterruptedError
+
+    monkeypatch.setattr("secretballot.learners.record_votes.classifier.release", look)
+    monkeypatch.setattr(
+        "secretballot.learners.record_votes.coordinates.fresh_key", lambda: bytes(32)
+    )
+    table = kept(tmp_path, "person")
+    for rows_together in (10, 100, 10_000):  # how many stand together follows from their number
+        monkeypatch.setattr(shards_module, "ROWS_TOGETHER", rows_together)
+        model = sb.RecordVotesClassifier(
+            budget=sb.PrivacyBudget(1, 1e-6), votes_per_record=3, ledger=account("person")
+        )
+        with pytest.raises(InterruptedError):
+            model.fit(table, None, X_public=X_PUBLIC, classes=CLASSES)
+    assert counts[0] == counts[1] == counts[2]
+
+
 def test_a_choice_on_disk_counts_as_in_memory(
     tmp_path: Path, unit: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

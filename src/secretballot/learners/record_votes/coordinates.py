@@ -10,7 +10,7 @@ from secretballot._validation import shown_kind
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.inputs import n_rows, take_rows
-from secretballot.learners.training.one_of_each_unit import one_record_each
+from secretballot.learners.training.one_of_each_unit import fresh_key, one_record_each
 from secretballot.learners.training.stored_input import blocks_by_unit
 from secretballot.report.certificate.coverage import MOST_EXPECTED
 from secretballot.students.record_votes import fitted_basis
@@ -135,11 +135,11 @@ def record_blocks(
 
 
 def voting_record_blocks(
-    basis: Any, X: Any, index: IntArray, units: Any, **settings: Any
+    basis: Any, X: Any, index: IntArray, units: Any, key: bytes | None = None, **settings: Any
 ) -> Iterator[tuple[IntArray, IntArray, BoolArray]]:
-    """Yield the same of the records that vote: all of them, or one of every unit; `settings` as for
-    `record_blocks`."""
-    rows = np.arange(n_rows(X)) if units is None else one_record_each(units, n_rows(X))
+    """Yield the same of the records that vote: all of them, or one of every unit; `key` as for
+    `one_record_each`, `settings` as for `record_blocks`."""
+    rows = np.arange(n_rows(X)) if units is None else one_record_each(units, n_rows(X), key)
     yield from record_blocks(basis, X, index, rows, **settings)
 
 
@@ -147,11 +147,13 @@ def stored_record_blocks(
     basis: Any, table: StoredTable, **settings: Any
 ) -> Iterator[tuple[IntArray, IntArray, BoolArray]]:
     """Yield the same of a table on disk."""
+    # one key for all blocks: which units stand together then has no say in who votes
+    key = fresh_key()
     for block in blocks_by_unit(table):
         # whole hashes stand for the ids: which record of a unit votes follows from its own alone
         halves = None if block.units is None else block.units.astype(object)
         units = None if halves is None else [int(high) << 64 | int(low) for high, low in halves]
-        yield from voting_record_blocks(basis, block.X, block.classes, units, **settings)
+        yield from voting_record_blocks(basis, block.X, block.classes, units, key, **settings)
 
 
 def _of_block(

@@ -9,12 +9,17 @@ from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.privacy.noise import entropy_bytes
 
-__all__ = ["one_record_each"]
+__all__ = ["fresh_key", "one_record_each"]
 
 KEY_BYTES = 32
 
 
-def one_record_each(units: Any, n_records: int) -> IntArray:
+def fresh_key() -> bytes:
+    """Return a key for `one_record_each`, drawn at random."""
+    return entropy_bytes(KEY_BYTES)
+
+
+def one_record_each(units: Any, n_records: int, key: bytes | None = None) -> IntArray:
     """Return one row of every unit, ascending: by a fresh keyed hash of its id, so that no other
     unit has a say in it.
 
@@ -23,6 +28,8 @@ def one_record_each(units: Any, n_records: int) -> IntArray:
     units : array of shape (n_records,)
         Ids.
     n_records : int
+    key : bytes, optional
+        Drawn at random for a whole table of which these records are a part; a fresh one by default.
 
     Raises
     ------
@@ -46,7 +53,7 @@ def one_record_each(units: Any, n_records: int) -> IntArray:
     # picks one.
     owner = unit_numbers(units, n_records)
     # of 64 bits, so that a remainder is as good as uniform
-    hashes = KeyedHashPartition(1, entropy_bytes(KEY_BYTES)).digests(units)[:, 0]
+    hashes = KeyedHashPartition(1, key or fresh_key()).digests(units)[:, 0]
     order = np.argsort(owner, kind="stable")
     starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
     sizes = np.diff(np.append(starts, n_records))
