@@ -124,7 +124,7 @@ def _seeded_generators(seed: int) -> Iterator[None]:
     np.random.seed(seed)  # noqa: NPY002
     random.seed(seed)
     if torch_state is not None:
-        sys.modules["torch"].manual_seed(seed)
+        _seed_torch(sys.modules["torch"], seed)
     try:
         yield
     finally:
@@ -156,6 +156,25 @@ def _torch_state() -> tuple[Any, Any, dict[str, Any]] | None:
     return torch.get_rng_state(), devices, _torch_settings(torch)
 
 
+def _seed_torch(torch: Any, seed: int) -> None:
+    """Seed torch's generators, on the processor and on devices that it may come to use."""
+    generator = getattr(torch, "default_generator", None)
+    if generator is None or _is_built_for_devices(torch):
+        torch.manual_seed(seed)
+    else:
+        # what notes the seed for devices notes the stack, too, and takes longer than small fits
+        generator.manual_seed(seed)
+
+
+def _is_built_for_devices(torch: Any) -> bool:
+    """Return whether this build of torch knows other devices than the processor."""
+    version, backends = getattr(torch, "version", None), getattr(torch, "backends", None)
+    if any(getattr(version, name, None) for name in ("cuda", "hip", "xpu")):
+        return True
+    mps = getattr(backends, "mps", None)
+    return mps is not None and bool(mps.is_built())
+
+
 def _restore_torch(state: tuple[Any, Any, dict[str, Any]] | None) -> None:
     torch = sys.modules.get("torch")
     if torch is None:
@@ -169,7 +188,7 @@ def _restore_torch(state: tuple[Any, Any, dict[str, Any]] | None) -> None:
     torch.set_rng_state(own)
     if devices is not None:
         torch.cuda.set_rng_state_all(devices)
-    elif hasattr(torch, "initial_seed"):
+    elif hasattr(torch, "initial_seed") and _is_built_for_devices(torch):
         # Devices that are not in use yet get, when they are, the seed that was given last: the
         # caller's and not the step's.
         torch.cuda.manual_seed_all(torch.initial_seed())
