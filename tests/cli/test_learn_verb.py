@@ -384,7 +384,7 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
         "needs the Gaussian aggregator",
     ),
     "no such file": (no_access, (), "does not exist|cannot be read"),
-    "a directory": (folder_as_file, (), "is a directory|Is a directory"),
+    "a directory": (folder_as_file, (), "folder without Parquet files"),
     "an empty file": (edit("private.csv", lambda _: ""), (), "is empty"),
     "a header alone": (edit("private.csv", lambda text: text.splitlines()[0]), (), "no rows"),
     "a binary file": (binary, (), "is binary"),

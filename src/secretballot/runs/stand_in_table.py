@@ -12,9 +12,11 @@ from secretballot.datasets.cells import is_missing, texts_of
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import (
     check_columns,
+    check_file,
     check_named,
     class_indices,
     estimated_rows,
+    is_local_file,
     read_table,
     table_blocks,
 )
@@ -93,6 +95,8 @@ def read_stand_in(
 
 def _rows_of_stand_in(place: Path | str, watch: Watch) -> pd.DataFrame:
     """Return the rows of a public table, of a large one a part that is drawn at random."""
+    if is_local_file(place):
+        check_file(place, role=ROLE, whole=False)
     expected = estimated_rows(place, role=ROLE)
     if expected <= MOST_ROWS:
         return read_table(place, role=ROLE)
