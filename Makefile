@@ -37,8 +37,10 @@ PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
 
+# Tests that import torch have processes of their own: beside torch every small fit takes longer.
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest $(PARALLEL)
+	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/torch_learners
+	$(BIN)/python -m pytest tests/torch_learners
 
 # Under a minute: without the files that take seconds (tests/long_files.txt).
 test-fast: $(VENV)/.ready
