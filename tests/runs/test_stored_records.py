@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import secretballot as sb
+from secretballot.datasets.columns import OddCells
 from secretballot.datasets.schema import Schema
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import DataError, ParameterError
@@ -25,6 +26,7 @@ from secretballot.runs.quote import quote_of_run
 from secretballot.runs.records import RecordsRun, run_records
 from secretballot.runs.stand_in_table import StandInTable, read_stand_in
 from secretballot.runs.stored_records import StoredRecords, _UnitCount
+from secretballot.runs.table_match import TableCells
 from secretballot.runs.tables import read_inputs
 
 N, SECRET = 900, "s3cr3t"
@@ -99,6 +101,10 @@ def test_what_is_read_from_disk_is_what_is_read_in_memory(
     assert (found.n_private, found.n_units, found.unit) == (N, N // 3, "user")
     assert (known.n_private, known.n_units, known.unit) == (N, N // 3, "user")
     assert SECRET not in repr(found) + repr(found.private)
+    odd = TableCells()
+    odd.add(pd.DataFrame({"a": [SECRET]}), {"a": OddCells(np.array([0]), 0)})
+    assert SECRET not in repr(odd) + repr(odd.columns)
+    assert "array" not in repr(next(found.private.table.blocks()))
     assert str(N) not in repr(found.private)
 
 

@@ -90,6 +90,9 @@ class RowBlock(NamedTuple):
     classes: IntArray
     units: UnsignedArray | None
 
+    def __repr__(self) -> str:
+        return "RowBlock(<private>)"
+
 
 class StoredTable(Sealed):
     """A private table on disk, ready to be learned from: give it to a learner as `X`.

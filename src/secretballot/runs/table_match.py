@@ -64,9 +64,10 @@ class Misfit:
     words: str
 
 
-@dataclass
+@dataclass(repr=False)
 class _OddColumn:
-    """The cells of a column that could not be read, of all rows so far."""
+    """The cells of a column that could not be read, of all rows so far; of a private table,
+    private."""
 
     strange: int = 0
     missing: int = 0
