@@ -32,7 +32,8 @@ def frame_of_arrow(table: Any, where: str) -> pd.DataFrame:
 
     Integers and truth values become columns that can hold nulls, floats become float64, texts
     become text, points and lengths of time become those of pandas; dates, times of day, decimals
-    and bytes become Python objects. Dictionaries are replaced by what they stand for.
+    and bytes become Python objects, and lists of numbers, also of fixed shape, arrays of float64 of
+    one dimension. Dictionaries are replaced by what they stand for.
 
     Parameters
     ----------
@@ -52,11 +53,14 @@ def frame_of_arrow(table: Any, where: str) -> pd.DataFrame:
     names = _names_of_columns(table, where)
     columns = [_plain_storage(column) for column in table.columns]
     nested = [
-        name for name, column in zip(names, columns, strict=True) if types.is_nested(column.type)
+        name
+        for name, column in zip(names, columns, strict=True)
+        if types.is_nested(column.type) and not _is_of_numbers(column.type)
     ]
     if nested:
         raise DataError(
-            f"{where} has nested cells in {name_columns(nested)}; flatten them or take them out."
+            f"{where} has nested cells in {name_columns(nested)} that are no lists of numbers;"
+            " flatten them or take them out."
         )
     converted = [_converted_by_arrow(column) for column in columns]
     failed = [name for name, column in zip(names, converted, strict=True) if column is None]
@@ -116,6 +120,14 @@ def _plain_storage(column: Any) -> Any:
     return column
 
 
+def _is_of_numbers(kind: Any) -> bool:
+    """Return whether cells of an Arrow type are lists of numbers, which may be missing."""
+    from pyarrow import types
+
+    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(lists and (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)))
+
+
 def _converted_by_arrow(column: Any) -> "pd.Series[Any] | None":
     """Return a column as pandas holds it, None where that fails."""
     import pyarrow as pa
@@ -134,7 +146,9 @@ def _as_series(column: Any) -> "pd.Series[Any]":
 
     kind = column.type
     series: pd.Series[Any]
-    if pa.types.is_integer(kind):
+    if _is_of_numbers(kind):
+        series = _arrays_of_lists(column)
+    elif pa.types.is_integer(kind):
         signed = pa.types.is_signed_integer(kind)
         target, held = (pa.int64(), pd.Int64Dtype()) if signed else (pa.uint64(), pd.UInt64Dtype())
         series = column.cast(target).to_pandas(types_mapper={target: held}.get)
@@ -151,6 +165,24 @@ def _as_series(column: Any) -> "pd.Series[Any]":
     else:
         series = _cells_as_objects(column)
     return series
+
+
+def _arrays_of_lists(column: Any) -> "pd.Series[Any]":
+    """Return lists of numbers as arrays of float64, nan where one is missing."""
+    import pyarrow as pa
+
+    parts = [np.empty(0, dtype=object)]
+    for chunk in column.chunks:
+        numbers = pa.large_list(pa.float64())
+        # not "safe": an integer too large to be held exactly is rounded, and no reason to stop
+        lists = chunk.cast(numbers, safe=False)
+        values = lists.values.to_numpy(zero_copy_only=False)
+        ends, null = lists.offsets.to_numpy(), lists.is_null().to_numpy(zero_copy_only=False)
+        cells = np.empty(len(lists), dtype=object)
+        for row in np.flatnonzero(~null):
+            cells[row] = values[ends[row] : ends[row + 1]]
+        parts.append(cells)
+    return pd.Series(np.concatenate(parts), dtype=object)
 
 
 def _cells_as_objects(column: Any) -> "pd.Series[Any]":

@@ -100,7 +100,7 @@ def test_parquet_that_claims_more_rows_than_memory_holds_is_refused_unread(
 def test_parquet_with_nested_cells_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     path = tmp_path / "nested.parquet"
-    pd.DataFrame({"a": [[1], [2]]}).to_parquet(path)
+    pd.DataFrame({"a": [["x"], ["y"]]}).to_parquet(path)
     with pytest.raises(DataError, match="nested cells in column 'a'"):
         read_table(path)
 

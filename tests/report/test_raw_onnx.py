@@ -132,6 +132,29 @@ def test_other_students_say_the_same_within_single_precision(tmp_path: Path, stu
     assert shares == pytest.approx(student.predict_proba(X), abs=1e-5)
 
 
+def test_vectors_are_read_as_by_the_package(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    public = pd.DataFrame(
+        {"scan": [str(row.tolist()) for row in rng.normal(size=(200, 6))], "age": range(200)}
+    )
+    schema = Schema.from_json({"columns": {"scan": "vector", "age": "numeric"}}, public=public)
+    fitted = KernelBasis(n_directions=10, scaled=False).fit(schema.encode(public))
+    weights = rng.integers(-(2**18), 2**18, size=(fitted.n_directions_ + 1, 1))
+    student = MomentsStudent(fitted, weights, ["no", "yes"])
+    path = tmp_path / "student.onnx"
+    dump_raw_onnx(student, path, schema.to_json(), raw_rows_of(schema, public))
+    vectors, ages = rng.normal(size=(300, 6)), rng.integers(0, 300, 300).astype(float)
+    # what the package takes as a vector of which nothing is known
+    vectors[0, 2], vectors[1], vectors[2, 0], vectors[3, 5] = np.nan, np.nan, 2e30, -np.inf
+    session = onnxruntime.InferenceSession(path.read_bytes())
+    assert [one.shape[1] for one in session.get_inputs()] == [6, 1]
+    label, shares = session.run(None, {"scan": vectors, "age": ages.reshape(-1, 1)})
+    X = schema.encode(pd.DataFrame({"scan": list(vectors), "age": ages}))
+    assert (X[:4, :6] == 0).all()
+    assert (label == student.predict(X)).all()
+    assert (shares == student.predict_proba(X)).all()
+
+
 def test_a_file_that_says_otherwise_is_not_written(tmp_path: Path) -> None:
     student = moments(TableBasis(), 2)
     rows = rows_of(PUBLIC)

@@ -19,6 +19,7 @@ from secretballot.datasets.cells import (
     is_missing,
     numbers_of,
     texts_of,
+    vectors_of,
 )
 from secretballot.datasets.times import (
     SECONDS_A_DAY,
@@ -41,6 +42,7 @@ __all__ = [
     "NumericColumn",
     "OddCells",
     "TextColumn",
+    "VectorColumn",
     "part_of_dates",
 ]
 
@@ -48,7 +50,9 @@ __all__ = [
 _NO_DATE = np.iinfo(np.int64).min
 
 #: What the cells of a column are, for messages.
-Holds = Literal["numbers", "categories", "truth values", "words", "dates", "lengths of time"]
+Holds = Literal[
+    "numbers", "categories", "truth values", "words", "dates", "lengths of time", "vectors"
+]
 
 
 class OddCells(NamedTuple):
@@ -391,6 +395,57 @@ class TextColumn:
         return {"kind": "text", "words": list(self.words)}
 
 
+@dataclass(frozen=True)
+class VectorColumn:
+    """A column of vectors, such as embeddings or the pixels of images: centred by the public mean
+    of each place, scaled by one public number, so that distances keep their proportions.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    center : tuple of float
+        One for each place; a vector of which nothing is known is encoded as this one.
+    scale : float
+        Positive.
+    """
+
+    name: str
+    center: tuple[float, ...]
+    scale: float = 1.0
+
+    holds: ClassVar[Holds] = "vectors"
+
+    @property
+    def width(self) -> int:
+        """How many numbers a vector has."""
+        return len(self.center)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return tuple(f"{self.name}[{place}]" for place in range(self.width))
+
+    @property
+    def compact_type(self) -> np.dtype[Any]:
+        """Type of what is kept of a cell: its numbers in single precision, nan without them."""
+        return np.dtype((np.float32, (self.width,)))
+
+    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
+        """Return the vectors, shape (n_rows, width), and which cells are missing or strange."""
+        vectors = vectors_of(cells, self.width)
+        return vectors.astype(np.float32), _odd_cells(cells, np.isnan(vectors[:, 0]))
+
+    def widen(self, kept: AnyArray, out: FloatArray) -> None:
+        """Fill `out`, shape (n_rows, width), from what `compact` returned."""
+        encoded = (kept.astype(np.float64) - np.array(self.center)) / self.scale
+        np.clip(np.nan_to_num(encoded, nan=0.0), -LARGEST_NUMBER, LARGEST_NUMBER, out=out)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the column as JSON."""
+        return {"kind": "vector", "center": list(self.center), "scale": self.scale}
+
+
 def _odd_cells(cells: "pd.Series[Any]", unknown: BoolArray) -> OddCells:
     """Return which of the cells that could not be read say something, and how many say nothing."""
     rows: IntArray = np.flatnonzero(unknown).astype(np.int64)
@@ -418,6 +473,12 @@ class IgnoredColumn:
 
 
 FeatureColumn = (
-    NumericColumn | CategoricalColumn | BooleanColumn | DateColumn | DurationColumn | TextColumn
+    NumericColumn
+    | CategoricalColumn
+    | BooleanColumn
+    | DateColumn
+    | DurationColumn
+    | TextColumn
+    | VectorColumn
 )
 Column = FeatureColumn | IgnoredColumn

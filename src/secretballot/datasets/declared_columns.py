@@ -17,12 +17,14 @@ from secretballot.datasets.columns import (
     IgnoredColumn,
     NumericColumn,
     TextColumn,
+    VectorColumn,
 )
 from secretballot.datasets.inferred_columns import (
     date_column,
     duration_column,
     numeric_column,
     text_column,
+    vector_column,
 )
 from secretballot.datasets.times import DATE_FORMATS, time_seconds
 from secretballot.datasets.words import is_word
@@ -30,7 +32,7 @@ from secretballot.exceptions import DataError
 
 __all__ = ["declared_column"]
 
-_KINDS = ("numeric", "categorical", "boolean", "date", "duration", "text", "ignored")
+_KINDS = ("numeric", "categorical", "boolean", "date", "duration", "text", "vector", "ignored")
 
 
 def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Column:
@@ -41,8 +43,8 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
     name : str
         Name of the column.
     spec : object
-        "numeric", "categorical", "boolean", "date", "duration", "text", "ignored", a list of
-        categories, or an object as `to_json` writes it.
+        "numeric", "categorical", "boolean", "date", "duration", "text", "vector", "ignored", a list
+        of categories, or an object as `to_json` writes it.
     public : pandas.DataFrame or None
         Public table.
 
@@ -69,6 +71,8 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
             return _declared_date(name, spec, public)
         case "text":
             return _declared_text(name, spec, public)
+        case "vector":
+            return _declared_vector(name, spec, public)
         case "categorical":
             return _declared_categorical(name, spec, public)
     return _declared_numeric(name, spec, public)
@@ -186,6 +190,32 @@ def _declared_text(name: str, spec: Mapping[str, Any], public: pd.DataFrame | No
             " and digits alone."
         )
     return TextColumn(name, tuple(dict.fromkeys(word.casefold() for word in listed)))
+
+
+def _declared_vector(
+    name: str, spec: Mapping[str, Any], public: pd.DataFrame | None
+) -> VectorColumn:
+    center, scale = spec.get("center"), spec.get("scale")
+    if "center" in spec and (not isinstance(center, list) or not center):
+        raise DataError(
+            f"The schema's center of column {shown(name)} must be a list of numbers, one for each"
+            " place of a vector."
+        )
+    for number in center or ():
+        _check_number(name, "center", number)
+    _check_number(name, "scale", 1 if scale is None else scale)
+    if center is None or scale is None:
+        found = vector_column(
+            name, _public_cells(name, public), None if center is None else len(center)
+        )
+        if found is None:
+            raise DataError(
+                f"No public row has a vector in column {shown(name)}; give its center and scale in"
+                " the schema."
+            )
+        center = found.center if center is None else center
+        scale = found.scale if scale is None else scale
+    return VectorColumn(name, tuple(map(float, center)), float(scale))
 
 
 def _declared_categorical(

@@ -12,7 +12,14 @@ import numpy as np
 import pandas as pd
 
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
-from secretballot.datasets.cells import coded, is_missing, numbers_of, texts_of
+from secretballot.datasets.cells import (
+    coded,
+    is_missing,
+    numbers_of,
+    texts_of,
+    vector_width,
+    vectors_of,
+)
 from secretballot.datasets.columns import (
     BooleanColumn,
     CategoricalColumn,
@@ -22,6 +29,7 @@ from secretballot.datasets.columns import (
     IgnoredColumn,
     NumericColumn,
     TextColumn,
+    VectorColumn,
     part_of_dates,
 )
 from secretballot.datasets.times import SECONDS_A_DAY, duration_seconds, time_seconds
@@ -34,6 +42,7 @@ __all__ = [
     "inferred_column",
     "numeric_column",
     "text_column",
+    "vector_column",
 ]
 
 #: A column holds numbers, dates or lengths of time where at least this share of its public cells
@@ -50,6 +59,7 @@ _FEWEST_DIGITS_OF_A_ZIP = 4
 _FEWEST_COMPACT_DATES = 5  # so many ids in a row do not look like days by chance
 _YEARS_OF_COMPACT_DATES = (1900, 2100)
 _WORDS_OF_FREE_TEXT = 3
+_FIRST_CELLS = 1000  # one of them is a vector where a column holds vectors
 #: Parts of a date that a column has unless the schema says otherwise.
 _USUAL_PARTS = ("month", "weekday", "hour")
 _OTHER_STYLES = ("day-first", "month-first")
@@ -127,6 +137,10 @@ def inferred_column(name: str, cells: "pd.Series[Any]") -> InferredColumn:
     cells : pandas.Series, shape (n_rows,)
         Public cells.
     """
+    # before anything is made a text: a vector is a long one
+    found = _as_vector(name, cells)
+    if found is not None:
+        return found
     texts = texts_of(cells)
     says = ~np.array([is_missing(text) for text in texts], dtype=bool)
     if not says.any():
@@ -141,6 +155,43 @@ def inferred_column(name: str, cells: "pd.Series[Any]") -> InferredColumn:
         if found is not None:
             return found
     return _as_texts(public)
+
+
+def _as_vector(name: str, cells: "pd.Series[Any]") -> InferredColumn | None:
+    column = vector_column(name, cells)
+    if column is None:
+        return None
+    with_vector = ~np.isnan(vectors_of(cells, column.width)[:, 0])
+    says = np.array([not is_missing(text) for text in texts_of(cells[~with_vector])], dtype=bool)
+    share = float(with_vector.sum() / (with_vector.sum() + says.sum()))
+    if share < _SHARE:
+        return None
+    return InferredColumn(column, f"{_of_cells(share)} are vectors of {column.width} numbers")
+
+
+def vector_column(
+    name: str, cells: "pd.Series[Any]", width: int | None = None
+) -> VectorColumn | None:
+    """Return a column of vectors with all that public cells say of it, None where none is one.
+
+    Parameters
+    ----------
+    name : str
+    cells : pandas.Series, shape (n_rows,)
+    width : int, optional
+        Of the vectors; by default that of the first of them, near the top of the table.
+    """
+    if width is None and cells.dtype.kind == "O":
+        width = next(filter(None, map(vector_width, cells[:_FIRST_CELLS])), None)
+    if width is None:
+        return None
+    vectors = vectors_of(cells, width)
+    known = vectors[~np.isnan(vectors[:, 0])]
+    if not len(known):
+        return None
+    spread = float(np.sqrt(known.var(axis=0).mean()))
+    usable = spread > 1e-9 * float(np.abs(known).max())  # as for `numeric_column`
+    return VectorColumn(name, tuple(known.mean(axis=0).tolist()), spread if usable else 1.0)
 
 
 def _as_boolean(public: _Cells) -> InferredColumn | None:

@@ -38,6 +38,7 @@ FORMAT = "secretballot/schema"
 _KINDS_OF_VERSION = {
     1: ("numeric", "categorical", "ignored"),
     2: ("boolean", "date", "duration", "text"),
+    3: ("vector",),
 }
 VERSION = max(_KINDS_OF_VERSION)
 
@@ -154,8 +155,8 @@ class Schema:
         ----------
         declared : mapping
             ``{"columns": {name: spec, ...}, "classes": [...]}``. A `spec` is "numeric",
-            "categorical", "boolean", "date", "duration", "text", "ignored", a list of categories,
-            or an object as `to_json` writes it; any part but `kind` may be left out.
+            "categorical", "boolean", "date", "duration", "text", "vector", "ignored", a list of
+            categories, or an object as `to_json` writes it; any part but `kind` may be left out.
         public : DataFrame, optional
             Public table for the parts left out.
         ignore : sequence of str
@@ -231,10 +232,10 @@ class Schema:
         """Encode a table row by row.
 
         Numbers, dates and lengths of time: public median where missing, centred and scaled; of
-        dates the parts, too. Categories and truth values: one-hot, unseen and missing ones in
-        "other". Free text: which words of a public vocabulary it has. The width depends on the
-        schema alone. Columns that the schema does not know are left out; `tables.check_columns`
-        refuses them where that matters.
+        dates the parts, too. Vectors: centred, and scaled by one number. Categories and truth
+        values: one-hot, unseen and missing ones in "other". Free text: which words of a public
+        vocabulary it has. The width depends on the schema alone. Columns that the schema does not
+        know are left out; `tables.check_columns` refuses them where that matters.
 
         A cell is encoded by its value, not by the type of its column. What pandas lost when the
         frame was made is beyond recall, and then one cell may have changed others: in a column of

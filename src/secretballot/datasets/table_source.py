@@ -4,6 +4,7 @@ A source lists files and opens them; what stands in them is read by `tables`. Na
 carry no credentials.
 """
 
+import glob
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,6 +28,7 @@ _NAMED = 3  # files that a message names
 _LEFT_OUT = (".", "_")
 #: Of tables in which some of the files are deleted rows, or older ones.
 _LOGS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
+_ARRAY = ".npy"
 _PARQUET_NAMES = (".parquet", ".parq", ".pq")
 
 
@@ -46,6 +48,9 @@ class TableFile:
         None for a local file.
     relative : str
         Path in the folder that is the table, wherever that lies; empty where it is a file.
+    arrays : mapping of str to TableFile
+        Columns of vectors that lie beside a local file: of "patients.csv", the rows of
+        "patients.scan.npy" are the column "scan".
     """
 
     path: str
@@ -53,6 +58,12 @@ class TableFile:
     keys: Mapping[str, str | None] = field(default_factory=dict)
     system: Any = None
     relative: str = ""
+    arrays: Mapping[str, "TableFile"] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> tuple["TableFile", ...]:
+        """This file, and those beside it that are columns of it."""
+        return (self, *self.arrays.values())
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
@@ -143,7 +154,7 @@ class TableSource:
             If one is not there any more.
         """
         problem, found = "", {}
-        for file in self.files:
+        for file in self._parts():
             try:
                 found[file.path] = file.signature()
             # file systems raise what they like, with addresses and keys in it
@@ -182,7 +193,7 @@ class TableSource:
         """Return the files that have each size."""
         found: dict[int, list[TableFile]] = {}
         signatures = self.signatures()
-        for file in self.files:
+        for file in self._parts():
             found.setdefault(signatures[file.path][0], []).append(file)
         return found
 
@@ -196,17 +207,23 @@ class TableSource:
             If a file cannot be read.
         """
         digest, signatures = hashlib.sha256(), self.signatures()
-        for file in self.files:
+        parts = list(self._parts())
+        for file in parts:
             signature = signatures[file.path]
             if file.system is not None and signature[1] >= 0:
                 part = f"{signature[0]} {signature[1]}"
             else:
                 part = file.digest()
-            if self.single:
+            if self.single and len(parts) == 1:
                 return part
             name = file.relative or file.path
             digest.update(f"{name}\0{part}\0".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
+
+    def _parts(self) -> Iterator[TableFile]:
+        """Yield all files that hold cells of the table."""
+        for file in self.files:
+            yield from file.parts
 
 
 def source_of(place: Place, *, role: str = "file") -> TableSource:
@@ -246,7 +263,22 @@ def _local_source(local: str, place: str, where: str, *, single: bool) -> TableS
         return _folder_source(_local_files(local, where), local, None, place, where)
     if os.path.lexists(local) and not os.path.isfile(local):
         raise DataError(f"{where} is no regular file; give a CSV or Parquet file.")
-    return TableSource((TableFile(local, place),), place, Path(local).stem, single)
+    file = TableFile(local, place, arrays=_arrays_beside(Path(local), place))
+    return TableSource((file,), place, Path(local).stem, single)
+
+
+def _arrays_beside(table: Path, place: str) -> dict[str, TableFile]:
+    """Return the arrays that lie beside a table and are called like it, by the column that each of
+    them is."""
+    found = {}
+    if table.parent.is_dir():
+        for path in sorted(table.parent.glob(f"{glob.escape(table.stem)}.*{_ARRAY}")):
+            name = path.name[len(table.stem) + 1 : -len(_ARRAY)]
+            # "patients.2020.scan.npy" belongs to "patients.2020.csv"
+            if name and "." not in name:
+                shown = f"{place[: len(place) - len(table.name)]}{path.name}"
+                found[name] = TableFile(str(path), shown)
+    return found
 
 
 def _source_of_dataset(dataset: Any, role: str) -> TableSource:

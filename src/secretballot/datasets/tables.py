@@ -9,6 +9,7 @@ the released labels.
 import contextlib
 import csv
 import io
+import math
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +24,7 @@ from secretballot._arrow import as_arrow, frame_of_arrow
 from secretballot._csv_lines import lines_of
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot._places import is_url
-from secretballot._typing import IntArray, ObjectArray
+from secretballot._typing import AnyArray, IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot.datasets.cells import coded, is_missing, texts_of, whole
 from secretballot.datasets.near_misses import near_classes
@@ -72,6 +73,9 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
     integers beyond 2**53 were rounded when it was written. Write ids and codes of that size as
     text.
 
+    Arrays of numpy that lie beside a local file and are called like it are columns of vectors: the
+    rows of "patients.scan.npy" are the column "scan" of "patients.csv".
+
     Parameters
     ----------
     path : path
@@ -97,6 +101,10 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
         _check_names([str(name) for name in frame.columns], where)
         if frame.shape[0] == 0:
             raise DataError(_NO_ROWS.format(where=where))
+        (file,) = source_of(path, role=role).files
+        with_vectors = _Arrays(file, where)
+        with_vectors.add_to(frame)
+        with_vectors.check_length()
         return frame
     source = source_of(path, role=role)
     if source.size() * GROWTH > memory_bytes():
@@ -174,11 +182,81 @@ def _file_blocks(file: TableFile, where: str, rows: int) -> Iterator[pd.DataFram
     blocks = (
         _parquet_blocks(file, where, rows) if parquet else _csv_blocks(file, where, start, rows)
     )
+    arrays = _Arrays(file, where)
     for frame in blocks:
         # the folders of a file speak for all of its rows
         for name, value in file.keys.items():
             frame[name] = np.full(len(frame), value, dtype=object)
+        arrays.add_to(frame)
         yield frame
+    arrays.check_length()
+
+
+class _Arrays:
+    """The arrays beside a table, read as columns of its frames, one frame after another."""
+
+    def __init__(self, file: TableFile, where: str) -> None:
+        self._where, self._done = where, 0
+        self._arrays = {name: _opened_array(one) for name, one in file.arrays.items()}
+        self._shown = {name: one.shown for name, one in file.arrays.items()}
+
+    def add_to(self, frame: pd.DataFrame) -> None:
+        """Add the columns to the next rows of the table.
+
+        Raises
+        ------
+        DataError
+            If the table has such a column of its own, or more rows than an array.
+        """
+        for name, array in self._arrays.items():
+            if name in frame.columns:
+                raise DataError(
+                    f"{self._where} has a column {shown(name)}, and so says the array"
+                    f" {self._shown[name]!r} beside it; call one of them otherwise."
+                )
+            part = np.asarray(array[self._done : self._done + len(frame)], dtype=np.float64)
+            if len(part) < len(frame):
+                raise self._unlike(name)
+            vectors = part.reshape(len(part), math.prod(array.shape[1:]))
+            cells = np.empty(len(frame), dtype=object)
+            for row, vector in enumerate(vectors):
+                cells[row] = vector  # all at once, numpy would make a table of them
+            frame[name] = cells
+        self._done += len(frame)
+
+    def check_length(self) -> None:
+        """Refuse an array that has more rows than the table.
+
+        Raises
+        ------
+        DataError
+            Naming it.
+        """
+        for name, array in self._arrays.items():
+            if len(array) != self._done:
+                raise self._unlike(name)
+
+    def _unlike(self, name: str) -> DataError:
+        return DataError(
+            f"The array {self._shown[name]!r} has another number of rows than the table beside it;"
+            " give it one for each row, or another name."
+        )
+
+
+def _opened_array(file: TableFile) -> AnyArray:
+    """Return the array of a file, which is read as its rows are asked for."""
+    array: AnyArray | None = None
+    # a damaged file may fail in any way
+    with contextlib.suppress(Exception):
+        array = np.load(file.path, mmap_mode="r", allow_pickle=False)
+    usable = isinstance(array, np.ndarray) and array.dtype.kind in "iuf" and array.ndim > 1
+    if array is None or not usable:
+        raise DataError(
+            f"The array {file.shown!r} beside a table is no .npy file of numbers with two"
+            " dimensions or more; write it by numpy.save, with one row for each row of the table,"
+            " or take it out of that folder."
+        )
+    return array
 
 
 def _check_like_first(found: list[str], first: list[str], where: str, other: str) -> None:

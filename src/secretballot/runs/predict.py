@@ -31,12 +31,18 @@ __all__ = ["PredictOutcome", "PredictRun", "run_predict"]
 
 ROLE = "table"
 _PARQUET = (".parquet", ".pq")
-_ONE = {"numbers": "a number", "dates": "a date", "lengths of time": "a length of time"}
+_ONE = {
+    "numbers": "a number",
+    "dates": "a date",
+    "lengths of time": "a length of time",
+    "vectors": "a vector of the right length",
+}
 #: How to write what a student reads.
 _SPELLINGS = {
     "numbers": "write them with a decimal point and without units",
     "dates": "write them as in 2020-02-29 or 2020-02-29 13:30:00",
     "lengths of time": "write them as in 13:30:00 or 2 days 13:30:00",
+    "vectors": "write them as in [0.5, -1, 2e-3], as many numbers as schema.json has in the center",
 }
 
 

@@ -16,8 +16,8 @@ import pandas as pd
 from secretballot._naming import name_columns
 from secretballot._places import shown_place
 from secretballot._typing import FloatArray, IntArray, ObjectArray
-from secretballot.datasets.cells import LARGEST_NUMBER, texts_of, whole
-from secretballot.datasets.columns import Column, DateColumn, NumericColumn
+from secretballot.datasets.cells import LARGEST_NUMBER, texts_of, vectors_of, whole
+from secretballot.datasets.columns import Column, DateColumn, NumericColumn, VectorColumn
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.table_source import source_of
 from secretballot.datasets.tables import (
@@ -36,7 +36,7 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import object_array
 from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.student.raw_columns import NO_TIME, RawRows
-from secretballot.runs.folder import RunFolder, file_digest
+from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Watch
 from secretballot.runs.stored_records import StoredRecords, Wanted, read_to_disk
 from secretballot.runs.table_match import (
@@ -343,7 +343,7 @@ def table_digest(place: TablePlace) -> str:
     DataError
         If they cannot be read.
     """
-    return file_digest(place) if is_local_file(place) else source_of(place).digest()
+    return source_of(place).digest()
 
 
 def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> RunInputs:
@@ -469,6 +469,8 @@ def _graph_cells(column: Column, cells: "pd.Series[Any]") -> list[Any]:
     if isinstance(column, DateColumn):
         seconds, unknown = column.seconds(cells)
         return list(np.where(unknown, NO_TIME, seconds).tolist())
+    if isinstance(column, VectorColumn):
+        return list(vectors_of(cells, column.width))
     return list(texts_of(cells))
 
 

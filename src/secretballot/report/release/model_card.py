@@ -92,7 +92,7 @@ def _using(usage: Usage, kinds: Collection[str]) -> list[str]:
             "In Python without this package (`pip install onnxruntime`). `student.onnx` has one"
             " input for each column below: numbers as `tensor(double)`, NaN where nothing is known;"
             ' categories as `tensor(string)`, "" where nothing is known. Texts stand without space'
-            f" around them.{_inputs_of_time(kinds)}",
+            f" around them.{_other_inputs(kinds)}",
             _fenced("python", usage.runtime_alone),
             "The columns of `probabilities` are the classes in the order that the file's metadata"
             ' give: `model.get_modelmeta().custom_metadata_map["classes"]`.',
@@ -107,8 +107,8 @@ def _using(usage: Usage, kinds: Collection[str]) -> list[str]:
     return parts or ["The files of the student were left out; `README.txt` says why."]
 
 
-def _inputs_of_time(kinds: Collection[str]) -> str:
-    """Return how dates and lengths of time are given, where there are any."""
+def _other_inputs(kinds: Collection[str]) -> str:
+    """Return how dates, lengths of time and vectors are given, where there are any."""
     words = ""
     if "duration" in kinds:
         words += " Lengths of time, and times of day, are `tensor(double)`, in seconds."
@@ -117,6 +117,8 @@ def _inputs_of_time(kinds: Collection[str]) -> str:
             " Dates are `tensor(int64)`, in seconds since 1970-01-01 00:00 (UTC where there is an"
             " offset), the least integer where nothing is known."
         )
+    if "vector" in kinds:
+        words += " Vectors are `tensor(double)` with a column for each of their numbers."
     return words
 
 
@@ -164,6 +166,9 @@ def _column_words(column: Mapping[str, Any]) -> tuple[str, str]:
             return "`True` or `False`, also `true`, `TRUE` and the like", '"other"'
         case "text":
             return f"free text; read: whether it has {_listed(column['words'])}", "no word"
+        case "vector":
+            width = len(column["center"])
+            return f'a vector of {width} numbers, such as "[0.5, -1, ...]"', "the public mean"
     return f"one of {_listed(column['categories'])}", '"other"'
 
 

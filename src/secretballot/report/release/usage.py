@@ -31,12 +31,18 @@ _PARTS: dict[str, set[str]] = {
     "boolean": set(),
     "date": {"format", "median", "scale", "parts", "indicator"},
     "text": {"words"},
+    "vector": {"center", "scale"},
 }
 #: Stands in the lines above where a column holds dates.
 _DATES = """\
     if column.type == "tensor(int64)":  # seconds since 1970; NaT where nothing is known
         seconds = np.array([text or "NaT" for text in texts], "datetime64[s]")
         return seconds.astype(np.int64).reshape(-1, 1)"""
+#: Stands there where a column holds vectors.
+_VECTORS = """\
+    if column.shape[1] != 1:  # vectors, as "[0.5, -1, 2e-3]"; NaN where nothing is known
+        nothing = [np.nan] * column.shape[1]
+        return np.array([json.loads(text) if text else nothing for text in texts], float)"""
 
 
 def complete_schema(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -137,6 +143,9 @@ def _lines_of_runtime(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
     lines = _RUNTIME_ALONE.splitlines()
     if any(column["kind"] == "date" for column in columns.values()):
         lines[-2:-2] = _DATES.splitlines()
+    if any(column["kind"] == "vector" for column in columns.values()):
+        lines[-2:-2] = _VECTORS.splitlines()
+        lines[:0] = ["import json"]
     first = [name for name, column in columns.items() if _has_own_spelling(column)]
     if first:
         named = ", ".join(repr(name) for name in first)

@@ -31,6 +31,7 @@ INPUT_TYPES = {
     "categorical": "tensor(string)",
     "boolean": "tensor(string)",
     "date": "tensor(int64)",
+    "vector": "tensor(double)",
 }
 #: The integer that stands for no date, as numpy has it for NaT.
 NO_TIME = -(2**63)
@@ -45,7 +46,7 @@ _DATE_PARTS = {
 _TRUTHS = ("False", "True")
 #: Numbers beyond this size count as missing, as in the package (`datasets.cells`).
 LARGEST_NUMBER = 1e30
-_DOUBLE, _FLOAT, _TEXT, _INTEGER = 11, 1, 8, 7  # ONNX's names of these types
+_DOUBLE, _FLOAT, _TEXT, _INTEGER, _TRUTH = 11, 1, 8, 7, 9  # ONNX's names of these types
 _INPUTS = {"tensor(double)": _DOUBLE, "tensor(string)": _TEXT, "tensor(int64)": _INTEGER}
 _ARRAYS: dict[str, Any] = {
     "tensor(double)": np.float64,
@@ -75,7 +76,9 @@ class RawRows:
     def inputs(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         """Return the cells as the inputs of the graph."""
         return {
-            name: np.array(self.cells[name], dtype=_ARRAYS[INPUT_TYPES[kind]]).reshape(-1, 1)
+            name: np.array(self.cells[name], dtype=_ARRAYS[INPUT_TYPES[kind]]).reshape(
+                -1, _input_width(schema["columns"][name])
+            )
             for name, kind in _kinds(schema).items()
         }
 
@@ -100,11 +103,12 @@ def raw_columns_graph(
     Returns
     -------
     bytes
-        One input of shape (n, 1) for each column, under its name: double for numbers and lengths of
-        time in seconds, NaN where nothing is known; string for categories and truth values, ""
-        where nothing is known; int64 for dates, `NO_TIME` where nothing is known. Outputs
-        ``label`` of shape (n,) and ``probabilities`` of shape (n, n_classes), where the model has
-        them. The metadata name the classes.
+        One input for each column, under its name. Of shape (n, 1): double for numbers and lengths
+        of time in seconds, NaN where nothing is known; string for categories and truth values, ""
+        where nothing is known; int64 for dates, `NO_TIME` where nothing is known. Of shape
+        (n, width): double for vectors, NaN where nothing is known. Outputs ``label`` of shape (n,)
+        and ``probabilities`` of shape (n, n_classes), where the model has them. The metadata name
+        the classes.
 
     Raises
     ------
@@ -159,7 +163,14 @@ def encoded_width(column: Mapping[str, Any]) -> int:
             return 1 + len(column.get("parts", ())) + bool(column.get("indicator"))
         case "text":
             return 1 + len(column.get("words", ()))
+        case "vector":
+            return len(column.get("center", ()))
     return 0
+
+
+def _input_width(column: Mapping[str, Any]) -> int:
+    """Return how many numbers a cell of a column is."""
+    return len(column["center"]) if column["kind"] == "vector" else 1
 
 
 def refuse_texts(schema: Mapping[str, Any]) -> None:
@@ -190,15 +201,19 @@ class _Encoding:
     def __init__(self, helper: Any, schema: Mapping[str, Any]) -> None:
         self.helper = helper
         self.kinds = _kinds(schema)
+        self._widths = {name: _input_width(schema["columns"][name]) for name in self.kinds}
         self.nodes: list[Any] = []
         self._constants: dict[str, Any] = {}
         if not self.kinds:
             raise DataError("The schema has no column that becomes a feature.")
         parts = []
         for name, kind in self.kinds.items():
-            add = {"tensor(double)": self._add_numbers, "tensor(int64)": self._add_dates}.get(
-                INPUT_TYPES[kind], self._add_categories
-            )
+            add = {
+                "numeric": self._add_numbers,
+                "duration": self._add_numbers,
+                "vector": self._add_vectors,
+                "date": self._add_dates,
+            }.get(kind, self._add_categories)
             parts += add(name, schema["columns"][name])
         self.encoded = self.add("Concat", parts, axis=1)
 
@@ -211,7 +226,9 @@ class _Encoding:
     def inputs(self) -> list[Any]:
         """Return an input for each column."""
         return [
-            self.helper.make_tensor_value_info(name, _INPUTS[INPUT_TYPES[kind]], [None, 1])
+            self.helper.make_tensor_value_info(
+                name, _INPUTS[INPUT_TYPES[kind]], [None, self._widths[name]]
+            )
             for name, kind in self.kinds.items()
         ]
 
@@ -249,6 +266,20 @@ class _Encoding:
         if column["indicator"]:
             parts.append(self.add("Cast", [absent], to=_DOUBLE))
         return parts
+
+    def _add_vectors(self, name: str, column: Mapping[str, Any]) -> list[str]:
+        """Add vectors in single precision, centred and scaled; the centre where one of its numbers
+        is none."""
+        largest = self._constant([[LARGEST_NUMBER]])
+        beyond = self.add("Not", [self.add("LessOrEqual", [self.add("Abs", [name]), largest])])
+        odd = self.add("ReduceMax", [self.add("Cast", [beyond], to=_FLOAT)], axes=[1], keepdims=1)
+        rounded = self.add("Cast", [self.add("Cast", [name], to=_FLOAT)], to=_DOUBLE)
+        centre = self._constant([column["center"]])
+        known = self.add("Where", [self.add("Cast", [odd], to=_TRUTH), centre, rounded])
+        centred = self.add("Sub", [known, centre])
+        scaled = self.add("Div", [centred, self._constant([[column["scale"]]])])
+        above = self.add("Max", [scaled, self._constant([[-LARGEST_NUMBER]])])
+        return [self.add("Min", [above, largest])]
 
     def _scaled(self, number: str, center: float, scale: float) -> str:
         """Add a number that is centred, scaled and kept within bounds."""
