@@ -270,9 +270,9 @@ def binary(folder: Path) -> None:
     (folder / "private.csv").write_bytes(SECRET.encode() + b"\x00\x07" * 100)
 
 
-def huge(folder: Path) -> None:
-    with (folder / "private.csv").open("r+b") as file:
-        file.truncate(1 << 42)
+def huge(name: str) -> Callable[[Path], None]:
+    """Return what lets a file go on with nothing for longer than anybody could read."""
+    return lambda folder: os.truncate(folder / name, 1 << 42)
 
 
 def out_in_use(folder: Path) -> None:
@@ -388,7 +388,8 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
     "an empty file": (edit("private.csv", lambda _: ""), (), "is empty"),
     "a header alone": (edit("private.csv", lambda text: text.splitlines()[0]), (), "no rows"),
     "a binary file": (binary, (), "is binary"),
-    "a huge file": (huge, (), "too large for this machine's memory"),
+    "a huge file": (huge("private.csv"), (), "is binary"),
+    "a huge public file": (huge("public.csv"), (), "too large for this machine's memory"),
     "unknown teacher": (nothing, ("--teacher", "oracle"), "teacher is 'oracle'; it must be one of"),
     "unknown student": (
         nothing,

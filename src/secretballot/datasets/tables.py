@@ -52,6 +52,7 @@ DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
 _PARQUET, _START = b"PAR1", 65536  # how a Parquet file begins; bytes that tell what a file is
 _NO_ROWS = "{where} has a header but no rows; give a file with at least one."
+_BINARY = "is binary; give CSV text in UTF-8, or Parquet."
 _TOO_LARGE = "{where} is too large for this machine's memory ({size:,} bytes); give a part of it."
 #: A table as Python text takes up to this many times its size on disk.
 GROWTH = 3
@@ -493,8 +494,8 @@ def check_file(path: str | os.PathLike[str], *, role: str = "file", whole: bool 
     Raises
     ------
     DataError
-        If it is no regular file, empty, unreadable, or larger than this machine's memory could
-        hold.
+        If it is no regular file, empty, unreadable, neither text nor Parquet, or larger than this
+        machine's memory could hold.
     """
     path, problem, start = Path(path), "", b""
     try:
@@ -514,6 +515,8 @@ def check_file(path: str | os.PathLike[str], *, role: str = "file", whole: bool 
         else:
             with path.open("rb") as file:
                 start = file.read(_START)
+            if b"\0" in start and start[:4] != _PARQUET:
+                problem = _BINARY
     except FileNotFoundError:
         problem = "does not exist; check the path."
     except (OSError, ValueError) as error:
@@ -611,7 +614,7 @@ def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
 def _csv_blocks(file: TableFile, where: str, start: bytes, rows: int) -> Iterator[pd.DataFrame]:
     """Yield the rows of a CSV file as texts, in blocks; the first may be empty."""
     if b"\0" in start:
-        raise DataError(f"{where} is binary; give CSV text in UTF-8, or Parquet.")
+        raise DataError(f"{where} {_BINARY}")
     problem = ""
     try:
         delimiter = _delimiter_of(file)
