@@ -310,10 +310,12 @@ def test_a_schema_says_the_first_version_that_has_its_kinds() -> None:
     assert old.to_json()["version"] == 1
     new = Schema.infer(pd.DataFrame({"a": ["2020-01-01", "2021-05-05"]}))
     assert new.to_json()["version"] == 2
-    for version in (1, 2):
+    newest = Schema.infer(pd.DataFrame({"a": ["[1, 2]", "[3, 4.5]"]}))
+    assert newest.to_json()["version"] == 3
+    for version in (1, 2, 3):
         assert Schema.from_json({**new.to_json(), "version": version}).columns == new.columns
-    for version in (0, 3, True, "1", [1]):
-        with pytest.raises(DataError, match="reads versions up to 2"):
+    for version in (0, 4, True, "1", [1]):
+        with pytest.raises(DataError, match="reads versions up to 3"):
             Schema.from_json({**new.to_json(), "version": version})
 
 
@@ -371,7 +373,7 @@ def test_declared_dates_are_completed_from_public_cells() -> None:
         ({"kind": "text", "words": []}, "must be a list of single words"),
         ({"kind": "text", "words": "word"}, "must be a list of single words"),
         ({"kind": "text"}, "No word stands in two public cells"),
-        ("boolaen", "say one of numeric, categorical, boolean, date, duration, text, ignored"),
+        ("boolaen", "one of numeric, categorical, boolean, date, duration, text, vector, ignored"),
     ],
 )
 def test_a_declared_kind_that_says_nonsense_is_refused(spec: Any, message: str) -> None:
