@@ -22,4 +22,4 @@ PUBLIC_ROOMS = (
     "theory",
 )
 #: Reached by their names too; what is in them is shown where it is used.
-MORE_ROOMS = ("exceptions", "publishing", "runs")
+MORE_ROOMS = ("exceptions", "publishing", "runs", "service")

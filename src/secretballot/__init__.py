@@ -65,6 +65,9 @@ if TYPE_CHECKING:
         runs as runs,
     )
     from secretballot import (
+        service as service,
+    )
+    from secretballot import (
         students as students,
     )
     from secretballot import (
@@ -82,6 +85,7 @@ if TYPE_CHECKING:
         ResourceError,
         SamplerError,
         SecretBallotError,
+        ServiceError,
     )
     from secretballot.learners.labelers.agnostic import AgnosticLabeler
     from secretballot.learners.labelers.relabel import relabel
@@ -91,6 +95,7 @@ if TYPE_CHECKING:
     from secretballot.learners.moments.label_private import LabelPrivateMomentsClassifier
     from secretballot.learners.moments.multi_label import RecordMomentsMultiLabelClassifier
     from secretballot.learners.moments.regressor import RecordMomentsRegressor
+    from secretballot.learners.online.asked_session import ask_actively
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
     from secretballot.learners.pate.label_private import LabelPrivateClassifier
@@ -109,6 +114,7 @@ if TYPE_CHECKING:
     from secretballot.report.student.export import load_student
     from secretballot.runs.plan import classifier_by_plan, plan, read_plan
     from secretballot.runs.stored_records import store_table
+    from secretballot.service.remote import RemoteSession, connect, connect_async
     from secretballot.students import (
         GraphCountsClassifier,
         HypothesisStudent,
@@ -153,8 +159,10 @@ _HOMES = {
     "ReleasedLabels": "released",
     "ResourceError": "exceptions",
     "SamplerError": "exceptions",
+    "RemoteSession": "service.remote",
     "SecretBallotError": "exceptions",
     "SemiPrivateClassifier": "learners.selection.semi_private",
+    "ServiceError": "exceptions",
     "SparseVectorAggregator": "aggregation",
     "StabilityLabeler": "learners.labelers.stability",
     "TorchClassifier": "torch_learners.classifier",
@@ -162,8 +170,11 @@ _HOMES = {
     "UniversalLabeler": "learners.universal.labeler",
     "VoteCounts": "ensemble.votes",
     "VotingStudent": "students",
+    "ask_actively": "learners.online.asked_session",
     "choose_candidate": "learners.selection.candidates",
     "classifier_by_plan": "runs.plan",
+    "connect": "service.remote",
+    "connect_async": "service.remote",
     "estimate_minority": "door",
     "estimate_stability": "door",
     "fit_student": "students",
@@ -201,6 +212,7 @@ _ROOMS = (
     "released",
     "report",
     "runs",
+    "service",
     "students",
     "theory",
 )
@@ -234,10 +246,12 @@ __all__ = [
     "RecordVotesClassifier",
     "RecordVotesStudent",
     "ReleasedLabels",
+    "RemoteSession",
     "ResourceError",
     "SamplerError",
     "SecretBallotError",
     "SemiPrivateClassifier",
+    "ServiceError",
     "SparseVectorAggregator",
     "StabilityLabeler",
     "TorchClassifier",
@@ -246,8 +260,11 @@ __all__ = [
     "VoteCounts",
     "VotingStudent",
     "__version__",
+    "ask_actively",
     "choose_candidate",
     "classifier_by_plan",
+    "connect",
+    "connect_async",
     "estimate_minority",
     "estimate_stability",
     "fit_student",

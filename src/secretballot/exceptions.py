@@ -32,6 +32,7 @@ __all__ = [
     "ResourceError",
     "SamplerError",
     "SecretBallotError",
+    "ServiceError",
 ]
 
 
@@ -186,6 +187,28 @@ class SamplerError(SecretBallotError):
     >>> issubclass(sb.SamplerError, sb.SecretBallotError)
     True
     """
+
+
+class ServiceError(SecretBallotError):
+    """A service cannot be reached, or refuses the key or the request.
+
+    Attributes
+    ----------
+    status : int or None
+        The status of its answer; None where there was none.
+
+    Examples
+    --------
+    >>> try:
+    ...     sb.connect("http://127.0.0.1:9", "sb_none", retries=0)
+    ... except sb.ServiceError as error:
+    ...     print(error.status)
+    None
+    """
+
+    def __init__(self, *parts: str | Parameter | Argument, status: int | None = None) -> None:
+        super().__init__(*parts)
+        self.status = status
 
 
 class CertificateError(SecretBallotError):

@@ -16,6 +16,7 @@ from secretballot.cli import (
     completion,
     demo,
     diagnose,
+    keys,
     label,
     learn,
     ledger,
@@ -23,6 +24,7 @@ from secretballot.cli import (
     predict,
     price,
     schema,
+    serve,
     verify,
 )
 from secretballot.cli.help_groups import GroupedCommand
@@ -107,6 +109,8 @@ app.command(name="compare", epilog=EXIT_CODES)(compare.compare)
 app.command(name="verify", epilog=EXIT_CODES)(verify.verify)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(audit.app, name="audit")
+app.command(name="serve", epilog=EXIT_CODES)(serve.serve)
+app.add_typer(keys.app, name="keys")
 app.command(name="demo", epilog=EXIT_CODES)(demo.demo)
 app.command(name="completion", epilog=EXIT_CODES)(completion.completion)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from secretballot.learners.moments.label_private import LabelPrivateMomentsClassifier
     from secretballot.learners.moments.multi_label import RecordMomentsMultiLabelClassifier
     from secretballot.learners.moments.regressor import RecordMomentsRegressor
+    from secretballot.learners.online.asked_session import ask_actively
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
     from secretballot.learners.pate.label_private import LabelPrivateClassifier
@@ -39,6 +40,7 @@ _HOMES = {
     "StabilityLabeler": "labelers.stability",
     "TrainedTeachers": "training.trained",
     "UniversalLabeler": "universal.labeler",
+    "ask_actively": "online.asked_session",
     "choose_candidate": "selection.candidates",
     "hold_out": "selection.hold_out",
     "label_actively": "pate.active",
@@ -62,6 +64,7 @@ __all__ = [
     "StabilityLabeler",
     "TrainedTeachers",
     "UniversalLabeler",
+    "ask_actively",
     "choose_candidate",
     "hold_out",
     "label_actively",

@@ -16,14 +16,18 @@ from secretballot.aggregation import Aggregator, aggregator_from_description
 from secretballot.door import ReleaseStream, StreamAnswers
 from secretballot.door.purchase import check_types
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
+from secretballot.learners.training.column_template import template_to_json
 from secretballot.learners.training.inputs import single_point, take_rows
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.trained import TrainedTeachers
+from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
 from secretballot.vault import read_secret, write_secret
 
 __all__ = ["LabelingSession", "SessionAnswer", "SessionAnswers"]
+
+_ATTEMPTS = 20  # at a list of all answers while others ask
 
 
 @dataclass(frozen=True)
@@ -227,6 +231,46 @@ class LabelingSession:
         )
 
     @property
+    def ledger(self) -> Ledger:
+        """The account that the session is paid from."""
+        return self._stream.ledger
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Class values that the teachers vote on."""
+        return self._teachers.classes
+
+    @property
+    def n_teachers(self) -> int:
+        """Number of teachers."""
+        return self._teachers.n_teachers
+
+    @property
+    def sigma(self) -> float | None:
+        """Scale of the noise on released counts, in votes; None where labels alone are released."""
+        return self._stream.aggregator.sigma_of_counts
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """The aggregator's settings, as they stand on certificates."""
+        return self._stream.aggregator.describe()
+
+    @property
+    def price(self) -> PrivacyBudget:
+        """What all questions of the session cost together."""
+        return self._stream.aggregator.budget
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns and types of points, as JSON values."""
+        return template_to_json(self._teachers.template)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the session was settled: stored answers are all that comes."""
+        return self._stream.closed
+
+    @property
     def planned(self) -> int:
         """Questions paid for."""
         return self._stream.planned
@@ -294,6 +338,58 @@ class LabelingSession:
                 " answers stay free, and another session, under another request, is a new charge."
             )
         return self._with_class_values(answers)
+
+    def points(self, X: Any) -> Any:
+        """Return points, of shape (n, n_features), as the teachers take them; nothing is asked.
+
+        Raises
+        ------
+        DataError
+            If they do not fit.
+        """
+        return self._teachers.points(X)
+
+    def stored(self, X: Any) -> SessionAnswers:
+        """Return the answers to those rows of `X` that were asked before; nothing is drawn.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n, n_features)
+            Public points.
+
+        Raises
+        ------
+        DataError
+            If the points do not fit the teachers.
+        """
+        return self._with_class_values(
+            self._stream.find(question_digests(self._teachers.points(X)))
+        )
+
+    def transcript(self) -> ReleasedLabels:
+        """Return all answers so far with the certificate of the reservation, in the order in which
+        they were asked: row i stands for the i-th question.
+
+        For those who do not hold the points. The certificate binds labels to the points by the
+        digest of all of them.
+
+        Raises
+        ------
+        LedgerError
+            If others answer questions all the while.
+        """
+        for _ in range(_ATTEMPTS):
+            rows = {question: row for row, question in enumerate(self._stream.order())}
+            plan = self._plan_summary("kept" if self.left else "forfeited")
+            # another process may answer between the readings: then numbers would not agree
+            with contextlib.suppress(DataError):
+                released = self._stream.released(rows, plan)
+                if len(released.queries) == len(rows) == plan["used"]:
+                    return released
+        raise LedgerError(
+            f"The session {self.request!r} is asked so fast that no list of its answers is the"
+            " last; try again."
+        )
 
     def released(self, X: Any) -> ReleasedLabels:
         """Return all answers so far with the certificate of the reservation, as rows of `X`.

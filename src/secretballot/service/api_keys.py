@@ -1,0 +1,245 @@
+"""API keys: drawn at random, shown once, kept as hashes, scoped to datasets and a role."""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from secretballot._drafts import wait_for_lock
+from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._validation import check_choice, check_count, check_name, shown
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.privacy.noise import entropy_bytes
+from secretballot.vault import make_vault, read_secret, write_secret
+
+__all__ = ["ALL_DATASETS", "ROLES", "ApiKey", "KeyRing", "Role"]
+
+Role = Literal["analyst", "curator", "auditor"]
+ROLES: tuple[Role, ...] = get_args(Role)
+ALL_DATASETS = "*"
+
+_FILE, _LOCK = "keys.json", "keys.lock"
+_TOKEN = re.compile(r"sb_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+_PATIENCE_S = 10.0  # for another program that changes the keys
+_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "id": str,
+    "sha256": str,
+    "role": str,
+    "datasets": list,
+    "owner": str,
+    "quota": (int, type(None)),
+    "made_at": str,
+    "revoked_at": (str, type(None)),
+}
+
+
+@dataclass(frozen=True)
+class ApiKey:
+    """What is known of a key; the key itself is not.
+
+    Attributes
+    ----------
+    id : str
+        Public; in logs and in the audit log.
+    sha256 : str
+        Of the secret part, in hexadecimal.
+    role : {"analyst", "curator", "auditor"}
+    datasets : tuple of str
+        That it may be used for; ``*`` for all.
+    owner : str
+        For people.
+    quota : int or None
+        New questions that it may ask of each dataset; None as many as the session has.
+    made_at : str
+        UTC, ISO 8601.
+    revoked_at : str or None
+    """
+
+    id: str
+    sha256: str
+    role: Role
+    datasets: tuple[str, ...]
+    owner: str
+    quota: int | None
+    made_at: str
+    revoked_at: str | None = None
+
+    def covers(self, dataset: str) -> bool:
+        """Return whether it may be used for a dataset."""
+        return ALL_DATASETS in self.datasets or dataset in self.datasets
+
+
+class KeyRing:
+    """The keys of a service, in one file of its state folder.
+
+    Parameters
+    ----------
+    state : Path
+        Secret folder of the service; made if it is not there.
+
+    Notes
+    -----
+    The secret part has 256 random bits, so that its plain SHA-256 cannot be guessed. The file is
+    replaced as a whole and looked at before every use: a key is revoked as soon as the command
+    returns.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._folder = make_vault(state)
+        self._path = self._folder / _FILE
+        self._seen: tuple[int, int, int] | None = None
+        self._keys: dict[str, ApiKey] = {}
+
+    def add(
+        self, role: str, datasets: list[str], *, owner: str = "", quota: int | None = None
+    ) -> tuple[ApiKey, str]:
+        """Make a key and return it with its token, which is shown this once.
+
+        Raises
+        ------
+        ParameterError
+            If the role is unknown, no dataset is named, or the quota is no number.
+        DataError
+            If the file cannot be read or written.
+        """
+        check_choice("role", role, ROLES)
+        if not datasets:
+            raise ParameterError(
+                Parameter("dataset"), f" is missing; name one or more, or {ALL_DATASETS!r} for all."
+            )
+        if owner:
+            check_name("owner", owner)
+        if quota is not None:
+            check_count("quota", quota, minimum=0)
+        secret = base64.urlsafe_b64encode(entropy_bytes(32)).rstrip(b"=").decode()
+        key = ApiKey(
+            id=entropy_bytes(6).hex(),
+            sha256=_digest(secret),
+            role=check_choice("role", role, ROLES),
+            datasets=tuple(datasets),
+            owner=owner,
+            quota=quota,
+            made_at=_now(),
+        )
+        self._change(lambda keys: {**keys, key.id: key})
+        return key, f"sb_{key.id}_{secret}"
+
+    def revoke(self, key_id: str) -> ApiKey:
+        """Revoke a key for ever; one that was revoked stays as it is.
+
+        Raises
+        ------
+        ParameterError
+            If there is none of that id.
+        """
+
+        def revoked(keys: dict[str, ApiKey]) -> dict[str, ApiKey]:
+            if key_id not in keys:
+                raise ParameterError(
+                    f"There is no key {shown(key_id)}; secretballot keys list shows the ids."
+                )
+            if keys[key_id].revoked_at is not None:
+                return keys
+            return {**keys, key_id: replace(keys[key_id], revoked_at=_now())}
+
+        return self._change(revoked)[key_id]
+
+    def keys(self) -> list[ApiKey]:
+        """Return all keys, revoked ones too, oldest first."""
+        return list(self._current().values())
+
+    def find(self, token: str) -> ApiKey | None:
+        """Return the key of a token, revoked ones too; None where it is none of these.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read.
+        """
+        found = _TOKEN.fullmatch(token)
+        keys = self._current()
+        key = None if found is None else keys.get(found[1])
+        # compared where the id is unknown, too: both ways take the same time
+        digest = _digest("" if found is None else found[2])
+        matches = hmac.compare_digest(digest, _NOBODY if key is None else key.sha256)
+        return key if matches else None
+
+    def _current(self) -> dict[str, ApiKey]:
+        """Return the keys in the file, read again where it was replaced."""
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:
+            self._seen, self._keys = None, {}
+            return self._keys
+        except OSError as error:
+            raise DataError(
+                f"{self._path} cannot be read ({error.strerror}); put the state folder back."
+            ) from None
+        seen = (found.st_ino, found.st_mtime_ns, found.st_size)
+        if seen != self._seen:
+            # the keys before what was seen of the file: one that changes in between is read again
+            self._keys, self._seen = self._read(), seen
+        return self._keys
+
+    def _read(self) -> dict[str, ApiKey]:
+        content = read_secret(self._path, largest=LARGEST_JSON)
+        document = {"keys": []} if content is None else json_fields(content, {"keys": list})
+        keys = None if document is None else [_key_of(one) for one in document["keys"]]
+        if keys is None or any(key is None for key in keys):
+            raise DataError(f"{self._path} is damaged; put the state folder back as it was.")
+        return {key.id: key for key in keys if key is not None}
+
+    def _change(self, work: Callable[[dict[str, ApiKey]], dict[str, ApiKey]]) -> dict[str, ApiKey]:
+        with self._alone():
+            changed = work(self._read())
+            document = {"keys": [asdict(key) for key in changed.values()]}
+            write_secret(self._path, json.dumps(document, indent=1).encode())
+        return changed
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold a lock against other programs that change the keys."""
+        problem = ""
+        try:
+            handle = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            problem = error.strerror or type(error).__name__
+        if problem:
+            raise DataError(f"{self._folder} cannot be written ({problem}); free the folder.")
+        try:
+            if not wait_for_lock(handle, _PATIENCE_S):
+                raise DataError(
+                    f"The keys in {self._folder} are being changed by another program; try again."
+                )
+            yield
+        finally:
+            os.close(handle)
+
+
+def _key_of(document: Any) -> ApiKey | None:
+    """Return a key as the file describes it, None where that is damaged."""
+    about = json_fields(json.dumps(document).encode(), _FIELDS)
+    if about is None or about["role"] not in ROLES:
+        return None
+    if not all(isinstance(name, str) for name in about["datasets"]):
+        return None
+    return ApiKey(**{**about, "datasets": tuple(about["datasets"])})
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+_NOBODY = hashlib.sha256(b"nobody").hexdigest()

@@ -1,0 +1,147 @@
+"""The shapes of what the service says, for its OpenAPI document."""
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+__all__ = [
+    "Account",
+    "Amount",
+    "Answer",
+    "Answers",
+    "AuditRows",
+    "Budget",
+    "Columns",
+    "DatasetDocument",
+    "Datasets",
+    "Health",
+    "KeyDocument",
+    "ProblemDocument",
+    "Session",
+]
+
+
+class ProblemDocument(BaseModel):
+    """Why a request is refused (RFC 9457)."""
+
+    type: str = Field(description="Address of what it means")
+    title: str
+    status: int
+    detail: str = Field(description="One sentence")
+    instance: str = Field(description="Id of the request, which stands in the logs")
+
+
+class Answer(BaseModel):
+    """The answer to one point. An abstention has the same fields."""
+
+    label: str | int | float | bool | None = Field(
+        description="Class value; null for an abstention, and where nothing was given"
+    )
+    given: bool = Field(description="False where the budget was spent before this point came")
+    abstained: bool
+    noisy_count: int | list[int] | None = Field(description="Where counts are released")
+
+
+class Answers(BaseModel):
+    """The answers to the points of a request, in their order."""
+
+    dataset: str
+    session: str
+    answers: list[Answer]
+    left: int = Field(description="Questions that are still paid for")
+
+
+class Columns(BaseModel):
+    """The columns of points: a frame's names and types, or an array's number of columns."""
+
+    kind: str
+    columns: int | list[list[Any]]
+    dtype: str | None = None
+
+
+class Amount(BaseModel):
+    """A price in differential privacy."""
+
+    epsilon: float
+    delta: float
+
+
+class Session(BaseModel):
+    """The terms of a session and how far it has come."""
+
+    dataset: str
+    session: str
+    classes: list[str | int | float | bool]
+    n_teachers: int
+    columns: Columns
+    mechanism: dict[str, Any]
+    sigma: float | None
+    price: Amount
+    planned: int
+    used: int
+    left: int
+    closed: bool
+    most_points: int = Field(description="Points of one request")
+
+
+class DatasetDocument(BaseModel):
+    """A dataset that the key may be used for."""
+
+    name: str
+    title: str
+    sessions: list[str]
+    plan: bool = Field(description="Whether there is a plan to look at")
+    releases: dict[str, list[str]] = Field(description="Files of each release")
+
+
+class Datasets(BaseModel):
+    """The datasets that the key may be used for."""
+
+    datasets: list[DatasetDocument]
+
+
+class Budget(BaseModel):
+    """What may be spent on a dataset, what is spent, and what is left."""
+
+    dataset: str
+    account: str
+    unit: str
+    neighbours: str
+    composition: str
+    releases: int
+    budget: Amount
+    spent: Amount
+    remaining: Amount
+
+
+class Account(BaseModel):
+    """Every reservation of the ledger, oldest first, after all rows were checked."""
+
+    dataset: str
+    rows: int
+    chain: str
+    entries: list[dict[str, Any]]
+
+
+class AuditRows(BaseModel):
+    """Rows of the audit log, oldest first."""
+
+    rows: list[dict[str, Any]]
+    next_after: int | None = Field(description="Give as `after` for the next page; null at the end")
+
+
+class KeyDocument(BaseModel):
+    """What the key may do, and what it has asked."""
+
+    id: str
+    role: str
+    owner: str
+    datasets: list[str]
+    quota: int | None
+    asked: dict[str, int] = Field(description="New questions so far, by dataset")
+
+
+class Health(BaseModel):
+    """Whether the service works."""
+
+    status: str

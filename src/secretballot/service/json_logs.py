@@ -1,0 +1,72 @@
+"""Logs as JSON lines on standard error: what was done by whom, and no value of anything.
+
+Neither points nor answers stand in them, and of an error that nobody foresaw only its type and
+place in the program: its message may quote a private cell.
+"""
+
+import json
+import logging
+import os
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import Any
+
+__all__ = ["JsonLines", "defect_of", "event", "log_in_json"]
+
+_LOGGER = "secretballot.service"
+#: Of libraries whose lines tell when the server starts and stops; the rest of them is not shown.
+_SHOWN = ("uvicorn.error",)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line; the traceback of an exception is left out."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        fields = getattr(record, "fields", None)
+        about: dict[str, Any] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "process": os.getpid(),
+        }
+        if isinstance(fields, dict):
+            about |= {"event": record.msg, **fields}
+        elif record.exc_info:
+            error = record.exc_info[1]
+            about |= {"event": "defect", **({} if error is None else defect_of(error))}
+        else:
+            about |= {"event": "server", "message": record.getMessage()}
+        return json.dumps(about)
+
+
+def log_in_json() -> None:
+    """Send the lines of the service and of its server to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name in (_LOGGER, *_SHOWN):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.INFO)
+    logging.getLogger("uvicorn.access").disabled = True
+
+
+def event(name: str, *, level: int = logging.INFO, **fields: Any) -> None:
+    """Log what happened.
+
+    Parameters
+    ----------
+    name : str
+        What, in one word.
+    level : int
+    **fields
+        JSON values; none of them computed from private data.
+    """
+    logging.getLogger(_LOGGER).log(level, name, extra={"fields": fields})
+
+
+def defect_of(error: BaseException) -> dict[str, str]:
+    """Return the type of an error and the innermost of our own lines in its traceback."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "secretballot" in f.filename]
+    place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    return {"error": type(error).__name__, "place": place}

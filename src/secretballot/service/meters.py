@@ -1,0 +1,77 @@
+"""Numbers for Prometheus: requests, refusals, questions and groups; no private value.
+
+Times of answers depend on private data, so the numbers are for curators and auditors alone.
+"""
+
+import os
+from typing import Any
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector
+
+__all__ = ["MULTIPROCESS_FOLDER", "Meters"]
+
+#: Where the numbers of several workers meet; the library reads it when it is imported.
+MULTIPROCESS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+
+_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0)
+_POINTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
+
+
+class Meters:
+    """The numbers of one worker.
+
+    With several workers they meet in a folder, and each worker tells those of all.
+    """
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        own: dict[str, Any] = {"registry": self._registry}
+        self.requests = Counter(
+            "secretballot_requests",
+            "Requests answered.",
+            ["method", "route", "status"],
+            **own,
+        )
+        self.seconds = Histogram(
+            "secretballot_request_seconds",
+            "Time from request to answer.",
+            ["route"],
+            buckets=_SECONDS,
+            **own,
+        )
+        self.problems = Counter(
+            "secretballot_problems", "Requests refused, by kind of problem.", ["kind"], **own
+        )
+        self.questions = Counter(
+            "secretballot_questions", "Points asked.", ["dataset", "session"], **own
+        )
+        self.groups = Histogram(
+            "secretballot_group_points",
+            "Points answered in one group.",
+            ["dataset", "session"],
+            buckets=_POINTS,
+            **own,
+        )
+        self.left = Gauge(
+            "secretballot_questions_left",
+            "Questions that are still paid for.",
+            ["dataset", "session"],
+            multiprocess_mode="mostrecent",
+            **own,
+        )
+
+    def text(self) -> tuple[bytes, str]:
+        """Return the numbers of all workers, and the media type."""
+        registry = self._registry
+        if os.environ.get(MULTIPROCESS_FOLDER):
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry), CONTENT_TYPE_LATEST

@@ -1,0 +1,152 @@
+"""What goes wrong, as problem documents of RFC 9457: a kind, a status, one sentence.
+
+The sentence is ours and names what was asked, the rule and the fix. Nothing that was computed from
+private data stands in it, and of an error that nobody foresaw only that there was one.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from secretballot._validation import plain_line
+from secretballot.exceptions import (
+    BudgetError,
+    DataError,
+    LedgerError,
+    ParameterError,
+    ResourceError,
+    SamplerError,
+)
+
+__all__ = ["KINDS", "MEDIA_TYPE", "Kind", "ProblemError", "problem_of"]
+
+MEDIA_TYPE = "application/problem+json"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of problem.
+
+    Attributes
+    ----------
+    status : int
+    title : str
+    meaning : str
+        What it means and what to do, for people.
+    """
+
+    status: int
+    title: str
+    meaning: str
+
+
+KINDS = {
+    "no-key": Kind(401, "No valid key", "Send a key that is valid as Authorization: Bearer sb_..."),
+    "wrong-dataset": Kind(
+        403, "Key of other datasets", "The key is not for this dataset; ask the curator for one."
+    ),
+    "wrong-role": Kind(
+        403, "Key of another role", "The key's role may not do this; the guide lists the roles."
+    ),
+    "quota-spent": Kind(
+        403,
+        "Quota spent",
+        "The key has asked as many new questions as it may. Stored answers stay free.",
+    ),
+    "not-found": Kind(404, "Not found", "There is nothing at this address."),
+    "wrong-method": Kind(405, "Wrong method", "This address takes another method."),
+    "too-slow": Kind(408, "Too slow", "The body did not come in time; send it again, faster."),
+    "budget-spent": Kind(
+        409,
+        "Budget spent",
+        "All questions of the session are answered or it is closed. Stored answers stay free.",
+    ),
+    "too-large": Kind(413, "Too large", "The body or its number of points is above the limit."),
+    "wrong-media-type": Kind(
+        415, "Wrong media type", "Send JSON, an Arrow stream or a Parquet file."
+    ),
+    "unreadable": Kind(400, "Unreadable", "The body is not what its media type says."),
+    "wrong-points": Kind(
+        422, "Wrong points", "The points do not fit the teachers; nothing was asked."
+    ),
+    "too-many-requests": Kind(
+        429, "Too many requests", "The key asks faster than it may; wait as long as Retry-After."
+    ),
+    "defect": Kind(
+        500, "Defect", "The service has a defect; details are withheld. Report the request id."
+    ),
+    "ledger-unavailable": Kind(
+        503,
+        "Ledger unavailable",
+        "The ledger cannot be used now and nothing was answered. Ask again later: a question that"
+        " was answered all the same has its stored answer, for nothing.",
+    ),
+    "busy": Kind(
+        503, "Busy", "Too much waits, or the service is stopping; nothing was asked. Try later."
+    ),
+}
+
+
+class ProblemError(Exception):
+    """Why a request is refused.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`.
+    detail : str
+        One sentence.
+    retry_after : float, optional
+        Seconds after which to try again.
+    """
+
+    def __init__(self, kind: str, detail: str, *, retry_after: float | None = None) -> None:
+        super().__init__(detail)
+        self.kind, self.detail, self.retry_after = kind, plain_line(detail), retry_after
+
+    @property
+    def status(self) -> int:
+        """The status of the answer."""
+        return KINDS[self.kind].status
+
+    def document(self, request_id: str) -> dict[str, Any]:
+        """Return the problem document."""
+        return {
+            "type": f"/problems/{self.kind}",
+            "title": KINDS[self.kind].title,
+            "status": self.status,
+            "detail": self.detail,
+            "instance": f"urn:uuid:{request_id}",
+        }
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that go with it."""
+        headers = {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}
+        if self.retry_after is not None:
+            headers["Retry-After"] = str(max(1, round(self.retry_after)))
+        return headers
+
+
+def problem_of(error: BaseException) -> ProblemError:
+    """Return what a caller is told of an error.
+
+    Of the ledger and the vault no path and no other word: these are the operator's. Of what nobody
+    foresaw nothing: its message may quote anything.
+    """
+    if isinstance(error, ProblemError):
+        return error
+    if isinstance(error, BudgetError):
+        return ProblemError("budget-spent", str(error))
+    # points were checked before: what is left of these errors is about vault and terms
+    if isinstance(error, LedgerError | DataError | ParameterError):
+        return ProblemError(
+            "ledger-unavailable",
+            "The ledger of this dataset cannot be used now; ask again later.",
+            retry_after=5,
+        )
+    if isinstance(error, ResourceError | SamplerError | MemoryError):
+        return ProblemError(
+            "busy", "The service is short of resources; try again later.", retry_after=5
+        )
+    return ProblemError(
+        "defect", "The service has a defect, whose details are withheld; report it."
+    )

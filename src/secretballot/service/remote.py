@@ -1,0 +1,582 @@
+"""Sessions behind a service, asked as those of this process are."""
+
+import asyncio
+import contextlib
+import io
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import numpy as np
+from scipy import sparse
+
+from secretballot._validation import check_count, check_name, check_positive, plain_line, shown
+from secretballot.exceptions import (
+    BudgetError,
+    DataError,
+    LedgerError,
+    Parameter,
+    ParameterError,
+    ServiceError,
+)
+from secretballot.learners.labelers.session import SessionAnswer, SessionAnswers
+from secretballot.learners.training.inputs import as_matrix, n_rows, single_point
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.released import ReleasedLabels
+from secretballot.report.extras import require_extra
+
+__all__ = ["AsyncRemoteSession", "RemoteSession", "connect", "connect_async"]
+
+_ARROW = "application/vnd.apache.arrow.stream"
+_LONGEST_WAIT_S = 10.0
+_AGAIN = (429, 503)
+
+
+@dataclass(frozen=True)
+class _Exchange:
+    """A request: what is sent, and the last part of its address."""
+
+    method: str
+    path: str
+    content: bytes | None = None
+    media_type: str = "application/json"
+
+
+class _Terms:
+    """What the service says of a session once and for all."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.dataset, self.request = str(document["dataset"]), str(document["session"])
+        self.classes = tuple(document["classes"])
+        self.n_teachers = int(document["n_teachers"])
+        self.sigma = None if document["sigma"] is None else float(document["sigma"])
+        self.planned = int(document["planned"])
+        self.columns: dict[str, Any] = document["columns"]
+        self.mechanism: dict[str, Any] = document["mechanism"]
+        self.price = PrivacyBudget(document["price"]["epsilon"], document["price"]["delta"])
+        self.most_points = int(document["most_points"])
+        self.address = f"/v1/datasets/{quote(self.dataset)}/sessions/{quote(self.request)}"
+
+    def exchanges(self, X: Any) -> list[tuple[_Exchange, int]]:
+        """Return the requests that ask the rows of `X`, in their order, with their numbers of
+        points."""
+        table = as_matrix("X", X)
+        size, found = self.most_points, list[tuple[_Exchange, int]]()
+        for start in range(0, n_rows(table), size):
+            part = table[start : start + size]
+            path = f"{self.address}/questions"
+            found.append((_Exchange("POST", path, *_body_of(part)), n_rows(part)))
+        return found
+
+    def answers(
+        self, documents: Sequence[Mapping[str, Any]], refusal: BudgetError | None
+    ) -> SessionAnswers:
+        """Return what the service said to requests, one after the other.
+
+        Raises
+        ------
+        BudgetError
+            The refusal, if no point has an answer.
+        """
+        found = [answer for document in documents for answer in document["answers"]]
+        given = np.array([answer["given"] for answer in found], dtype=np.bool_)
+        if refusal is not None and not given.any():
+            raise refusal
+        labels = np.full(len(found), None, dtype=object)
+        for row, answer in enumerate(found):
+            labels[row] = answer["label"]
+        answered = np.array([label is not None for label in labels], dtype=np.bool_)
+        left = [int(document["left"]) for document in documents if document["left"] is not None]
+        return SessionAnswers(labels, answered, given, self._counts(found), left[-1])
+
+    def _counts(self, answers: Sequence[Mapping[str, Any]]) -> Any:
+        if self.sigma is None:
+            return None
+        nothing = 0 if len(self.classes) == 2 else [0] * len(self.classes)
+        return np.array(
+            [
+                nothing if answer["noisy_count"] is None else answer["noisy_count"]
+                for answer in answers
+            ],
+            dtype=np.int64,
+        )
+
+
+def connect(
+    url: str,
+    key: str,
+    *,
+    dataset: str | None = None,
+    session: str | None = None,
+    timeout: float = 60.0,
+    retries: int = 4,
+) -> "RemoteSession":
+    """Return a session behind a service, to be asked like a `LabelingSession`.
+
+    Parameters
+    ----------
+    url : str
+        Address of the service, such as ``https://labels.example.org``.
+    key : str
+        API key.
+    dataset, session : str, optional
+        Which one; may be left out where the key is for one dataset, and for its first session.
+    timeout : float
+        Seconds that an answer may take.
+    retries : int
+        How often a request is sent again that did not get through, or that the service put off. A
+        question costs once, however often it is sent.
+
+    Returns
+    -------
+    RemoteSession
+
+    Raises
+    ------
+    ServiceError
+        If the service cannot be reached, or refuses the key.
+    ParameterError
+        If there is no such dataset or session, or several to choose from.
+
+    Examples
+    --------
+    >>> try:
+    ...     session = sb.connect("http://127.0.0.1:9", "sb_key", retries=0)
+    ... except sb.ServiceError as error:
+    ...     print(error.status)
+    None
+    """
+    line = _Line(url, key, timeout, retries)
+    address = _chosen(line.fetch(_Exchange("GET", "/v1/datasets")), dataset, session)
+    return RemoteSession(line, _Terms(line.fetch(_Exchange("GET", address))))
+
+
+async def connect_async(
+    url: str,
+    key: str,
+    *,
+    dataset: str | None = None,
+    session: str | None = None,
+    timeout: float = 60.0,
+    retries: int = 4,
+) -> "AsyncRemoteSession":
+    """Return a session behind a service, to be asked with await; parameters and errors as for
+    `connect`.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> async def ask(url, key, point):
+    ...     async with await sb.connect_async(url, key, retries=0) as session:
+    ...         return await session.ask(point)
+    >>> try:
+    ...     asyncio.run(ask("http://127.0.0.1:9", "sb_key", [1.0]))
+    ... except sb.ServiceError as error:
+    ...     print(error.status)
+    None
+    """
+    line = _AsyncLine(url, key, timeout, retries)
+    try:
+        address = _chosen(await line.fetch(_Exchange("GET", "/v1/datasets")), dataset, session)
+        return AsyncRemoteSession(line, _Terms(await line.fetch(_Exchange("GET", address))))
+    except BaseException:
+        await line.close()
+        raise
+
+
+class RemoteSession:
+    """A session behind a service; made by `connect`.
+
+    Answers are those of the session there: a question that was asked before, by anybody, has its
+    stored answer and costs nothing.
+
+    Attributes
+    ----------
+    dataset, request : str
+        Names of dataset and session.
+    classes : tuple
+        Class values.
+    n_teachers : int
+    sigma : float or None
+        Scale of the noise on released counts, in votes.
+    price : PrivacyBudget
+        Of all questions together.
+    columns : dict
+        What a point has.
+    planned, used, left : int
+        Questions paid for, answered so far, and still to be had; the last two are asked of the
+        service.
+
+    Examples
+    --------
+    >>> def label(url, key, X_public):
+    ...     with sb.connect(url, key) as session:
+    ...         return sb.ask_actively(session, X_public, n_queries=20).released
+    >>> isinstance(sb.RemoteSession, type)
+    True
+    """
+
+    def __init__(self, line: "_Line", terms: _Terms) -> None:
+        self._line, self._terms = line, terms
+        self.dataset, self.request = terms.dataset, terms.request
+        self.classes, self.n_teachers = terms.classes, terms.n_teachers
+        self.sigma, self.price = terms.sigma, terms.price
+        self.columns, self.planned = terms.columns, terms.planned
+
+    def __repr__(self) -> str:
+        return f"RemoteSession({self.request!r} of {self.dataset!r}, {self.planned} planned)"
+
+    def __enter__(self) -> "RemoteSession":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections; the session there goes on."""
+        self._line.close()
+
+    @property
+    def used(self) -> int:
+        """Questions answered so far, abstentions included."""
+        return int(self._state()["used"])
+
+    @property
+    def left(self) -> int:
+        """Questions still to be had."""
+        return int(self._state()["left"])
+
+    def _state(self) -> Mapping[str, Any]:
+        return self._line.fetch(_Exchange("GET", self._terms.address))
+
+    def ask(self, x: Any) -> SessionAnswer:
+        """Return the answer to one point, of shape (n_features,) or a table of one row.
+
+        Raises
+        ------
+        DataError
+            If the point does not fit the teachers.
+        BudgetError
+            If the point was never asked, and budget or quota are spent.
+        ServiceError, LedgerError
+            If the service refuses or cannot answer now.
+        """
+        return _single(self.ask_many(single_point(x)))
+
+    def ask_many(self, X: Any) -> SessionAnswers:
+        """Return the answers to the rows of `X`, of shape (n, n_features), while questions are
+        left; errors as for `ask`."""
+        documents, refusal = list[Mapping[str, Any]](), None
+        for exchange, n in self._terms.exchanges(X):
+            try:
+                documents.append(self._line.fetch(exchange))
+            except BudgetError as error:
+                documents.append(_nothing(n))
+                refusal = error
+        return self._terms.answers(documents, refusal)
+
+    def released(self, X: Any) -> ReleasedLabels:
+        """Return all answers of the session so far with its certificate, as rows of `X`.
+
+        Raises
+        ------
+        DataError
+            If a point that was asked, by whomever, is not in `X`.
+        ServiceError, LedgerError
+            If the service refuses or cannot answer now.
+        """
+        content, kind = _body_of(as_matrix("X", X))
+        path = f"{self._terms.address}/released"
+        return ReleasedLabels.from_json(self._line.fetch(_Exchange("POST", path, content, kind)))
+
+    def transcript(self) -> ReleasedLabels:
+        """Return all answers of the session so far with its certificate, in the order in which they
+        were asked."""
+        path = f"{self._terms.address}/released"
+        return ReleasedLabels.from_json(self._line.fetch(_Exchange("GET", path)))
+
+
+class AsyncRemoteSession:
+    """A session behind a service, asked with await; made by `connect_async`.
+
+    Attributes as of `RemoteSession`; `used` and `left` are had by `state`.
+    """
+
+    def __init__(self, line: "_AsyncLine", terms: _Terms) -> None:
+        self._line, self._terms = line, terms
+        self.dataset, self.request = terms.dataset, terms.request
+        self.classes, self.n_teachers = terms.classes, terms.n_teachers
+        self.sigma, self.price = terms.sigma, terms.price
+        self.columns, self.planned = terms.columns, terms.planned
+
+    async def __aenter__(self) -> "AsyncRemoteSession":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of the connections; the session there goes on."""
+        await self._line.close()
+
+    async def state(self) -> dict[str, Any]:
+        """Return what the service says of the session now."""
+        return dict(await self._line.fetch(_Exchange("GET", self._terms.address)))
+
+    async def ask(self, x: Any) -> SessionAnswer:
+        """Return the answer to one point; errors as for `RemoteSession.ask`."""
+        return _single(await self.ask_many(single_point(x)))
+
+    async def ask_many(self, X: Any) -> SessionAnswers:
+        """Return the answers to the rows of `X`; errors as for `RemoteSession.ask`."""
+        documents, refusal = list[Mapping[str, Any]](), None
+        for exchange, n in self._terms.exchanges(X):
+            try:
+                documents.append(await self._line.fetch(exchange))
+            except BudgetError as error:
+                documents.append(_nothing(n))
+                refusal = error
+        return self._terms.answers(documents, refusal)
+
+    async def released(self, X: Any) -> ReleasedLabels:
+        """Return all answers so far as rows of `X`; errors as for `RemoteSession.released`."""
+        content, kind = _body_of(as_matrix("X", X))
+        path = f"{self._terms.address}/released"
+        found = await self._line.fetch(_Exchange("POST", path, content, kind))
+        return ReleasedLabels.from_json(found)
+
+
+def _nothing(n: int) -> dict[str, Any]:
+    """Return what stands for the answers to a request that found everything spent."""
+    empty = {"label": None, "given": False, "abstained": False, "noisy_count": None}
+    return {"answers": [empty] * n, "left": None}
+
+
+def _single(answers: SessionAnswers) -> SessionAnswer:
+    counts = None if answers.noisy_counts is None else answers.noisy_counts[0].tolist()
+    if isinstance(counts, list):
+        counts = tuple(counts)
+    return SessionAnswer(answers.labels[0], counts, answers.left)
+
+
+def _chosen(document: Mapping[str, Any], dataset: str | None, session: str | None) -> str:
+    """Return the address of a session among those that a key may use.
+
+    Raises
+    ------
+    ParameterError
+        If it is not there, or there are several datasets to choose from.
+    """
+    sessions = {str(one["name"]): list(map(str, one["sessions"])) for one in document["datasets"]}
+    names = ", ".join(map(shown, sessions))
+    if dataset is None and len(sessions) != 1:
+        raise ParameterError(
+            Parameter("dataset"), f" is missing; the key may use {names or 'none'}, so name one."
+        )
+    name = next(iter(sessions)) if dataset is None else dataset
+    if name not in sessions:
+        raise ParameterError(
+            Parameter("dataset"), f" is {shown(name)}; the key may use {names or 'none'}."
+        )
+    chosen = sessions[name][0] if session is None else session
+    if chosen not in sessions[name]:
+        raise ParameterError(
+            Parameter("session"),
+            f" is {shown(chosen)}; {name} has {', '.join(map(shown, sessions[name]))}.",
+        )
+    return f"/v1/datasets/{quote(name)}/sessions/{quote(chosen)}"
+
+
+# --- points as bodies ---
+
+
+def _body_of(table: Any) -> tuple[bytes, str]:
+    """Return points as the body of a request and its media type."""
+    if hasattr(table, "iloc"):
+        return _body_of_frame(table)
+    matrix: Any = table
+    dense = matrix.toarray() if sparse.issparse(table) else np.asarray(table)
+    return _json_body(dense.tolist())
+
+
+def _body_of_frame(frame: Any) -> tuple[bytes, str]:
+    """Return a frame as an Arrow stream; as JSON where that cannot be made here."""
+    try:
+        import pyarrow as pa
+
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        return sink.getvalue(), _ARROW
+    except (ImportError, ValueError, TypeError):  # columns of several types are no Arrow columns
+        rows = zip(*(frame[name].tolist() for name in frame.columns), strict=True)
+        names = [str(name) for name in frame.columns]
+        return _json_body([dict(zip(names, row, strict=True)) for row in rows])
+
+
+def _json_body(points: list[Any]) -> tuple[bytes, str]:
+    """Return points as JSON, missing values as null.
+
+    Raises
+    ------
+    DataError
+        If a cell is neither a number nor a string.
+    """
+    plain = [
+        {name: _cell(cell) for name, cell in row.items()}
+        if isinstance(row, dict)
+        else [_cell(cell) for cell in row]
+        for row in points
+    ]
+    try:
+        return json.dumps({"points": plain}, allow_nan=False).encode(), "application/json"
+    except (TypeError, ValueError):
+        pass
+    raise DataError(
+        "X has cells that cannot be sent, such as infinities or dates; give numbers and strings."
+    )
+
+
+def _cell(cell: Any) -> Any:
+    item = getattr(cell, "item", None)
+    value = item() if callable(item) else cell
+    try:
+        return None if value is None or value != value else value
+    except (TypeError, ValueError):  # a missing value of pandas has no truth
+        return None
+
+
+# --- the line ---
+
+
+class _Manners:
+    """How requests are sent, put off and told, with await and without."""
+
+    def __init__(self, url: str, key: str, timeout: float, retries: int) -> None:
+        check_name("url", url, longest=2000)
+        check_name("key", key, longest=2000)
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc or not key.isascii():
+            raise ParameterError(
+                Parameter("url"),
+                f" is {shown(url)}; give one that begins with http:// or https://.",
+            )
+        self.url = url.rstrip("/")
+        self.retries = check_count("retries", retries, minimum=0)
+        self.httpx: Any = require_extra("httpx", "service")
+        self.settings: dict[str, Any] = {
+            "timeout": check_positive("timeout", timeout),
+            "headers": {"Authorization": f"Bearer {key.strip()}"},
+            # an answer that leads elsewhere would take the key there
+            "follow_redirects": False,
+        }
+
+    def request(self, exchange: _Exchange) -> dict[str, Any]:
+        """Return what is given to the library."""
+        given: dict[str, Any] = {"method": exchange.method, "url": f"{self.url}{exchange.path}"}
+        if exchange.content is not None:
+            given |= {
+                "content": exchange.content,
+                "headers": {"Content-Type": exchange.media_type},
+            }
+        return given
+
+    def wait(self, attempt: int, response: Any) -> float | None:
+        """Return after how many seconds to send a request again, None where it is over.
+
+        Only what comes of itself is waited for: neither a refusal nor a wrong request.
+        """
+        over = response is not None and response.status_code not in _AGAIN
+        if over or attempt >= self.retries:
+            return None
+        asked = "" if response is None else str(response.headers.get("retry-after", ""))
+        seconds = float(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else 0.0
+        return min(_LONGEST_WAIT_S, max(seconds, 0.1 * 2.0**attempt))
+
+    def document(self, response: Any) -> Mapping[str, Any]:
+        """Return what a service said.
+
+        Raises
+        ------
+        BudgetError, DataError, LedgerError, ServiceError
+            By the kind of problem.
+        """
+        if response is None:
+            raise ServiceError(
+                f"The service at {shown(self.url)} cannot be reached; check the address, or try"
+                " later."
+            )
+        found = None
+        with contextlib.suppress(ValueError):
+            found = response.json()
+        if response.status_code == 200 and isinstance(found, dict):
+            return found
+        about = found if isinstance(found, dict) else {}
+        kind = str(about.get("type", "")).rpartition("/")[2]
+        said = plain_line(str(about.get("detail", "The service gave no reason.")))
+        known = {
+            "budget-spent": BudgetError,
+            "quota-spent": BudgetError,
+            "wrong-points": DataError,
+            "ledger-unavailable": LedgerError,
+        }
+        if kind in known:
+            raise known[kind](said)
+        raise ServiceError(
+            f"The service refused with status {response.status_code}: {said}",
+            status=response.status_code,
+        )
+
+
+class _Line:
+    """Requests without await."""
+
+    def __init__(self, url: str, key: str, timeout: float, retries: int) -> None:
+        self._manners = _Manners(url, key, timeout, retries)
+        self._client = self._manners.httpx.Client(**self._manners.settings)
+
+    def fetch(
+        self, exchange: _Exchange, sleep: Callable[[float], object] = time.sleep
+    ) -> Mapping[str, Any]:
+        """Return what the service says to a request."""
+        for attempt in range(self._manners.retries + 1):
+            response = None
+            with contextlib.suppress(self._manners.httpx.TransportError):
+                response = self._client.request(**self._manners.request(exchange))
+            wait = self._manners.wait(attempt, response)
+            if wait is None:
+                break
+            sleep(wait)
+        return self._manners.document(response)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._client.close()
+
+
+class _AsyncLine:
+    """Requests with await."""
+
+    def __init__(self, url: str, key: str, timeout: float, retries: int) -> None:
+        self._manners = _Manners(url, key, timeout, retries)
+        self._client = self._manners.httpx.AsyncClient(**self._manners.settings)
+
+    async def fetch(self, exchange: _Exchange) -> Mapping[str, Any]:
+        """Return what the service says to a request."""
+        for attempt in range(self._manners.retries + 1):
+            response = None
+            with contextlib.suppress(self._manners.httpx.TransportError):
+                response = await self._client.request(**self._manners.request(exchange))
+            wait = self._manners.wait(attempt, response)
+            if wait is None:
+                break
+            await asyncio.sleep(wait)
+        return self._manners.document(response)
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._client.aclose()

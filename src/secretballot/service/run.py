@@ -1,0 +1,195 @@
+"""Start the server: one process or several on one socket, until a signal ends it."""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import time
+from typing import Any
+
+from secretballot.exceptions import DataError
+from secretballot.report.extras import require_extra
+from secretballot.service.json_logs import event
+from secretballot.service.settings import ServiceSettings
+
+__all__ = ["listening_socket", "serve"]
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Return a socket bound to an address.
+
+    Raises
+    ------
+    DataError
+        If it cannot be had.
+    """
+    problem = ""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(found[0], socket.SOCK_STREAM)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(found[4])
+            listening.set_inheritable(True)
+        except OSError:
+            listening.close()
+            raise
+        return listening
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    raise DataError(
+        f"Nothing can listen at {host}, port {port} ({problem}); give another host or port."
+    )
+
+
+def serve(settings: ServiceSettings, listening: socket.socket) -> None:
+    """Serve until a signal stops it: what is being answered is answered first.
+
+    Parameters
+    ----------
+    settings : ServiceSettings
+    listening : socket
+        From `listening_socket`.
+
+    Raises
+    ------
+    MissingExtraError
+        If the server is not installed.
+    DataError, LedgerError
+        If a dataset cannot be opened.
+    """
+    for module in ("fastapi", "uvicorn", "prometheus_client"):
+        require_extra(module, "service")
+    workers = settings.listening.workers
+    numbers = None
+    if workers > 1:
+        # read by the library when it is imported, here and in every worker
+        numbers = tempfile.mkdtemp(prefix="secretballot-numbers-")
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = numbers
+    try:
+        _serve(settings, listening)
+    finally:
+        if numbers is not None:
+            shutil.rmtree(numbers, ignore_errors=True)
+
+
+def _serve(settings: ServiceSettings, listening: socket.socket) -> None:
+    import uvicorn
+
+    from secretballot.service.app import application
+    from secretballot.service.json_logs import log_in_json
+
+    log_in_json()
+    # opened here in any case: what cannot be is said before anything listens
+    app = application(settings, opened=True)
+    if settings.listening.workers == 1:
+        uvicorn.Server(_server_config(app, settings)).run(sockets=[listening])
+        return
+    del app
+    Workers(settings, listening).run()
+
+
+def _server_config(app: Any, settings: ServiceSettings) -> Any:
+    import uvicorn
+
+    own = settings.listening
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        lifespan="on",
+        limit_concurrency=own.connections,
+        timeout_graceful_shutdown=max(1, round(own.stop_seconds)),
+    )
+
+
+class Workers:
+    """Processes that answer on one socket; one that dies is followed by another.
+
+    Parameters
+    ----------
+    settings : ServiceSettings
+    listening : socket
+    """
+
+    def __init__(self, settings: ServiceSettings, listening: socket.socket) -> None:
+        self._settings, self._listening = settings, listening
+        self._context = multiprocessing.get_context("spawn")
+        self._stop = threading.Event()
+
+    def run(self) -> None:
+        """Keep the workers alive until a signal comes, then let them finish.
+
+        Raises
+        ------
+        DataError
+            If workers die again and again as soon as they begin.
+        """
+        earlier = {
+            number: signal.signal(number, lambda *_: self._stop.set())
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        running = [self._started() for _ in range(self._settings.listening.workers)]
+        early = 0
+        try:
+            while not self._stop.wait(_LOOK_S) and early < _MOST_EARLY_DEATHS:
+                for place, (process, began) in enumerate(running):
+                    if process.is_alive():
+                        continue
+                    event("worker-ended", code=process.exitcode)
+                    early = early + 1 if time.monotonic() - began < _EARLY_S else 0
+                    running[place] = self._started()
+        finally:
+            self._end([process for process, _ in running])
+            for number, handler in earlier.items():
+                signal.signal(number, handler)
+        if early >= _MOST_EARLY_DEATHS:
+            raise DataError("The workers die as soon as they begin; their log lines say why.")
+
+    def _started(self) -> tuple[Any, float]:
+        process = self._context.Process(
+            target=work_until_stopped, args=(self._settings, self._listening)
+        )
+        process.start()
+        return process, time.monotonic()
+
+    def _end(self, processes: list[Any]) -> None:
+        for process in processes:
+            if process.is_alive():
+                process.terminate()
+        # a little longer than a worker waits for its own requests
+        last = time.monotonic() + self._settings.listening.stop_seconds + _LOOK_S + 5
+        for process in processes:
+            process.join(max(0.0, last - time.monotonic()))
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+
+_LOOK_S = 0.2  # seconds between looks at the workers
+_EARLY_S, _MOST_EARLY_DEATHS = 10.0, 8
+
+
+def work_until_stopped(settings: ServiceSettings, listening: socket.socket) -> None:
+    """Be a worker: answer on the socket until a signal comes, or the first process is gone."""
+    import uvicorn
+
+    from secretballot.service.app import application
+    from secretballot.service.json_logs import log_in_json
+
+    log_in_json()
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
+    uvicorn.Server(_server_config(application(settings), settings)).run(sockets=[listening])
+
+
+def _stop_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)

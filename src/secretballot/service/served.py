@@ -1,0 +1,414 @@
+"""What a service serves: datasets with their sessions, opened once, asked in groups."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from secretballot._json_files import LARGEST_JSON
+from secretballot.exceptions import BudgetError, DataError, SecretBallotError
+from secretballot.learners.labelers.session import LabelingSession, SessionAnswers
+from secretballot.learners.training.point_digests import question_digests
+from secretballot.service.api_keys import ApiKey
+from secretballot.service.audit_log import AuditEntry, AuditLog
+from secretballot.service.points import points_in
+from secretballot.service.problems import ProblemError, problem_of
+from secretballot.service.settings import DatasetSettings
+from secretballot.vault import read_secret
+
+__all__ = ["AskedPoints", "ServedDataset", "ServedSession"]
+
+_LARGEST_FILE = 1 << 30  # bytes of a file of a release
+
+
+@dataclass(frozen=True, eq=False)
+class AskedPoints:
+    """The points of one request.
+
+    Attributes
+    ----------
+    points : array, sparse matrix or frame of shape (n, n_features)
+        As the teachers take them.
+    questions : list of bytes
+        What the ledger knows each of them by.
+    key : ApiKey
+        Who asks.
+    request_id : str
+    """
+
+    points: Any
+    questions: list[bytes]
+    key: ApiKey
+    request_id: str
+
+
+class ServedSession:
+    """A session of a dataset.
+
+    Parameters
+    ----------
+    dataset, name : str
+        In addresses.
+    session : LabelingSession
+    audit : AuditLog
+    """
+
+    def __init__(self, dataset: str, name: str, session: LabelingSession, audit: AuditLog) -> None:
+        self.dataset, self.name, self.session = dataset, name, session
+        self._audit = audit
+        self.columns = session.columns
+        self._transcript: tuple[int, dict[str, Any]] | None = None
+
+    def read(
+        self, content: bytes, media_type: str, most: int, key: ApiKey, request_id: str
+    ) -> AskedPoints:
+        """Return the points in a body, checked.
+
+        Raises
+        ------
+        ProblemError
+            If they cannot be read or do not fit the teachers; nothing was asked.
+        """
+        points = self.table(content, media_type, most)
+        return AskedPoints(points, question_digests(points), key, request_id)
+
+    def table(self, content: bytes, media_type: str, most: int) -> Any:
+        """Return the points in a body as the teachers take them.
+
+        Raises
+        ------
+        ProblemError
+            If they cannot be read or do not fit.
+        """
+        given = points_in(content, media_type, self.columns, most)
+        problem = ""
+        try:
+            return self.session.points(given)
+        except DataError as error:
+            problem = str(error)
+        raise ProblemError("wrong-points", problem)
+
+    def answer(self, group: Sequence[AskedPoints]) -> list[SessionAnswers | ProblemError]:
+        """Return the answers to a group of requests, in one durable transaction as far as it goes.
+
+        In this order: what was asked before is looked up; the new questions of each request are
+        counted against its key's quota and written into the audit log, where one that two requests
+        share counts for the first; the session answers; what it did not answer is counted back.
+        """
+        try:
+            return self._answers(group)
+        except Exception as error:
+            return [problem_of(error) for _ in group]
+
+    def _answers(self, group: Sequence[AskedPoints]) -> list[SessionAnswers | ProblemError]:
+        stored = self._answers_of(group, self.session.stored)
+        replies: list[SessionAnswers | ProblemError] = list(stored)
+        counted = self._count(group, stored, replies)
+        going = [
+            place
+            for place, (reply, part) in enumerate(zip(replies, stored, strict=True))
+            if reply is part and not part.given.all()
+        ]
+        if going:
+            asking = [group[place] for place in going]
+            found = self._ask(asking, [counted[place] for place in going])
+            for place, reply in zip(going, found, strict=True):
+                replies[place] = reply
+        return [
+            self._spent() if isinstance(reply, SessionAnswers) and not reply.given.any() else reply
+            for reply in replies
+        ]
+
+    def _answers_of(
+        self, group: Sequence[AskedPoints], ask: Callable[[Any], SessionAnswers]
+    ) -> list[SessionAnswers]:
+        """Return what the session says of the points of a group, request by request."""
+        answers = ask(_joined([asked.points for asked in group]))
+        return _parts(answers, [len(asked.questions) for asked in group])
+
+    def _count(
+        self,
+        group: Sequence[AskedPoints],
+        stored: Sequence[SessionAnswers],
+        replies: list[SessionAnswers | ProblemError],
+    ) -> list[set[bytes]]:
+        """Count the new questions of each request and return them; where a quota refuses, put the
+        problem into its place of `replies`."""
+        counted: list[set[bytes]] = []
+        paid: set[bytes] = set()
+        with self._audit.admitting() as admit:
+            for place, (asked, part) in enumerate(zip(group, stored, strict=True)):
+                new = {asked.questions[row] for row in np.flatnonzero(~part.given)} - paid
+                if admit(self._entry(asked, len(new)), asked.key.quota):
+                    paid |= new
+                    counted.append(new)
+                else:
+                    counted.append(set())
+                    replies[place] = _quota_problem(asked, len(new))
+        return counted
+
+    def _ask(
+        self, group: Sequence[AskedPoints], counted: Sequence[set[bytes]]
+    ) -> list[SessionAnswers | ProblemError]:
+        """Ask the session, and count back what it did not answer."""
+        problem: ProblemError | None = None
+        try:
+            parts = self._answers_of(group, self.session.ask_many)
+        except BudgetError:
+            # raised where it is spent and none of these has an answer
+            parts = self._answers_of(group, self.session.stored)
+        except Exception as error:
+            # what was stored before it broke off stays counted; where nobody can look, everything
+            problem = problem_of(error)
+            parts = self._answers_of(group, self.session.stored)
+        kind = "budget-spent" if problem is None else problem.kind
+        entries = []
+        for asked, part, new in zip(group, parts, counted, strict=True):
+            missing = new - {asked.questions[row] for row in np.flatnonzero(part.given)}
+            if missing:
+                entry = self._entry(asked, -len(missing))
+                entries.append(replace(entry, action="return", outcome=kind))
+        if entries:
+            self._audit.write(*entries)
+        if problem is not None:
+            return [ProblemError(problem.kind, problem.detail, retry_after=5) for _ in group]
+        return list(parts)
+
+    def _entry(self, asked: AskedPoints, new: int) -> AuditEntry:
+        return AuditEntry(
+            asked.request_id,
+            asked.key.id,
+            "ask",
+            self.dataset,
+            self.name,
+            points=len(asked.questions),
+            new=new,
+        )
+
+    def _spent(self) -> ProblemError:
+        return ProblemError(
+            "budget-spent",
+            f"All {self.session.planned} questions of the session {self.name!r} are answered, or it"
+            " is closed; stored answers stay free.",
+        )
+
+    def transcript(self) -> dict[str, Any]:
+        """Return all answers so far with the certificate, and the digests of their questions."""
+        used = self.session.used
+        if self._transcript is None or self._transcript[0] != used:
+            released = self.session.transcript()
+            document = released.to_json()
+            self._transcript = (len(released.queries), document)
+        return self._transcript[1]
+
+    def released(self, points: Any) -> dict[str, Any]:
+        """Return all answers so far as rows of `points`.
+
+        Raises
+        ------
+        ProblemError
+            If a point was asked that is not among them.
+        """
+        problem = ""
+        try:
+            return self.session.released(points).to_json()
+        except DataError as error:
+            problem = str(error)
+        raise ProblemError("wrong-points", problem)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the terms of the session and how far it has come; public."""
+        price = self.session.price
+        return {
+            "dataset": self.dataset,
+            "session": self.name,
+            "classes": list(self.session.classes),
+            "n_teachers": self.session.n_teachers,
+            "columns": self.columns,
+            "mechanism": self.session.terms,
+            "sigma": self.session.sigma,
+            "price": {"epsilon": price.epsilon, "delta": price.delta},
+            "planned": self.session.planned,
+            "used": self.session.used,
+            "left": self.session.left,
+            "closed": self.session.closed,
+        }
+
+
+class ServedDataset:
+    """A dataset with its sessions, plan and releases.
+
+    Parameters
+    ----------
+    settings : DatasetSettings
+    audit : AuditLog
+
+    Raises
+    ------
+    DataError
+        If a vault, a plan or a release cannot be read.
+    LedgerError
+        If the ledger cannot be used.
+    """
+
+    def __init__(self, settings: DatasetSettings, audit: AuditLog) -> None:
+        self.name, self.title = settings.name, settings.title
+        self.sessions = {
+            name: ServedSession(
+                settings.name, name, LabelingSession.reopen(settings.vault, request=name), audit
+            )
+            for name in settings.sessions
+        }
+        self.ledger = next(iter(self.sessions.values())).session.ledger
+        others = {served.session.ledger.account for served in self.sessions.values()}
+        if len(others) > 1:
+            raise DataError(
+                f"The sessions of {settings.name!r} are paid from {len(others)} ledgers; serve them"
+                " as datasets of their own."
+            )
+        self.plan = None if settings.plan is None else _plan_document(settings.plan)
+        self.releases = {folder.name: _listed_files(folder) for folder in settings.releases}
+        self._folders = {folder.name: folder for folder in settings.releases}
+
+    def budget(self) -> dict[str, Any]:
+        """Return what may be spent, what is spent and what is left; public."""
+        ledger = self.ledger
+        amounts = {
+            name: {"epsilon": pair.epsilon, "delta": pair.delta}
+            for name, pair in (
+                ("budget", ledger.budget),
+                ("spent", ledger.spent()),
+                ("remaining", ledger.remaining()),
+            )
+        }
+        return {
+            "dataset": self.name,
+            "account": ledger.account,
+            "unit": ledger.unit,
+            "neighbours": ledger.neighbours,
+            "composition": ledger.composition,
+            "releases": ledger.releases(),
+            **amounts,
+        }
+
+    def account(self) -> dict[str, Any]:
+        """Return every reservation of the ledger, after checking every row."""
+        entries = [
+            {**vars(entry), "events": [event.to_json() for event in entry.events]}
+            for entry in self.ledger.history()
+        ]
+        position, chain = self.ledger.head()
+        return {"dataset": self.name, "rows": position, "chain": chain, "entries": entries}
+
+    def file(self, release: str, name: str) -> bytes:
+        """Return a file of a release, unchanged.
+
+        Raises
+        ------
+        ProblemError
+            If the release has none of that name, or it is not the one that the certificate lists.
+        """
+        digest = self.releases.get(release, {}).get(name)
+        if digest is None:
+            raise ProblemError(
+                "not-found", "There is no such file; the list of releases names them."
+            )
+        content = read_secret(self._folders[release] / name, largest=_LARGEST_FILE)
+        if content is None or hashlib.sha256(content).hexdigest() != digest:
+            raise ProblemError(
+                "not-found", "The file is not the one that was released; ask the curator."
+            )
+        return content
+
+    def ready(self) -> bool:
+        """Return whether the ledger can be read now."""
+        try:
+            self.ledger.head()
+        except SecretBallotError:
+            return False
+        return True
+
+
+def _quota_problem(asked: AskedPoints, new: int) -> ProblemError:
+    return ProblemError(
+        "quota-spent",
+        f"The key may ask {asked.key.quota} new questions of this dataset, and these {new} are more"
+        " than are left of them; ask fewer. Stored answers stay free.",
+    )
+
+
+def _parts(answers: SessionAnswers, sizes: Sequence[int]) -> list[SessionAnswers]:
+    """Return the answers to the rows of a group, request by request."""
+    parts, start = [], 0
+    for size in sizes:
+        rows = slice(start, start + size)
+        counts = None if answers.noisy_counts is None else answers.noisy_counts[rows]
+        parts.append(
+            SessionAnswers(
+                answers.labels[rows],
+                answers.answered[rows],
+                answers.given[rows],
+                counts,
+                answers.left,
+            )
+        )
+        start += size
+    return parts
+
+
+def _joined(tables: Sequence[Any]) -> Any:
+    """Return tables of the same columns and types as one."""
+    if len(tables) == 1:
+        return tables[0]
+    if hasattr(tables[0], "iloc"):
+        return pd.concat(list(tables), ignore_index=True)
+    if any(sparse.issparse(table) for table in tables):
+        return sparse.vstack([sparse.csr_matrix(table) for table in tables], format="csr")
+    return np.concatenate(list(tables))
+
+
+def _plan_document(path: Path) -> dict[str, Any]:
+    """Return a plan as it was written.
+
+    Raises
+    ------
+    DataError
+        If it is none.
+    """
+    from secretballot.runs.plan_files import read_plan
+
+    read_plan(path)  # refuses what is no plan
+    content = read_secret(path, largest=LARGEST_JSON)
+    if content is None:
+        raise DataError(f"There is no plan at {path}; give the path of one.")
+    document: dict[str, Any] = json.loads(content)
+    return document
+
+
+def _listed_files(folder: Path) -> dict[str, str]:
+    """Return the files of a release and their digests, its certificate among them.
+
+    Raises
+    ------
+    DataError
+        If it is no release, or does not verify.
+    """
+    from secretballot.report.certificate.verify import verify_certificate
+
+    found = verify_certificate(folder)
+    if not found.ok:
+        raise DataError(
+            f"The release {folder} does not verify; run secretballot verify on it, and serve one"
+            " that does."
+        )
+    content = read_secret(folder / "certificate.json", largest=LARGEST_JSON)
+    assert content is not None  # it was verified just now
+    listed = json.loads(content)["files"]
+    files = {name: str(about["sha256"]) for name, about in listed.items()}
+    return {"certificate.json": hashlib.sha256(content).hexdigest(), **files}

@@ -1,0 +1,105 @@
+"""`secretballot keys` and the settings of `secretballot serve`: made, listed, revoked, refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from secretballot.cli import app
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.service.settings import Limits, read_settings
+
+SETTINGS = '[datasets.registry]\nvault = "vault"\n'
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "service.toml"
+    path.write_text(SETTINGS)
+    return path
+
+
+def ran(config: Path, *words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["keys", *words, "--config", str(config)])
+    return done.exit_code, done.stdout + done.stderr
+
+
+def test_a_key_is_made_listed_and_revoked(config: Path) -> None:
+    code, text = ran(
+        config, "add", "--role", "analyst", "--dataset", "registry", "--owner", "Ana", "--json"
+    )
+    assert code == 0
+    made = json.loads(text)
+    assert made["key"].startswith(f"sb_{made['id']}_")
+    listed = json.loads(ran(config, "list", "--json")[1])["keys"]
+    assert [one["id"] for one in listed] == [made["id"]]
+    assert "key" not in listed[0]
+    assert "sha256" not in listed[0]
+    assert f"{made['id']}  analyst" in ran(config, "list")[1]
+    assert ran(config, "revoke", made["id"])[0] == 0
+    assert "revoked 2" in ran(config, "list")[1]
+    code, text = ran(config, "revoke", "nobody")
+    assert (code, "There is no key 'nobody'" in text) == (2, True)
+
+
+def test_a_key_of_a_dataset_that_is_not_served_is_refused(config: Path) -> None:
+    code, text = ran(config, "add", "--role", "analyst", "--dataset", "registri")
+    assert (code, "registri" in text, "registry" in text) == (2, True, True)
+    assert ran(config, "list")[1].startswith("There are no keys yet")
+
+
+def test_an_empty_audit_log_is_in_order(config: Path) -> None:
+    assert ran(config, "audit") == (0, "All 0 rows are as they were written.\n")
+
+
+def test_settings_have_defaults_and_paths_start_at_their_file(config: Path) -> None:
+    found = read_settings(config)
+    assert found.limits == Limits()
+    assert found.state == config.parent / "service-state"
+    assert found.datasets["registry"].vault == config.parent / "vault"
+    assert found.datasets["registry"].sessions == ("session",)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "datasets is missing"),
+        ("x = 1\n" + SETTINGS, "'x', which is no setting"),
+        (SETTINGS + "colour = 3\n", "'colour', which is no setting"),
+        ("[datasets.registry]\n", "lacks vault"),
+        ('[datasets."a/b"]\nvault = "v"\n', "cannot stand in an address"),
+        (SETTINGS + 'sessions = ["a/b"]\n', "cannot stand in an address"),
+        (SETTINGS + 'sessions = ["a", "a"]\n', "a session twice"),
+        (SETTINGS + "sessions = []\n", "no sessions"),
+        (SETTINGS + 'sessions = "a"\n', "give a list"),
+        (SETTINGS + "[limits]\npoints = 0\n", "points is 0"),
+        (SETTINGS + "[limits]\npoints = true\n", "points is True"),
+        (SETTINGS + "[limits]\nbody_seconds = nan\n", "body_seconds is nan"),
+        (SETTINGS + "[limits]\nrequests_per_second = -1\n", "requests_per_second is -1"),
+        (SETTINGS + "[answers]\ngrid_seconds = -1.0\n", "grid_seconds is -1.0"),
+        (SETTINGS + "[listen]\nport = 70000\n", "port is 70000"),
+        (SETTINGS + "[listen]\nworkers = 0\n", "workers is 0"),
+        ("limits = 3\n" + SETTINGS, "write it as a table"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(config: Path, text: str, said: str) -> None:
+    config.write_text(text)
+    with pytest.raises(ParameterError) as refused:
+        read_settings(config)
+    assert said in str(refused.value)
+
+
+def test_settings_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    for name, content in (("a.toml", b"= 1"), ("b.toml", b"\xff"), ("c.toml", b" " * (2 << 20))):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match="cannot be read"):
+            read_settings(tmp_path / name)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_settings(tmp_path / "missing.toml")
+
+
+def test_serving_a_vault_that_is_not_there_is_refused_in_a_sentence(config: Path) -> None:
+    done = CliRunner().invoke(app, ["serve", "--config", str(config), "--port", "0"])
+    assert done.exit_code == 2
+    assert "holds no session 'session'" in done.stderr

@@ -1,0 +1,139 @@
+"""A place with a trained dataset, its ledger and the settings of a service, for the tests here."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pandas as pd
+
+import secretballot as sb
+from secretballot.aggregation import Aggregator, SparseVectorAggregator
+from secretballot.service.api_keys import KeyRing
+from secretballot.service.settings import ServiceSettings, read_settings
+
+CLASSES = ["no", "yes"]
+#: Stand in private records alone: no answer, no file of the service and no log may hold them.
+MARKER, MARKED_NUMBER = "marker-of-a-private-cell", 7318.25
+BUDGET = sb.PrivacyBudget(50.0, 1e-3)
+QUERIES = 12
+
+
+@dataclass
+class Place:
+    """What a test starts from."""
+
+    folder: Path
+    config: Path
+
+    @property
+    def settings(self) -> ServiceSettings:
+        return read_settings(self.config)
+
+    @property
+    def ledger(self) -> sb.Ledger:
+        return sb.Ledger.open_existing(self.folder / "registry.ledger")
+
+    def key(self, role: str = "analyst", dataset: str = "registry", **given: Any) -> dict[str, str]:
+        """Return the headers of a new key."""
+        token = KeyRing(self.settings.state).add(role, [dataset], **given)[1]
+        return {"Authorization": f"Bearer {token}"}
+
+    def token(self, role: str = "analyst", dataset: str = "registry") -> str:
+        return KeyRing(self.settings.state).add(role, [dataset])[1]
+
+
+class TestClient:
+    """Requests to an application of this process, one after the other."""
+
+    __test__ = False
+
+    def __init__(self, app: Any) -> None:
+        self._app, self._runner = app, asyncio.Runner()
+
+    def __enter__(self) -> "TestClient":
+        transport = httpx.ASGITransport(self._app)
+        self._client = httpx.AsyncClient(transport=transport, base_url="http://service")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._runner.run(self._client.aclose())
+        self._runner.run(self._app.service.close())
+        self._runner.close()
+
+    def request(self, method: str, address: str, **given: Any) -> httpx.Response:
+        return self._runner.run(self._client.request(method, address, **given))
+
+    def get(self, address: str, **given: Any) -> httpx.Response:
+        return self.request("GET", address, **given)
+
+    def post(self, address: str, **given: Any) -> httpx.Response:
+        return self.request("POST", address, **given)
+
+    def delete(self, address: str, **given: Any) -> httpx.Response:
+        return self.request("DELETE", address, **given)
+
+
+def counts_terms(queries: int = QUERIES) -> Aggregator:
+    return sb.GaussianAggregator(9.0, queries, release="counts", delta=1e-6)
+
+
+def sparse_terms(queries: int = QUERIES) -> Aggregator:
+    return SparseVectorAggregator(0.5, 0.5, 12, 3, refresh=True, n_queries=queries, delta=1e-4 * 3)
+
+
+def made_place(
+    folder: Path, *, more: str = "", queries: int = QUERIES, frames: bool = False
+) -> Place:
+    """Train teachers on marked records, begin two sessions, and write settings."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = np.array(CLASSES)[(X[:, 0] > 0).astype(int)]
+    given: dict[str, Any] = {}
+    private: Any = X
+    if frames:
+        sites = pd.Series(rng.choice(["north", "south"], len(X)), dtype=object)
+        private = pd.DataFrame({"age": X[:, 0], "site": sites})
+        private.loc[3, "site"] = MARKER
+        given["X_public"] = pd.DataFrame({"age": [0.0, 1.0, 2.0], "site": ["north", "south", "x"]})
+    else:
+        X[5, 1] = MARKED_NUMBER
+    teacher = "tree" if not frames else _Stump()
+    teachers = sb.train_teachers(
+        teacher, private, y, classes=CLASSES, n_teachers=40, vault=folder / "vault", **given
+    )
+    ledger = sb.Ledger(folder / "registry.ledger", dataset="registry", budget=BUDGET)
+    sb.LabelingSession(teachers, counts_terms(queries), ledger)
+    if not frames:
+        sb.LabelingSession(teachers, sparse_terms(), ledger, request="sparse")
+    sessions = '["session"]' if frames else '["session", "sparse"]'
+    config = folder / "service.toml"
+    config.write_text(
+        f"""
+state = "state"
+
+[datasets.registry]
+title = "Registry of a year"
+vault = "vault"
+sessions = {sessions}
+{more}
+"""
+    )
+    return Place(folder, config)
+
+
+from sklearn.base import BaseEstimator, ClassifierMixin  # noqa: E402
+
+
+class _Stump(ClassifierMixin, BaseEstimator):
+    """A learner of frames: the sign of the age."""
+
+    def fit(self, X: pd.DataFrame, y: Any) -> "_Stump":
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X: pd.DataFrame) -> Any:
+        places = (X["age"].to_numpy() > 0).astype(int) % len(self.classes_)
+        return self.classes_[places]

@@ -1,0 +1,254 @@
+"""Keys: wrong ones, revoked ones, of other datasets and roles, too fast, and with quotas."""
+
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served_places import QUERIES, Place, TestClient, made_place
+from test_answering import QUESTIONS, points, problem
+
+from secretballot.exceptions import LedgerError, ParameterError
+from secretballot.service.api_keys import KeyRing
+from secretballot.service.app import application
+from secretballot.service.audit_log import AuditEntry, AuditLog
+from secretballot.service.rates import Rates
+
+
+def test_a_key_is_kept_as_a_hash_and_found_by_its_token(tmp_path: Path) -> None:
+    ring = KeyRing(tmp_path / "state")
+    key, token = ring.add("analyst", ["registry"], owner="Ana", quota=3)
+    file = tmp_path / "state" / "keys.json"
+    secret = token[16:]
+    assert secret not in file.read_text()
+    assert oct(file.stat().st_mode & 0o777) == "0o600"
+    assert ring.find(token) == key == KeyRing(tmp_path / "state").find(token)
+    assert token.startswith(f"sb_{key.id}_")
+    wrong = token[:-1] + ("A" if token[-1] != "A" else "B")
+    for other in ("", "sb_", wrong, token + "A", token.upper(), f"sb_{'0' * 12}_{'A' * 43}"):
+        assert ring.find(other) is None
+    assert (key.covers("registry"), key.covers("other")) == (True, False)
+
+
+def test_two_keys_are_never_alike(tmp_path: Path) -> None:
+    ring = KeyRing(tmp_path)
+    tokens = {ring.add("auditor", ["*"])[1] for _ in range(5)}
+    assert len(tokens) == 5
+    assert len(ring.keys()) == 5
+
+
+def test_a_key_of_no_role_or_dataset_is_refused(tmp_path: Path) -> None:
+    ring = KeyRing(tmp_path)
+    for role, datasets, given in (
+        ("owner", ["registry"], {}),
+        ("analyst", [], {}),
+        ("analyst", ["registry"], {"quota": -1}),
+    ):
+        with pytest.raises(ParameterError):
+            ring.add(role, datasets, **given)
+    with pytest.raises(ParameterError, match="There is no key"):
+        ring.revoke("nobody")
+    assert ring.keys() == []
+
+
+def test_wrong_and_revoked_keys_are_told_apart_from_none_by_nothing_else(place: Place) -> None:
+    ring = KeyRing(place.settings.state)
+    key, token = ring.add("analyst", ["registry"])
+    headers = {"Authorization": f"Bearer {token}"}
+    body = {"points": points(1)}
+    with TestClient(application(place.settings, opened=True)) as client:
+        for wrong in ({}, {"Authorization": "Bearer sb_wrong"}, {"Authorization": token}):
+            found = client.post(QUESTIONS, json=body, headers=wrong)
+            problem(found, "no-key")
+            assert found.headers["www-authenticate"] == "Bearer"
+        assert client.post(QUESTIONS, json=body, headers=headers).status_code == 200
+        # by another program, while the service runs
+        KeyRing(place.settings.state).revoke(key.id)
+        found = client.post(QUESTIONS, json=body, headers=headers)
+        assert "revoked" in problem(found, "no-key")["detail"]
+
+
+def test_a_key_of_another_dataset_learns_not_even_which_there_are(place: Place) -> None:
+    headers = place.key(dataset="other")
+    with TestClient(application(place.settings, opened=True)) as client:
+        said = [
+            problem(client.get(f"/v1/datasets/{name}/budget", headers=headers), "wrong-dataset")
+            for name in ("registry", "nothing")
+        ]
+        assert said[0]["detail"] == said[1]["detail"]
+        assert client.get("/v1/datasets", headers=headers).json() == {"datasets": []}
+        problem(
+            client.get("/v1/datasets/nothing/budget", headers=place.key(dataset="*")), "not-found"
+        )
+
+
+ROLES = {
+    "analyst": {"ask", "session", "certificate", "budget", "key"},
+    "auditor": {"session", "certificate", "budget", "key", "account", "audit", "metrics"},
+    "curator": {"ask", "session", "certificate", "budget", "key", "account", "audit", "metrics"},
+}
+
+
+@pytest.mark.parametrize("role", list(ROLES))
+def test_a_role_may_do_what_the_guide_says_and_no_more(shared_place: Place, role: str) -> None:
+    headers = shared_place.key(role, "*")
+    base = "/v1/datasets/registry"
+    addresses = {
+        "ask": ("POST", QUESTIONS),
+        "session": ("GET", f"{base}/sessions/session"),
+        "certificate": ("GET", f"{base}/sessions/session/certificate"),
+        "budget": ("GET", f"{base}/budget"),
+        "key": ("GET", "/v1/key"),
+        "account": ("GET", f"{base}/account"),
+        "audit": ("GET", f"{base}/audit"),
+        "metrics": ("GET", "/metrics"),
+    }
+    with TestClient(application(shared_place.settings, opened=True)) as client:
+        may = set()
+        for name, (method, address) in addresses.items():
+            given: dict[str, Any] = {"json": {"points": points(1)}} if method == "POST" else {}
+            found = client.request(method, address, headers=headers, **given)
+            if found.status_code == 200:
+                may.add(name)
+            else:
+                problem(found, "wrong-role")
+    assert may == ROLES[role]
+
+
+def test_a_key_that_asks_too_fast_waits(place: Place) -> None:
+    place.config.write_text(
+        place.config.read_text() + "\n[limits]\nrequests_per_second = 0.5\nburst = 2\n"
+    )
+    one, other = place.key(), place.key()
+    with TestClient(application(place.settings, opened=True)) as client:
+        address = "/v1/datasets"
+        assert [client.get(address, headers=one).status_code for _ in range(2)] == [200, 200]
+        found = client.get(address, headers=one)
+        problem(found, "too-many-requests")
+        assert 1 <= int(found.headers["retry-after"]) <= 2
+        assert client.get(address, headers=other).status_code == 200
+
+
+def test_rates_follow_a_clock_that_goes_forward_whatever_the_date_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+    rates = Rates(2.0, 3, clock=lambda: now[0])
+    assert [rates.wait_of("a") for _ in range(3)] == [0, 0, 0]
+    assert rates.wait_of("a") == pytest.approx(0.5)
+    now[0] += 0.5
+    assert rates.wait_of("a") == 0
+    assert rates.wait_of("b") == 0
+    now[0] += 1e9  # a long sleep gives a burst and no more
+    assert [rates.wait_of("a") for _ in range(3)] == [0, 0, 0]
+    assert rates.wait_of("a") > 0
+    # the date may jump as it likes
+    real = Rates(1.0, 1)
+    assert real.wait_of("a") == 0
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert real.wait_of("a") > 0
+
+
+def test_a_quota_counts_new_questions_alone_and_takes_or_refuses_a_request_whole(
+    place: Place,
+) -> None:
+    headers = place.key(quota=5)
+    with TestClient(application(place.settings, opened=True)) as client:
+
+        def ask(n: int, start: int = 0) -> Any:
+            return client.post(QUESTIONS, json={"points": points(n, start)}, headers=headers)
+
+        assert ask(3).status_code == 200
+        assert ask(3).status_code == 200  # asked before
+        assert "5" in problem(ask(6), "quota-spent")["detail"]
+        assert ask(1, 50).json()["left"] == QUERIES - 4  # what was refused was not asked
+        twice = [points(1, 70)[0]] * 2
+        assert client.post(QUESTIONS, json={"points": twice}, headers=headers).status_code == 200
+        problem(ask(1, 60), "quota-spent")
+        assert ask(3).status_code == 200  # stored answers stay free
+        own = client.get("/v1/key", headers=headers).json()
+        assert (own["quota"], own["asked"]) == (5, {"registry": 5})
+        other = place.key()
+        assert (
+            client.post(QUESTIONS, json={"points": points(1, 60)}, headers=other).status_code == 200
+        )
+
+
+def test_a_question_that_got_no_answer_is_counted_back(place: Place) -> None:
+    headers = place.key(quota=100)
+    with TestClient(application(place.settings, opened=True)) as client:
+        ask = {"points": points(QUERIES + 3)}
+        assert client.post(QUESTIONS, json=ask, headers=headers).status_code == 200
+        assert client.get("/v1/key", headers=headers).json()["asked"] == {"registry": QUERIES}
+        problem(
+            client.post(QUESTIONS, json={"points": points(2, 80)}, headers=headers), "budget-spent"
+        )
+        assert client.get("/v1/key", headers=headers).json()["asked"] == {"registry": QUERIES}
+        rows = client.get("/v1/datasets/registry/audit", headers=place.key("auditor")).json()[
+            "rows"
+        ]
+    assert [(row["action"], row["points"], row["new"]) for row in rows] == [
+        ("ask", QUERIES + 3, QUERIES + 3),
+        ("return", QUERIES + 3, -3),
+        ("ask", 2, 2),
+        ("return", 2, -2),
+    ]
+
+
+def test_the_audit_log_is_append_only_and_an_edit_is_found(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path)
+    for number in range(3):
+        log.write(AuditEntry(f"r{number}", "key", "ask", "registry", "session", 2, 2))
+    assert log.check() == 3
+    assert log.asked("key", "registry") == 6
+    assert [row.request_id for row in log.rows(["registry"], after=1, most=9)] == ["r1", "r2"]
+    assert log.rows(["other"], after=0, most=9) == []
+    log.close()
+    file = tmp_path / "audit.sqlite"
+    connection = sqlite3.connect(file, isolation_level=None)
+    for statement in ("UPDATE entry SET new = 0", "DELETE FROM entry"):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            connection.execute(statement)
+    connection.execute("DROP TRIGGER entry_stays")
+    connection.execute("UPDATE entry SET new = 0 WHERE position = 2")
+    connection.close()
+    edited = AuditLog(tmp_path)
+    with pytest.raises(LedgerError, match="by hand at row 2"):
+        edited.check()
+    edited.close()
+
+
+def test_two_workers_share_one_count(tmp_path: Path) -> None:
+    one, other = AuditLog(tmp_path), AuditLog(tmp_path)
+    entry = AuditEntry("r", "key", "ask", "registry", "session", 3, 3)
+    admitted = []
+    for log in (one, other, one):
+        with log.admitting() as admit:
+            admitted.append(admit(entry, 7))
+    assert admitted == [True, True, False]
+    assert one.asked("key", "registry") == other.asked("key", "registry") == 6
+    assert one.check() == 3
+    one.close()
+    other.close()
+
+
+def test_a_service_of_frames_and_one_of_arrays_stand_side_by_side(tmp_path: Path) -> None:
+    for name in ("arrays", "frames"):
+        (tmp_path / name).mkdir()
+    arrays = made_place(tmp_path / "arrays")
+    made_place(tmp_path / "frames", frames=True)
+    arrays.config.write_text(
+        arrays.config.read_text() + f'\n[datasets.frames]\nvault = "{tmp_path}/frames/vault"\n'
+    )
+    headers = arrays.key(dataset="*")
+    with TestClient(application(arrays.settings, opened=True)) as client:
+        names = [
+            one["name"] for one in client.get("/v1/datasets", headers=headers).json()["datasets"]
+        ]
+        assert names == ["registry", "frames"]
+        row = {"points": [{"age": 1.0, "site": "north"}]}
+        address = QUESTIONS.replace("registry", "frames")
+        assert client.post(address, json=row, headers=headers).status_code == 200
+        problem(client.post(QUESTIONS, json=row, headers=headers), "wrong-points")
+        problem(client.post(address, json=row, headers=arrays.key()), "wrong-dataset")

@@ -1,0 +1,313 @@
+"""Questions over HTTP: the session's answers, once paid, in one shape; refusals as problems."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from served_places import (
+    CLASSES,
+    MARKED_NUMBER,
+    MARKER,
+    QUERIES,
+    Place,
+    TestClient,
+    made_place,
+)
+
+import secretballot as sb
+from secretballot.service.app import application
+from secretballot.service.problems import KINDS, MEDIA_TYPE
+
+QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
+
+
+def points(n: int, start: int = 0) -> list[list[float]]:
+    return [[1.0 + row, float(row)] for row in range(start, start + n)]
+
+
+def problem(response: httpx.Response, kind: str) -> dict[str, Any]:
+    """Return the problem document of a response, having looked at all that every one must have."""
+    assert response.headers["content-type"] == MEDIA_TYPE, response.text
+    document: dict[str, Any] = response.json()
+    assert document["type"] == f"/problems/{kind}", document
+    assert response.status_code == document["status"] == KINDS[kind].status
+    assert document["instance"] == f"urn:uuid:{response.headers['x-request-id']}"
+    return document
+
+
+def test_answers_are_those_of_the_session_and_are_paid_once(place: Place) -> None:
+    key = place.key()
+    with TestClient(application(place.settings, opened=True)) as client:
+        first = client.post(QUESTIONS, json={"points": points(3)}, headers=key)
+        assert first.status_code == 200
+        again = client.post(QUESTIONS, json={"points": points(4)}, headers=key)
+    answers = first.json()["answers"]
+    assert [set(answer) for answer in answers] == [
+        {"label", "given", "abstained", "noisy_count"}
+    ] * 3
+    assert again.json()["answers"][:3] == answers
+    assert (first.json()["left"], again.json()["left"]) == (QUERIES - 3, QUERIES - 4)
+    session = sb.LabelingSession.reopen(place.folder / "vault")
+    found = session.ask_many(np.array(points(4)))
+    assert session.used == 4
+    assert found.labels.tolist() == [answer["label"] for answer in again.json()["answers"]]
+    counts = [answer["noisy_count"] for answer in again.json()["answers"]]
+    assert found.noisy_counts is not None
+    assert found.noisy_counts.tolist() == counts
+
+
+def test_the_budget_ends_inside_a_request_and_stored_answers_stay(place: Place) -> None:
+    key = place.key()
+    with TestClient(application(place.settings, opened=True)) as client:
+        many = client.post(QUESTIONS, json={"points": points(QUERIES + 2)}, headers=key).json()
+        given = [answer["given"] for answer in many["answers"]]
+        assert given == [True] * QUERIES + [False] * 2
+        assert many["answers"][-1] == {
+            "label": None,
+            "given": False,
+            "abstained": False,
+            "noisy_count": None,
+        }
+        refused = client.post(QUESTIONS, json={"points": points(1, 90)}, headers=key)
+        assert "12" in problem(refused, "budget-spent")["detail"]
+        free = client.post(QUESTIONS, json={"points": points(2)}, headers=key)
+    assert free.json()["answers"] == many["answers"][:2]
+
+
+def test_an_abstention_has_the_shape_of_an_answer(place: Place) -> None:
+    address = QUESTIONS.replace("/session/", "/sparse/")
+    key = place.key()
+    with TestClient(application(place.settings, opened=True)) as client:
+        # on the border of the classes the teachers disagree
+        body = {"points": [[0.0, 0.1 * row] for row in range(QUERIES)]}
+        said = client.post(address, json=body, headers=key).json()["answers"]
+    kinds = {answer["abstained"] for answer in said if answer["given"]}
+    assert True in kinds
+    assert len({tuple(answer) for answer in said}) == 1
+    for answer in said:
+        assert answer["abstained"] == (answer["given"] and answer["label"] is None)
+        assert answer["label"] in (None, *CLASSES)
+
+
+def test_questions_that_come_together_are_answered_in_one_transaction(place: Place) -> None:
+    """While the first is answered all others wait, and are the second group."""
+    key, app = place.key(), application(place.settings, opened=True)
+
+    async def ask_all() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            return await asyncio.gather(
+                *(
+                    client.post(QUESTIONS, json={"points": [one]}, headers=key)
+                    for one in points(QUERIES)
+                )
+            )
+
+    before = place.ledger.head()[0]
+    found = asyncio.run(ask_all())
+    assert [response.status_code for response in found] == [200] * QUERIES
+    session = sb.LabelingSession.reopen(place.folder / "vault")
+    stored = session.stored(np.array(points(QUERIES)))
+    assert stored.labels.tolist() == [one.json()["answers"][0]["label"] for one in found]
+    assert session.left == 0
+    # the ledger remembers who came first, and that is all that decides the order
+    transcript = session.transcript()
+    assert len(transcript.queries) == QUERIES
+    assert place.ledger.head()[0] == before + QUERIES
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"{", "unreadable"),
+        (b"[1, 2]", "unreadable"),
+        (b'{"points": []}', "unreadable"),
+        (b'{"points": [[1, NaN]]}', "unreadable"),
+        (b'{"points": [[1, 2]], "more": 1}', "unreadable"),
+        (b'{"points": [[1, ' + b"9" * 500 + b"]]}", "unreadable"),
+        (b'{"points": ' + b"[" * 5000 + b"]" * 5000 + b"}", "unreadable"),
+        (b"\xff\xfe", "unreadable"),
+        (b'{"points": [[1, 2, 3]]}', "wrong-points"),
+        (b'{"points": [[1]]}', "wrong-points"),
+        (b'{"points": [[1, 2], [1]]}', "wrong-points"),
+        (b'{"points": [[1, "two"]]}', "wrong-points"),
+        (b'{"points": [[1, [2]]]}', "wrong-points"),
+        (b'{"points": [[1, 1e999]]}', "wrong-points"),
+        (b'{"points": [1, 2]}', "wrong-points"),
+        (b'{"points": [{"a": 1, "b": 2}]}', "wrong-points"),
+    ],
+)
+def test_points_that_cannot_be_asked_cost_nothing(
+    shared_place: Place, body: bytes, kind: str
+) -> None:
+    key = shared_place.key()
+    with TestClient(application(shared_place.settings, opened=True)) as client:
+        problem(client.post(QUESTIONS, content=body, headers=key), kind)
+        address = QUESTIONS.removesuffix("/questions")
+        assert client.get(address, headers=key).json()["used"] == 0
+
+
+def test_a_wrong_media_type_and_a_wrong_method_are_told(shared_place: Place) -> None:
+    key = shared_place.key()
+    with TestClient(application(shared_place.settings, opened=True)) as client:
+        typed = {**key, "Content-Type": "text/csv"}
+        problem(client.post(QUESTIONS, content=b"1,2", headers=typed), "wrong-media-type")
+        found = client.delete(QUESTIONS, headers=key)
+        problem(found, "wrong-method")
+        assert found.headers["allow"] == "POST"
+        problem(client.get("/nothing/here"), "not-found")
+
+
+def test_too_many_points_and_too_large_a_body_are_refused(shared_place: Place) -> None:
+    text = shared_place.config.read_text()
+    config = shared_place.config.with_name("small.toml")
+    config.write_text(f"{text}\n[limits]\npoints = 3\nbody_bytes = 500\n")
+    small, key = Place(shared_place.folder, config), shared_place.key()
+    with TestClient(application(small.settings, opened=True)) as client:
+        found = client.post(QUESTIONS, json={"points": points(4)}, headers=key)
+        assert "at most 3" in problem(found, "too-large")["detail"]
+        assert client.post(QUESTIONS, content=b" " * 501, headers=key).status_code == 413
+
+
+def test_a_body_without_end_is_refused_while_it_comes(shared_place: Place) -> None:
+    """Of a gigabyte that does not say how large it is, no more is taken than may come."""
+    limit = shared_place.settings.limits.body_bytes
+    key, taken = shared_place.key(), [0]
+    app = application(shared_place.settings, opened=True)
+
+    async def endless() -> Any:
+        for _ in range(1024):
+            taken[0] += 1 << 20
+            yield b" " * (1 << 20)
+
+    sent: list[dict[str, Any]] = []
+    parts = endless()
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": await anext(parts), "more_body": True}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST",
+        "path": QUESTIONS, "raw_path": QUESTIONS.encode(), "query_string": b"",
+        "headers": [(b"authorization", key["Authorization"].encode())], "scheme": "http",
+        "server": ("service", 80), "client": ("client", 1), "root_path": "",
+    }  # fmt: skip
+    asyncio.run(app(scope, receive, send))
+    assert sent[0]["status"] == 413
+    assert taken[0] <= limit + (2 << 20)
+
+
+def test_a_slow_body_is_cut_off(shared_place: Place) -> None:
+    text = shared_place.config.read_text()
+    config = shared_place.config.with_name("hasty.toml")
+    config.write_text(f"{text}\n[limits]\nbody_seconds = 0.2\n")
+    key, app = (
+        shared_place.key(),
+        application(Place(shared_place.folder, config).settings, opened=True),
+    )
+
+    async def slow() -> Any:
+        yield b'{"points"'
+        await asyncio.sleep(5)
+        yield b": [[1, 2]]}"
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            return await client.post(QUESTIONS, content=slow(), headers=key)
+
+    problem(asyncio.run(ask()), "too-slow")
+
+
+def test_arrow_and_parquet_are_the_same_points(place: Place) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    rows = points(3)
+    table = pa.table({"a": [row[0] for row in rows], "b": [row[1] for row in rows]})
+    stream, file = pa.BufferOutputStream(), pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    pq.write_table(table, file)
+    key = place.key()
+    with TestClient(application(place.settings, opened=True)) as client:
+        said = [
+            client.post(
+                QUESTIONS,
+                content=content,
+                headers={**key, "Content-Type": f"application/{kind}"},
+            ).json()
+            for kind, content in (
+                ("json", json.dumps({"points": rows}).encode()),
+                ("vnd.apache.arrow.stream", stream.getvalue().to_pybytes()),
+                ("vnd.apache.parquet", file.getvalue().to_pybytes()),
+            )
+        ]
+    assert said[0] == said[1] == said[2]
+    assert said[0]["left"] == QUERIES - 3
+
+
+@pytest.mark.parametrize("kind", ["vnd.apache.arrow.stream", "vnd.apache.parquet"])
+def test_damaged_tables_are_unreadable(shared_place: Place, kind: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    table, sink = pa.table({"a": [1.0], "b": [2.0]}), pa.BufferOutputStream()
+    if kind.endswith("parquet"):
+        pq.write_table(table, sink)
+    else:
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    whole = sink.getvalue().to_pybytes()
+    headers = {**shared_place.key(), "Content-Type": f"application/{kind}"}
+    with TestClient(application(shared_place.settings, opened=True)) as client:
+        for content in (b"", whole[: len(whole) // 2], b"x" + whole, bytes(len(whole))):
+            found = client.post(QUESTIONS, content=content, headers=headers)
+            problem(found, "unreadable")
+
+
+def test_frames_are_asked_by_column(tmp_path: Path) -> None:
+    place = made_place(tmp_path, frames=True)
+    key = place.key()
+    with TestClient(application(place.settings, opened=True)) as client:
+        rows = [{"age": 1.5, "site": "north"}, {"site": "south", "age": -1}]
+        said = client.post(QUESTIONS, json={"points": rows}, headers=key)
+        assert said.status_code == 200, said.text
+        turned = [dict(reversed(row.items())) for row in rows]
+        assert client.post(QUESTIONS, json={"points": turned}, headers=key).json() == said.json()
+        for wrong in ({"age": 1}, {"age": 1, "site": "x", "more": 2}, [1, "x"]):
+            found = client.post(QUESTIONS, json={"points": [wrong]}, headers=key)
+            problem(found, "wrong-points")
+        assert MARKER not in said.text
+
+
+def test_no_private_cell_is_said_or_logged(
+    place: Place, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    key = place.key("curator", "*")
+    caplog.set_level(0)
+    texts = []
+    with TestClient(application(place.settings, opened=True)) as client:
+        openapi = client.get("/openapi.json").json()
+        for path in openapi["paths"]:
+            address = path.format(
+                dataset="registry", session="session", kind="defect", release="x", name="x"
+            )
+            texts.append(client.get(address, headers=key).text)
+        texts.append(client.post(QUESTIONS, json={"points": points(3)}, headers=key).text)
+        texts.append(client.post(QUESTIONS, content=b"{", headers=key).text)
+    texts += [str(record.__dict__) for record in caplog.records]
+    out = capsys.readouterr()
+    state = b"".join(
+        one.read_bytes() for one in (place.folder / "state").rglob("*") if one.is_file()
+    ).decode(errors="replace")
+    for text in (*texts, out.out, out.err, state):
+        assert str(MARKED_NUMBER) not in text
+    assert len(texts) > 15

@@ -1,0 +1,201 @@
+"""Group commit: what comes together is answered together, in order, and nothing queues behind a
+ledger that does not answer."""
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import pytest
+from served_places import Place
+from test_answering import QUESTIONS, points, problem
+
+from secretballot.service.app import application
+from secretballot.service.collector import Collector
+from secretballot.service.problems import ProblemError
+
+
+class Recorder:
+    """Answers with what was asked, in groups that it remembers, and waits where it is told to."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[int]] = []
+        self.go = threading.Event()
+        self.go.set()
+
+    def __call__(self, group: Sequence[int]) -> list[int | ProblemError]:
+        self.groups.append(list(group))
+        self.go.wait(10)
+        return [ProblemError("busy", "odd") if one % 2 else one for one in group]
+
+
+def collector(answer: Any, **given: Any) -> Collector[int, int]:
+    return Collector(answer, **{"most_points": 4, "most_waiting": 100, "patience_s": 5.0, **given})
+
+
+def test_what_comes_while_a_group_is_answered_is_the_next_group_in_its_order() -> None:
+    recorder = Recorder()
+
+    async def ask() -> list[Any]:
+        gathered = collector(recorder)
+        recorder.go.clear()
+        first = asyncio.create_task(gathered.ask(0, 1))
+        await asyncio.sleep(0.05)
+        others = [asyncio.create_task(gathered.ask(number, 1)) for number in (8, 2, 5, 6, 4)]
+        await asyncio.sleep(0.05)
+        recorder.go.set()
+        found = await asyncio.gather(first, *others, return_exceptions=True)
+        await gathered.close()
+        return found
+
+    found = asyncio.run(ask())
+    assert recorder.groups == [[0], [8, 2, 5, 6], [4]]
+    assert [one for one in found if not isinstance(one, ProblemError)] == [0, 8, 2, 6, 4]
+    assert isinstance(found[3], ProblemError)
+
+
+def test_a_large_request_is_a_group_of_its_own() -> None:
+    recorder = Recorder()
+
+    async def ask() -> None:
+        gathered = collector(recorder)
+        await asyncio.gather(gathered.ask(0, 1), gathered.ask(2, 9), gathered.ask(4, 1))
+        await gathered.close()
+
+    asyncio.run(ask())
+    assert recorder.groups == [[0], [2], [4]]
+
+
+def test_more_than_may_wait_is_refused_at_once() -> None:
+    recorder = Recorder()
+
+    async def ask() -> Any:
+        gathered = collector(recorder, most_waiting=3)
+        recorder.go.clear()
+        tasks = [asyncio.create_task(gathered.ask(0, 1))]
+        await asyncio.sleep(0.05)
+        tasks += [asyncio.create_task(gathered.ask(2, 3))]
+        await asyncio.sleep(0)
+        with pytest.raises(ProblemError) as refused:
+            await gathered.ask(4, 1)
+        recorder.go.set()
+        await asyncio.gather(*tasks)
+        await gathered.close()
+        return refused.value
+
+    assert asyncio.run(ask()).kind == "busy"
+    assert recorder.groups == [[0], [2]]
+
+
+def test_nothing_queues_behind_a_group_that_hangs() -> None:
+    recorder = Recorder()
+
+    async def ask() -> list[str]:
+        gathered = collector(recorder, patience_s=0.2)
+        recorder.go.clear()
+        late = [asyncio.create_task(gathered.ask(number, 1)) for number in (0, 2)]
+        await asyncio.sleep(0.05)
+        late.append(asyncio.create_task(gathered.ask(4, 1)))
+        kinds = [one.kind for one in await asyncio.gather(*late, return_exceptions=True)]
+        assert gathered.stuck
+        began = time.monotonic()
+        with pytest.raises(ProblemError) as refused:
+            await gathered.ask(6, 1)
+        assert time.monotonic() - began < 0.1
+        recorder.go.set()
+        await gathered.close()
+        return [*kinds, refused.value.kind]
+
+    assert asyncio.run(ask()) == ["ledger-unavailable"] * 4
+    # those that waited and left were never asked
+    assert recorder.groups == [[0, 2]]
+
+
+def test_an_error_that_nobody_foresaw_reaches_everybody_as_a_defect() -> None:
+    def broken(group: Sequence[int]) -> list[int | ProblemError]:
+        raise ZeroDivisionError("a private cell")
+
+    async def ask() -> list[Any]:
+        gathered = collector(broken)
+        found = await asyncio.gather(gathered.ask(0, 1), gathered.ask(2, 1), return_exceptions=True)
+        await gathered.close()
+        return found
+
+    found = asyncio.run(ask())
+    assert [one.kind for one in found] == ["defect", "defect"]
+    assert "private" not in found[0].detail
+
+
+def test_a_closed_collector_answers_what_waits_and_takes_nothing_new() -> None:
+    recorder = Recorder()
+
+    async def ask() -> Any:
+        gathered = collector(recorder)
+        task = asyncio.create_task(gathered.ask(0, 1))
+        await asyncio.sleep(0)
+        await gathered.close()
+        with pytest.raises(ProblemError) as refused:
+            await gathered.ask(2, 1)
+        return await task, refused.value.kind
+
+    assert asyncio.run(ask()) == (0, "busy")
+
+
+def test_a_locked_ledger_refuses_and_does_not_queue(place: Place) -> None:
+    place.config.write_text(place.config.read_text() + "\n[limits]\nanswer_seconds = 0.4\n")
+    key, app = place.key(), application(place.settings, opened=True)
+    lock = sqlite3.connect(place.folder / "registry.ledger", isolation_level=None)
+
+    async def ask() -> None:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            lock.execute("BEGIN EXCLUSIVE")
+            began = time.monotonic()
+            found = await client.post(QUESTIONS, json={"points": points(1)}, headers=key)
+            assert int(found.headers["retry-after"]) > 0
+            problem(found, "ledger-unavailable")
+            assert time.monotonic() - began < 2
+            began = time.monotonic()
+            again = await client.post(QUESTIONS, json={"points": points(1, 5)}, headers=key)
+            problem(again, "ledger-unavailable")
+            assert time.monotonic() - began < 0.2
+            ready = await client.get("/health/ready")
+            assert ready.status_code == 503
+            lock.execute("ROLLBACK")
+            for _ in range(100):
+                later = await client.post(QUESTIONS, json={"points": points(1)}, headers=key)
+                if later.status_code == 200:
+                    break
+                await asyncio.sleep(0.1)
+            assert later.json()["left"] in (10, 11)
+
+    asyncio.run(ask())
+    lock.close()
+
+
+def test_a_ledger_that_is_gone_is_told_without_its_place(place: Place) -> None:
+    key, app = place.key("curator"), application(place.settings, opened=True)
+    ledger = place.folder / "registry.ledger"
+    kept = ledger.read_bytes()
+    ledger.unlink()
+
+    async def ask() -> None:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            found = await client.post(QUESTIONS, json={"points": points(1)}, headers=key)
+            assert str(place.folder) not in found.text
+            problem(found, "ledger-unavailable")
+            problem(
+                await client.get("/v1/datasets/registry/account", headers=key),
+                "ledger-unavailable",
+            )
+            assert (await client.get("/health/live")).status_code == 200
+            assert (await client.get("/health/ready")).status_code == 503
+            ledger.write_bytes(kept)
+            found = await client.post(QUESTIONS, json={"points": points(1)}, headers=key)
+            assert found.status_code == 200
+
+    asyncio.run(ask())
