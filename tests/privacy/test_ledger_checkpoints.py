@@ -2,15 +2,15 @@
 noticed when."""
 
 import os
-import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from ledger_backends import FileLedgers, Ledgers
 
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.accounting import (
@@ -51,31 +51,13 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def path(original: Path, tmp_path: Path) -> Path:
-    for item in original.parent.iterdir():
-        shutil.copy(item, tmp_path)
-    return tmp_path / original.name
+def place(original: Path, ledgers: Ledgers) -> str:
+    """A copy of the original: of the file, and in a database."""
+    return ledgers.copy_of(original)
 
 
-@contextmanager
-def edited(path: Path) -> Iterator[sqlite3.Connection]:
-    """Take the triggers away for an edit and put the same ones back, as a careful forger would."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        triggers = connection.execute(
-            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
-        ).fetchall()
-        connection.execute("PRAGMA ignore_check_constraints = ON")
-        connection.execute("BEGIN")
-        for name, _ in triggers:
-            connection.execute(f"DROP TRIGGER {name}")
-        yield connection
-        for _, sql in triggers:
-            connection.execute(sql)
-        connection.execute("COMMIT")
-
-
-def test_a_new_reader_follows_the_newest_rows_and_comes_to_the_same_account(path: Path) -> None:
-    ledger = Ledger.open_existing(path)
+def test_a_new_reader_follows_the_newest_rows_and_comes_to_the_same_account(place: str) -> None:
+    ledger = Ledger.open_existing(place)
     start = ledger._own_book._seen.start
     assert 20 < start < ledger.head()[0] - 10
     taken = (ledger.spent(), ledger.remaining(), ledger.releases(), ledger.head())
@@ -86,13 +68,13 @@ def test_a_new_reader_follows_the_newest_rows_and_comes_to_the_same_account(path
     assert len(ledger.history()) == 22
 
 
-def test_a_new_reader_goes_on_with_an_old_plan(path: Path) -> None:
-    ledger = Ledger.open_existing(path)
+def test_a_new_reader_goes_on_with_an_old_plan(place: str) -> None:
+    ledger = Ledger.open_existing(place)
     with ledger.answering(1) as page:
         assert (page.count, page.last(), page.find([b"first"])) == (2, b"1", {b"first": b"0"})
         page.add([(b"third", b"1")])
     ledger.commit(1, b"all", parts=3)
-    assert Ledger.open_existing(path).released("plan") == b"all"
+    assert Ledger.open_existing(place).released("plan") == b"all"
 
 
 @pytest.mark.parametrize(
@@ -112,8 +94,7 @@ def test_a_new_reader_goes_on_with_an_old_plan(path: Path) -> None:
         "UPDATE checkpoint SET parts = 0",
         "UPDATE checkpoint SET open_parts = '[]'",
         "UPDATE checkpoint SET open_parts = '[[1, 1], [2, 2]]'",
-        "UPDATE checkpoint SET chain = randomblob(32)",
-        "UPDATE checkpoint SET totals = CAST(x'ff' AS TEXT)",
+        "UPDATE checkpoint SET chain = {link}",
         "UPDATE head SET position = position - 1",
         "UPDATE reservation SET epsilon = 1e-9 WHERE id = (SELECT max(id) FROM reservation)",
         (
@@ -122,16 +103,24 @@ def test_a_new_reader_goes_on_with_an_old_plan(path: Path) -> None:
         ),
     ],
 )
-def test_an_edit_that_could_sell_or_answer_anew_is_noticed_at_once(path: Path, edit: str) -> None:
-    with edited(path) as connection:
-        connection.execute(edit)
-    with pytest.raises(LedgerError) as error:
-        Ledger.open_existing(path)
-    assert (
-        "restore" in str(error.value)
-        or "no text" in str(error.value)
-        or "decode" in str(error.value)
-    )
+def test_an_edit_that_could_sell_or_answer_anew_is_noticed_at_once(
+    place: str, ledgers: Ledgers, edit: str
+) -> None:
+    with ledgers.edited(place) as run:
+        run(edit.format(byte=ledgers.literal(b"1"), link=ledgers.literal(bytes(32))))
+    with pytest.raises(LedgerError, match="restore"):
+        Ledger.open_existing(place)
+
+
+def test_a_checkpoint_whose_bytes_are_no_text_is_noticed_at_once(
+    original: Path, tmp_path: Path
+) -> None:
+    places = FileLedgers(tmp_path)
+    place = places.copy_of(original)
+    with places.edited(place) as run:
+        run("UPDATE checkpoint SET totals = CAST(x'ff' AS TEXT)")
+    with pytest.raises(LedgerError, match=r"no text|decode"):
+        Ledger.open_existing(place)
 
 
 @pytest.mark.parametrize(
@@ -141,15 +130,15 @@ def test_an_edit_that_could_sell_or_answer_anew_is_noticed_at_once(path: Path, e
         "UPDATE reservation SET events = '[]' WHERE id = 3",
         "UPDATE reservation SET purpose = 'another' WHERE id = 3",
         "UPDATE closing SET closed_at = '2000' WHERE reservation = 3",
-        "UPDATE part SET answer = x'31' WHERE reservation = 1 AND number = 1",
+        "UPDATE part SET answer = {byte} WHERE reservation = 1 AND number = 1",
     ],
 )
 def test_an_edit_of_what_a_checkpoint_stands_for_lowers_nothing_and_is_found_by_a_check(
-    path: Path, edit: str
+    place: str, ledgers: Ledgers, edit: str
 ) -> None:
-    with edited(path) as connection:
-        connection.execute(edit)
-    ledger = Ledger.open_existing(path)
+    with ledgers.edited(place) as run:
+        run(edit.format(byte=ledgers.literal(b"1"), link=ledgers.literal(bytes(32))))
+    ledger = Ledger.open_existing(place)
     assert ledger.spent().epsilon == 0.022
     for look in (ledger.check, ledger.history):
         with pytest.raises(LedgerError, match="changed by hand at entry"):
@@ -158,32 +147,32 @@ def test_an_edit_of_what_a_checkpoint_stands_for_lowers_nothing_and_is_found_by_
         page.find([b"first"]) if "part" in edit else ledger.entry("r0")
 
 
-def test_an_old_answer_changed_by_hand_is_not_given(path: Path) -> None:
-    with edited(path) as connection:
-        connection.execute("UPDATE closing SET released = x'00' WHERE reservation = 3")
+def test_an_old_answer_changed_by_hand_is_not_given(place: str, ledgers: Ledgers) -> None:
+    with ledgers.edited(place) as run:
+        run(f"UPDATE closing SET released = {ledgers.literal(b'0')} WHERE reservation = 3")
     with pytest.raises(LedgerError, match="answer changed by hand"):
-        Ledger.open_existing(path).released("r0")
+        Ledger.open_existing(place).released("r0")
 
 
-def test_the_answer_of_another_old_request_is_not_given(path: Path) -> None:
-    with edited(path) as connection:
-        connection.execute("UPDATE reservation SET request = 'gone' WHERE id = 4")
-        connection.execute("UPDATE reservation SET request = 'r1' WHERE id = 3")
+def test_the_answer_of_another_old_request_is_not_given(place: str, ledgers: Ledgers) -> None:
+    with ledgers.edited(place) as run:
+        run("UPDATE reservation SET request = 'gone' WHERE id = 4")
+        run("UPDATE reservation SET request = 'r1' WHERE id = 3")
     with pytest.raises(LedgerError, match="changed by hand at entry"):
-        Ledger.open_existing(path).released("r1")
+        Ledger.open_existing(place).released("r1")
 
 
 def test_an_old_purchase_made_larger_by_hand_gives_nothing_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ledgers: Ledgers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(book, "EVERY", 5)
-    place = tmp_path / "ledger.sqlite"
+    place = ledgers.place()
     ledger = Ledger(place, dataset="registry", budget=BUDGET, composition="renyi")
     small, dear = [GaussianEvent(900.0, 1)], PrivacyBudget(0.1, 1e-5)
     for number in range(20):
         ledger.reserve(small, dear, request=f"r{number}", purpose="", queries=1)
-    with edited(place) as connection:
-        connection.execute(
+    with ledgers.edited(place) as run:
+        run(
             "UPDATE reservation SET events = replace(events, '\"shifts\": 1', '\"shifts\": 9')"
             " WHERE id = 1"
         )

@@ -7,6 +7,7 @@ import tempfile
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +19,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from ledger_backends import DatabaseLedgers
 
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, PureEvent
@@ -168,8 +170,24 @@ class AccountInFile(Account):
             self.folder.cleanup()
 
 
-@pytest.mark.parametrize(("machine", "examples"), [(AccountInMemory, 60), (AccountInFile, 6)])
-def test_ledger_keeps_the_books_of_the_model(machine: type[Account], examples: int) -> None:
+def account_in(places: DatabaseLedgers) -> type[Account]:
+    """Return a machine whose accounts are in a database."""
+
+    class AccountInDatabase(Account):
+        opened = 0
+
+        def open(self) -> Ledger:
+            type(self).opened += 1
+            place = places.place(f"account {self.opened}")
+            return Ledger(place, dataset="registry", budget=BUDGET)
+
+        def reopen(self, ledger: Ledger) -> Ledger:
+            return pickle.loads(pickle.dumps(Ledger.open_existing(str(ledger.place))))
+
+    return AccountInDatabase
+
+
+def keep_the_books(machine: type[Account], examples: int) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
@@ -181,3 +199,14 @@ def test_ledger_keeps_the_books_of_the_model(machine: type[Account], examples: i
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+@pytest.mark.parametrize(("machine", "examples"), [(AccountInMemory, 60), (AccountInFile, 6)])
+def test_ledger_keeps_the_books_of_the_model(machine: type[Account], examples: int) -> None:
+    keep_the_books(machine, examples)
+
+
+def test_ledger_in_a_database_keeps_the_books_of_the_model(database: Any) -> None:
+    places = DatabaseLedgers(database.url)
+    keep_the_books(account_in(places), 4)
+    places.drop_all()

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from ledger_backends import Ledgers
 
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import (
@@ -27,9 +28,9 @@ def price_of(*events: Event) -> PrivacyBudget:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
+def ledger(ledgers: Ledgers) -> Ledger:
     return Ledger(
-        tmp_path / "ledger.sqlite",
+        ledgers.place(),
         dataset="registry",
         budget=PrivacyBudget(3.0, 1e-5),
         composition="renyi",
@@ -53,7 +54,7 @@ def test_parts_are_found_again_in_order(ledger: Ledger) -> None:
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1"), (b"b", b"0")])
         page.add([(b"c", b"2")])
-    other = Ledger.open_existing(str(ledger.path))
+    other = Ledger.open_existing(str(ledger.place))
     with other.answering(plan) as page:
         assert page.count == 3
         assert page.find([b"b", b"x", b"c"]) == {b"b": b"0", b"c": b"2"}
@@ -76,6 +77,16 @@ def test_a_broken_transaction_leaves_no_part(ledger: Ledger) -> None:
     with ledger.answering(plan) as page:
         page.add([(b"a", b"0")])
     assert parts(ledger, plan) == [(b"a", b"0")]
+
+
+def test_many_answers_are_one_transaction(ledger: Ledger) -> None:
+    plan = opened(ledger)
+    many = [(f"question {number}".encode(), b"%d" % number) for number in range(1200)]
+    with ledger.answering(plan) as page:
+        page.add(many)
+        assert page.find([question for question, _ in many]) == dict(many)
+        assert page.count == 1200
+    assert parts(Ledger.open_existing(str(ledger.place)), plan) == many
 
 
 def test_a_question_is_answered_once(ledger: Ledger) -> None:
@@ -110,7 +121,7 @@ def test_threads_share_the_pages(ledger: Ledger) -> None:
     for thread in threads:
         thread.join()
     assert len(parts(ledger, plan)) == 40
-    assert len(parts(Ledger.open_existing(str(ledger.path)), plan)) == 40
+    assert len(parts(Ledger.open_existing(str(ledger.place)), plan)) == 40
 
 
 def test_unused_queries_return_to_a_renyi_ledger(ledger: Ledger) -> None:
@@ -120,7 +131,7 @@ def test_unused_queries_return_to_a_renyi_ledger(ledger: Ledger) -> None:
     before = ledger.spent().epsilon
     ledger.commit(plan, b"two labels", parts=2, used=(LabelGaussianEvent(20.0, 2),))
     assert ledger.spent().epsilon == pytest.approx(before / 5)
-    fresh = Ledger.open_existing(str(ledger.path))
+    fresh = Ledger.open_existing(str(ledger.place))
     assert fresh.spent() == ledger.spent()
     same = Ledger.in_memory(
         dataset="registry", budget=PrivacyBudget(3.0, 1e-5), composition="renyi"
@@ -133,12 +144,12 @@ def test_a_plan_that_answered_nothing_gives_all_back(ledger: Ledger) -> None:
     plan = opened(ledger)
     ledger.commit(plan, b"none", used=())
     assert ledger.spent().epsilon <= 1e-9
-    again = opened(Ledger.open_existing(str(ledger.path)), request="again")
+    again = opened(Ledger.open_existing(str(ledger.place)), request="again")
     assert again == 2
 
 
-def test_pairs_are_never_given_back(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+def test_pairs_are_never_given_back(ledgers: Ledgers) -> None:
+    ledger = Ledger(ledgers.place(), dataset="registry", budget=BUDGET)
     plan = opened(ledger)
     with pytest.raises(LedgerError, match="costs as much as the whole reservation"):
         ledger.commit(plan, b"none", used=())
@@ -251,13 +262,13 @@ def test_a_commit_accounts_for_every_part(ledger: Ledger) -> None:
     assert ledger.released("plan") == b"the part"
 
 
-@pytest.mark.parametrize("place", ["file", "memory"])
-def test_a_page_is_of_no_use_after_its_with(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_a_page_is_of_no_use_after_its_with(ledgers: Ledgers, in_memory: bool) -> None:
     budget = PrivacyBudget(3.0, 1e-5)
     ledger = (
         Ledger.in_memory(dataset="registry", budget=budget)
-        if place == "memory"
-        else Ledger(tmp_path / "l", dataset="registry", budget=budget)
+        if in_memory
+        else Ledger(ledgers.place(), dataset="registry", budget=budget)
     )
     plan = opened(ledger)
     with ledger.answering(plan) as first:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from secretballot._validation import Composition, Unit
-from secretballot.cli.options import AsJson, Relation
+from secretballot.cli.options import AsJson, Relation, ledger_place
 from secretballot.cli.outcome import EXIT_CODES, print_json, say
 from secretballot.exceptions import LedgerError
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger's file.")]
+_PLACE = "The ledger's file, or the URL of a PostgreSQL database."
+File = Annotated[Path, typer.Argument(metavar="LEDGER", parser=ledger_place, help=_PLACE)]
 
 app = typer.Typer(
     help="Make or read the account of a private dataset.",
@@ -105,9 +106,10 @@ def check(file: File, as_json: AsJson = False) -> None:
 
 @app.command(epilog=EXIT_CODES)
 def upgrade(file: File, as_json: AsJson = False) -> None:
-    """Bring a file of the format before to this one; earlier versions cannot read it afterwards.
+    """Bring a ledger of an earlier format to this one; earlier versions cannot use it afterwards.
 
-    Keep a copy.
+    Keep a copy. It is done in one transaction, wholly or not at all; in a database the role that
+    owns the ledger does it, and then grants its writers their rights anew.
 
     \b
     Example: secretballot ledger upgrade registry.ledger
@@ -123,6 +125,61 @@ def upgrade(file: File, as_json: AsJson = False) -> None:
         if upgraded
         else "The ledger is of this format already."
     )
+
+
+@app.command(epilog=EXIT_CODES)
+def copy(
+    file: File,
+    target: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TARGET",
+            parser=ledger_place,
+            help="A free place: a file, or the URL of a PostgreSQL database.",
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Copy a ledger to a free place, with its chain checked before and after.
+
+    Both are the same account then. Use one of them alone from there on: two that are both used
+    would each admit the whole budget.
+
+    \b
+    Example: secretballot ledger copy registry.ledger
+             "postgresql://owner@db.example/ledgers?schema=registry"
+    """
+    from secretballot.privacy.ledger import Ledger
+
+    rows, chain = Ledger.copy(file, target)
+    if as_json:
+        print_json({"rows": rows, "chain": chain})
+        return
+    say(f"All {rows} rows were copied and checked; the last one is {chain}.")
+    say("From here on use one of the two alone, and put the other out of reach.")
+
+
+@app.command(epilog=EXIT_CODES)
+def grant(
+    file: File,
+    role: Annotated[str, typer.Argument(metavar="ROLE", help="A role of the database.")],
+    as_json: AsJson = False,
+) -> None:
+    """Let a role of the database read a ledger and add rows, and nothing else.
+
+    The role that owns the ledger does it, once and after each upgrade.
+
+    \b
+    Example: secretballot ledger grant
+             "postgresql://owner@db.example/ledgers?schema=registry" service
+    """
+    from secretballot.privacy.ledger import Ledger
+
+    Ledger.grant(file, role)
+    if as_json:
+        print_json({"granted": role})
+        return
+    say(f"The role {role} may read the ledger and add rows, and nothing else.")
 
 
 def _answers_given(entry: "LedgerEntry") -> str:
@@ -170,7 +227,7 @@ def create(
     # The budget is checked before the path, so that a number out of range leaves no file behind. A
     # link that leads nowhere would be followed, whosever its target is.
     budget = PrivacyBudget(epsilon, delta)
-    if file.exists() or file.is_symlink():
+    if Ledger.exists(file):
         raise LedgerError(
             f"{str(file)!r} exists already; a ledger is made once, so give another path or keep"
             " that one."

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from secretballot._databases import DatabasePlace, file_or_database
 from secretballot._naming import integers_or_words
 from secretballot._places import place_of
 from secretballot._validation import (
@@ -208,13 +209,27 @@ Out = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+
+
+def ledger_place(text: str) -> Path | DatabasePlace:
+    """Return the file or the database that somebody names; a refusal quotes nothing of a URL, which
+    may have a password in it."""
+    try:
+        return file_or_database(text)
+    except ParameterError as error:
+        problem = str(error)
+    raise typer.BadParameter(problem)
+
+
 LedgerFile = Annotated[
     Path | None,
     typer.Option(
         "--ledger",
         metavar="FILE",
-        help="Account of the private dataset, or a folder of accounts; by default"
-        " $SECRETBALLOT_LEDGER, else PRIVATE.ledger beside the private file.",
+        parser=ledger_place,
+        help="Account of the private dataset: a file, a folder of accounts, or the URL of a"
+        " PostgreSQL database; by default $SECRETBALLOT_LEDGER, else PRIVATE.ledger beside the"
+        " private file.",
         rich_help_panel=PRIVACY,
     ),
 ]

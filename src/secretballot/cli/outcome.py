@@ -27,6 +27,7 @@ from secretballot.exceptions import (
 )
 
 if TYPE_CHECKING:
+    from secretballot._databases import DatabasePlace
     from secretballot.runs.progress import Note
 
 __all__ = [
@@ -252,7 +253,7 @@ class RunOutcome(Protocol):
     def files(self) -> tuple[str, ...]: ...
 
     @property
-    def account(self) -> Path: ...
+    def account(self) -> "Path | DatabasePlace": ...
 
     @property
     def certificate(self) -> Mapping[str, Any]: ...
@@ -287,15 +288,17 @@ def print_folders(outcome: RunOutcome, *, to_publish: bool = True) -> None:
     say(f"keep secret  {outcome.vault}{os.sep}")
 
 
-def _from_here(path: Path) -> Path:
+def _from_here(path: "Path | DatabasePlace") -> "Path | str":
     """Return a path as a person would type it: without the working folder, where it lies below."""
     here = Path.cwd()
+    if not isinstance(path, Path):
+        return path.name
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _account_words(outcome: RunOutcome) -> str:
     """Return where the account is, and how much of it is spent."""
-    if outcome.account.parent == outcome.vault:
+    if isinstance(outcome.account, Path) and outcome.account.parent == outcome.vault:
         return "of this run alone, in its vault; other releases from the same data add to its price"
     composition = outcome.certificate["composition"]
     spent, budget = composition["spent_after"], composition["budget"]

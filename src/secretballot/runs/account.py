@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from secretballot._databases import DatabasePlace, file_or_database
 from secretballot._places import is_url, shown_place
 from secretballot._validation import shown
 from secretballot.door.known_ledger import is_other_ledger, keep_in_step
@@ -46,7 +47,7 @@ class PaidRun(Protocol):
     def dataset_name(self) -> str: ...
 
     @property
-    def ledger(self) -> Path | None: ...
+    def ledger(self) -> Path | DatabasePlace | None: ...
 
     @property
     def own_ledger(self) -> bool: ...
@@ -64,7 +65,7 @@ class AccountState:
 
     Attributes
     ----------
-    path : Path
+    path : Path or DatabasePlace
     exists : bool
         Whether there is one already.
     own : bool
@@ -79,7 +80,7 @@ class AccountState:
         Whether the price of the run fits, as far as sums can tell.
     """
 
-    path: Path
+    path: Path | DatabasePlace
     exists: bool
     own: bool
     budget: PrivacyBudget | None
@@ -113,7 +114,7 @@ def check_account(run: PaidRun) -> None:
         )
 
 
-def place_of_account(run: PaidRun, folder: RunFolder) -> Path:
+def place_of_account(run: PaidRun, folder: RunFolder) -> Path | DatabasePlace:
     """Return where the account of a run lies.
 
     It is the ledger that is named by the run, or by the environment variable `SECRETBALLOT_LEDGER`;
@@ -123,10 +124,12 @@ def place_of_account(run: PaidRun, folder: RunFolder) -> Path:
     """
     if run.own_ledger or os.path.lexists(folder.ledger):
         return folder.ledger
-    if folder.account is not None and os.path.lexists(folder.account):
-        return folder.account
     usual = os.environ.get(_VARIABLE)
-    named = Path(usual) if run.ledger is None and usual else run.ledger
+    named = file_or_database(usual) if run.ledger is None and usual else run.ledger
+    if folder.account is not None and folder.account == named:
+        return named  # a database's password is told now, and kept nowhere
+    if folder.account is not None and Ledger.exists(folder.account):
+        return folder.account
     if named is None:
         if is_url(run.private_file):
             raise ParameterError(
@@ -138,7 +141,7 @@ def place_of_account(run: PaidRun, folder: RunFolder) -> Path:
         has_name = private.name not in ("", "..")
         private = private if has_name and real == Path(os.path.abspath(private)) else real
         return private.with_name(f"{private.name}.ledger")
-    if named.is_dir():
+    if isinstance(named, Path) and named.is_dir():
         return named / f"{_file_name(run.dataset_name)}.ledger"
     return named
 
@@ -153,7 +156,7 @@ def state_of_account(run: PaidRun, folder: RunFolder, unit: str) -> AccountState
     """
     path = place_of_account(run, folder)
     own = path == folder.ledger
-    if not os.path.lexists(path):
+    if not Ledger.exists(path):
         if not own:  # whose folder the run would make
             _check_folder(path)
         return AccountState(path, False, own, None, None, 0, True)
@@ -209,7 +212,7 @@ def ledger_of_run(
     if folder.resumed:
         watch.note(TAKEN_UP, private=False)
     place = place_of_account(run, folder)
-    if folder.account is not None and not os.path.lexists(place):
+    if folder.account is not None and not Ledger.exists(place):
         raise _other_account(str(folder.account))
     ledger = open_ledger(
         place,
@@ -237,7 +240,12 @@ def _other_account(began_with: str) -> LedgerError:
 
 
 def open_ledger(
-    path: Path, *, dataset: str, budget: PrivacyBudget, unit: str, neighbours: str
+    path: Path | DatabasePlace,
+    *,
+    dataset: str,
+    budget: PrivacyBudget,
+    unit: str,
+    neighbours: str,
 ) -> Ledger:
     """Open the ledger at `path`, or make one with this budget, unit and relation.
 
@@ -247,7 +255,7 @@ def open_ledger(
         If the file is the account of another dataset, unit or relation, or cannot be used.
     """
     # A link that leads nowhere is no free place: what it points to may be anybody's.
-    if not os.path.lexists(path):
+    if not Ledger.exists(path):
         _check_folder(path)
         return Ledger(path, dataset=dataset, budget=budget, unit=unit, neighbours=neighbours)
     ledger = Ledger.open_existing(path)
@@ -256,8 +264,10 @@ def open_ledger(
     return ledger
 
 
-def _check_folder(path: Path) -> None:
+def _check_folder(path: Path | DatabasePlace) -> None:
     """Refuse a new account where no file can be made."""
+    if isinstance(path, DatabasePlace):
+        return
     if not os.access(path.parent, os.W_OK):
         missing = not os.path.lexists(path.parent)
         why = "does not exist" if missing else "may not be written into"
@@ -267,7 +277,7 @@ def _check_folder(path: Path) -> None:
         )
 
 
-def _check_dataset(ledger: Ledger, path: Path, dataset: str) -> None:
+def _check_dataset(ledger: Ledger, path: Path | DatabasePlace, dataset: str) -> None:
     """Refuse the account of another dataset."""
     if ledger.dataset != dataset:
         raise LedgerError(

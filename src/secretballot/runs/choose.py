@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from secretballot._databases import DatabasePlace
 from secretballot._places import table_name
 from secretballot._validation import HYPOTHESES, NEIGHBOURS, check_choice, check_count, shown
 from secretballot.datasets.schema import Schema
@@ -75,7 +76,7 @@ class ChooseRun:
     n_cover : int or None
         How many public points make a class finite, chosen at random by `seed`; None takes all.
     neighbours : str
-    ledger : Path or None
+    ledger : Path, DatabasePlace or None
         As for `LearnRun`.
     dataset : str or None
         Public name of the private dataset; None takes the name of its file.
@@ -96,7 +97,7 @@ class ChooseRun:
     hypotheses: str | None = None
     n_cover: int | None = None
     neighbours: str = "add-remove"
-    ledger: Path | None = None
+    ledger: Path | DatabasePlace | None = None
     dataset: str | None = None
     seed: int = 0
     without: tuple[str, ...] = ()
@@ -149,7 +150,7 @@ class ChooseOutcome:
     release, vault : Path
     files : tuple of str
         Names of the files in the release.
-    account : Path
+    account : Path or DatabasePlace
         Ledger that paid.
     resumed : bool
         Whether an interrupted run was taken up.
@@ -162,7 +163,7 @@ class ChooseOutcome:
     release: Path
     vault: Path
     files: tuple[str, ...]
-    account: Path
+    account: Path | DatabasePlace
     resumed: bool
 
     @property

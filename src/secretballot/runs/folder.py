@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from secretballot._databases import DatabasePlace, file_or_database
 from secretballot._drafts import sweep_drafts, try_lock
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot.exceptions import DataError, LedgerError
@@ -106,7 +107,7 @@ class RunFolder:
         Where a run keeps its ledger unless it was given one.
     request : str
         Key of this run in the ledger.
-    account : Path or None
+    account : Path, DatabasePlace or None
         Where the ledger lay that this run began with, None where it has not begun with any or did
         not say which.
     resumed : bool
@@ -128,7 +129,7 @@ class RunFolder:
         self.release = self.root / "release"
         self.ledger = self.vault / "ledger.sqlite"
         self._description = dict(description)
-        self.account: Path | None = None
+        self.account: Path | DatabasePlace | None = None
         self._in_use: Ledger | None = None
         self._lock: int | None = None
         self._read_state()
@@ -166,8 +167,9 @@ class RunFolder:
         """Remember the ledger in use: the key of a run that it knows is never thrown away, and the
         run goes on with this ledger, whatever its surroundings name by then."""
         self._in_use = ledger
-        if ledger.path is not None and self.account != ledger.path:
-            self.account = ledger.path
+        place = None if ledger.place is None else file_or_database(ledger.place)
+        if place is not None and self.account != place:
+            self.account = place
             self._write_run()
 
     def renew_request(self) -> None:
@@ -182,7 +184,7 @@ class RunFolder:
         self.resumed = stored is not None and not self.finished
         self.request = stored["request"] if stored else new_request(self._description)
         account = stored["account"] if stored else None
-        self.account = Path(account) if account else None
+        self.account = file_or_database(account) if account else None
 
     def _is_complete(self) -> bool:
         return (self.release / "certificate.json").exists()

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from secretballot._databases import DatabasePlace
 from secretballot._validation import AGGREGATORS, check_choice, check_count
 from secretballot.aggregation import Aggregator
 from secretballot.door import release
@@ -71,7 +72,7 @@ class LabelRun:
         Abstentions at which the sparse vector stops.
     release : str
         "labels" or "counts".
-    ledger : Path or None
+    ledger : Path, DatabasePlace or None
         As for `LearnRun`; None is the account beside the file of votes.
     dataset : str or None
         Public name of the private dataset; None takes the name of the vote file.
@@ -98,7 +99,7 @@ class LabelRun:
     aggregator: str = "gaussian"
     max_unstable: int | None = None
     release: str = "labels"
-    ledger: Path | None = None
+    ledger: Path | DatabasePlace | None = None
     dataset: str | None = None
     seed: int = 0
     header: str | None = None
@@ -146,7 +147,7 @@ class LabelOutcome:
     release, vault : Path
     files : tuple of str
         Names of the files in the release.
-    account : Path
+    account : Path or DatabasePlace
         Ledger that paid.
     resumed : bool
         Whether an interrupted run was taken up.
@@ -158,7 +159,7 @@ class LabelOutcome:
     release: Path
     vault: Path
     files: tuple[str, ...]
-    account: Path
+    account: Path | DatabasePlace
     resumed: bool
 
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from secretballot._databases import DatabasePlace
 from secretballot._places import table_name
 from secretballot._validation import (
     ABSTENTIONS,
@@ -144,7 +145,7 @@ class LearnRun:
         "add-remove" or "replace-one".
     abstentions : str
         "drop", "random" or "majority".
-    ledger : Path or None
+    ledger : Path, DatabasePlace or None
         Account of the private dataset, or the folder that it lies in under the dataset's name; None
         is the account beside the private file.
     dataset : str or None
@@ -184,7 +185,7 @@ class LearnRun:
     records: int | None = None
     neighbours: str = "add-remove"
     abstentions: str = "drop"
-    ledger: Path | None = None
+    ledger: Path | DatabasePlace | None = None
     dataset: str | None = None
     seed: int = 0
     jobs: int = 1
@@ -239,7 +240,7 @@ class LearnOutcome:
     release, vault : Path
     files : tuple of str
         Names of the files in the release.
-    account : Path
+    account : Path or DatabasePlace
         Ledger that paid.
     resumed : bool
         Whether an interrupted run was taken up.
@@ -256,7 +257,7 @@ class LearnOutcome:
     release: Path
     vault: Path
     files: tuple[str, ...]
-    account: Path
+    account: Path | DatabasePlace
     resumed: bool
     plan: Plan | None = None
     spread: MomentsSpread | None = None

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from secretballot._databases import DatabasePlace
 from secretballot._places import table_name
 from secretballot._validation import (
     NEIGHBOURS,
@@ -103,7 +104,7 @@ class RecordsRun:
         them.
     neighbours : str
         "add-remove" or "replace-one".
-    ledger : Path or None
+    ledger : Path, DatabasePlace or None
         As for `LearnRun`.
     dataset : str or None
         Public name of the private dataset; None takes the name of its file.
@@ -131,7 +132,7 @@ class RecordsRun:
     student: str = "auto"
     records: int | None = None
     neighbours: str = "add-remove"
-    ledger: Path | None = None
+    ledger: Path | DatabasePlace | None = None
     dataset: str | None = None
     seed: int = 0
     without: tuple[str, ...] = ()

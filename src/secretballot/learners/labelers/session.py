@@ -179,10 +179,10 @@ class LabelingSession:
         )
         # Only after the stream has reserved: a crash in between leaves a session that is begun
         # again under its key, without a second charge.
-        if durable is not None and ledger.path is not None:
+        if durable is not None and ledger.place is not None:
             about = {
                 "aggregator": aggregator.describe(),
-                "ledger": str(ledger.path),
+                "ledger": ledger.place,
                 "purpose": purpose,
                 "name": request,
             }

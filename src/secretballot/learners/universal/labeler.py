@@ -539,7 +539,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
             "classes": names,
             "n_features": n_features,
             "split": split.describe(),
-            "ledger": str(account.path),
+            "ledger": str(account.place),
         }
 
     def _reservation_folder(self) -> Path:

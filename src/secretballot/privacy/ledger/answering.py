@@ -1,7 +1,6 @@
 """Answers that are given one by one under one reservation, each on the disk before it is
 returned."""
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -9,6 +8,7 @@ from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, GaussianEvent, LabelGaussianEvent
 from secretballot.privacy.ledger.chain import Account, Progress, Reserved, add_parts, encode_events
 from secretballot.privacy.ledger.following import check_row
+from secretballot.privacy.ledger.store import Transaction
 from secretballot.privacy.ledger.terms import in_brief, utc_now
 
 __all__ = ["AnswerPage", "check_used", "refuse_unknown_or_closed"]
@@ -22,7 +22,7 @@ class AnswerPage:
 
     Parameters
     ----------
-    connection : sqlite3.Connection
+    transaction : Transaction
         Inside a transaction that may write.
     seen : Progress
         The rows checked up to now.
@@ -33,9 +33,9 @@ class AnswerPage:
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, seen: Progress, reservation: int, where: str
+        self, transaction: Transaction, seen: Progress, reservation: int, where: str
     ) -> None:
-        self._open: sqlite3.Connection | None = connection
+        self._open: Transaction | None = transaction
         self._seen, self._reservation, self._where = seen, reservation, where
 
     def close(self) -> None:
@@ -46,7 +46,7 @@ class AnswerPage:
         self._open = None
 
     @property
-    def _connection(self) -> sqlite3.Connection:
+    def _transaction(self) -> Transaction:
         if self._open is None:
             raise LedgerError(
                 f"The answers of reservation {self._reservation} are no longer held; ask for them "
@@ -57,42 +57,44 @@ class AnswerPage:
     @property
     def count(self) -> int:
         """Number of answers given so far."""
-        return int(self._connection.execute(_COUNT, (self._reservation,)).fetchone()[0])
+        return int(self._transaction.execute(_COUNT, (self._reservation,)).fetchone()[0])
 
     def find(self, questions: Iterable[bytes]) -> dict[bytes, bytes]:
         """Return the stored answers to those of `questions` that were asked before."""
-        found = {}
-        for question in questions:
-            row = self._connection.execute(_ANSWER, (self._reservation, question)).fetchone()
-            if row is not None:
-                found[question] = self._trusted_answer(row)[0]
+        listed, found = list(questions), {}
+        for start in range(0, len(listed), _AT_ONCE):
+            block = listed[start : start + _AT_ONCE]
+            statement = f"{_ANSWERS} ({', '.join('?' * len(block))})"
+            rows = self._transaction.execute(statement, (self._reservation, *block)).fetchall()
+            for answer, question in map(self._trusted_answer, rows):
+                found[question] = answer
         return found
 
     def parts(self) -> list[tuple[bytes, bytes]]:
         """Return every (question, answer), in the order in which they were answered."""
-        rows = self._connection.execute(_PARTS, (self._reservation,)).fetchall()
+        rows = self._transaction.execute(_PARTS, (self._reservation,)).fetchall()
         return [(question, answer) for answer, question in map(self._trusted_answer, rows)]
 
     def last(self) -> bytes | None:
         """Return the answer given last, None where there is none yet."""
-        row = self._connection.execute(_LAST, (self._reservation,)).fetchone()
+        row = self._transaction.execute(_LAST, (self._reservation,)).fetchone()
         return None if row is None else self._trusted_answer(row)[0]
 
     def _trusted_answer(self, row: tuple[int, bytes, bytes]) -> tuple[bytes, bytes]:
         """Return answer and question of a row that was not edited by hand."""
-        check_row(self._connection, self._seen, row[0], self._where)
+        check_row(self._transaction, self._seen, row[0], self._where)
         return bytes(row[1]), bytes(row[2])
 
     def add(self, parts: Sequence[tuple[bytes, bytes]]) -> None:
         """Store answers as (question, answer); none of the questions may have an answer yet."""
         first = self.count + 1
         self._seen = add_parts(
-            self._connection, self._seen, self._reservation, first, parts, utc_now()
+            self._transaction, self._seen, self._reservation, first, parts, utc_now()
         )
 
 
 def refuse_unknown_or_closed(
-    connection: sqlite3.Connection, seen: Progress, reservation: int, where: str
+    transaction: Transaction, seen: Progress, reservation: int, where: str
 ) -> None:
     """Refuse a reservation that takes no further answers.
 
@@ -103,14 +105,14 @@ def refuse_unknown_or_closed(
     """
     if reservation > seen.reservations:
         raise LedgerError(f"{where} has no reservation {reservation}; give a number from reserve.")
-    row = connection.execute(
+    row = transaction.execute(
         "SELECT state FROM closing WHERE reservation = ?", (reservation,)
     ).fetchone()
     if row is not None:
         raise LedgerError(
             f"Reservation {reservation} is {row[0]} already; a reservation is closed once."
         )
-    counted = int(connection.execute(_COUNT, (reservation,)).fetchone()[0])
+    counted = int(transaction.execute(_COUNT, (reservation,)).fetchone()[0])
     if counted != seen.open_parts.get(reservation, 0):
         raise LedgerError(
             f"{where} had answers of reservation {reservation} removed by hand; restore it from a"
@@ -201,7 +203,8 @@ def _n_steps(event: Event) -> int:
 _STEPPED = (LabelGaussianEvent, GaussianEvent)
 _UNCOUNTED = 2**62  # other events are kept whole, however many answers they gave
 _COUNT = "SELECT coalesce(max(number), 0) FROM part WHERE reservation = ?"
-_ANSWER = "SELECT position, answer, question FROM part WHERE reservation = ? AND question = ?"
+_ANSWERS = "SELECT position, answer, question FROM part WHERE reservation = ? AND question IN"
+_AT_ONCE = 500  # questions in one statement
 _LAST = (
     "SELECT position, answer, question FROM part WHERE reservation = ? ORDER BY number DESC LIMIT 1"
 )

@@ -6,7 +6,6 @@ the account.
 
 import hashlib
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from secretballot.exceptions import LedgerError
 from secretballot.privacy.accounting import Event, Filter, Grant, Totals, event_from_json
 from secretballot.privacy.ledger.checkpoints import Checkpoint, priced_by
 from secretballot.privacy.ledger.schema import APPLICATION_ID, DIGEST_VERSION
+from secretballot.privacy.ledger.store import Transaction
 
 __all__ = [
     "Account",
@@ -167,7 +167,7 @@ def decode_events(text: str) -> Reserved:
 
 
 def add_reservation(
-    connection: sqlite3.Connection,
+    transaction: Transaction,
     seen: Progress,
     request: str,
     purpose: str,
@@ -178,20 +178,23 @@ def add_reservation(
 ) -> int:
     """Append a reservation after `seen` and return its number."""
     number, position = seen.reservations + 1, seen.position + 1
-    fields = (number, request, purpose, events, grant.epsilon, grant.delta, at)
+    fields = {
+        "id": number,
+        "request": request,
+        "purpose": purpose,
+        "events": events,
+        "epsilon": grant.epsilon,
+        "delta": grant.delta,
+        "reserved_at": at,
+    }
     # the link covers every column, so that no edit by hand leaves the chain whole
-    chain = link(seen.chain, (position, "reservation", *fields))
-    connection.execute(
-        "INSERT INTO reservation (position, chain, id, request, purpose, events, epsilon, delta,"
-        " reserved_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (position, chain, *fields),
-    )
-    _move_head(connection, position, chain)
+    chain = link(seen.chain, (position, "reservation", *fields.values()))
+    transaction.append("reservation", [{"position": position, "chain": chain, **fields}])
     return number
 
 
 def add_parts(
-    connection: sqlite3.Connection,
+    transaction: Transaction,
     seen: Progress,
     reservation: int,
     first: int,
@@ -202,33 +205,28 @@ def add_parts(
 
     Return where to go on.
     """
-    position, chain = seen.position, seen.chain
+    position, chain, rows = seen.position, seen.chain, []
     for number, (question, answer) in enumerate(parts, first):
         position += 1
-        chain = link(
-            chain,
-            (
-                position,
-                "part",
-                reservation,
-                number,
-                question.hex().upper(),
-                answer.hex().upper(),
-                at,
-            ),
+        texts = question.hex().upper(), answer.hex().upper()
+        chain = link(chain, (position, "part", reservation, number, *texts, at))
+        rows.append(
+            {
+                "position": position,
+                "chain": chain,
+                "reservation": reservation,
+                "number": number,
+                "question": question,
+                "answer": answer,
+                "answered_at": at,
+            }
         )
-        connection.execute(
-            "INSERT INTO part (position, chain, reservation, number, question, answer, answered_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (position, chain, reservation, number, question, answer, at),
-        )
-        # the head moves with every row, inside the one transaction: together or not at all
-        _move_head(connection, position, chain)
+    transaction.append("part", rows)
     return replace(seen, position=position, chain=chain)
 
 
 def add_closing(
-    connection: sqlite3.Connection,
+    transaction: Transaction,
     seen: Progress,
     number: int,
     *,
@@ -244,35 +242,40 @@ def add_closing(
     position = seen.position + 1
     state = "forfeited" if released is None else "committed"
     digest = None if released is None else hashlib.sha256(released).hexdigest()
+    fields = {
+        "reservation": number,
+        "state": state,
+        "released_sha256": digest,
+        "reason": reason,
+        "used": used,
+        "closed_at": at,
+    }
     # in the chain the digest stands for the released bytes
-    fields = (number, state, digest, reason, used, at)
-    chain = link(seen.chain, (position, "closing", *fields))
-    connection.execute(
-        "INSERT INTO closing (position, chain, reservation, state, released_sha256, reason, used,"
-        " closed_at, released) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (position, chain, *fields, released),
-    )
-    _move_head(connection, position, chain)
+    chain = link(seen.chain, (position, "closing", *fields.values()))
+    row = {"position": position, "chain": chain, **fields, "released": released}
+    transaction.append("closing", [row])
 
 
-def add_checkpoint(connection: sqlite3.Connection, seen: Progress, rule: Filter, at: str) -> None:
+def add_checkpoint(transaction: Transaction, seen: Progress, rule: Filter, at: str) -> None:
     """Append what all rows up to `seen` come to."""
-    position, fields = seen.position + 1, (*seen.as_checkpoint(rule).to_row(), at)
-    chain = link(seen.chain, (position, "checkpoint", *fields))
-    connection.execute(
-        "INSERT INTO checkpoint"
-        " (position, chain, reservations, parts, closings, totals, open_parts, priced_by, made_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (position, chain, *fields),
-    )
-    _move_head(connection, position, chain)
+    position, stated = seen.position + 1, (*seen.as_checkpoint(rule).to_row(), at)
+    chain = link(seen.chain, (position, "checkpoint", *stated))
+    fields = dict(zip(_CHECKPOINT, stated, strict=True))
+    transaction.append("checkpoint", [{"position": position, "chain": chain, **fields}])
 
 
-def _move_head(connection: sqlite3.Connection, position: int, chain: bytes) -> None:
-    connection.execute("UPDATE head SET position = ?, chain = ?", (position, chain))
+_CHECKPOINT = (
+    "reservations",
+    "parts",
+    "closings",
+    "totals",
+    "open_parts",
+    "priced_by",
+    "made_at",
+)
 
 
-def read_account(connection: sqlite3.Connection, where: str) -> Account:
+def read_account(transaction: Transaction, where: str) -> Account:
     """Return what was fixed at creation, or raise `LedgerError` if it is gone.
 
     Raises
@@ -280,7 +283,7 @@ def read_account(connection: sqlite3.Connection, where: str) -> Account:
     LedgerError
         If it is gone.
     """
-    row = connection.execute(
+    row = transaction.execute(
         "SELECT dataset, unit, neighbours, epsilon, delta, composition, filter_order, created_at"
         " FROM account"
     ).fetchone()

@@ -1,12 +1,12 @@
 """How reservations and stored answers are read out of a ledger."""
 
-import sqlite3
 from dataclasses import replace
 from typing import Any
 
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.ledger.chain import Progress
 from secretballot.privacy.ledger.following import check_row, is_answer, reserved_in
+from secretballot.privacy.ledger.store import Transaction
 from secretballot.privacy.ledger.terms import LedgerEntry, in_brief
 
 __all__ = ["answer_of", "entries_of", "entry_of", "refuse_known"]
@@ -37,13 +37,15 @@ _KNOWN = {
 }
 
 
-def entries_of(connection: sqlite3.Connection, where: str) -> list[LedgerEntry]:
+def entries_of(transaction: Transaction, where: str) -> list[LedgerEntry]:
     """Return every reservation, oldest first; all rows must have been followed."""
-    return [_entry_of_row(where, *row[2:]) for row in connection.execute(f"{_ENTRIES} ORDER BY id")]
+    return [
+        _entry_of_row(where, *row[2:]) for row in transaction.execute(f"{_ENTRIES} ORDER BY id")
+    ]
 
 
 def entry_of(
-    connection: sqlite3.Connection, seen: Progress, request: str, where: str
+    transaction: Transaction, seen: Progress, request: str, where: str
 ) -> LedgerEntry | None:
     """Return the reservation of a request, None where there is none.
 
@@ -52,12 +54,12 @@ def entry_of(
     LedgerError
         If it was edited by hand.
     """
-    row = connection.execute(f"{_ENTRIES} WHERE request = ?", (request,)).fetchone()
+    row = transaction.execute(f"{_ENTRIES} WHERE request = ?", (request,)).fetchone()
     if row is None:
         return None
     for position in row[:2]:
         if position is not None:
-            check_row(connection, seen, position, where)
+            check_row(transaction, seen, position, where)
     return _entry_of_row(where, *row[2:])
 
 
@@ -70,9 +72,7 @@ def _entry_of_row(
     )
 
 
-def answer_of(
-    connection: sqlite3.Connection, seen: Progress, request: str, where: str
-) -> bytes | None:
+def answer_of(transaction: Transaction, seen: Progress, request: str, where: str) -> bytes | None:
     """Return the released bytes of a committed request, None where there is no answer.
 
     Raises
@@ -80,18 +80,18 @@ def answer_of(
     LedgerError
         If the bytes are not the ones that were committed.
     """
-    row = connection.execute(_ANSWER, (request,)).fetchone()
+    row = transaction.execute(_ANSWER, (request,)).fetchone()
     if row is None:
         return None
     asked, answered, answer, digest = row
     for position in (asked, answered):
-        check_row(connection, seen, position, where)
+        check_row(transaction, seen, position, where)
     if digest is None or not is_answer(answer, digest):
         raise LedgerError(f"{where} had an answer changed by hand; restore it from a copy.")
     return bytes(answer)
 
 
-def refuse_known(connection: sqlite3.Connection, request: str) -> None:
+def refuse_known(transaction: Transaction, request: str) -> None:
     """Refuse a request that has a reservation already, in whatever state.
 
     Raises
@@ -99,6 +99,6 @@ def refuse_known(connection: sqlite3.Connection, request: str) -> None:
     LedgerError
         If it has.
     """
-    row = connection.execute(_STATE, (request,)).fetchone()
+    row = transaction.execute(_STATE, (request,)).fetchone()
     if row is not None:
         raise LedgerError(f"Request {in_brief(request)!r} {_KNOWN[row[0]]}.")

@@ -3,28 +3,26 @@ told in words."""
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import astuple
 from pathlib import Path
 
 from secretballot._drafts import draft_file, sweep_drafts
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.ledger.chain import Account, Progress, read_account
-from secretballot.privacy.ledger.following import catch_up
+from secretballot.privacy.ledger.chain import Account
 from secretballot.privacy.ledger.room import BALLAST_STATEMENT
 from secretballot.privacy.ledger.schema import (
-    ADDED,
     APPLICATION_ID,
-    EARLIER,
     SCHEMA_VERSION,
     STATEMENTS,
     UPGRADABLE,
 )
-from secretballot.privacy.ledger.terms import filter_of, in_brief
+from secretballot.privacy.ledger.terms import in_brief
 from secretballot.vault import release_above
 
 __all__ = [
+    "check_application",
     "check_body",
     "check_header",
     "check_pages",
@@ -33,7 +31,6 @@ __all__ = [
     "create_file",
     "create_tables",
     "sqlite_in_words",
-    "upgrade_file",
 ]
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
@@ -95,10 +92,12 @@ def create_tables(connection: sqlite3.Connection, account: Account) -> None:
     connection.execute("COMMIT")
 
 
-def create_file(path: Path, account: Account) -> None:
-    """Make a ledger file, complete or not at all.
+def create_file(
+    path: Path, account: Account, fill: Callable[[sqlite3.Connection], object] | None = None
+) -> bool:
+    """Make a ledger file, complete or not at all; `fill` adds its first rows.
 
-    If another process made one meanwhile, leave that one.
+    If another process made one meanwhile, leave that one. Return whether it was made here.
 
     The file is written under a passing name and then linked, so that nobody ever finds a half-made
     or empty one: an empty file at `path` is damage, not a fresh start.
@@ -125,13 +124,21 @@ def create_file(path: Path, account: Account) -> None:
         try:
             with closing(connect(draft)) as connection:
                 create_tables(connection, account)
+                if fill is not None:
+                    connection.execute("BEGIN IMMEDIATE")
+                    fill(connection)
+                    connection.execute("COMMIT")
                 connection.execute(BALLAST_STATEMENT)
+            made = True
             # a link takes the name at once or not at all: two processes cannot make two ledgers
-            with suppress(FileExistsError):
+            try:
                 os.link(draft, path)
+            except FileExistsError:
+                made = False
         finally:
             draft.with_name(f"{draft.name}-journal").unlink(missing_ok=True)
     _sync_folder(path.parent)
+    return made
 
 
 def _refuse_lost_ledger(path: Path) -> None:
@@ -253,45 +260,6 @@ def check_pages(connection: sqlite3.Connection, where: str) -> None:
         raise LedgerError(
             f"{where} is damaged ({in_brief(report)}); restore it from the newest copy."
         )
-
-
-def upgrade_file(path: Path) -> bool:
-    """Bring a file of the version before to this one, in one transaction.
-
-    Wholly or not at all, whatever breaks.
-
-    In this order: the file is checked as the program that wrote it would have done, the new tables
-    are made, every row is followed along the chain, and only then the version is changed. The rows,
-    and what vaults know the account by, stay as they are.
-
-    Returns
-    -------
-    bool
-        Whether anything was to be done.
-
-    Raises
-    ------
-    LedgerError
-        If it is no such file, is damaged or was changed by hand.
-    """
-    check_place(path)
-    where = f"Ledger {path}"
-    with sqlite_in_words(where), closing(connect(path)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        if connection.execute("PRAGMA user_version").fetchone()[0] != UPGRADABLE:
-            check_header(connection, where)
-            return False
-        check_application(connection, where)
-        check_pages(connection, where)
-        check_body(connection, where, EARLIER)
-        for statement in ADDED:
-            connection.execute(statement)
-        connection.execute(BALLAST_STATEMENT)
-        account = read_account(connection, where)
-        catch_up(connection, Progress(0, account.digest), filter_of(account, where), where)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-    return True
 
 
 NOTHING_CHANGED = "nothing was changed"

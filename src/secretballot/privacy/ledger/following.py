@@ -8,8 +8,8 @@ rows and the parts of what was open then.
 
 import functools
 import hashlib
-import sqlite3
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from secretballot.exceptions import LedgerError, SecretBallotError
 from secretballot.privacy.accounting import Filter, Grant
@@ -22,52 +22,122 @@ from secretballot.privacy.ledger.chain import (
     read_account,
 )
 from secretballot.privacy.ledger.checkpoints import Checkpoint, priced_by
-from secretballot.privacy.ledger.terms import in_brief
+from secretballot.privacy.ledger.store import Transaction
+from secretballot.privacy.ledger.terms import filter_of, in_brief
 
 __all__ = [
     "catch_up",
     "check_row",
     "contains_row",
+    "follow_from_first",
     "is_answer",
     "reserved_in",
     "reserved_of",
+    "rows_in_order",
     "start_of",
 ]
 
-# All kinds of rows in the order they were written. Columns: position, kind, chain, then what the
-# chain covers, filled up with NULL; last the released bytes of a closing, which the chain covers
-# through their SHA-256.
-_ROWS = """
-SELECT position, 'reservation', chain, id, request, purpose, events, epsilon, delta, reserved_at,
-       NULL
-FROM reservation WHERE position {which}
-UNION ALL
-SELECT position, 'part', chain, reservation, number,
-       CASE typeof(question) WHEN 'blob' THEN hex(question) END,
-       CASE typeof(answer) WHEN 'blob' THEN hex(answer) END, answered_at, NULL, NULL, NULL
-FROM part WHERE position {which}
-UNION ALL
-SELECT position, 'closing', chain, reservation, state, released_sha256, reason, used, closed_at,
-       NULL, released
-FROM closing WHERE position {which}
-UNION ALL
-SELECT position, 'checkpoint', chain, reservations, parts, closings, totals, open_parts, priced_by,
-       made_at, NULL
-FROM checkpoint WHERE position {which}
-ORDER BY position
-"""
-_COVERED = {"reservation": 7, "part": 5, "closing": 6, "checkpoint": 7}
-_FIRST, _RELEASED = 3, 10
-Row = tuple[Any, ...]
+# What the chain covers of each kind of row, in this order: n a number, t text, f a float, b bytes.
+_COVERED = {
+    "reservation": "id n, request t, purpose t, events t, epsilon f, delta f, reserved_at t",
+    "part": "reservation n, number n, question b, answer b, answered_at t",
+    "closing": "reservation n, state t, released_sha256 t, reason t, used t, closed_at t",
+    "checkpoint": (
+        "reservations n, parts n, closings n, totals t, open_parts t, priced_by t, made_at t"
+    ),
+}
+# the chain covers the released bytes of a closing through their SHA-256
+_READ = {**_COVERED, "closing": f"{_COVERED['closing']}, released b"}
+# one column of the whole for each that a kind has of a type, since a union has one type in each
+_TYPES = {"n": ("BIGINT", 3), "t": ("TEXT", 5), "f": ("DOUBLE PRECISION", 2), "b": ("BYTEA", 2)}
+_SLOTS = [f"{letter}{i}" for letter, (_, most) in _TYPES.items() for i in range(most)]
+_AT_ONCE = 500  # rows, of which each may hold an answer of some size
 
 
-def catch_up(connection: sqlite3.Connection, seen: Progress, rule: Filter, where: str) -> Progress:
+def _columns_of(kind: str) -> dict[str, str]:
+    """Return the column of a table that stands in each column of the whole."""
+    free = {letter: iter(range(most)) for letter, (_, most) in _TYPES.items()}
+    named = [column.split() for column in _READ[kind].split(", ")]
+    return {f"{letter}{next(free[letter])}": name for name, letter in named}
+
+
+def _all_rows() -> str:
+    """Return the statement that reads all kinds of rows; `which` says at which positions."""
+    selects = []
+    for kind in _COVERED:
+        own = _columns_of(kind)
+        listed = [own.get(slot, f"CAST(NULL AS {_TYPES[slot[0]][0]})") for slot in _SLOTS]
+        selects.append(
+            f"SELECT position, '{kind}', chain, {', '.join(listed)} FROM {kind}"
+            " WHERE position {which}"
+        )
+    return " UNION ALL ".join(selects)
+
+
+_ROWS = _all_rows()
+_PLACES = {  # of each column that the chain covers, among those of the whole
+    kind: [3 + _SLOTS.index(slot) for slot in list(_columns_of(kind))[: len(text.split(", "))]]
+    for kind, text in _COVERED.items()
+}
+_BYTES = frozenset(3 + _SLOTS.index(slot) for slot in _SLOTS if slot[0] == "b")
+_RELEASED = 3 + _SLOTS.index("b0")
+
+
+class Row(NamedTuple):
+    """One row of any kind.
+
+    `fields` is what the chain covers of it, after its position and kind.
+    """
+
+    position: Any
+    kind: str
+    chain: Any
+    fields: tuple[Any, ...]
+    released: Any
+
+
+def _row_of(found: tuple[Any, ...]) -> Row:
+    kind = found[1]
+    fields = tuple(
+        (found[place].hex().upper() if isinstance(found[place], bytes) else None)
+        if place in _BYTES
+        else found[place]
+        for place in _PLACES[kind]
+    )
+    return Row(found[0], kind, found[2], fields, found[_RELEASED])
+
+
+def rows_in_order(transaction: Transaction) -> Iterator[tuple[str, dict[str, object]]]:
+    """Give the table and the columns of every row of an account, in the order they were written."""
+    for found in _found_after(transaction, 0):
+        columns = _columns_of(found[1])
+        values = {name: found[3 + _SLOTS.index(slot)] for slot, name in columns.items()}
+        yield found[1], {"position": found[0], "chain": found[2], **values}
+
+
+def _rows_after(transaction: Transaction, position: int) -> Iterator[Row]:
+    """Give all rows after a position, in order."""
+    return map(_row_of, _found_after(transaction, position))
+
+
+def _found_after(transaction: Transaction, position: int) -> Iterator[tuple[Any, ...]]:
+    """Give all rows after a position as they are found, some hundred at a time."""
+    statement = f"{_ROWS.format(which='> ?')} ORDER BY position LIMIT {_AT_ONCE}"
+    count = _AT_ONCE
+    while count == _AT_ONCE:
+        count = 0
+        for found in transaction.execute(statement, (position,) * len(_COVERED)):
+            yield found
+            count += 1
+        position += count
+
+
+def catch_up(transaction: Transaction, seen: Progress, rule: Filter, where: str) -> Progress:
     """Check every row after `seen` against the chain and return the new progress.
 
     Parameters
     ----------
-    connection : sqlite3.Connection
-        Inside a transaction.
+    transaction : Transaction
     seen : Progress
         What was checked before; `Progress(0, account.digest)` for nothing.
     rule : Filter
@@ -80,11 +150,11 @@ def catch_up(connection: sqlite3.Connection, seen: Progress, rule: Filter, where
     LedgerError
         If a row was edited, removed or added by hand, or the file is an older copy of itself.
     """
-    head = connection.execute("SELECT position, chain FROM head").fetchone()
+    head = transaction.execute("SELECT position, chain FROM head").fetchone()
     if head == (seen.position, seen.chain):
         return seen
-    walk = _Walk(connection, seen, rule, where)
-    for row in connection.execute(_ROWS.format(which="> :after"), {"after": seen.position}):
+    walk = _Walk(transaction, seen, rule, where)
+    for row in _rows_after(transaction, seen.position):
         walk.follow(row)
     if head != (walk.position, walk.chain):
         raise LedgerError(
@@ -94,13 +164,23 @@ def catch_up(connection: sqlite3.Connection, seen: Progress, rule: Filter, where
     return walk.progress()
 
 
+def follow_from_first(transaction: Transaction, where: str) -> Progress:
+    """Check every row of an account from its terms on, and return what they come to.
+
+    Raises
+    ------
+    LedgerError
+        If its terms are gone, or a row was edited, removed or added by hand.
+    """
+    account = read_account(transaction, where)
+    return catch_up(transaction, Progress(0, account.digest), filter_of(account, where), where)
+
+
 class _Walk:
     """A reader on its way along the rows; what it has counted becomes a `Progress` at the end."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, seen: Progress, rule: Filter, where: str
-    ) -> None:
-        self._connection, self._rule, self._where = connection, rule, where
+    def __init__(self, transaction: Transaction, seen: Progress, rule: Filter, where: str) -> None:
+        self._transaction, self._rule, self._where = transaction, rule, where
         self._seen, self._pricing = seen, priced_by(rule)
         self._take = {
             "reservation": self._add_reservation,
@@ -122,7 +202,8 @@ class _Walk:
         """
         self.position += 1
         self.chain = _next_link(self.chain, row)
-        if (row[0], row[2]) != (self.position, self.chain) or not self._take[row[1]](row):
+        followed = (row.position, row.chain) == (self.position, self.chain)
+        if not followed or not self._take[row.kind](row):
             raise LedgerError(
                 f"{self._where} was changed by hand at entry {self.position} or before it; restore"
                 " it from a copy."
@@ -142,31 +223,36 @@ class _Walk:
         )
 
     def _add_reservation(self, row: Row) -> bool:
-        if row[3] != self._totals.grants + 1:
+        number, _, _, events, epsilon, delta, _ = row.fields
+        if number != self._totals.grants + 1:
             return False
         self._totals = self._totals.plus(
-            self._rule.costs(_checked_grant(row[6], row[7], row[8], self._where))
+            self._rule.costs(_checked_grant(events, epsilon, delta, self._where))
         )
         return True
 
     def _add_part(self, row: Row) -> bool:
-        expected = self._open_parts.get(row[3], 0) + 1
-        if not (1 <= row[3] <= self._totals.grants and row[4] == expected):
+        reservation, number, *_ = row.fields
+        expected = self._open_parts.get(reservation, 0) + 1
+        if not (1 <= reservation <= self._totals.grants and number == expected):
             return False
         self._parts += 1
-        self._open_parts[row[3]] = expected
+        self._open_parts[reservation] = expected
         return True
 
     def _add_closing(self, row: Row) -> bool:
-        if not (1 <= row[3] <= self._totals.grants and is_answer(row[_RELEASED], row[5])):
+        number, _, digest, _, used, _ = row.fields
+        if not (1 <= number <= self._totals.grants and is_answer(row.released, digest)):
             return False
         self._closings += 1
-        self._open_parts.pop(row[3], None)
-        if row[7] is not None:
-            events, epsilon, delta = _purchase_of(self._connection, self._seen, row[3], self._where)
+        self._open_parts.pop(number, None)
+        if used is not None:
+            events, epsilon, delta = _purchase_of(
+                self._transaction, self._seen, number, self._where
+            )
             reserved = self._rule.costs(_checked_grant(events, epsilon, delta, self._where))
             self._totals = self._totals.changed(
-                reserved, self._rule.costs(_checked_grant(row[7], epsilon, delta, self._where))
+                reserved, self._rule.costs(_checked_grant(used, epsilon, delta, self._where))
             )
         return True
 
@@ -175,8 +261,8 @@ class _Walk:
 
         Sums only if this very program has priced them.
         """
-        self._checkpoint = row[0]
-        stated = Checkpoint.of_row(row[_FIRST:])
+        self._checkpoint = row.position
+        stated = Checkpoint.of_row(row.fields)
         own = self.progress().as_checkpoint(self._rule)
         if stated is None or stated.counts != own.counts:
             return False
@@ -184,22 +270,22 @@ class _Walk:
 
 
 def _next_link(chain: bytes, row: Row) -> bytes:
-    return link(chain, (*row[:2], *row[_FIRST : _FIRST + _COVERED[row[1]]]))
+    return link(chain, (row.position, row.kind, *row.fields))
 
 
-def _row_at(connection: sqlite3.Connection, position: int) -> Row | None:
-    found: Row | None = connection.execute(_ROWS.format(which="= :at"), {"at": position}).fetchone()
-    return found
+def _row_at(transaction: Transaction, position: int) -> Row | None:
+    statement = _ROWS.format(which="= ?")
+    found = transaction.execute(statement, (position,) * len(_COVERED)).fetchone()
+    return None if found is None else _row_of(found)
 
 
-def check_row(connection: sqlite3.Connection, seen: Progress, position: int, where: str) -> None:
+def check_row(transaction: Transaction, seen: Progress, position: int, where: str) -> None:
     """Refuse a row that was not followed, as it lies before the start, and does not follow from the
     one before it.
 
     Parameters
     ----------
-    connection : sqlite3.Connection
-        Inside a transaction.
+    transaction : Transaction
     seen : Progress
         What was followed.
     position : int
@@ -213,37 +299,33 @@ def check_row(connection: sqlite3.Connection, seen: Progress, position: int, whe
         If it was edited by hand.
     """
     if position <= seen.start:
-        _linked_row(connection, position, where)
+        _linked_row(transaction, position, where)
 
 
-def _linked_row(connection: sqlite3.Connection, position: int, where: str) -> Row:
+def _linked_row(transaction: Transaction, position: int, where: str) -> Row:
     """Return a row, if it follows from the one before it, or the first one from the terms of the
     account."""
-    row, before = _row_at(connection, position), _row_at(connection, position - 1)
-    previous = before[2] if before is not None else read_account(connection, where).digest
-    if row is None or (before is None) != (position == 1) or _next_link(previous, row) != row[2]:
+    row, before = _row_at(transaction, position), _row_at(transaction, position - 1)
+    previous = before.chain if before is not None else read_account(transaction, where).digest
+    if row is None or (before is None) != (position == 1) or _next_link(previous, row) != row.chain:
         raise LedgerError(
             f"{where} was changed by hand at entry {position}; restore it from a copy."
         )
     return row
 
 
-def contains_row(
-    connection: sqlite3.Connection, position: int, chain: str, account: Account
-) -> bool:
+def contains_row(transaction: Transaction, position: int, chain: str, account: Account) -> bool:
     """Return whether the row at a position has this SHA-256, in hexadecimal.
 
     That of no row is the account's.
     """
     if not position:
         return chain == account.digest.hex()
-    row = _row_at(connection, position)
-    return row is not None and isinstance(row[2], bytes) and row[2].hex() == chain
+    row = _row_at(transaction, position)
+    return row is not None and isinstance(row.chain, bytes) and row.chain.hex() == chain
 
 
-def start_of(
-    connection: sqlite3.Connection, account: Account, rule: Filter, where: str
-) -> Progress:
+def start_of(transaction: Transaction, account: Account, rule: Filter, where: str) -> Progress:
     """Return the progress from which a new reader follows.
 
     That of the last checkpoint but one, else of no row at all.
@@ -263,19 +345,19 @@ def start_of(
         "SELECT position FROM checkpoint WHERE priced_by = ? ORDER BY position DESC LIMIT 1"
         " OFFSET 1"
     )
-    found = connection.execute(select, (priced_by(rule),)).fetchone()
+    found = transaction.execute(select, (priced_by(rule),)).fetchone()
     if found is None:
         return Progress(0, account.digest)
     position = found[0]
-    row = _linked_row(connection, position, where)
-    stated = Checkpoint.of_row(row[_FIRST:]) if row[1] == "checkpoint" else None
-    if stated is None or not _fits_file(connection, position, stated):
+    row = _linked_row(transaction, position, where)
+    stated = Checkpoint.of_row(row.fields) if row.kind == "checkpoint" else None
+    if stated is None or not _fits_file(transaction, position, stated):
         raise LedgerError(
             f"{where} does not fit its checkpoint at entry {position}; restore it from a copy."
         )
     return Progress(
         position,
-        row[2],
+        row.chain,
         stated.totals,
         stated.parts,
         stated.closings,
@@ -289,17 +371,17 @@ _COUNTS = """
 SELECT (SELECT count(*) FROM reservation), (SELECT count(*) FROM part),
        (SELECT count(*) FROM closing),
        (SELECT count(*) FROM checkpoint), (SELECT position FROM head),
-       (SELECT count(*) FROM reservation WHERE position > :at),
-       (SELECT count(*) FROM part WHERE position > :at),
-       (SELECT count(*) FROM closing WHERE position > :at)
+       (SELECT count(*) FROM reservation WHERE position > ?),
+       (SELECT count(*) FROM part WHERE position > ?),
+       (SELECT count(*) FROM closing WHERE position > ?)
 """
 _PARTS_BEFORE = "SELECT count(*), max(number) FROM part WHERE reservation = ? AND position < ?"
 _CLOSED_BEFORE = "SELECT count(*) FROM closing WHERE reservation = ? AND position < ?"
 
 
-def _fits_file(connection: sqlite3.Connection, position: int, stated: Checkpoint) -> bool:
-    reservations, parts, closings, checkpoints, head, *later = connection.execute(
-        _COUNTS, {"at": position}
+def _fits_file(transaction: Transaction, position: int, stated: Checkpoint) -> bool:
+    reservations, parts, closings, checkpoints, head, *later = transaction.execute(
+        _COUNTS, (position,) * 3
     ).fetchone()
     if reservations + parts + closings + checkpoints != head:
         return False
@@ -307,16 +389,14 @@ def _fits_file(connection: sqlite3.Connection, position: int, stated: Checkpoint
     if before != (stated.reservations, stated.parts, stated.closings):
         return False
     for reservation, count in stated.open_parts.items():
-        if connection.execute(_PARTS_BEFORE, (reservation, position)).fetchone() != (count, count):
+        if transaction.execute(_PARTS_BEFORE, (reservation, position)).fetchone() != (count, count):
             return False
-        if connection.execute(_CLOSED_BEFORE, (reservation, position)).fetchone() != (0,):
+        if transaction.execute(_CLOSED_BEFORE, (reservation, position)).fetchone() != (0,):
             return False
     return True
 
 
-def reserved_of(
-    connection: sqlite3.Connection, seen: Progress, reservation: int, where: str
-) -> Reserved:
+def reserved_of(transaction: Transaction, seen: Progress, reservation: int, where: str) -> Reserved:
     """Return what a reservation holds.
 
     Raises
@@ -324,19 +404,19 @@ def reserved_of(
     LedgerError
         If it was edited by hand, or this program cannot read it.
     """
-    return reserved_in(_purchase_of(connection, seen, reservation, where)[0], where)
+    return reserved_in(_purchase_of(transaction, seen, reservation, where)[0], where)
 
 
 def _purchase_of(
-    connection: sqlite3.Connection, seen: Progress, reservation: int, where: str
+    transaction: Transaction, seen: Progress, reservation: int, where: str
 ) -> tuple[str, float, float]:
     """Return events, epsilon and delta of a reservation.
 
     What is given back must not exceed what was taken.
     """
     select = "SELECT position, events, epsilon, delta FROM reservation WHERE id = ?"
-    position, events, epsilon, delta = connection.execute(select, (reservation,)).fetchone()
-    check_row(connection, seen, position, where)
+    position, events, epsilon, delta = transaction.execute(select, (reservation,)).fetchone()
+    check_row(transaction, seen, position, where)
     return events, epsilon, delta
 
 

@@ -6,21 +6,31 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from secretballot._databases import DatabasePlace
 from secretballot._validation import check_count, check_name
 from secretballot.exceptions import BudgetError, LedgerError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, Grant, PrivacyBudget
 from secretballot.privacy.ledger.answering import AnswerPage, check_used, refuse_unknown_or_closed
 from secretballot.privacy.ledger.book import Book
 from secretballot.privacy.ledger.chain import Progress, add_closing, add_reservation
+from secretballot.privacy.ledger.copying import copy_account
 from secretballot.privacy.ledger.entries import answer_of, entries_of, entry_of, refuse_known
-from secretballot.privacy.ledger.file import upgrade_file
 from secretballot.privacy.ledger.following import contains_row, reserved_of
-from secretballot.privacy.ledger.room import claim, give_back
+from secretballot.privacy.ledger.places import (
+    Place,
+    create_at,
+    grant_at,
+    is_taken,
+    name_of,
+    place_of,
+    store_at,
+    upgrade_at,
+)
+from secretballot.privacy.ledger.sqlite_store import SqliteStore
 from secretballot.privacy.ledger.terms import (
     Amount,
     GivenTerms,
     LedgerEntry,
-    absolute_path,
     budget_of,
     certified_grant,
     check_text,
@@ -39,7 +49,7 @@ LONGEST_REQUEST = (
 class Ledger:
     """Open the account of a private dataset, or make it if there is none at `path`.
 
-    One SQLite file per private dataset. Every operation opens its own connection and runs in one
+    One SQLite file per private dataset. Every operation opens its own transaction and runs in one
     transaction that is on the disk when the call returns, so all threads and processes of a machine
     share one account. The object itself is a handle: a pickled one carries path and name only, and
     a copy is the same account.
@@ -116,7 +126,7 @@ class Ledger:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | DatabasePlace,
         *,
         dataset: str,
         budget: PrivacyBudget | None = None,
@@ -125,10 +135,10 @@ class Ledger:
         neighbours: str | None = None,
     ) -> None:
         terms = GivenTerms(dataset, budget, composition, unit, neighbours)
-        place = absolute_path(path)
-        if not os.path.lexists(place):
-            Book.create_file(place, terms)
-        self._hold_path(place, dataset, None)
+        place = place_of(path)
+        if not is_taken(place):
+            _make_account(place, terms)
+        self._hold_place(place, dataset, None)
         terms.refuse_other(self._own_book.account, self._own_book.where)
 
     @classmethod
@@ -155,12 +165,12 @@ class Ledger:
                 " is None; a ledger in memory is always new and needs a PrivacyBudget.",
             )
         ledger = cls.__new__(cls)
-        ledger._hold_path(None, dataset, None)
-        ledger._opened = Book.in_memory(terms.new_account(budget))
+        ledger._hold_place(None, dataset, None)
+        ledger._opened = Book(SqliteStore.in_memory(terms.new_account(budget)))
         return ledger
 
     @classmethod
-    def open_existing(cls, path: str | os.PathLike[str]) -> Self:
+    def open_existing(cls, path: str | os.PathLike[str] | DatabasePlace) -> Self:
         """Open the ledger at `path` with the dataset and the budget that it names.
 
         Raises
@@ -169,12 +179,12 @@ class Ledger:
             If there is none, or it cannot be opened, read or trusted.
         """
         ledger = cls.__new__(cls)
-        ledger._hold_path(absolute_path(path), None, None)
+        ledger._hold_place(place_of(path), None, None)
         ledger._dataset = ledger._own_book.account.dataset
         return ledger
 
     @staticmethod
-    def upgrade(path: str | os.PathLike[str]) -> bool:
+    def upgrade(path: str | os.PathLike[str] | DatabasePlace) -> bool:
         """Bring a file of the format before to this one, in one transaction.
 
         Return whether anything was to be done.
@@ -187,19 +197,82 @@ class Ledger:
         LedgerError
             If it is no such file, is damaged or was changed by hand; nothing was changed.
         """
-        return upgrade_file(absolute_path(path))
+        return upgrade_at(place_of(path))
+
+    @staticmethod
+    def exists(path: str | os.PathLike[str] | DatabasePlace) -> bool:
+        """Return whether something is at a place, so that no ledger is made there.
+
+        Raises
+        ------
+        ParameterError
+            If it is no path and no URL of a PostgreSQL database.
+        LedgerError
+            If the database cannot be asked.
+        """
+        return is_taken(place_of(path))
+
+    @staticmethod
+    def copy(
+        source: str | os.PathLike[str] | DatabasePlace,
+        target: str | os.PathLike[str] | DatabasePlace,
+    ) -> tuple[int, str]:
+        """Copy a ledger with every row of it into a free place, from a file into a database, back,
+        or between two of a kind.
+
+        Every row is followed along the chain before and after. The copy is the same account: vaults
+        that know one know the other. From then on use one of them alone, since two that are both
+        used would each admit the whole budget.
+
+        Returns
+        -------
+        rows : int
+            How many rows there are.
+        chain : str
+            SHA-256 of the last one, in hexadecimal.
+
+        Raises
+        ------
+        LedgerError
+            If either place cannot be used or trusted, or something is at the target already; then
+            nothing is left there.
+        """
+        copied = copy_account(place_of(source), place_of(target))
+        return copied.position, copied.chain.hex()
+
+    @staticmethod
+    def grant(path: str | os.PathLike[str] | DatabasePlace, role: str) -> None:
+        """Let a role of the database read a ledger and add rows, and nothing else.
+
+        Called by the role that owns the ledger. Programs that pay and answer then use the other
+        one, which cannot change or remove a row.
+
+        Raises
+        ------
+        LedgerError
+            If there is no such ledger or role, it is not this role's to grant, or the other one
+            could change rows anyway.
+        """
+        check_text("role", role)
+        grant_at(place_of(path), role)
 
     # --- the account ---
 
     @property
     def path(self) -> Path | None:
-        """Absolute path of the file; None in memory."""
-        return self._path
+        """Absolute path of the file; None in memory and in a database."""
+        return self._place if isinstance(self._place, Path) else None
+
+    @property
+    def place(self) -> str | None:
+        """What opens the ledger again: the path of its file, or its URL without any password; None
+        in memory."""
+        return None if self._place is None else str(self._place)
 
     @property
     def durable(self) -> bool:
         """Whether the account outlives the process."""
-        return self._path is not None
+        return self._place is not None
 
     @property
     def dataset(self) -> str:
@@ -266,9 +339,9 @@ class Ledger:
 
     def history(self) -> list[LedgerEntry]:
         """Return every reservation, oldest first, after checking every row of the ledger."""
-        with self._own_book.reading() as (connection, seen):
-            self._own_book.follow_all(connection, seen)
-            return entries_of(connection, self._own_book.where)
+        with self._own_book.reading() as (transaction, seen):
+            self._own_book.follow_all(transaction, seen)
+            return entries_of(transaction, self._own_book.where)
 
     def check(self) -> None:
         """Check every page of the file and every row of the account, from the first one on.
@@ -296,9 +369,9 @@ class Ledger:
 
         Whether the ledger goes on from where that was.
         """
-        with self._own_book.reading() as (connection, _):
+        with self._own_book.reading() as (transaction, _):
             return contains_row(
-                connection,
+                transaction,
                 check_count("position", position, minimum=0),
                 chain,
                 self._own_book.account,
@@ -307,8 +380,8 @@ class Ledger:
     def entry(self, request: str) -> LedgerEntry | None:
         """Return the reservation of a request, None where there is none."""
         check_text("request", request)
-        with self._own_book.reading() as (connection, seen):
-            return entry_of(connection, seen, request, self._own_book.where)
+        with self._own_book.reading() as (transaction, seen):
+            return entry_of(transaction, seen, request, self._own_book.where)
 
     def call_after_commits(self, name: str, work: Callable[[int, str], object]) -> None:
         """Let `work` have what `head` returns after everything that this handle writes.
@@ -368,15 +441,16 @@ class Ledger:
         size = check_count("room", room, minimum=0)
         # the filter is asked and the row written in one transaction: two processes cannot both
         # spend the rest
-        with self._own_book.writing() as (connection, seen):
-            refuse_known(connection, request)
+        with self._own_book.writing() as (transaction, seen):
+            refuse_known(transaction, request)
             if not self._own_book.filter.admits_after(seen.totals, grant):
                 raise BudgetError(self._refusal_of(grant, seen))
             number = add_reservation(
-                connection, seen, request, purpose, text, grant=grant, at=utc_now()
+                transaction, seen, request, purpose, text, grant=grant, at=utc_now()
             )
             # in the same transaction: where the answer has no room, nothing is reserved
-            claim(connection, self._own_book.path, number, size)
+            if size:
+                transaction.claim_room(number, size)
         return number
 
     @contextmanager
@@ -397,9 +471,9 @@ class Ledger:
             then leave.
         """
         number = check_count("reservation", reservation)
-        with self._own_book.writing() as (connection, seen):
-            refuse_unknown_or_closed(connection, seen, number, self._own_book.where)
-            with closing(AnswerPage(connection, seen, number, self._own_book.where)) as page:
+        with self._own_book.writing() as (transaction, seen):
+            refuse_unknown_or_closed(transaction, seen, number, self._own_book.where)
+            with closing(AnswerPage(transaction, seen, number, self._own_book.where)) as page:
                 yield page
 
     @contextmanager
@@ -408,8 +482,8 @@ class Ledger:
         added."""
         number = check_count("reservation", reservation)
         with (
-            self._own_book.reading() as (connection, seen),
-            closing(AnswerPage(connection, seen, number, self._own_book.where)) as page,
+            self._own_book.reading() as (transaction, seen),
+            closing(AnswerPage(transaction, seen, number, self._own_book.where)) as page,
         ):
             yield page
 
@@ -482,13 +556,13 @@ class Ledger:
             If the bytes are not the ones that were committed, or the ledger cannot be read.
         """
         check_text("request", request)
-        with self._own_book.reading() as (connection, seen):
-            return answer_of(connection, seen, request, self._own_book.where)
+        with self._own_book.reading() as (transaction, seen):
+            return answer_of(transaction, seen, request, self._own_book.where)
 
     # --- handles ---
 
     def __repr__(self) -> str:
-        place = "in memory" if self._path is None else repr(str(self._path))
+        place = "in memory" if self._place is None else repr(name_of(self._place))
         try:
             budget, spent = self.budget, self.spent()
         except LedgerError:  # a repr is for looking, often at what is broken
@@ -506,28 +580,28 @@ class Ledger:
         return self  # a second account with the same budget would be a second budget
 
     def __getstate__(self) -> dict[str, str]:
-        if self._path is None:
+        if self._place is None:
             raise LedgerError(
                 "A ledger in memory cannot be pickled, since a copy would be a second budget; give"
                 " a path instead."
             )
-        return {"path": str(self._path), "dataset": self.dataset, "account": self.account}
+        return {"path": str(self._place), "dataset": self.dataset, "account": self.account}
 
     def __setstate__(self, state: dict[str, str]) -> None:
-        self._hold_path(Path(state["path"]), state["dataset"], state["account"])
+        self._hold_place(place_of(state["path"]), state["dataset"], state["account"])
 
     # --- inside ---
 
-    def _hold_path(self, path: Path | None, dataset: str | None, account: str | None) -> None:
-        """Become a handle that has not looked at the file yet."""
-        self._path, self._dataset, self._expected = path, dataset, account
+    def _hold_place(self, place: Place | None, dataset: str | None, account: str | None) -> None:
+        """Become a handle that has not looked at the account yet."""
+        self._place, self._dataset, self._expected = place, dataset, account
         self._opened: Book | None = None
 
     @property
     def _own_book(self) -> Book:
         if self._opened is None:
-            assert self._path is not None  # an account in memory is open from the start
-            self._opened = Book.of_file(self._path, self._dataset, self._expected)
+            assert self._place is not None  # an account in memory is open from the start
+            self._opened = Book.of(store_at(self._place), self._dataset, self._expected)
         return self._opened
 
     def _close_reservation(
@@ -541,11 +615,11 @@ class Ledger:
     ) -> None:
         number = check_count("reservation", reservation)
         with self._own_book.writing(answer_to=None if released is None else number) as (
-            connection,
+            transaction,
             seen,
         ):
-            refuse_unknown_or_closed(connection, seen, number, self._own_book.where)
-            answered = AnswerPage(connection, seen, number, self._own_book.where).count
+            refuse_unknown_or_closed(transaction, seen, number, self._own_book.where)
+            answered = AnswerPage(transaction, seen, number, self._own_book.where).count
             # an answer that another process gave meanwhile would be missing from what is closed
             if released is not None and answered != parts:
                 raise LedgerError(
@@ -554,12 +628,12 @@ class Ledger:
                 )
             text = None
             if used is not None:
-                reserved = reserved_of(connection, seen, number, self._own_book.where)
+                reserved = reserved_of(transaction, seen, number, self._own_book.where)
                 text = check_used(self._own_book.account, reserved, used, answered)
             # the room kept for the answer goes first: it is what the answer is written into
-            give_back(connection, number)
+            transaction.give_room_back(number)
             add_closing(
-                connection, seen, number, released=released, reason=reason, used=text, at=utc_now()
+                transaction, seen, number, released=released, reason=reason, used=text, at=utc_now()
             )
 
     def _refusal_of(self, grant: Grant, seen: Progress) -> str:
@@ -577,3 +651,12 @@ class Ledger:
             f" ({spent.epsilon:g}, {spent.delta:g}) is spent, and with the release it would"
             f" be{sums} ({after.epsilon:g}, {after.delta:g}); ask for a smaller release."
         )
+
+
+def _make_account(place: Place, terms: GivenTerms) -> None:
+    """Make a new account, or leave the one that another process made meanwhile."""
+    if terms.budget is None:
+        raise LedgerError(
+            f"There is no ledger at {name_of(place)}; give a budget to make one, or the right path."
+        )
+    create_at(place, terms.new_account(terms.budget))

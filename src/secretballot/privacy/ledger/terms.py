@@ -348,6 +348,8 @@ def absolute_path(path: object) -> Path:
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text:
         raise ParameterError(
-            Parameter("path"), f" is {shown(path)}; it must be the path of a file."
+            Parameter("path"),
+            f" is {shown(path)}; it must be the path of a file, or the URL of a PostgreSQL"
+            " database.",
         )
     return Path(os.path.abspath(text))

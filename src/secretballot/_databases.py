@@ -1,0 +1,186 @@
+"""A PostgreSQL database as people name it: a URL, which is shown and kept without its passwords."""
+
+import re
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote, unquote
+
+from secretballot.exceptions import Parameter, ParameterError
+
+__all__ = ["DatabasePlace", "file_or_database", "is_database"]
+
+DEFAULT_SCHEMA = "secretballot"
+_SCHEME = re.compile(r"postgres(ql)?://", re.IGNORECASE)
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\[\]:@,]*)(?::([0-9]{1,5})?)?")
+_SECRET = frozenset({"password", "sslpassword"})
+# what libpq takes and tells no secret; anything else in a URL may be a piece of a password
+_KNOWN = frozenset(
+    {
+        *("host", "hostaddr", "port", "user", "dbname", "passfile", "service", "options"),
+        *("application_name", "connect_timeout", "require_auth", "channel_binding"),
+        *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"),
+        *("tcp_user_timeout", "target_session_attrs", "load_balance_hosts"),
+        *("sslmode", "sslnegotiation", "sslrootcert", "sslcert", "sslkey", "sslcrl", "sslcrldir"),
+        *("sslsni", "ssl_min_protocol_version", "ssl_max_protocol_version"),
+        *("gssencmode", "krbsrvname", "gsslib", "gssdelegation"),
+    }
+)
+
+
+def is_database(place: object) -> bool:
+    """Return whether a place is named as a PostgreSQL database."""
+    return isinstance(place, DatabasePlace) or (
+        isinstance(place, str) and _SCHEME.match(place) is not None
+    )
+
+
+def file_or_database(text: str) -> "Path | DatabasePlace":
+    """Return the database that a URL names, or a path.
+
+    Raises
+    ------
+    ParameterError
+        If it is the URL of a database and cannot be read.
+    """
+    return DatabasePlace(text) if is_database(text) else Path(text)
+
+
+class DatabasePlace:
+    """Where a schema of a PostgreSQL database is, and how to get in.
+
+    As text, in a repr, in a pickle and in a file it has everything but its passwords, so that
+    whoever opens it again needs ``PGPASSWORD`` or a password file, as with any PostgreSQL program.
+
+    Parameters
+    ----------
+    url : str
+        ``postgresql://USER@HOST:PORT/DATABASE?schema=NAME``, with the parameters of libpq.
+
+    Attributes
+    ----------
+    schema : str
+        Where the tables are.
+    name : str
+        What messages call it: user, host, port, database and schema.
+
+    Raises
+    ------
+    ParameterError
+        If it cannot be read; the message quotes nothing of it.
+    """
+
+    def __init__(self, url: str) -> None:
+        scheme = _SCHEME.match(url)
+        if scheme is None:
+            raise _unreadable("it does not begin with postgresql://")
+        if not url.isprintable() or " " in url or "#" in url:
+            raise _unreadable("it has a space, a # or a control character in it")
+        rest, _, query = url[scheme.end() :].partition("?")
+        authority, _, database = rest.partition("/")
+        # where a stroke of a password is not written by its number, pieces of it come to stand
+        # where the host, the port or the database should, and would be shown
+        if "@" in database or "/" in database or authority.count("@") > 1:
+            raise _unreadable("it has an @ or a / too many")
+        login, at, hosts = authority.rpartition("@")
+        words = _words_of_query(query)
+        user, colon, password = login.partition(":")
+        given = {"user": unquote(user), "dbname": unquote(database), **_words_of_hosts(hosts)}
+        if at and colon:
+            given["password"] = unquote(password)
+        self.schema = words.pop("schema", DEFAULT_SCHEMA)
+        if _SCHEMA.fullmatch(self.schema) is None or self.schema.startswith("pg_"):
+            raise _unreadable("its schema must be of a-z, 0-9 and _, and begin with no number")
+        self._words = {name: value for name, value in given.items() if value} | words
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What libpq is told, passwords among it."""
+        return dict(self._words)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The passwords in it, which no message may have."""
+        return tuple(self._words[name] for name in sorted(_SECRET & self._words.keys()))
+
+    @property
+    def several_hosts(self) -> bool:
+        """Whether more than one server is named."""
+        return "," in self._words.get("host", "") + self._words.get("hostaddr", "")
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self._url(())
+
+    def __str__(self) -> str:
+        return self._url(_KNOWN - {"user", "host", "port", "dbname"})
+
+    def _url(self, parameters: Any) -> str:
+        words = self._words
+        user, database = quote(words.get("user", "")), quote(words.get("dbname", ""))
+        hosts, ports = words.get("host", "").split(","), words.get("port", "").split(",")
+        ports = ports * len(hosts) if len(ports) == 1 else ports
+        named = ",".join(
+            _shown_host(host) + (f":{port}" if port else "")
+            for host, port in zip(hosts, ports, strict=False)
+        )
+        query = {"schema": self.schema, **{n: words[n] for n in sorted(words) if n in parameters}}
+        told = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
+        return f"postgresql://{user}{'@' if user else ''}{named}/{database}?{told}"
+
+    def __repr__(self) -> str:
+        return f"DatabasePlace({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DatabasePlace) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self),)
+
+
+def _words_of_query(query: str) -> dict[str, str]:
+    words = {}
+    for item in query.split("&") if query else []:
+        name, equals, value = item.partition("=")
+        if not equals or "@" in name or name not in _KNOWN | _SECRET | {"schema"}:
+            raise _unreadable("it has a parameter that is not known")
+        if name in words:
+            raise _unreadable("it has one parameter twice")
+        words[name] = unquote(value)
+    return words
+
+
+def _words_of_hosts(hosts: str) -> dict[str, str]:
+    found = [_HOST.fullmatch(host) for host in hosts.split(",")]
+    names = [match[1] for match in found if match is not None]
+    ports = [match[2] or "" for match in found if match is not None]
+    if len(names) < len(found):
+        raise _unreadable("its host or its port cannot be read")
+    hosts_plain = ",".join(unquote(name.strip("[]")) for name in names)
+    words = {"host": hosts_plain, "port": ",".join(ports)}
+    # of one server, or of none that is named, an empty word means the usual one
+    return words if len(names) > 1 else {name: value for name, value in words.items() if value}
+
+
+def _shown_host(host: str) -> str:
+    return f"[{host}]" if ":" in host else quote(host, safe="")
+
+
+def _unreadable(why: str) -> ParameterError:
+    """Return the refusal of a URL; it quotes nothing, as any piece may be one of a password."""
+    return ParameterError(
+        Parameter("path"),
+        f" is the URL of a PostgreSQL database that cannot be read: {why}; write"
+        " postgresql://USER@HOST:PORT/DATABASE?schema=NAME, and in a password %40 %3A %2F %3F %23"
+        " for @ : / ? #.",
+    )

@@ -1,0 +1,148 @@
+"""Which back end keeps an account: a path means an SQLite file, a URL a PostgreSQL database."""
+
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from secretballot._databases import DatabasePlace, is_database
+from secretballot.exceptions import LedgerError
+from secretballot.privacy.ledger.chain import Account
+from secretballot.privacy.ledger.file import create_file, sqlite_in_words
+from secretballot.privacy.ledger.following import follow_from_first
+from secretballot.privacy.ledger.sqlite_store import SqliteStore, SqliteTransaction, upgrade_file
+from secretballot.privacy.ledger.store import Store, Transaction
+from secretballot.privacy.ledger.terms import absolute_path
+
+__all__ = [
+    "Place",
+    "create_at",
+    "grant_at",
+    "is_taken",
+    "name_of",
+    "place_of",
+    "store_at",
+    "upgrade_at",
+]
+
+Place = Path | DatabasePlace
+Fill = Callable[[Transaction], object]  # puts the first rows into a new account
+
+
+def place_of(given: object) -> Place:
+    """Return the place that somebody names by a path, a URL or a `DatabasePlace`.
+
+    Raises
+    ------
+    ParameterError
+        If it is none of these.
+    """
+    if isinstance(given, DatabasePlace):
+        return given
+    if isinstance(given, str) and is_database(given):
+        return DatabasePlace(given)
+    return absolute_path(given)
+
+
+def name_of(place: Place) -> str:
+    """Return what messages call a place."""
+    return place.name if isinstance(place, DatabasePlace) else str(place)
+
+
+def is_taken(place: Place) -> bool:
+    """Return whether something stands at a place, so that no account can be made there.
+
+    Raises
+    ------
+    LedgerError
+        If a database cannot be asked.
+    """
+    if isinstance(place, Path):
+        return os.path.lexists(place)
+    _need_driver(place)
+    from secretballot.privacy.ledger.postgres_store import has_account
+
+    return has_account(place)
+
+
+def store_at(place: Place) -> Store:
+    """Return the back end of an account that is there.
+
+    Raises
+    ------
+    LedgerError
+        If there is no file that could be one, or no driver for the database.
+    """
+    if isinstance(place, Path):
+        return SqliteStore.of_file(place)
+    _need_driver(place)
+    from secretballot.privacy.ledger.postgres_store import PostgresStore
+
+    return PostgresStore(place)
+
+
+def create_at(place: Place, account: Account, fill: Fill | None = None) -> bool:
+    """Make an account, complete with its first rows or not at all; leave one that another program
+    made meanwhile.
+
+    Return whether it was made here.
+
+    Raises
+    ------
+    LedgerError
+        If none can be made there.
+    """
+    if isinstance(place, Path):
+        with sqlite_in_words(f"Ledger {place}"):
+            if fill is None:
+                return create_file(place, account)
+            return create_file(place, account, lambda draft: fill(SqliteTransaction(draft, None)))
+    _need_driver(place)
+    from secretballot.privacy.ledger.postgres_store import create_account
+
+    return create_account(place, account, fill)
+
+
+def upgrade_at(place: Place) -> bool:
+    """Bring an account to the format of this program, in one transaction.
+
+    Return whether anything was to be done.
+
+    Raises
+    ------
+    LedgerError
+        If there is none, it cannot be trusted, or it is newer than this program.
+    """
+    if isinstance(place, Path):
+        return upgrade_file(place)
+    _need_driver(place)
+    from secretballot.privacy.ledger.postgres_store import upgrade_account
+
+    return upgrade_account(place, follow_from_first)
+
+
+def grant_at(place: Place, role: str) -> None:
+    """Give a role of a database the rights of a writer.
+
+    Raises
+    ------
+    LedgerError
+        If the place is a file, which has no roles, or the rights cannot be given.
+    """
+    if isinstance(place, Path):
+        raise LedgerError(
+            f"The ledger {place} is a file, whose rights are those of the file system; give the URL"
+            " of a PostgreSQL database."
+        )
+    _need_driver(place)
+    from secretballot.privacy.ledger.postgres_store import grant_writer
+
+    grant_writer(place, role)
+
+
+def _need_driver(place: DatabasePlace) -> None:
+    if find_spec("psycopg") is None:
+        raise LedgerError(
+            f"The ledger {place.name} is in a PostgreSQL database, and psycopg is not installed;"
+            " install secretballot[postgres]."
+        )

@@ -1,0 +1,610 @@
+"""An account in a schema of a PostgreSQL database: its connections, its transactions, its errors in
+words.
+
+Three things make the promises of a file true here, too.
+
+A writer takes the row `head` before it looks at anything, in a statement of its own under READ
+COMMITTED: whatever it reads afterwards is what the one before it left. Under an isolation level
+with one snapshot the wait would come after the snapshot, which would be stale. The lock ends with
+the transaction, so that it holds through a pooler that gives each transaction another session, and
+it is on the very row that the trigger moves: no row comes into the chain without it.
+
+What is acknowledged is on the disk: `synchronous_commit` is set in each transaction, a server that
+runs without `fsync` is refused, and a standby, which may be behind, is no place to look.
+
+Where a connection breaks while COMMIT is under way, nobody knows whether it was done. That is told
+as it is, the caller draws and returns nothing, and what the next look finds counts.
+"""
+
+import hashlib
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg import errors, sql
+
+from secretballot._databases import DatabasePlace
+from secretballot.exceptions import LedgerError
+from secretballot.privacy.ledger.chain import Account
+from secretballot.privacy.ledger.postgres_schema import (
+    FOUND,
+    MIGRATIONS,
+    VERSION,
+    expected_parts,
+    rights_of_writer,
+)
+from secretballot.privacy.ledger.schema import APPLICATION_ID
+from secretballot.privacy.ledger.store import Found, Transaction
+from secretballot.privacy.ledger.terms import in_brief, utc_now
+
+__all__ = [
+    "PostgresStore",
+    "PostgresTransaction",
+    "create_account",
+    "grant_writer",
+    "has_account",
+    "upgrade_account",
+]
+
+WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
+# a program that hangs inside a transaction must not keep all others out for longer, in seconds
+IDLE_S = 120.0
+_KEPT, _KEPT_S = 8, 60.0  # connections at rest, and how long a connection rests at most, in seconds
+_AT_ONCE = 1000  # rows in one statement
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_USUAL = {
+    "application_name": "secretballot",
+    "connect_timeout": "10",
+    # a server whose machine is gone is noticed in half a minute
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "4",
+    "tcp_user_timeout": "30000",
+}
+
+
+class PostgresTransaction:
+    """A transaction of a connection.
+
+    Parameters
+    ----------
+    connection : psycopg.Connection
+        Inside a transaction.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Found:
+        """Run one statement."""
+        # nothing but these marks: no statement of ours has a question mark or a % for itself
+        return self.connection.execute(statement.replace("?", "%s").encode(), list(values) or None)
+
+    def append(self, table: str, rows: Sequence[Mapping[str, object]]) -> None:
+        """Add rows, as many in one statement as there may be; a trigger moves the head."""
+        for start in range(0, len(rows), _AT_ONCE):
+            block = rows[start : start + _AT_ONCE]
+            mark = f"({', '.join('?' * len(block[0]))})"
+            self.execute(
+                f"INSERT INTO {table} ({', '.join(block[0])}) VALUES"
+                f" {', '.join([mark] * len(block))}",
+                [value for row in block for value in row.values()],
+            )
+
+    def claim_room(self, reservation: int, size: int) -> None:
+        """Take no space: a database cannot be asked to keep some."""
+
+    def give_room_back(self, reservation: int) -> None:
+        """Give nothing back."""
+
+
+class PostgresStore:
+    """An account in a schema.
+
+    Connections are kept open for the next transaction, each used by one thread at a time, and by
+    the process alone that opened them.
+
+    Parameters
+    ----------
+    place : DatabasePlace
+        Of an account that is there.
+    """
+
+    def __init__(self, place: DatabasePlace) -> None:
+        self.where = f"Ledger {place.name}"
+        self._pool = _Pool(place, self.where)
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """Begin a transaction that sees one state, of the primary server."""
+        with self._pool.transaction("ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
+            _check_version(connection, self.where)
+            yield PostgresTransaction(connection)
+
+    @contextmanager
+    def writing(self, *, answer_to: int | None = None) -> Iterator[Transaction]:
+        """Begin a transaction that holds the head of the account."""
+        after = NOTHING_CHANGED if answer_to is None else ANSWER_NOT_STORED
+        with self._pool.transaction("ISOLATION LEVEL READ COMMITTED", after) as connection:
+            _check_version(connection, self.where)
+            connection.execute("SELECT place FROM take_head()")
+            yield PostgresTransaction(connection)
+
+    def check_tables(self, transaction: Transaction) -> None:
+        """Refuse tables, keys, triggers or functions that were changed by hand."""
+        if {line for (line,) in transaction.execute(FOUND)} != expected_parts():
+            raise LedgerError(
+                f"{self.where} has tables or triggers that were changed by hand; restore it from a"
+                " copy."
+            )
+
+    def check_pages(self, transaction: Transaction) -> None:
+        """Look at no page: PostgreSQL checks the sum of each page that it reads."""
+
+
+class _Pool:
+    """Connections to one place, and how a transaction of one begins and ends."""
+
+    def __init__(self, place: DatabasePlace, where: str) -> None:
+        self._place, self.where = place, where
+        self._lock = threading.Lock()
+        # of each process, as a fork has its parent's; and when each came to rest
+        self._resting: dict[int, list[tuple[Connection, float]]] = {}
+        weakref.finalize(self, _close_own, self._resting)
+
+    @contextmanager
+    def transaction(self, kind: str, after: str | None = None) -> Iterator[Connection]:
+        """Begin a transaction and commit it at the end, or roll it back."""
+        after = NOTHING_CHANGED if after is None else after
+        with _in_words(self._place, self.where, after):
+            connection = self._begun(kind)
+            try:
+                yield connection
+                _commit(connection, self.where, after)
+            except BaseException as error:
+                _roll_back(connection, error)
+                raise
+            finally:
+                self._rest(connection)
+
+    def _begun(self, kind: str) -> Connection:
+        """Return a connection inside of a transaction.
+
+        One that has rested may have lost its server since, which says nothing about the server now.
+        """
+        while (rested := self._take_rested()) is not None:
+            try:
+                _begin(rested, self._place, kind, self.where)
+            except (psycopg.Error, LedgerError):
+                rested.close()
+            else:
+                return rested
+        connection = _connect(self._place)
+        try:
+            _begin(connection, self._place, kind, self.where)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _take_rested(self) -> Connection | None:
+        with self._lock:
+            resting = self._resting.setdefault(os.getpid(), [])
+            found = resting.pop() if resting else None
+        if found is None:
+            return None
+        connection, since = found
+        if time.monotonic() - since < _KEPT_S:
+            return connection
+        connection.close()
+        return self._take_rested()
+
+    def _rest(self, connection: Connection) -> None:
+        at_rest = (
+            not connection.closed
+            and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        )
+        with self._lock:
+            resting = self._resting.setdefault(os.getpid(), [])
+            if at_rest and len(resting) < _KEPT:
+                resting.append((connection, time.monotonic()))
+                return
+        connection.close()
+
+
+def _close_own(resting: dict[int, list[tuple[Connection, float]]]) -> None:
+    # those of a parent are still in its use
+    for connection, _ in resting.pop(os.getpid(), []):
+        connection.close()
+
+
+def _connect(place: DatabasePlace) -> Connection:
+    """Return a new connection, outside of any transaction."""
+    words = {**_USUAL, **place.words}
+    if place.several_hosts:  # all but one of them may be standbys
+        words = {"target_session_attrs": "read-write", **words}
+    words["client_encoding"] = "utf8"
+    connection = psycopg.connect(
+        autocommit=True,
+        prepare_threshold=None,  # another session may be behind a pooler the next time
+        **words,  # type: ignore[arg-type]
+    )
+    assert isinstance(connection, psycopg.Connection)
+    return connection
+
+
+def _begin(connection: Connection, place: DatabasePlace, kind: str, where: str) -> None:
+    """Begin a transaction whose commit is durable, and in which names mean the tables of the
+    account."""
+    settings = {
+        "search_path": f'"{place.schema}", pg_temp',  # pg_catalog comes first, temporary names last
+        "lock_timeout": f"{WAIT_S * 1000:.0f}",
+        "idle_in_transaction_session_timeout": f"{IDLE_S * 1000:.0f}",
+        "extra_float_digits": "1",  # numbers come back to the last bit
+    }
+    listed = ", ".join(f"set_config('{name}', '{text}', true)" for name, text in settings.items())
+    # weaker than "on": acknowledged before it is on the disk, or on a standby that counts
+    durable = (
+        "set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
+        " WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
+    )
+    cursor = connection.execute(
+        f"BEGIN {kind}; SELECT {listed}, {durable}; SELECT pg_is_in_recovery(),"
+        " current_setting('fsync'), current_setting('server_encoding')".encode()
+    )
+    while cursor.nextset():
+        pass
+    found = cursor.fetchone()
+    assert found is not None
+    standby, fsync, encoding = found
+    if standby:
+        raise LedgerError(
+            f"{where} is on a standby server, which may be behind; give the address of the primary"
+            " one. Nothing was changed."
+        )
+    if fsync != "on":
+        raise LedgerError(
+            f"{where} is on a server that runs with fsync = {in_brief(fsync)!r}, so a purchase"
+            " could be lost after noise was drawn for it; set fsync = on. Nothing was changed."
+        )
+    if encoding != "UTF8":
+        raise LedgerError(
+            f"{where} is in a database with the encoding {in_brief(encoding)!r}, which cannot hold"
+            " every name; make a database with the encoding 'UTF8'. Nothing was changed."
+        )
+
+
+def _commit(connection: Connection, where: str, after: str) -> None:
+    """End a transaction, and be told for certain that it is durable.
+
+    Raises
+    ------
+    LedgerError
+        If it is not, or nobody knows.
+    """
+    told: list[str] = []
+
+    def note(diagnosis: errors.Diagnostic) -> None:
+        if diagnosis.severity_nonlocalized == "WARNING":
+            told.append(diagnosis.message_primary or "")
+
+    unknown = _WHEN_UNKNOWN.get(after, _WHEN_UNKNOWN[NOTHING_CHANGED])
+    done, broke = None, ""
+    connection.add_notice_handler(note)
+    try:
+        done = connection.execute("COMMIT").statusmessage
+    except psycopg.Error as error:
+        if not connection.closed:
+            raise
+        broke = _brief(error)
+    finally:
+        connection.remove_notice_handler(note)
+    if broke:
+        raise LedgerError(f"{where} broke off while it was storing ({broke}); {unknown}.")
+    if done != "COMMIT":  # of a transaction in which a statement had failed
+        raise LedgerError(f"{where} took back what was written; {after}, so try again.")
+    if told:  # a standby that must have it was not waited for
+        raise LedgerError(
+            f"{where} stored without certainty ({in_brief(' '.join(told))}); {unknown}."
+        )
+
+
+def _roll_back(connection: Connection, error: BaseException) -> None:
+    # what was interrupted may be in the middle of an answer, which the next user would read as its
+    if isinstance(error, Exception) and not connection.closed:
+        with suppress(psycopg.Error):
+            connection.execute("ROLLBACK")
+            return
+    with suppress(psycopg.Error):
+        connection.close()
+
+
+def _check_version(connection: Connection, where: str) -> None:
+    """Refuse an account that another version of this program made or upgraded."""
+    version = _version_of(connection)
+    if version != VERSION:
+        raise LedgerError(_other_version(where, version))
+
+
+def _version_of(connection: Connection) -> object:
+    found = connection.execute("SELECT max(number) FROM migration").fetchone()
+    return found[0] if found is not None else None
+
+
+def _other_version(where: str, version: object) -> str:
+    fix = "restore it from a copy"
+    if isinstance(version, int):
+        fix = (
+            "update secretballot"
+            if version > VERSION
+            else "bring it up with secretballot ledger upgrade, after which earlier versions cannot"
+            " use it"
+        )
+    return f"{where} has format version {version} and this program reads version {VERSION}; {fix}."
+
+
+# --- making, upgrading, rights ---
+
+
+def has_account(place: DatabasePlace) -> bool:
+    """Return whether there is an account, of whatever version.
+
+    Raises
+    ------
+    LedgerError
+        If the database cannot be reached.
+    """
+    with _once(place, "READ ONLY") as connection:
+        return _is_there(connection)
+
+
+def _is_there(connection: Connection) -> bool:
+    found = connection.execute("SELECT to_regclass('migration') IS NOT NULL").fetchone()
+    return bool(found and found[0])
+
+
+def create_account(
+    place: DatabasePlace, account: Account, fill: Callable[[Transaction], object] | None = None
+) -> bool:
+    """Make an account with all its tables, complete or not at all.
+
+    If another program made one meanwhile, leave that one.
+
+    Parameters
+    ----------
+    place : DatabasePlace
+    account : Account
+    fill : callable, optional
+        Adds the first rows.
+
+    Returns
+    -------
+    bool
+        Whether it was made here.
+
+    Raises
+    ------
+    LedgerError
+        If it cannot be made, or something else is in the schema.
+    """
+    with _once(place, "ISOLATION LEVEL READ COMMITTED") as connection:
+        _lock_name(connection, place)
+        if _is_there(connection):
+            return False
+        _make_schema(connection, place)
+        for number in range(1, VERSION + 1):
+            _migrate(connection, place, number)
+        columns = vars(account)
+        connection.execute(
+            sql.SQL("INSERT INTO account (id, {}) VALUES (1, {})").format(
+                sql.SQL(", ").join(map(sql.Identifier, columns)),
+                sql.SQL(", ").join(sql.Placeholder() * len(columns)),
+            ),
+            list(columns.values()),
+        )
+        connection.execute("INSERT INTO head VALUES (1, 0, %s)", [account.digest])
+        if fill is not None:
+            fill(PostgresTransaction(connection))
+    return True
+
+
+def _lock_name(connection: Connection, place: DatabasePlace) -> None:
+    """Wait until nobody else makes or upgrades this account; there is no row yet to take."""
+    digest = hashlib.sha256(place.schema.encode()).digest()
+    key = int.from_bytes(digest[:4], "big", signed=True)
+    connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", [APPLICATION_ID, key])
+
+
+def _make_schema(connection: Connection, place: DatabasePlace) -> None:
+    """Make the schema, or take one that is empty."""
+    found = connection.execute(
+        "SELECT has_schema_privilege(oid, 'CREATE'),"
+        " (SELECT count(*) FROM pg_class WHERE relnamespace = pg_namespace.oid)"
+        " FROM pg_namespace WHERE nspname = %s",
+        [place.schema],
+    ).fetchone()
+    if found is None:
+        schema = sql.Identifier(place.schema)
+        connection.execute(sql.SQL("CREATE SCHEMA {}").format(schema))
+        return
+    may_create, tables = found
+    if tables or not may_create:
+        raise LedgerError(
+            f"The schema {place.schema!r} of {place.name} holds something, or this role may not"
+            " make tables in it; name another with ?schema=NAME, or use the role that owns it."
+            " Nothing was changed."
+        )
+
+
+def _migrate(connection: Connection, place: DatabasePlace, number: int) -> None:
+    for statement in MIGRATIONS[number - 1](place.schema):
+        connection.execute(statement.encode())
+    connection.execute("INSERT INTO migration VALUES (%s, %s)", [number, utc_now()])
+
+
+def upgrade_account(place: DatabasePlace, check_rows: Callable[[Transaction, str], object]) -> bool:
+    """Run the migrations that an account lacks, all in one transaction, wholly or not at all.
+
+    Parameters
+    ----------
+    place : DatabasePlace
+    check_rows : callable
+        Follows every row along the chain, given the name for messages; called before and after.
+
+    Returns
+    -------
+    bool
+        Whether anything was to be done.
+
+    Raises
+    ------
+    LedgerError
+        If there is no account, it is newer than this program, its rows were changed by hand, or the
+        role may not change its tables.
+    """
+    where = f"Ledger {place.name}"
+    with _once(place, "ISOLATION LEVEL READ COMMITTED") as connection:
+        _lock_name(connection, place)
+        version = _version_of(connection)
+        if version == VERSION:
+            return False
+        if not isinstance(version, int) or version > VERSION:
+            raise LedgerError(_other_version(where, version))
+        # readers see the old tables or the new ones; in the order in which they are read, as
+        # otherwise a writer would wait for this one and this one for the writer
+        connection.execute("LOCK TABLE migration, head IN ACCESS EXCLUSIVE MODE")
+        check_rows(PostgresTransaction(connection), where)
+        for number in range(version + 1, VERSION + 1):
+            _migrate(connection, place, number)
+        check_rows(PostgresTransaction(connection), where)
+    return True
+
+
+def grant_writer(place: DatabasePlace, role: str) -> None:
+    """Let a role read an account and add rows, and do nothing else.
+
+    Raises
+    ------
+    LedgerError
+        If there is no account or no such role, this role does not own the account, or the other
+        one has more rights by other ways.
+    """
+    quoted = sql.Identifier(role)
+    with _once(place, "ISOLATION LEVEL READ COMMITTED") as connection:
+        _check_version(connection, f"Ledger {place.name}")
+        schema = sql.Identifier(place.schema)
+        for statement in rights_of_writer(schema.as_string(), quoted.as_string()):
+            connection.execute(statement.encode())
+        found = connection.execute(
+            "SELECT bool_or(has_table_privilege(%s, oid, 'UPDATE, DELETE, TRUNCATE, TRIGGER'))"
+            " FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'",
+            [role],
+        ).fetchone()
+        if found is None or found[0]:
+            raise LedgerError(
+                f"The role {in_brief(role)!r} may change rows of {place.name} whatever it is"
+                " granted here, as its owner, a member of its owner or a superuser; name another"
+                " role. Nothing was changed."
+            )
+
+
+@contextmanager
+def _once(place: DatabasePlace, kind: str) -> Iterator[Connection]:
+    """Give a connection of its own inside a transaction, committed at the end."""
+    pool = _Pool(place, f"Ledger {place.name}")
+    try:
+        with pool.transaction(kind) as connection:
+            yield connection
+    finally:
+        _close_own(pool._resting)
+
+
+# --- in words ---
+
+NOTHING_CHANGED = "nothing was changed"
+ANSWER_NOT_STORED = "the answer was not stored, and what was reserved for it stays spent"
+_WHEN_UNKNOWN = {
+    NOTHING_CHANGED: (
+        "whether it was stored shows when the ledger is read again, and what is found there counts"
+        " as spent; nothing was drawn for it or returned"
+    ),
+    ANSWER_NOT_STORED: (
+        "whether the answer was stored shows when the ledger is read again; it was returned to"
+        " nobody, and what was reserved for it stays spent"
+    ),
+}
+
+_IN_WORDS: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
+    (
+        (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure),
+        "is locked by another program; {}, so try again when that one has finished",
+    ),
+    (
+        (errors.UndefinedTable, errors.UndefinedFunction, errors.InvalidSchemaName),
+        "is not there, or this role may not see it; {}, so give the right database and schema, make"
+        " the ledger with secretballot ledger create, or have its owner grant the role its rights",
+    ),
+    (
+        (errors.InsufficientPrivilege,),
+        "does not let this role do that; {}, so use the role that owns the ledger, or have it grant"
+        " this one its rights with secretballot ledger grant",
+    ),
+    ((errors.ReadOnlySqlTransaction,), "may only be read by this role or server; {}"),
+    (
+        (errors.DiskFull, errors.OutOfMemory),
+        "could not grow because the server has no space; {}, so free some and try again",
+    ),
+    ((errors.ProgramLimitExceeded,), "cannot hold a value this large; release it in parts"),
+    (
+        (errors.IntegrityError,),
+        "refused rows that do not follow the last one; {}, so check the ledger",
+    ),
+    (
+        (errors.IdleInTransactionSessionTimeout, errors.QueryCanceled),
+        "did not wait any longer; {}, so try again",
+    ),
+    ((errors.UndefinedObject,), "knows no such role; {}, so have the database make it first"),
+)
+
+
+@contextmanager
+def _in_words(place: DatabasePlace, where: str, after: str) -> Iterator[None]:
+    """Turn every error of the database into a `LedgerError` of one sentence without a password."""
+    try:
+        yield
+        return
+    except psycopg.Error as error:
+        said = _sentence(error, place, where, after)
+    refusal = LedgerError(said)
+    try:
+        raise refusal
+    finally:
+        # leaving `with` sets it, and a traceback would print what the other error quotes
+        refusal.__context__ = None
+
+
+def _sentence(error: psycopg.Error, place: DatabasePlace, where: str, after: str) -> str:
+    detail = _brief(error)
+    for secret in place.secrets:  # libpq quotes none; if ever it does, it is not told here
+        detail = detail.replace(secret, "...") if secret else detail
+    for kinds, words in _IN_WORDS:
+        if isinstance(error, kinds):
+            return f"{where} {words.format(after)} ({detail})."
+    if isinstance(error, psycopg.OperationalError):
+        return (
+            f"{where} cannot be reached, or broke off ({detail}); {after}, so see that the database"
+            " runs, and that address and password are right, then try again."
+        )
+    return f"{where} cannot be trusted any further; check the database ({detail})."
+
+
+def _brief(error: psycopg.Error) -> str:
+    primary = error.diag.message_primary
+    return in_brief(primary if primary else error)

@@ -1,0 +1,207 @@
+"""An account in an SQLite file, or in memory: its transactions, and the room that is kept in it."""
+
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from secretballot.exceptions import LedgerError
+from secretballot.privacy.ledger import file, room
+from secretballot.privacy.ledger.chain import Account
+from secretballot.privacy.ledger.following import follow_from_first
+from secretballot.privacy.ledger.schema import ADDED, EARLIER, SCHEMA_VERSION, UPGRADABLE
+from secretballot.privacy.ledger.store import Found, Transaction
+
+__all__ = ["SqliteStore", "SqliteTransaction", "upgrade_file"]
+
+
+class SqliteTransaction:
+    """A transaction of a file, or of an account in memory, which has no path.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+        Inside a transaction.
+    path : Path or None
+        Of the file.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
+        self.connection, self._path = connection, path
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Found:
+        """Run one statement."""
+        return self.connection.execute(statement, values)
+
+    def append(self, table: str, rows: Sequence[Mapping[str, object]]) -> None:
+        """Add rows; the head moves with every one of them, as the triggers want it."""
+        for row in rows:
+            marks = ", ".join("?" * len(row))
+            self.connection.execute(
+                f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values())
+            )
+            self.connection.execute(
+                "UPDATE head SET position = ?, chain = ?", (row["position"], row["chain"])
+            )
+
+    def claim_room(self, reservation: int, size: int) -> None:
+        """Take pages of the file for an answer; in memory nothing is taken."""
+        room.claim(self.connection, self._path, reservation, size)
+
+    def give_room_back(self, reservation: int) -> None:
+        """Make the room of a reservation free."""
+        room.give_back(self.connection, reservation)
+
+
+class SqliteStore:
+    """An account in a file, which gets a connection for each transaction, or in memory.
+
+    Parameters
+    ----------
+    path : Path or None
+        Absolute path of an existing file; None for an account in memory.
+    memory : sqlite3.Connection or None
+        The one connection to an account in memory.
+    where : str
+        What messages call it.
+    """
+
+    def __init__(self, path: Path | None, memory: sqlite3.Connection | None, where: str) -> None:
+        self.where = where
+        self._path, self._memory = path, memory
+        self._lock, self._process = threading.Lock(), os.getpid()
+
+    @classmethod
+    def of_file(cls, path: Path) -> Self:
+        """Return the store of a file.
+
+        Raises
+        ------
+        LedgerError
+            If there is no file that could be a ledger.
+        """
+        with file.sqlite_in_words(f"Ledger {path}"):
+            file.check_place(path)
+        return cls(path, None, f"Ledger {path}")
+
+    @classmethod
+    def in_memory(cls, account: Account) -> Self:
+        """Make an account that dies with this process."""
+        memory = file.connect(None)
+        file.create_tables(memory, account)
+        store = cls(None, memory, f"The ledger of {account.dataset!r} in memory")
+        weakref.finalize(store, memory.close)
+        return store
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """Begin a transaction that only reads."""
+        with (
+            file.sqlite_in_words(self.where),
+            self._open_connection() as connection,
+            self._begun(connection, "DEFERRED") as transaction,
+        ):
+            yield transaction
+
+    @contextmanager
+    def writing(self, *, answer_to: int | None = None) -> Iterator[Transaction]:
+        """Begin a transaction that writes.
+
+        The room that was claimed for an answer is given back before, in a transaction of its own
+        whose lock is kept, so that nobody else takes it.
+        """
+        after = file.NOTHING_CHANGED if answer_to is None else file.ANSWER_NOT_STORED
+        with file.sqlite_in_words(self.where, after), self._open_connection() as connection:
+            if answer_to is not None and self._path is not None:
+                _make_room(connection, answer_to)
+            with self._begun(connection, "IMMEDIATE") as transaction:
+                yield transaction
+
+    def check_tables(self, transaction: Transaction) -> None:
+        """Refuse tables or triggers that were changed by hand."""
+        assert isinstance(transaction, SqliteTransaction)
+        file.check_body(transaction.connection, self.where)
+
+    def check_pages(self, transaction: Transaction) -> None:
+        """Refuse a damaged page; it reads all of them."""
+        assert isinstance(transaction, SqliteTransaction)
+        file.check_pages(transaction.connection, self.where)
+
+    @contextmanager
+    def _begun(
+        self, connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMEDIATE"]
+    ) -> Iterator[Transaction]:
+        """Begin, and commit at the end or roll back."""
+        try:
+            connection.execute(f"BEGIN {kind}")
+            file.check_header(connection, self.where)
+            yield SqliteTransaction(connection, self._path)
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):  # SQLite has often rolled back by itself
+                connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _open_connection(self) -> Iterator[sqlite3.Connection]:
+        if self._memory is None:
+            with closing(file.connect(self._path)) as connection:
+                yield connection
+            return
+        if os.getpid() != self._process:  # after a fork both processes would hold the whole budget
+            raise LedgerError(
+                f"{self.where} belongs to the process that made it; share a ledger file instead."
+            )
+        with self._lock:
+            yield self._memory
+
+
+def _make_room(connection: sqlite3.Connection, reservation: int) -> None:
+    if not room.is_claimed(connection, reservation):
+        return
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # until the connection is closed
+    connection.execute("BEGIN IMMEDIATE")
+    room.give_back(connection, reservation)
+    connection.execute("COMMIT")
+
+
+def upgrade_file(path: Path) -> bool:
+    """Bring a file of the version before to this one, in one transaction.
+
+    Wholly or not at all, whatever breaks.
+
+    In this order: the file is checked as the program that wrote it would have done, the new tables
+    are made, every row is followed along the chain, and only then the version is changed. The rows,
+    and what vaults know the account by, stay as they are.
+
+    Returns
+    -------
+    bool
+        Whether anything was to be done.
+
+    Raises
+    ------
+    LedgerError
+        If it is no such file, is damaged or was changed by hand.
+    """
+    file.check_place(path)
+    where = f"Ledger {path}"
+    with file.sqlite_in_words(where), closing(file.connect(path)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        if connection.execute("PRAGMA user_version").fetchone()[0] != UPGRADABLE:
+            file.check_header(connection, where)
+            return False
+        file.check_application(connection, where)
+        file.check_pages(connection, where)
+        file.check_body(connection, where, EARLIER)
+        for statement in ADDED:
+            connection.execute(statement)
+        connection.execute(room.BALLAST_STATEMENT)
+        follow_from_first(SqliteTransaction(connection, path), where)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    return True
