@@ -17,7 +17,7 @@ def write_table(folder: Path, name: str, rows: slice) -> Path:
     order = np.random.default_rng(0).permutation(len(images))[rows]
     path = folder / f"{name}.csv"
     size = np.where(digits[order] > 4, "large", "small")
-    pd.DataFrame({"number": order % 7, "size": size}).to_csv(path, index=False)
+    pd.DataFrame({"size": size}).to_csv(path, index=False)
     np.save(folder / f"{name}.image.npy", images[order].reshape(-1, 8, 8).astype(np.uint8))
     return path
 
@@ -46,6 +46,9 @@ def test_images_beside_a_table_are_learned_released_and_read_again(folder: Path)
     assert result.exit_code == 0, result.stderr
     said = json.loads(result.stdout)
     release = folder / "moments" / "release"
+    # a table of vectors alone is learned by likeness to public points
+    certificate = json.loads((release / "certificate.json").read_text())
+    assert certificate["mechanism"]["basis"]["name"] == "kernel"
     columns = json.loads((release / "schema.json").read_text())["columns"]
     assert columns["image"]["kind"] == "vector"
     assert len(columns["image"]["center"]) == 64
@@ -53,7 +56,7 @@ def test_images_beside_a_table_are_learned_released_and_read_again(folder: Path)
     assert result.exit_code == 0, result.stderr
     truth = pd.read_csv(folder / "test.csv")["size"]
     right = (pd.read_csv(folder / "said.csv")["label"] == truth).mean()
-    assert right > 0.7  # SET
+    assert right > 0.85  # six runs: .944 to .954
     assert right == pytest.approx(said["metrics"]["accuracy"], abs=1e-9)
     assert "vectors" in (release / "model-card.md").read_text()
     assert run("verify", folder / "moments").exit_code == 0

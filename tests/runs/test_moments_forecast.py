@@ -12,10 +12,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import secretballot as sb
+from secretballot.bases import KernelBasis
 from secretballot.cli import app
+from secretballot.datasets.schema import Schema
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning.plan.model import Estimate, MomentsForecast, Task
 from secretballot.planning.plan.text import learn_options, plan_text
+from secretballot.runs.basis import basis_of_schema
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.plan_files import write_plan
 from secretballot.runs.progress import Watch
@@ -222,3 +225,21 @@ def test_votes_are_taken_where_they_are_asked_for_beside_the_plan(files: Path) -
     result = learn(files, "--method", "votes", "--json")
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["method"] == "votes"
+
+
+def test_the_forecast_is_of_the_basis_that_is_named() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(1500, 2))
+    y = (X[:, 0] * X[:, 1] > 0).astype(np.int64)  # no sum over columns tells these classes apart
+    task = Task(5000, 300, 2, 2.0, 1e-5)
+    told = forecast_moments(task, X, y, basis=KernelBasis(n_landmarks=60)).student_accuracy.value
+    assert told > 0.85
+    assert forecast_moments(task, X, y).student_accuracy.value < 0.65
+
+
+def test_a_table_of_vectors_alone_has_a_basis_of_likeness() -> None:
+    vectors = pd.DataFrame({"scan": ["[1, 2]", "[3, 4.5]", "[0, 1]"]})
+    basis = basis_of_schema(Schema.infer(vectors))
+    assert isinstance(basis, KernelBasis)
+    assert not basis.scaled
+    assert basis_of_schema(Schema.infer(vectors.assign(ward=["a", "b", "a"]))) is None

@@ -388,7 +388,7 @@ def test_a_large_stand_in_is_drawn_from(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("secretballot.runs.stand_in_table.MOST_ROWS", 300)
     people().drop(columns="person").to_csv(tmp_path / "like.csv", index=False)
     watch = Watch()
-    found, classes = read_stand_in(StandInTable(tmp_path / "like.csv", "ill"), None, watch)
+    found, classes, _ = read_stand_in(StandInTable(tmp_path / "like.csv", "ill"), None, watch)
     assert 200 < len(found.X) < 400
     assert classes == ("no", "yes")
     assert "were drawn at random" in watch.notes[0].text

@@ -12,12 +12,14 @@ import numpy as np
 from sklearn.base import clone
 
 from secretballot._typing import FloatArray, IntArray
+from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.rows import as_table, n_rows, take_rows
 from secretballot.exceptions import DataError, Parameter
 from secretballot.learners.moments import RecordMomentsClassifier
-from secretballot.learners.moments.class_weights import RARE, ClassWeights, suited_basis
+from secretballot.learners.moments.base import unfitted_basis
+from secretballot.learners.moments.class_weights import RARE, ClassWeights
 from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.planning.plan.model import Estimate, MomentsForecast, RareForecast, Task
@@ -50,6 +52,7 @@ def forecast_moments(
     y: IntArray,
     *,
     class_weights: ClassWeights | None = None,
+    basis: Basis | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> MomentsForecast:
@@ -72,6 +75,8 @@ def forecast_moments(
         Class indices.
     class_weights : ClassWeights, optional
         The weights of the task, by the order of the classes.
+    basis : basis of `secretballot.bases`, optional
+        By default one that suits the public points, as the learner takes it.
     seed : int
         Of rows and noise; it protects nothing.
     progress : callable, optional
@@ -98,14 +103,14 @@ def forecast_moments(
         # the same rows at every epsilon, so that these can be compared
         pool, private, test = division.drawn(np.random.default_rng([seed, turn]))
         scored = _Scored(y[test], rare, division.shares)
-        whole = _StandIn(task, class_weights, rows, y, pool, private, test)
+        whole = _StandIn(task, class_weights, basis, rows, y, pool, private, test)
         for place, factor in enumerate(FRONTIER):
             budget = PrivacyBudget(task.epsilon * factor, task.delta)
             rng = np.random.default_rng([seed, turn, place])
             reached[place, turn] = scored.of(whole.said_by_run(budget, rng))
         if halved:
             half_pool, half_private = pool[: n_pool // 2], private[: n_private // 2]
-            half = _StandIn(task, class_weights, rows, y, half_pool, half_private, test)
+            half = _StandIn(task, class_weights, basis, rows, y, half_pool, half_private, test)
             for place in halved:
                 budget = PrivacyBudget(task.epsilon * FRONTIER[place], task.delta)
                 rng = np.random.default_rng([seed, turn, place])
@@ -255,6 +260,7 @@ class _StandIn:
         self,
         task: Task,
         class_weights: ClassWeights | None,
+        basis: Basis | None,
         X: Any,
         y: IntArray,
         pool: IntArray,
@@ -268,7 +274,7 @@ class _StandIn:
             shares = np.array([1 - task.positive_rate, task.positive_rate])
         records, self._scored = take_rows(X, private), take_rows(X, test)
         with one_thread():
-            self._basis = suited_basis(self._points, shares).fit(self._points)
+            self._basis = unfitted_basis(basis, self._points, shares).fit(self._points)
             self._pool, mapped, self._test = (
                 with_constant(self._basis.integers(rows))
                 for rows in (self._points, records, self._scored)

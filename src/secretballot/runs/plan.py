@@ -10,6 +10,7 @@ import numpy as np
 from secretballot._naming import integers_or_words
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_instance, check_positive_rate
+from secretballot.bases import Basis
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.active import ActivePATEClassifier
@@ -24,6 +25,7 @@ from secretballot.planning.search.best_setting import ImpossibleTaskError
 from secretballot.planning.simulation.curve import LearningCurve
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import strategy_by_name
+from secretballot.runs.basis import basis_of_schema
 from secretballot.runs.learn import LearnRun
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.plan_agreement import (
@@ -125,12 +127,13 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
     _refuse_unfit_settings(run)
     if run.out is not None:
         check_plan_folder(run.out)
-    like, n_classes = None, _number_of(run.classes)
+    like, n_classes, basis = None, _number_of(run.classes), None
     names: tuple[Any, ...] | None = run.classes if isinstance(run.classes, tuple) else None
     if run.like is not None:
         watch.step("Reading the table")
-        table, names = read_stand_in(run.like, run.classes, watch)
+        table, names, schema = read_stand_in(run.like, run.classes, watch)
         like, n_classes = (table.X, table.index), len(names)
+        basis = basis_of_schema(schema)
     elif n_classes is None:
         raise ParameterError(
             Parameter("classes"),
@@ -151,7 +154,7 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
     watch.step("Evaluating settings")
     if task.about_rare_classes:
         _refuse_voting_settings(run.teacher, run.curve, run.teachers)
-        made = _plan_of_rare_classes(task, like, names, run.seed, watch.progress, watch.step)
+        made = _plan_of_rare_classes(task, like, names, basis, run.seed, watch.progress, watch.step)
     else:
         made = plan(
             task.n_records,
@@ -163,6 +166,7 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
             n_teachers=run.teachers,
             teacher=run.teacher,
             student=run.student,
+            basis=basis,
             seed=run.seed,
             progress=watch.progress,
             say=watch.step,
@@ -188,6 +192,7 @@ def plan(
     student: str = "auto",
     positive_rate: float | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
+    basis: Basis | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
     say: Callable[[str], None] | None = None,
@@ -221,6 +226,8 @@ def plan(
     class_weight : "balanced" or mapping of class to float, optional
         What decisions count each class for, as for `RecordMomentsClassifier`, which takes both;
         votes take neither, so record moments alone are planned.
+    basis : basis of `secretballot.bases`, optional
+        Of record moments, where it will not be the default.
     seed : int
         Of the simulation; it never touches noise that protects anything.
     progress : callable, optional
@@ -270,7 +277,7 @@ def plan(
             class_weight,
         )
         _refuse_voting_settings(teacher, curve, n_teachers)
-        return _plan_of_rare_classes(task, like, names, seed, progress, say)
+        return _plan_of_rare_classes(task, like, names, basis, seed, progress, say)
     common: dict[str, Any] = {
         "budget": budget,
         "n_classes": n_classes,
@@ -295,7 +302,7 @@ def plan(
         say("Trying record moments")
     X, y, classes = checked_stand_in(like, n_classes)
     task = Task(n_records, n_public, classes, budget.epsilon, budget.delta, teacher, student)
-    moments = forecast_moments(task, X, y, seed=seed, progress=progress)
+    moments = forecast_moments(task, X, y, basis=basis, seed=seed, progress=progress)
     if made is not None:
         return replace(made, moments=moments)
     reached = share_range(moments.student_accuracy)
@@ -311,6 +318,7 @@ def _plan_of_rare_classes(
     task: Task,
     like: tuple[Any, IntArray] | None,
     names: tuple[Any, ...] | None,
+    basis: Basis | None,
     seed: int,
     progress: Callable[[int, int], None] | None,
     say: Callable[[str], None] | None,
@@ -336,7 +344,9 @@ def _plan_of_rare_classes(
             constant = float(np.bincount(y).max() / len(y))
         numbers = tuple(range(task.n_classes)) if names is None else names
         weights = checked_weights(weights_of_classes(task.class_weight, numbers), numbers)
-        moments = forecast_moments(task, X, y, class_weights=weights, seed=seed, progress=progress)
+        moments = forecast_moments(
+            task, X, y, class_weights=weights, basis=basis, seed=seed, progress=progress
+        )
         assumptions.append(
             "Private records and public points are distributed like the rows of the stand-in of"
             " each class."

@@ -39,6 +39,7 @@ from secretballot.runs.account import (
     ledger_of_run,
     place_of_account,
 )
+from secretballot.runs.basis import basis_of_schema
 from secretballot.runs.caution import (
     cautions_of_price,
     cautions_of_records,
@@ -346,6 +347,7 @@ def _fitted_learner(
     model: Learner
     if run.method == MOMENTS:
         model = RecordMomentsClassifier(
+            basis_of_schema(inputs.schema),
             class_weight=weights_of_classes(run.class_weight, inputs.classes),
             class_shares=class_shares_of(run, inputs),
             **settings,

@@ -58,8 +58,8 @@ class StandInTable:
 
 def read_stand_in(
     table: StandInTable, classes: tuple[Any, ...] | int | None, watch: Watch
-) -> tuple[LabelledTable, tuple[Any, ...]]:
-    """Read and encode the table; return it with its classes.
+) -> tuple[LabelledTable, tuple[Any, ...], Schema]:
+    """Read and encode the table; return it with its classes and its schema.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def read_stand_in(
         frame, table.target, schema.classes if classes is None else classes
     )
     index = class_indices(frame, table.target, names, role=ROLE)
-    return LabelledTable(schema.encode(frame, role=ROLE), index), names
+    return LabelledTable(schema.encode(frame, role=ROLE), index), names, schema
 
 
 def _rows_of_stand_in(place: Path | str, watch: Watch) -> pd.DataFrame:
