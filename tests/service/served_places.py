@@ -17,7 +17,7 @@ from secretballot.service.settings import ServiceSettings, read_settings
 CLASSES = ["no", "yes"]
 #: Stand in private records alone: no answer, no file of the service and no log may hold them.
 MARKER, MARKED_NUMBER = "marker-of-a-private-cell", 7318.25
-BUDGET = sb.PrivacyBudget(50.0, 1e-3)
+BUDGET = sb.PrivacyBudget(500.0, 1e-3)
 QUERIES = 12
 
 

@@ -1,5 +1,6 @@
 """`secretballot serve`: sessions answered over HTTP."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,4 +47,5 @@ def serve(
     )
     with listening_socket(own.host, own.port) as listening:
         say(f"serving      http://{own.host}:{listening.getsockname()[1]}")
+        sys.stdout.flush()  # whoever reads the address through a pipe waits for it
         run_service(replace(settings, listening=own), listening)

@@ -1,0 +1,144 @@
+"""The service as a process: killed while it answers, started again, stopped, with two workers."""
+
+import concurrent.futures
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from running_service import serving, started
+from served_places import MARKED_NUMBER, Place, made_place
+from test_answering import QUESTIONS, points
+
+import secretballot as sb
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of a Unix")
+
+
+@pytest.fixture
+def client() -> Iterator[httpx.Client]:
+    """One for all requests: each of its own would read the system's certificates first."""
+    with httpx.Client(timeout=30) as found:
+        yield found
+
+
+@pytest.fixture
+def large_place(tmp_path: Any) -> Place:
+    return made_place(tmp_path, queries=3000)
+
+
+def ask(
+    client: httpx.Client, url: str, key: dict[str, str], rows: list[list[float]]
+) -> dict[str, Any] | None:
+    """Return what the service says, None where it does not answer."""
+    try:
+        found = client.post(url + QUESTIONS, json={"points": rows}, headers=key)
+    except httpx.TransportError:
+        return None
+    document: dict[str, Any] | None = found.json() if found.status_code == 200 else None
+    return document
+
+
+def test_killed_while_it_answers_it_goes_on_with_the_same_answers(
+    large_place: Place, client: httpx.Client
+) -> None:
+    """What left the house is on the books, word for word, and paid once."""
+    key = large_place.key()
+    got: dict[int, dict[str, Any]] = {}
+    asked = 0
+    for _ in range(2):
+        running = started(large_place.config)
+        halt = threading.Event()
+
+        def go_on(numbers: Any, url: str = running.url, halt: Any = halt) -> None:
+            for number in numbers:
+                if halt.is_set():
+                    return
+                document = ask(client, url, key, points(1, number))
+                if document is not None:
+                    said = document["answers"][0]
+                    # an answer that was had before a kill stays the answer
+                    assert got.setdefault(number, said) == said
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            every = [pool.submit(go_on, range(first, 3000, 4)) for first in range(4)]
+            time.sleep(0.7)
+            running.kill()
+            halt.set()
+            for one in every:
+                one.result()
+        assert running.process.stdout is not None
+        running.process.stdout.close()
+        assert len(got) > asked
+        asked = len(got)
+    session = sb.LabelingSession.reopen(large_place.folder / "vault")
+    numbers = sorted(got)
+    stored = session.stored(np.array([points(1, number)[0] for number in numbers]))
+    assert stored.given.all()
+    assert stored.labels.tolist() == [got[number]["label"] for number in numbers]
+    assert stored.noisy_counts is not None
+    assert stored.noisy_counts.tolist() == [got[number]["noisy_count"] for number in numbers]
+    # what was stored and not delivered is at most what was under way at each kill
+    assert len(got) <= session.used <= len(got) + 2 * 4
+    assert len(large_place.ledger.history()) == 2
+    large_place.ledger.check()
+
+
+def test_a_stop_answers_first_what_was_asked(large_place: Place, client: httpx.Client) -> None:
+    key = large_place.key()
+    with serving(large_place.config) as running:
+        ask(client, running.url, key, points(1))
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            late = pool.submit(ask, client, running.url, key, points(2000, 10))
+            time.sleep(0.15)
+            code = running.stop()
+            document = late.result()
+        assert code in (0, -15)
+        # it was under way, or refused before it began: in no case cut off
+        used = sb.LabelingSession.reopen(large_place.folder / "vault").used
+        assert (document is None, used) in ((True, 1), (False, 2001))
+        lines = [json.loads(line) for line in running.log.read_text().splitlines()]
+    assert [line["event"] for line in lines if line["event"] in ("started", "stopped")] == [
+        "started",
+        "stopped",
+    ]
+    assert str(MARKED_NUMBER) not in running.log.read_text()
+
+
+def test_two_workers_answer_from_one_ledger(large_place: Place, client: httpx.Client) -> None:
+    large_place.config.write_text(
+        large_place.config.read_text() + "\n[limits]\nrequests_per_second = 5000.0\nburst = 5000\n"
+    )
+    key = large_place.key("curator", "*")
+    with serving(large_place.config, "--workers", "2") as running:
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            # the same points by four, at once: one answer each
+            every = list(
+                pool.map(
+                    lambda _: [
+                        ask(client, running.url, key, points(1, number)) for number in range(20)
+                    ],
+                    range(4),
+                )
+            )
+        said = [[one and one["answers"] for one in each] for each in every]
+        assert all(said[0])
+        assert said[0] == said[1] == said[2] == said[3]
+        metrics = client.get(running.url + "/metrics", headers=key).text
+        line = next(
+            line for line in metrics.splitlines() if line.startswith("secretballot_requests_total{")
+        )
+        assert float(line.rpartition(" ")[2]) > 0
+        processes = {
+            json.loads(line)["process"]
+            for line in running.log.read_text().splitlines()
+            if json.loads(line)["event"] == "started"
+        }
+        assert len(processes) == 2
+        assert running.stop() == 0
+    assert sb.LabelingSession.reopen(large_place.folder / "vault").used == 20

@@ -1,0 +1,214 @@
+"""Sessions behind a service: asked like those of this process, with and without await."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pandas as pd
+import pytest
+from served_places import QUERIES, Place, made_place
+from sklearn.linear_model import LogisticRegression
+from test_answering import points
+
+import secretballot as sb
+from secretballot.exceptions import BudgetError, DataError, ParameterError, ServiceError
+from secretballot.service import remote
+from secretballot.service.app import application
+
+URL = "http://service"
+
+
+class InProcess(httpx.BaseTransport):
+    """Hands the requests of a client without await to an application of this process."""
+
+    def __init__(self, app: Any) -> None:
+        self.app, self._runner = app, asyncio.Runner()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        async def handled() -> httpx.Response:
+            own = httpx.Request(
+                request.method, request.url, headers=request.headers, content=request.read()
+            )
+            response = await httpx.ASGITransport(self.app).handle_async_request(own)
+            content = await response.aread()
+            return httpx.Response(response.status_code, headers=response.headers, content=content)
+
+        return self._runner.run(handled())
+
+    def end(self) -> None:
+        self._runner.run(self.app.service.close())
+        self._runner.close()
+
+
+@pytest.fixture
+def line_to(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Let clients reach an application of this process."""
+    transports: list[InProcess] = []
+
+    def serve(place: Place) -> InProcess:
+        transport = InProcess(application(place.settings, opened=True))
+        transports.append(transport)
+        manners = remote._Manners.__init__
+
+        def patched(self: Any, *given: Any) -> None:
+            manners(self, *given)
+            asynchronous = httpx.ASGITransport(transport.app)
+            self.settings["transport"] = transport
+
+            class Library:
+                TransportError = httpx.TransportError
+                Client = httpx.Client
+
+                @staticmethod
+                def AsyncClient(**settings: Any) -> httpx.AsyncClient:  # noqa: N802
+                    return httpx.AsyncClient(**{**settings, "transport": asynchronous})
+
+            self.httpx = Library
+
+        monkeypatch.setattr(remote._Manners, "__init__", patched)
+        return transport
+
+    yield serve
+    for transport in transports:
+        transport.end()
+
+
+def test_a_remote_session_answers_as_the_one_there(place: Place, line_to: Any) -> None:
+    line_to(place)
+    session = sb.connect(URL, place.token(), dataset="registry", session="session")
+    assert (session.classes, session.n_teachers, session.planned) == (("no", "yes"), 40, QUERIES)
+    assert session.price.epsilon > 0
+    X = np.array(points(4))
+    many = session.ask_many(X)
+    one = session.ask(X[0])
+    assert (one.label, one.noisy_count) == (many.labels[0], many.noisy_counts[0])
+    assert (session.used, session.left, one.left) == (4, QUERIES - 4, QUERIES - 4)
+    there = sb.LabelingSession.reopen(place.folder / "vault")
+    found = there.ask_many(X)
+    assert found.labels.tolist() == many.labels.tolist()
+    assert found.noisy_counts.tolist() == many.noisy_counts.tolist()
+    released, here = session.released(X), there.released(X)
+    assert released.queries.tolist() == here.queries.tolist() == [0, 1, 2, 3]
+    assert released.labels.tolist() == here.labels.tolist()
+    assert sb.verify_certificate(released.certificate).ok
+    assert sb.verify_certificate(session.transcript().certificate).ok
+    with pytest.raises(DataError, match="other points"):
+        session.released(X[:2])
+
+
+def test_large_tables_are_asked_in_parts_until_the_budget_ends(place: Place, line_to: Any) -> None:
+    place.config.write_text(place.config.read_text() + "\n[limits]\npoints = 5\n")
+    line_to(place)
+    session = sb.connect(URL, place.token())
+    answers = session.ask_many(np.array(points(QUERIES + 6)))
+    assert answers.given.tolist() == [True] * QUERIES + [False] * 6
+    assert answers.left == 0
+    with pytest.raises(BudgetError):
+        session.ask(points(1, 99)[0])
+
+
+def test_errors_are_those_of_a_session(place: Place, line_to: Any) -> None:
+    line_to(place)
+    session = sb.connect(URL, place.token())
+    with pytest.raises(DataError):
+        session.ask([1.0, 2.0, 3.0])
+    with pytest.raises(DataError, match="cannot be sent"):
+        session.ask([1.0, np.inf])
+    with pytest.raises(ServiceError) as refused:
+        sb.connect(URL, "sb_wrong")
+    assert refused.value.status == 401
+    with pytest.raises(ParameterError, match="nothing"):
+        sb.connect(URL, place.token(), dataset="nothing")
+    with pytest.raises(ParameterError, match="sparse"):
+        sb.connect(URL, place.token(), session="nothing")
+    for url in ("service", "ftp://service", ""):
+        with pytest.raises(ParameterError):
+            sb.connect(url, "key")
+
+
+def test_an_active_student_learns_from_a_service(place: Place, line_to: Any) -> None:
+    line_to(place)
+    session = sb.connect(URL, place.token())
+    X_public = np.random.default_rng(1).normal(size=(60, 2))
+    run = sb.ask_actively(session, X_public, round_size=4)
+    assert run.rounds == [4, 4, 4]
+    assert sb.verify_certificate(run.released.certificate).ok
+    student = sb.fit_student(LogisticRegression(), X_public, run.released)
+    assert student.predict([[3.0, 0.0]]).tolist() == ["yes"]
+    # again, by the session there: the same questions, free, and the same answers
+    there = sb.LabelingSession.reopen(place.folder / "vault")
+    again = sb.ask_actively(there, X_public, round_size=4, n_queries=QUERIES)
+    assert again.released == run.released
+
+
+def test_of_a_session_that_others_ask_the_answers_come_without_its_certificate(
+    place: Place,
+) -> None:
+    there = sb.LabelingSession.reopen(place.folder / "vault")
+    there.ask([50.0, 50.0])
+    X_public = np.random.default_rng(1).normal(size=(60, 2))
+    run = sb.ask_actively(there, X_public, round_size=4, n_queries=8)
+    assert (run.rounds, run.released.certificate) == ([4, 4], {})
+    with pytest.raises(ParameterError, match="n_queries is 61"):
+        sb.ask_actively(there, X_public, n_queries=61)
+    assert there.used == 9
+    # what is left is less than what is wanted: the run ends where the budget does
+    rest = sb.ask_actively(there, X_public + 1.0, round_size=2, n_queries=10)
+    assert (rest.rounds, there.left) == ([2, 1], 0)
+    with pytest.raises(BudgetError):
+        sb.ask_actively(there, X_public + 2.0, n_queries=2)
+
+
+def test_a_client_with_await_asks_the_same(place: Place, line_to: Any) -> None:
+    line_to(place)
+
+    async def ask() -> Any:
+        async with await sb.connect_async(URL, place.token()) as session:
+            many = await session.ask_many(points(3))
+            one = await session.ask(points(1)[0])
+            released = await session.released(np.array(points(3)))
+            return many, one, released, await session.state()
+
+    many, one, released, state = asyncio.run(ask())
+    assert (many.labels[0], many.noisy_counts[0]) == (one.label, one.noisy_count)
+    assert len(released.queries) == state["used"] == 3
+
+
+def test_frames_go_with_their_types_with_and_without_arrow(
+    tmp_path: Path, line_to: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = made_place(tmp_path, frames=True)
+    line_to(place)
+    session = sb.connect(URL, place.token())
+    frame = pd.DataFrame({"age": [1.0, -2.5], "site": ["north", "south"]})
+    first = session.ask_many(frame)
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    second = session.ask_many(frame)
+    assert second.labels.tolist() == first.labels.tolist()
+    assert second.noisy_counts.tolist() == first.noisy_counts.tolist()
+    assert session.used == 2
+    session.close()
+
+
+def test_what_was_put_off_is_sent_again_and_what_was_refused_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = [503, 429, 200, 401]
+    asked: list[int] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(said[len(asked)])
+        return httpx.Response(asked[-1], json={"detail": "no"}, headers={"Retry-After": "0"})
+
+    line = remote._Line(URL, "key", 5.0, 4)
+    line._client = httpx.Client(transport=httpx.MockTransport(handle))
+    slept: list[float] = []
+    exchange = remote._Exchange("GET", "/v1/datasets")
+    assert line.fetch(exchange, slept.append) == {"detail": "no"}
+    assert (asked, slept) == ([503, 429, 200], [0.1, 0.2])
+    with pytest.raises(ServiceError):
+        line.fetch(exchange, slept.append)
+    assert (asked[3:], len(slept)) == ([401], 2)
