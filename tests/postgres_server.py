@@ -12,8 +12,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,15 @@ class PostgresServer:
         if self._process is not None and self._process.poll() is None:
             self.kill()  # a shutdown would write hundreds of files to the disk first
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextmanager
+    def another(self) -> "Iterator[PostgresServer]":
+        """Give another server, which may be stopped while this one is in use."""
+        other = PostgresServer()
+        try:
+            yield other
+        finally:
+            other.remove()
 
     def run(self, *statements: str, url: str = "") -> list[Any]:
         """Run statements as the superuser, or by another URL, and return what the last one

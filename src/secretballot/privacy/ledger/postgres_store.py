@@ -494,25 +494,48 @@ def grant_writer(place: DatabasePlace, role: str) -> None:
     ------
     LedgerError
         If there is no account or no such role, this role does not own the account, or the other
-        one has more rights by other ways.
+        one could do more by other ways.
     """
-    quoted = sql.Identifier(role)
+    where = f"Ledger {place.name}"
     with _once(place, "ISOLATION LEVEL READ COMMITTED") as connection:
-        _check_version(connection, f"Ledger {place.name}")
-        schema = sql.Identifier(place.schema)
-        for statement in rights_of_writer(schema.as_string(), quoted.as_string()):
-            connection.execute(statement.encode())
-        found = connection.execute(
-            "SELECT bool_or(has_table_privilege(%s, oid, 'UPDATE, DELETE, TRUNCATE, TRIGGER'))"
-            " FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'",
-            [role],
-        ).fetchone()
-        if found is None or found[0]:
+        _check_version(connection, where)
+        # a GRANT of what is not one's own is a warning, not an error; and an owner who takes rights
+        # from himself would still own the tables
+        is_own, would_own = _one_row(connection, _OWNERSHIP, [role])
+        if not is_own:
+            raise LedgerError(
+                f"{where} is not this role's own; use the role that made it. Nothing was changed."
+            )
+        schema, quoted = (sql.Identifier(name).as_string() for name in (place.schema, role))
+        if not would_own:
+            for statement in rights_of_writer(schema, quoted):
+                connection.execute(statement.encode())
+        (may_change,) = _one_row(connection, _RIGHTS_TOO_MANY, [role, role, role])
+        if would_own or may_change:
             raise LedgerError(
                 f"The role {in_brief(role)!r} may change rows of {place.name} whatever it is"
-                " granted here, as its owner, a member of its owner or a superuser; name another"
-                " role. Nothing was changed."
+                " granted here, as its owner, a member of its owner or a superuser, or by a right"
+                " of all roles; name another role. Nothing was changed."
             )
+
+
+_OF_ACCOUNT = "FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
+_OWNERSHIP = (
+    "SELECT bool_and(pg_has_role(relowner, 'USAGE')), bool_or(pg_has_role(%s, relowner, 'MEMBER'))"
+    f" {_OF_ACCOUNT}"
+)
+_RIGHTS_TOO_MANY = (
+    "SELECT bool_or(has_table_privilege(%s, oid, 'DELETE, TRUNCATE, TRIGGER')"
+    " OR has_any_column_privilege(%s, oid, 'UPDATE') OR has_any_column_privilege(%s, oid, 'INSERT')"
+    " AND relname IN ('account', 'head', 'migration'))"
+    f" {_OF_ACCOUNT}"
+)
+
+
+def _one_row(connection: Connection, statement: str, values: list[object]) -> tuple[Any, ...]:
+    found = connection.execute(statement.encode(), values).fetchone()
+    assert found is not None
+    return found
 
 
 @contextmanager
@@ -565,6 +588,10 @@ _IN_WORDS: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
     (
         (errors.IntegrityError,),
         "refused rows that do not follow the last one; {}, so check the ledger",
+    ),
+    (
+        (errors.InFailedSqlTransaction,),
+        "took back what was written, as a statement before had failed; {}, so try again",
     ),
     (
         (errors.IdleInTransactionSessionTimeout, errors.QueryCanceled),

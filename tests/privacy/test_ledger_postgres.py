@@ -1,0 +1,792 @@
+"""What a database alone can do to a ledger: roles, settings, standbys, broken connections, other
+versions."""
+
+import pickle
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from ledger_backends import DatabaseLedgers, FileLedgers
+from typer.testing import CliRunner
+
+import secretballot as sb
+from postgres_server import PostgresServer
+from secretballot._databases import DatabasePlace
+from secretballot.cli import app
+from secretballot.door.known_ledger import keep_in_step
+from secretballot.exceptions import BudgetError, LedgerError, ParameterError
+from secretballot.privacy.accounting import PrivacyBudget, PureEvent
+from secretballot.privacy.ledger import Ledger, places, postgres_schema, postgres_store
+from secretballot.privacy.noise import ExactNoise
+
+BUDGET = PrivacyBudget(1.0, 1e-5)
+PRICE = PrivacyBudget(0.1, 1e-9)
+SECRET = "hunter2"
+
+
+def buy(ledger: Ledger, request: str) -> int:
+    return ledger.reserve([PureEvent(0.1, 1)], PRICE, request=request, purpose="test")
+
+
+@pytest.fixture
+def databases(postgres_server: PostgresServer) -> DatabaseLedgers:
+    return DatabaseLedgers(postgres_server.url)
+
+
+@pytest.fixture
+def place(databases: DatabaseLedgers) -> str:
+    return databases.place()
+
+
+@pytest.fixture
+def ledger(place: str) -> Ledger:
+    return Ledger(place, dataset="registry", budget=BUDGET)
+
+
+def refused(work: Any, match: str) -> str:
+    """Return the one sentence with which something is refused."""
+    with pytest.raises(LedgerError, match=match) as error:
+        work()
+    said = str(error.value)
+    assert said.endswith(".")
+    assert "\n" not in said
+    return said
+
+
+# --- two writers ---
+
+
+def test_a_writer_that_waited_sees_what_the_one_before_it_left(ledger: Ledger) -> None:
+    number = buy(ledger, "plan")
+    other = Ledger.open_existing(str(ledger.place))
+    with ThreadPoolExecutor() as pool:
+        with ledger.answering(number) as page:
+            waiting = pool.submit(buy, other, "second")
+            time.sleep(0.3)
+            assert not waiting.done()
+            page.add([(b"a", b"1")])
+        assert waiting.result(30) == 2
+    assert other.head() == ledger.head()
+    assert ledger.head()[0] == 3
+
+
+def test_two_rows_never_have_one_place_whatever_programs_believe(
+    place: str, ledger: Ledger
+) -> None:
+    # as two writers that read the same head, and took no lock
+    buy(ledger, "first")
+    found = DatabasePlace(place)
+    row = (
+        "INSERT INTO reservation SELECT id + 1, position + 1, '{0}', purpose, events, epsilon,"
+        " delta, reserved_at, chain FROM reservation WHERE id = 1"
+    )
+
+    def add(name: str) -> str:
+        with psycopg.connect(**found.words) as connection:
+            connection.execute(f'SET search_path = "{found.schema}"'.encode())
+            connection.execute("SELECT * FROM head")
+            gate.wait()
+            try:
+                connection.execute(row.format(name).encode())
+            except psycopg.IntegrityError as error:
+                return type(error).__name__
+            time.sleep(0.2)
+        return "stored"
+
+    gate = threading.Barrier(2)
+    with ThreadPoolExecutor() as pool:
+        assert sorted(pool.map(add, ["a", "b"])) in (
+            ["UniqueViolation", "stored"],
+            ["IntegrityConstraintViolation", "stored"],
+        )
+
+
+def test_a_lock_that_lasts_is_one_sentence(
+    place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_store, "WAIT_S", 0.1)
+    number = buy(ledger, "plan")
+    other = Ledger.open_existing(place)
+    with ledger.answering(number):
+        refused(lambda: buy(other, "second"), "is locked by another program; nothing was changed")
+        assert other.spent().epsilon == 0.1  # who reads waits for nobody
+    buy(other, "second")
+
+
+def test_a_program_that_hangs_loses_its_hold_and_stores_nothing(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = buy(ledger, "plan")
+    monkeypatch.setattr(postgres_store, "IDLE_S", 0.2)
+
+    def hang() -> None:
+        with ledger.answering(number) as page:
+            page.add([(b"a", b"1")])
+            time.sleep(0.6)
+
+    refused(hang, "nothing was changed")
+    monkeypatch.undo()
+    with ledger.answering(number) as page:
+        assert page.count == 0
+
+
+# --- durability ---
+
+
+@pytest.mark.parametrize(
+    ("given", "inside"), [("off", "on"), ("local", "on"), ("remote_write", "on"),
+                          ("on", "on"), ("remote_apply", "remote_apply")]
+)  # fmt: skip
+def test_commits_are_durable_whatever_the_role_has_set(
+    postgres_server: PostgresServer, databases: DatabaseLedgers, given: str, inside: str
+) -> None:
+    ledger = Ledger(databases.place(), dataset="registry", budget=BUDGET)
+    postgres_server.run(f"ALTER ROLE postgres SET synchronous_commit = '{given}'")
+    try:
+        late = Ledger.open_existing(str(ledger.place))
+        with late._own_book.writing() as (transaction, _):
+            found = transaction.execute("SELECT current_setting('synchronous_commit')").fetchone()
+        assert found == (inside,)
+    finally:
+        postgres_server.run("ALTER ROLE postgres RESET synchronous_commit")
+
+
+@contextmanager
+def setting(server: PostgresServer, name: str, value: str) -> Iterator[None]:
+    def apply(*statements: str) -> None:
+        server.run(*statements, "SELECT pg_reload_conf()")
+        time.sleep(0.2)
+
+    apply(f"ALTER SYSTEM SET {name} = '{value}'")
+    try:
+        yield
+    finally:
+        apply(f"ALTER SYSTEM RESET {name}")
+
+
+def test_a_server_that_forgets_is_refused(
+    postgres_server: PostgresServer, databases: DatabaseLedgers, ledger: Ledger
+) -> None:
+    with setting(postgres_server, "fsync", "off"):
+        refused(lambda: buy(ledger, "a"), "runs with fsync = 'off', so a purchase could be lost")
+        refused(
+            lambda: Ledger(databases.place("new"), dataset="registry", budget=BUDGET), "fsync = on"
+        )
+    assert buy(ledger, "a") == 1
+
+
+def test_a_standby_that_was_not_waited_for_is_no_certainty(
+    postgres_server: PostgresServer, ledger: Ledger
+) -> None:
+    def cancel() -> None:
+        waits = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        while not (found := postgres_server.run(waits)):
+            time.sleep(0.01)
+        postgres_server.run(f"SELECT pg_cancel_backend({found[0][0]})")
+
+    with setting(postgres_server, "synchronous_standby_names", "nobody"):
+        thread = threading.Thread(target=cancel)
+        thread.start()
+        refused(lambda: buy(ledger, "a"), "without certainty .*counts as spent; nothing was drawn")
+        thread.join()
+    assert ledger.spent().epsilon == 0.1
+
+
+def test_a_standby_is_refused(postgres_server: PostgresServer) -> None:
+    with postgres_server.another() as standby:
+        place = DatabaseLedgers(standby.url).place()
+        ledger = Ledger(place, dataset="registry", budget=BUDGET)
+        buy(ledger, "a")
+        standby.stop()
+        (standby.data / "standby.signal").touch()
+        standby.start()
+        for use in (
+            ledger.spent,
+            lambda: buy(ledger, "b"),
+            lambda: Ledger.open_existing(place),
+            lambda: Ledger(place, dataset="registry", budget=BUDGET),
+        ):
+            refused(use, "is on a standby server, which may be behind; give the address of the pri")
+
+
+def test_of_several_servers_the_primary_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = {}
+    monkeypatch.setattr(psycopg, "connect", lambda **words: seen.update(words) or 1 / 0)
+    for hosts, wanted in (("one,two", "read-write"), ("one", None)):
+        seen.clear()
+        with pytest.raises(ZeroDivisionError):
+            postgres_store._connect(DatabasePlace(f"postgresql://{hosts}/d"))
+        assert seen.get("target_session_attrs") == wanted
+        assert seen["prepare_threshold"] is None
+
+
+def test_nothing_of_a_transaction_stays_with_its_session(
+    postgres_server: PostgresServer, ledger: Ledger
+) -> None:
+    # a pooler may give the session to anybody next
+    buy(ledger, "a")
+    ((connection, _),) = next(iter(ledger._own_book._store._pool._resting.values()))
+    changed = "SELECT name FROM pg_settings WHERE source = 'session' AND name <> 'TimeZone'"
+    left = {name for (name,) in connection.execute(changed)}
+    assert left <= {"application_name", "client_encoding"}
+    assert connection.execute("SELECT * FROM pg_prepared_statements").fetchall() == []
+    locks = f"SELECT * FROM pg_locks WHERE pid = {connection.info.backend_pid}"
+    assert postgres_server.run(locks) == []
+
+
+# --- connections that break ---
+
+
+def _end_session(server: PostgresServer, pid: int) -> None:
+    server.run(f"SELECT pg_terminate_backend({pid})")
+    while server.run(f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}"):
+        time.sleep(0.01)
+
+
+@contextmanager
+def broken_commit(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch, *, stored: bool
+) -> Iterator[None]:
+    """Break the connection at COMMIT: before the server has it, or after it has done it and before
+    anybody is told."""
+    execute = psycopg.Connection.execute
+
+    def breaking(self: Any, query: Any, *rest: Any, **more: Any) -> Any:
+        if query != "COMMIT":
+            return execute(self, query, *rest, **more)
+        if stored:
+            self.pgconn.send_query(b"COMMIT")
+            self.pgconn.flush()
+            pid = self.info.backend_pid
+            state = f"SELECT state FROM pg_stat_activity WHERE pid = {pid}"
+            while server.run(state) != [("idle",)]:
+                time.sleep(0.01)
+            _end_session(server, pid)
+            self.pgconn.finish()
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+        _end_session(server, self.info.backend_pid)
+        return execute(self, query, *rest, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(psycopg.Connection, "execute", breaking)
+        yield
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_purchase_of_unknown_end_is_told_so_and_counts_if_it_is_there(
+    postgres_server: PostgresServer,
+    ledger: Ledger,
+    monkeypatch: pytest.MonkeyPatch,
+    stored: bool,
+) -> None:
+    buy(ledger, "before")
+    with broken_commit(postgres_server, monkeypatch, stored=stored):
+        refused(lambda: buy(ledger, "a"), "broke off while it was storing .*counts as spent")
+    assert ledger.spent().epsilon == (0.2 if stored else 0.1)
+    if stored:
+        refused(lambda: buy(ledger, "a"), "was interrupted, and stays spent")
+    else:
+        buy(ledger, "a")
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_an_answer_of_unknown_end_is_returned_to_nobody_and_given_if_it_is_there(
+    postgres_server: PostgresServer,
+    ledger: Ledger,
+    monkeypatch: pytest.MonkeyPatch,
+    stored: bool,
+) -> None:
+    number = buy(ledger, "a")
+    with broken_commit(postgres_server, monkeypatch, stored=stored):
+        refused(
+            lambda: ledger.commit(number, b"answer"),
+            "whether the answer was stored shows when .*returned to nobody",
+        )
+    assert ledger.released("a") == (b"answer" if stored else None)
+
+
+def test_an_error_that_a_program_swallows_inside_stores_nothing(ledger: Ledger) -> None:
+    number = buy(ledger, "plan")
+    with ledger.answering(number) as page:
+        page.add([(b"a", b"1")])
+
+    def swallow() -> None:
+        with ledger.answering(number) as page:
+            page.add([(b"b", b"1")])
+            try:
+                page.add([(b"a", b"2")])
+            except psycopg.Error:
+                page.add = lambda parts: None
+
+    refused(swallow, "nothing was changed")
+    with ledger.reading(number) as page:
+        assert page.parts() == [(b"a", b"1")]
+    # the end itself says so, too, whatever came before it
+    pool = ledger._own_book._store._pool
+
+    def end_broken() -> None:
+        with pool.transaction("") as connection, pytest.raises(psycopg.Error):
+            connection.execute("SELECT 1 / 0")
+
+    refused(end_broken, "took back what was written; nothing was changed")
+
+
+def test_a_connection_that_ended_at_rest_costs_nothing(
+    postgres_server: PostgresServer, ledger: Ledger
+) -> None:
+    buy(ledger, "a")
+    ((connection, _),) = next(iter(ledger._own_book._store._pool._resting.values()))
+    _end_session(postgres_server, connection.info.backend_pid)
+    assert buy(ledger, "b") == 2
+
+
+def test_connections_of_many_threads_come_to_rest_and_are_few(
+    postgres_server: PostgresServer, place: str
+) -> None:
+    ledger = Ledger(place, dataset="registry", budget=BUDGET)
+    with ThreadPoolExecutor(12) as pool:
+        assert set(pool.map(lambda _: ledger.releases(), range(60))) == {0}
+    (resting,) = ledger._own_book._store._pool._resting.values()
+    assert 1 <= len(resting) <= postgres_store._KEPT
+    pids = {connection.info.backend_pid for connection, _ in resting}
+    ledger = resting = None
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        found = postgres_server.run("SELECT pid FROM pg_stat_activity")
+        if not pids & {pid for (pid,) in found}:
+            return
+        time.sleep(0.05)
+    raise AssertionError("connections outlive their ledger")
+
+
+def test_a_database_that_is_down_is_one_sentence_and_nothing_is_drawn(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+
+    def watched(name: str, draw: Any) -> Any:
+        return lambda *words, **more: drawn.append(name) or draw(*words, **more)
+
+    for name, draw in vars(ExactNoise).items():
+        if not name.startswith("_") and callable(draw):
+            monkeypatch.setattr(ExactNoise, name, watched(name, draw))
+    with postgres_server.another() as server:
+        place = DatabaseLedgers(server.url).place()
+        ledger = Ledger(place, dataset="registry", budget=BUDGET)
+        votes = sb.VoteCounts.from_counts([[3, 97], [60, 40]])
+        estimate = {"fraction": 0.5, "epsilon": 0.25}
+        server.stop()
+        for use in (
+            lambda: sb.estimate_stability(votes, ledger, request="one", **estimate),
+            ledger.spent,
+            lambda: Ledger.open_existing(place),
+            lambda: Ledger(place, dataset="registry", budget=BUDGET),
+        ):
+            begun = time.monotonic()
+            refused(use, "cannot be reached, or broke off .*nothing was changed")
+            assert time.monotonic() - begun < 5
+        assert drawn == []
+        assert "unreadable" in repr(ledger)
+        server.start()
+        sb.estimate_stability(votes, ledger, request="one", **estimate)
+        assert drawn
+        assert ledger.spent().epsilon == 0.25
+
+
+# --- roles ---
+
+
+@pytest.fixture
+def roles(postgres_server: PostgresServer) -> Iterator[tuple[str, str]]:
+    names = ("curator", "asker")
+    for name in names:
+        postgres_server.run(f"CREATE ROLE {name} LOGIN PASSWORD '{SECRET}'")
+    postgres_server.run("GRANT CREATE ON DATABASE postgres TO curator")
+    yield names
+    for name in names:
+        postgres_server.run(f"DROP OWNED BY {name} CASCADE", f"DROP ROLE {name}")
+
+
+def test_a_writer_buys_and_answers_and_has_no_right_to_anything_else(
+    postgres_server: PostgresServer, roles: tuple[str, str]
+) -> None:
+    owner = postgres_server.url(user="curator", schema="patients")
+    writer = postgres_server.url(user="asker", schema="patients")
+    Ledger(owner, dataset="registry", budget=BUDGET)
+    refused(lambda: Ledger.open_existing(writer), "is not there, or this role may not see it")
+    refused(
+        lambda: Ledger(writer, dataset="registry", budget=BUDGET), "may not make tables|not let"
+    )
+    Ledger.grant(owner, "asker")
+    Ledger.grant(owner, "asker")
+    ledger = Ledger.open_existing(writer)
+    ledger.commit(buy(ledger, "a"), b"answer")
+    with ledger.answering(buy(ledger, "plan")) as page:
+        page.add([(b"a", b"1"), (b"b", b"1")])
+    ledger.forfeit(2, "enough")
+    ledger.check()
+    found = DatabasePlace(writer)
+    statements = [
+        *(f"UPDATE {t} SET chain = chain" for t in ("reservation", "part", "closing", "head")),
+        *(f"DELETE FROM {t}" for t in postgres_schema._TABLES),
+        *(f"TRUNCATE {t}" for t in postgres_schema._TABLES),
+        *(f"ALTER TABLE {t} DISABLE TRIGGER ALL" for t in postgres_schema._TABLES),
+        "UPDATE account SET epsilon = 100",
+        "INSERT INTO migration VALUES (2, 'now')",
+        "INSERT INTO head VALUES (2, 0, '')",
+        "SELECT * FROM head FOR UPDATE",
+        "SET session_replication_role = replica",
+        "CREATE TABLE patients.other (id INTEGER)",
+        "CREATE OR REPLACE FUNCTION take_head() RETURNS void LANGUAGE sql AS ''",
+        "DROP SCHEMA patients CASCADE",
+    ]
+    for statement in statements:
+        with psycopg.connect(**found.words) as connection:
+            connection.execute(b'SET search_path = "patients"')
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement.encode())
+    ledger.check()
+    refused(lambda: Ledger.grant(writer, "asker"), "is not this role's own")
+
+
+@pytest.mark.parametrize(
+    ("role", "words"),
+    [("postgres", "may change rows"), ("curator", "may change rows"), ("nobody", "no such role")],
+)
+def test_rights_are_not_given_where_they_would_be_no_limit(
+    postgres_server: PostgresServer, roles: tuple[str, str], role: str, words: str
+) -> None:
+    owner = postgres_server.url(user="curator", schema="patients")
+    Ledger(owner, dataset="registry", budget=BUDGET)
+    refused(lambda: Ledger.grant(owner, role), words)
+    buy(Ledger.open_existing(owner), "a")  # what the owner may do stayed as it was
+
+
+def test_a_schema_that_was_made_beforehand_is_taken_and_a_filled_one_is_not(
+    postgres_server: PostgresServer, roles: tuple[str, str]
+) -> None:
+    postgres_server.run(
+        "REVOKE CREATE ON DATABASE postgres FROM curator",
+        "CREATE SCHEMA given AUTHORIZATION curator",
+        "CREATE SCHEMA used AUTHORIZATION curator",
+        "CREATE TABLE used.something (id INTEGER)",
+    )
+    place = postgres_server.url(user="curator", schema="given")
+    assert not Ledger.exists(place)
+    buy(Ledger(place, dataset="registry", budget=BUDGET), "a")
+    refused(
+        lambda: Ledger(
+            postgres_server.url(user="curator", schema="used"), dataset="registry", budget=BUDGET
+        ),
+        "The schema 'used' of .* holds something",
+    )
+    postgres_server.run("DROP SCHEMA used CASCADE")
+
+
+def test_a_file_has_no_roles(tmp_path: Path) -> None:
+    Ledger(tmp_path / "l", dataset="registry", budget=BUDGET)
+    refused(lambda: Ledger.grant(tmp_path / "l", "asker"), "is a file, whose rights are those of")
+
+
+# --- guards taken away ---
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE reservation DISABLE TRIGGER reservation_no_change",
+        "DROP TRIGGER closing_next ON closing",
+        "DROP TRIGGER part_no_late ON part",
+        "ALTER TABLE part SET UNLOGGED",
+        "ALTER TABLE reservation DROP CONSTRAINT reservation_request_key",
+        "CREATE RULE forget AS ON INSERT TO part DO INSTEAD NOTHING",
+        "CREATE TABLE other (id INTEGER)",
+        "ALTER TABLE part ENABLE ROW LEVEL SECURITY",
+        "ALTER FUNCTION move_head() SECURITY INVOKER",
+        "CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN RETURN new; END'",
+    ],
+)
+def test_a_guard_that_is_gone_is_noticed(
+    databases: DatabaseLedgers, place: str, ledger: Ledger, change: str
+) -> None:
+    buy(ledger, "a")
+    with databases.open(place) as run:
+        run(change)
+    refused(lambda: Ledger.open_existing(place), "tables or triggers that were changed by hand")
+
+
+def test_no_checkpoint_is_removed_nor_a_migration(
+    databases: DatabaseLedgers, place: str, ledger: Ledger
+) -> None:
+    for statement in (
+        "DELETE FROM checkpoint",
+        "UPDATE checkpoint SET parts = 0",
+        "TRUNCATE checkpoint",
+        "UPDATE migration SET number = 7",
+        "TRUNCATE reservation CASCADE",
+    ):
+        with databases.open(place) as run, pytest.raises(psycopg.IntegrityError):
+            run(statement)
+
+
+# --- versions ---
+
+
+def second_migration(schema: str) -> Iterator[str]:
+    yield "ALTER TABLE account ADD COLUMN note TEXT"
+    yield "CREATE INDEX closing_by_state ON closing (state)"
+
+
+def broken_migration(schema: str) -> Iterator[str]:
+    yield from second_migration(schema)
+    yield "SELECT 1 / 0"
+
+
+@contextmanager
+def later_program(monkeypatch: pytest.MonkeyPatch, migration: Any = second_migration) -> Any:
+    """Be the version after this one."""
+    with monkeypatch.context() as patch:
+        patch.setattr(postgres_store, "MIGRATIONS", (*postgres_schema.MIGRATIONS, migration))
+        patch.setattr(postgres_store, "VERSION", 2)
+        yield
+
+
+def test_two_versions_on_one_database_are_told_apart_and_upgraded(
+    databases: DatabaseLedgers, place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buy(ledger, "a")
+    head = ledger.head()
+    assert not Ledger.upgrade(place)
+    with later_program(monkeypatch):
+        for use in (ledger.spent, lambda: Ledger.open_existing(place), lambda: buy(ledger, "b")):
+            refused(
+                use,
+                "has format version 1 and this program reads version 2; bring it up with"
+                " secretballot ledger upgrade",
+            )
+        assert Ledger.upgrade(place)
+        assert not Ledger.upgrade(place)
+        assert ledger.head() == head
+        buy(ledger, "b")
+    for use in (
+        ledger.spent,
+        lambda: Ledger.open_existing(place),
+        lambda: buy(ledger, "c"),
+        lambda: Ledger.upgrade(place),
+        lambda: Ledger.grant(place, "anybody"),
+    ):
+        refused(use, "has format version 2 and this program reads version 1; update secretballot")
+    with databases.open(place) as run:
+        assert run("SELECT number FROM migration ORDER BY number") == [(1,), (2,)]
+
+
+def test_a_migration_that_breaks_leaves_the_version_before(
+    databases: DatabaseLedgers, place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buy(ledger, "a")
+    with later_program(monkeypatch, broken_migration):
+        refused(lambda: Ledger.upgrade(place), "cannot be trusted any further|division by zero")
+    with databases.open(place) as run:
+        columns = run(
+            "SELECT column_name FROM information_schema.columns WHERE table_name = 'account'"
+            " AND table_schema = current_schema()"
+        )
+        assert ("note",) not in columns
+    assert buy(ledger, "b") == 2
+
+
+def test_an_edited_ledger_is_not_upgraded(
+    databases: DatabaseLedgers, place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buy(ledger, "a")
+    with databases.edited(place) as run:
+        run("UPDATE reservation SET epsilon = 0.01")
+    with later_program(monkeypatch):
+        refused(lambda: Ledger.upgrade(place), "changed by hand at entry 1")
+    with databases.open(place) as run:
+        assert run("SELECT max(number) FROM migration") == [(1,)]
+
+
+def test_nothing_is_upgraded_where_nothing_is(place: str) -> None:
+    refused(lambda: Ledger.upgrade(place), "is not there, or this role may not see it")
+
+
+# --- copies and backups ---
+
+
+def filled(place: str | Path) -> Ledger:
+    ledger = Ledger(place, dataset="registry", budget=BUDGET, composition="renyi")
+    for request in ("answered", "forfeited", "plan", "ünicode"):
+        buy(ledger, request)
+    ledger.commit(1, bytes(range(256)) * 300)
+    ledger.forfeit(2, "broken off\nfor a reason")
+    with ledger.answering(3) as page:
+        page.add([(b"q%d" % number, bytes(number)) for number in range(1100)])
+    with ledger.answering(3) as page:
+        page.add([(b"", b"")])
+    ledger.commit(3, b"all", parts=1101)
+    return ledger
+
+
+def test_a_copy_is_the_same_account_there_and_back(
+    databases: DatabaseLedgers, tmp_path: Path
+) -> None:
+    source = filled(tmp_path / "ledger.sqlite")
+    there, back = databases.place(), tmp_path / "back.sqlite"
+    for origin, target in ((tmp_path / "ledger.sqlite", there), (there, back)):
+        assert Ledger.copy(origin, target) == source.head()
+        copy = Ledger.open_existing(target)
+        copy.check()
+        assert (copy.account, copy.head()) == (source.account, source.head())
+        assert (copy.history(), copy.spent()) == (source.history(), source.spent())
+        assert copy.released("answered") == bytes(range(256)) * 300
+    assert buy(copy, "next") == 5
+    assert buy(Ledger.open_existing(there), "next") == 5
+
+
+def test_a_copy_goes_to_a_free_place_alone(databases: DatabaseLedgers, tmp_path: Path) -> None:
+    filled(tmp_path / "ledger.sqlite")
+    place = databases.place()
+    mine = Ledger(place, dataset="registry", budget=BUDGET)
+    refused(lambda: Ledger.copy(tmp_path / "ledger.sqlite", place), "There is something at")
+    refused(lambda: Ledger.copy(place, tmp_path / "ledger.sqlite"), "There is something at")
+    assert mine.releases() == 0
+
+
+def test_an_edited_ledger_is_not_copied(databases: DatabaseLedgers, tmp_path: Path) -> None:
+    place = tmp_path / "ledger.sqlite"
+    filled(place)
+    with FileLedgers(tmp_path).edited(str(place)) as run:
+        run("UPDATE reservation SET epsilon = 0.01 WHERE id = 1")
+    refused(lambda: Ledger.copy(place, databases.place()), "changed by hand at entry 1")
+    assert not Ledger.exists(databases.place())
+    assert not Ledger.exists(tmp_path / "other.sqlite")
+
+
+@pytest.mark.parametrize("target", ["file", "database"])
+def test_a_copy_that_breaks_leaves_nothing(
+    databases: DatabaseLedgers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    filled(tmp_path / "ledger.sqlite")
+    place = databases.place() if target == "database" else str(tmp_path / "copy.sqlite")
+    copied = "secretballot.privacy.ledger.copying.rows_in_order"
+    real = sb.privacy.ledger.copying.rows_in_order
+    monkeypatch.setattr(copied, lambda transaction: list(real(transaction))[:-1])
+    refused(lambda: Ledger.copy(tmp_path / "ledger.sqlite", place), "does not end where")
+    assert not Ledger.exists(place)
+    assert {path.name for path in tmp_path.iterdir()} <= {"ledger.sqlite", "ledger.sqlite-journal"}
+
+
+def test_a_backup_put_back_is_noticed_by_the_vault(
+    databases: DatabaseLedgers, place: str, ledger: Ledger, tmp_path: Path
+) -> None:
+    vault = tmp_path / "vault"
+    buy(ledger, "a")
+    Ledger.copy(place, tmp_path / "backup.sqlite")
+    keep_in_step(vault, ledger)
+    buy(ledger, "b")
+    moved = databases.place("moved")
+    Ledger.copy(place, moved)
+    keep_in_step(vault, Ledger.open_existing(moved))  # the same account, as far as this one
+    with databases.open(place) as run:
+        run(f"DROP SCHEMA {DatabasePlace(place).schema} CASCADE")
+    Ledger.copy(tmp_path / "backup.sqlite", place)
+    restored = Ledger.open_existing(place)
+    refused(lambda: keep_in_step(vault, restored), "is an older copy, or another one")
+    refused(ledger.spent, "lost entries, or was replaced by an older copy")
+
+
+# --- passwords ---
+
+
+def test_a_password_is_told_to_nobody_but_the_server(
+    postgres_server: PostgresServer, roles: tuple[str, str], caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    caplog.set_level("DEBUG")
+    right = f"postgresql://curator:{SECRET}@127.0.0.1:{postgres_server.port}/postgres?schema=p"
+    wrong = right.replace(SECRET, SECRET[::-1])
+    ledger = Ledger(right, dataset="registry", budget=BUDGET)
+    buy(ledger, "a")
+    shown = [repr(ledger), str(ledger.place), repr(pickle.dumps(ledger)), repr(vars(ledger))]
+    for url in (wrong, right.replace("127.0.0.1", "127.0.0.2"), right.replace("/postgres?", "/x?")):
+        with pytest.raises(LedgerError) as error:
+            Ledger.open_existing(url)
+        shown += [str(error.value), "".join(traceback.format_exception(error.value))]
+    copy = pickle.loads(pickle.dumps(ledger))
+    # without its password it gets in nowhere, and says so
+    shown.append(refused(copy.spent, "cannot be reached"))
+    for words in (
+        ["ledger", "show", right],
+        ["ledger", "show", wrong, "--json"],
+        ["ledger", "show", right.replace(f":{SECRET}", f":{SECRET}@")],
+        ["ledger", "history", wrong],
+        ["ledger", "copy", right, str(tmp_path / "copy.sqlite")],
+        ["ledger", "create", right, "--dataset", "x", "--epsilon", "1", "--delta", "1e-6"],
+        ["ledger", "upgrade", right],
+        ["ledger", "grant", right, "asker"],
+    ):
+        result = CliRunner().invoke(app, words)
+        shown += [result.output, repr(result.exception)]
+    text = "\n".join([*shown, caplog.text])
+    assert "curator" in text
+    for secret in (SECRET, SECRET[::-1]):
+        assert secret not in text
+
+
+def test_commands_take_a_database(databases: DatabaseLedgers, tmp_path: Path) -> None:
+    place, back = databases.place(), tmp_path / "back.sqlite"
+
+    def run(*words: str) -> str:
+        result = CliRunner().invoke(app, ["ledger", *words])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    run("create", place, "--dataset", "registry", "--epsilon", "2", "--delta", "1e-5")
+    ledger = Ledger.open_existing(place)
+    buy(ledger, "by hand")
+    assert "registry" in run("show", place)
+    assert "by hand" in run("history", place)
+    assert ledger.head()[1] in run("check", place)
+    assert "of this format already" in run("upgrade", place)
+    assert ledger.head()[1] in run("copy", place, str(back))
+    assert Ledger.open_existing(back).head() == ledger.head()
+    again = CliRunner().invoke(
+        app, ["ledger", "create", place, "--dataset", "r", "--epsilon", "1", "--delta", "0"]
+    )
+    assert again.exit_code == 2
+    assert "exists already" in again.output
+
+
+def test_a_missing_driver_is_one_sentence(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "find_spec", lambda name: None)
+    refused(lambda: Ledger(place, dataset="registry", budget=BUDGET), r"secretballot\[postgres\]")
+
+
+def test_a_url_that_cannot_be_read_is_a_bad_argument() -> None:
+    with pytest.raises(ParameterError, match="URL of a PostgreSQL database that cannot be read"):
+        Ledger("postgresql://a@b@c/d", dataset="registry", budget=BUDGET)
+
+
+def test_a_database_of_another_encoding_is_refused(postgres_server: PostgresServer) -> None:
+    postgres_server.run("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0")
+    url = postgres_server.url().replace("/postgres?", "/latin?")
+    refused(lambda: Ledger(url, dataset="registry", budget=BUDGET), "encoding 'LATIN1'")
+
+
+def test_the_budget_is_kept_and_refusals_leave_the_connection_in_order(ledger: Ledger) -> None:
+    for number in range(10):
+        buy(ledger, str(number))
+    for number in range(3):
+        with pytest.raises(BudgetError):
+            buy(ledger, f"too much {number}")
+    (resting,) = ledger._own_book._store._pool._resting.values()
+    assert len(resting) == 1
