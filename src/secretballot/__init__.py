@@ -73,7 +73,11 @@ if TYPE_CHECKING:
     from secretballot import (
         theory as theory,
     )
-    from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator
+    from secretballot.aggregation import (
+        GaussianAggregator,
+        LaplaceAggregator,
+        SparseVectorAggregator,
+    )
     from secretballot.door import PaidOutcome, estimate_minority, estimate_stability, release
     from secretballot.ensemble.votes import VoteCounts
     from secretballot.exceptions import (
@@ -140,6 +144,7 @@ _HOMES = {
     "LabelPrivateClassifier": "learners.pate.label_private",
     "LabelPrivateMomentsClassifier": "learners.moments.label_private",
     "LabelingSession": "learners.labelers.session",
+    "LaplaceAggregator": "aggregation",
     "Ledger": "privacy.ledger",
     "LedgerError": "exceptions",
     "MomentsLabelsStudent": "students",
@@ -229,6 +234,7 @@ __all__ = [
     "LabelPrivateClassifier",
     "LabelPrivateMomentsClassifier",
     "LabelingSession",
+    "LaplaceAggregator",
     "Ledger",
     "LedgerError",
     "MomentsLabelsStudent",

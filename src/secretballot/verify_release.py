@@ -380,10 +380,12 @@ _TERMS = ("name", "n_queries", "n_classes", "calibration", "budget")
 _CALIBRATIONS = ("given", "tight", "paper", "liu2021", "btt2018")
 _MECHANISMS = {
     "gaussian": {*_TERMS, "sigma", "release", "n_teachers"},
+    "laplace": {*_TERMS, "scale", "release"},
     "sparse-vector": {*_TERMS, *_STREAM},
     "relabelled-sample": {*_TERMS, *_STREAM, *_SAMPLE},
     "record-votes": {*_TERMS, "sigma", "votes_per_record", "neighbours"},
 }
+_ANSWERS_ALL = ("gaussian", "laplace", "record-votes", "record-moments", "exponential-choice")
 _UNCOVERED = {"expected_uncovered", "uncovered_votes"}
 _MOMENTS = {
     *("name", "n_stages", "n_classes", "sigma", "bound", "coordinates", "residual_units"),
@@ -407,6 +409,12 @@ def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
     if mechanism["name"] == "relabelled-sample":
         sample = {key: mechanism[key] for key in _SAMPLE}
         return {"event": "relabelled-sample", "version": 1, "stream": stream, **sample}
+    if mechanism["name"] == "laplace":
+        if not is_scale(mechanism["scale"]):
+            raise WrongError("The mechanism states no scale of its noise.")
+        # One pure part for each count that a teacher moves.
+        moved = mechanism["n_queries"] * (1 if mechanism["n_classes"] == 2 else 2)
+        return {"event": "pure", "version": 1, "epsilon": 1 / mechanism["scale"], "count": moved}
     noise = {"version": 1, "sigma": mechanism["sigma"]}
     if mechanism["name"] == "record-votes":
         # A record that comes brings its votes; one that is replaced takes as many away besides.
@@ -744,10 +752,7 @@ def check_counts(document: dict[str, Any]) -> str:
         <= mechanism.get("n_queries", released["queries"])
     ):
         raise WrongError("More was answered than asked, or more asked than planned.")
-    if (
-        mechanism["name"] in ("gaussian", "record-votes", "record-moments", "exponential-choice")
-        and released["answered"] != released["queries"]
-    ):
+    if mechanism["name"] in _ANSWERS_ALL and released["answered"] != released["queries"]:
         raise WrongError("The mechanism answers every query, and not all were answered.")
     return (
         f"{released['answered']} of {released['queries']} queries answered, as planned and paid"
@@ -1121,7 +1126,8 @@ def label_of(counts: list[int], n_teachers: int) -> int:
 
 
 def check_range(counts: list[int], n_teachers: int, mechanism: dict[str, Any]) -> None:
-    far = 40 * (mechanism.get("sigma", 0) + 1)
+    # Laplace noise of a scale goes beyond sixty times of it with probability e^-60
+    far = 40 * (mechanism.get("sigma", 0) + 1.5 * mechanism.get("scale", 0) + 1)
     # how many records voted is private, so a rule bounds their counts
     most = 10**12 if mechanism["name"] == "record-votes" else n_teachers
     if any(not -far <= count <= most + far for count in counts):

@@ -6,6 +6,7 @@ from typing import Any
 
 from secretballot.aggregation.base import Aggregator, Answers, WeakSignalWarning
 from secretballot.aggregation.gaussian import GaussianAggregator
+from secretballot.aggregation.laplace import LaplaceAggregator
 from secretballot.aggregation.record_votes import RecordVotesAggregator
 from secretballot.aggregation.relabelled import RelabelledAggregator
 from secretballot.aggregation.sparse_vector import SparseVectorAggregator
@@ -16,6 +17,7 @@ __all__ = [
     "Aggregator",
     "Answers",
     "GaussianAggregator",
+    "LaplaceAggregator",
     "RecordVotesAggregator",
     "RelabelledAggregator",
     "SparseVectorAggregator",
@@ -25,6 +27,7 @@ __all__ = [
 
 AGGREGATOR_CLASSES: tuple[type[Aggregator], ...] = (
     GaussianAggregator,
+    LaplaceAggregator,
     SparseVectorAggregator,
     RelabelledAggregator,
     RecordVotesAggregator,

@@ -144,6 +144,12 @@ class Aggregator(ABC):
         return None
 
     @property
+    def most_answers(self) -> int | None:
+        """Answers after which nothing more is answered; None where only the number of queries
+        ends it."""
+        return None
+
+    @property
     def sample(self) -> dict[str, Any] | None:
         """The secret sample that the price speaks of, as JSON values.
 
@@ -178,10 +184,13 @@ class Aggregator(ABC):
     ) -> AnswerRun:
         """Begin to answer the queries, or go on where an earlier run left `state`."""
 
-    def used_events(self, n_teachers: int, n_asked: int) -> tuple[Event, ...] | None:
+    def used_events(
+        self, n_teachers: int, n_asked: int, n_answered: int | None = None
+    ) -> tuple[Event, ...] | None:
         """Return what the first `n_asked` queries were to the accountant by themselves.
 
-        None where stopping early is not cheaper than answering all.
+        `n_answered` of them were answered and not refused, all by default; it matters where a
+        refusal costs less. None where stopping early is not cheaper than answering all.
         """
         check_count("n_asked", n_asked, minimum=0)
         return None

@@ -251,7 +251,9 @@ class GaussianAggregator(Aggregator):
             )
         return k
 
-    def used_events(self, n_teachers: int, n_asked: int) -> tuple[Event, ...]:
+    def used_events(
+        self, n_teachers: int, n_asked: int, n_answered: int | None = None
+    ) -> tuple[Event, ...]:
         """Return what the first `n_asked` queries were to the accountant.
 
         The noise does not look back.

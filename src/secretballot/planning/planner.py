@@ -50,7 +50,7 @@ def plan(
     n_public : int
         Number m of public points.
     budget : PrivacyBudget
-        Of the release; delta above 0.
+        Of the release; with a delta of 0 votes under Laplace noise are planned, and nothing else.
     n_classes : int, optional
         By default as many as occur in `like`, else two.
     like : (X, y), optional

@@ -11,7 +11,7 @@ from secretballot.aggregation import Aggregator
 from secretballot.door import release
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import ParameterError
-from secretballot.learners.pate.defaults import choose_aggregator
+from secretballot.learners.pate.defaults import WITHOUT_COUNTS, choose_aggregator
 from secretballot.learners.training.inputs import random_rows
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
@@ -67,7 +67,7 @@ class LabelRun:
         How many rows to ask, chosen at random by `seed`; None takes as many as the budget carries,
         at most all.
     aggregator : str
-        "gaussian" or "sparse-vector".
+        "gaussian", "laplace" or "sparse-vector".
     max_unstable : int or None
         Abstentions at which the sparse vector stops.
     release : str
@@ -247,9 +247,10 @@ def _refuse_unfit_settings(run: LabelRun) -> None:
     check_account(run)
     check_choice("aggregator", run.aggregator, AGGREGATORS)
     check_choice("release", run.release, ("labels", "counts"))
-    if run.release == "counts" and run.aggregator == "sparse-vector":
+    if run.release == "counts" and run.aggregator in WITHOUT_COUNTS:
         raise ParameterError(
-            "Counts come from the gaussian aggregator only; leave --release or --aggregator out."
+            "Counts come from the gaussian and the laplace aggregator only; leave --release or"
+            " --aggregator out."
         )
     for name in ("teachers", "queries", "max_unstable"):
         if getattr(run, name) is not None:

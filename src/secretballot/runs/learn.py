@@ -9,6 +9,7 @@ from secretballot._databases import DatabasePlace
 from secretballot._places import table_name
 from secretballot._validation import (
     ABSTENTIONS,
+    AGGREGATORS,
     NEIGHBOURS,
     check_choice,
     check_count,
@@ -123,7 +124,7 @@ class LearnRun:
     queries : int or None
         Public points to have labelled; None takes the learner's default.
     aggregator : str
-        "gaussian" or "sparse-vector".
+        "gaussian", "laplace" or "sparse-vector".
     max_unstable : int or None
         Abstentions at which the sparse vector stops.
     estimate_epsilon : float or None
@@ -412,7 +413,7 @@ def _refuse_unfit_settings(run: LearnRun) -> None:
         check_settings(run.plan, vars(run))
     if run.teachers is not None:
         check_count("teachers", run.teachers)
-    check_choice("aggregator", run.aggregator, ("gaussian", "sparse-vector"))
+    check_choice("aggregator", run.aggregator, AGGREGATORS)
     check_choice("release", run.release, ("auto", "labels", "counts"))
     check_choice("neighbours", run.neighbours, NEIGHBOURS)
     check_choice("strategy", run.strategy, STRATEGIES)

@@ -206,7 +206,7 @@ def plan(
     n_public : int
         Number m of public points.
     budget : PrivacyBudget
-        Of the release; delta above 0.
+        Of the release; with a delta of 0 votes under Laplace noise are planned, and nothing else.
     n_classes : int, optional
         By default as many as occur in `like`, else two.
     like : (X, y), optional
@@ -293,7 +293,8 @@ def plan(
         made = plan_votes(n_records, n_public, **common, progress=progress)
     except ImpossibleTaskError as error:
         problem = error
-    only_votes = like is None or n_teachers is not None
+    # noisy sums over records need a delta above 0; votes under Laplace noise do not
+    only_votes = like is None or n_teachers is not None or not budget.delta > 0
     if only_votes and problem is not None:
         raise problem
     if only_votes and made is not None:

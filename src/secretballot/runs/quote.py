@@ -8,9 +8,11 @@ from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.aggregation import (
     Aggregator,
     GaussianAggregator,
+    LaplaceAggregator,
     RecordVotesAggregator,
     SparseVectorAggregator,
 )
+from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.record_votes import default_votes
@@ -59,7 +61,8 @@ class Quote:
     released : str
         What would leave, in words.
     sigma : float
-        Scale of its noise: of votes in votes, of sums in multiples of what one record can move.
+        Scale of its noise: of votes in votes, of sums in multiples of what one record can move. The
+        standard deviation, and of the Laplace noise of a sparse vector its own scale.
     n_public : int
         Public points.
     queries : int or None
@@ -68,7 +71,7 @@ class Quote:
     off_in_the_mean : float or None
         Of noisy counts: scale of the noise on the mean of all of them, in votes.
     right : dict of float to float
-        Of labels under Gaussian noise: probability that one comes out right, by the margin of the
+        Of labels that all queries get: probability that one comes out right, by the margin of the
         votes as a share of the teachers.
     answered : dict of float to float
         Of votes under the sparse vector: probability that the first query is answered, by the same.
@@ -237,8 +240,9 @@ def _quote_of_votes(
             for share in _MARGINS
         }
     else:
-        assert isinstance(aggregator, GaussianAggregator)
-        sigma = aggregator.sigma
+        assert isinstance(aggregator, GaussianAggregator | LaplaceAggregator)
+        gaussian = isinstance(aggregator, GaussianAggregator)
+        sigma = aggregator.sigma if gaussian else laplace_deviation(aggregator.scale)
         if aggregator.release == "counts":
             released = f"{aggregator.n_queries:,} noisy counts of votes"
             off = sigma / math.sqrt(aggregator.n_queries)

@@ -270,7 +270,10 @@ class ActivePATEClassifier(PATEClassifier):
         budget = required_budget(self.budget)
         queries = self.n_queries
         if queries is None and not isinstance(self.aggregator, Aggregator):
-            queries = choose_label_queries(budget, self.n_teachers, n_classes, n_askable)
+            noise = "laplace" if self.aggregator == "laplace" else "gaussian"
+            queries = choose_label_queries(
+                budget, self.n_teachers, n_classes, n_askable, aggregator=noise
+            )
         if self.n_queries is not None and check_count("n_queries", self.n_queries) > n_askable:
             raise ParameterError(
                 f"{self.n_queries} queries are more than the {n_askable} distinct public points;"

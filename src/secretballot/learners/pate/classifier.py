@@ -86,7 +86,7 @@ class PATEClassifier(
         Number of shards K; public, chosen without looking at the private data.
     budget : PrivacyBudget
         (epsilon, delta) of this fit.
-    aggregator : {"gaussian", "sparse-vector"} or Aggregator, default "gaussian"
+    aggregator : {"gaussian", "laplace", "sparse-vector"} or Aggregator, default "gaussian"
         Recipe that turns votes into answers; a name is calibrated to `budget`.
     n_queries : int, optional
         How many public points are labelled, chosen at random with `random_state`. By default all of

@@ -7,13 +7,26 @@ from typing import Any
 from scipy.optimize import brentq
 
 from secretballot._validation import AGGREGATORS, RELEASES, check_choice, check_count
-from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator
+from secretballot.aggregation import (
+    Aggregator,
+    GaussianAggregator,
+    LaplaceAggregator,
+    SparseVectorAggregator,
+)
+from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import Argument, Parameter, ParameterError
-from secretballot.privacy.accounting import PrivacyBudget, calibrate_sparse_vector, needed_distance
+from secretballot.privacy.accounting import (
+    PrivacyBudget,
+    PureEvent,
+    calibrate_sparse_vector,
+    delta_upper,
+    needed_distance,
+)
 from secretballot.students import learns_from_counts
 
 __all__ = [
     "MAX_UNSTABLE",
+    "WITHOUT_COUNTS",
     "choose_aggregator",
     "choose_label_queries",
     "choose_max_unstable",
@@ -29,6 +42,10 @@ STABLE_MARGIN = 0.6
 RIGHT = 0.95
 TRIAL_QUERIES = 100
 MAX_UNSTABLE = 1000
+#: Aggregators that have labels to give and no counts, and what a message calls them.
+WITHOUT_COUNTS = {"sparse-vector": "the sparse vector"}
+#: The aggregator whose promise needs no delta.
+PURE = "laplace"
 
 
 def choose_release(asked: str, student: Any, aggregator: str | Aggregator) -> str:
@@ -37,8 +54,8 @@ def choose_release(asked: str, student: Any, aggregator: str | Aggregator) -> st
     Raises
     ------
     ParameterError
-        If counts are asked of the sparse vector, which has none to give, or the student needs
-        counts and gets none.
+        If counts are asked of an aggregator that has none to give, or the student needs counts and
+        gets none.
     """
     kind = _release_kind(check_choice("release", asked, ("auto", *RELEASES)), student, aggregator)
     if kind == "labels" and student is not None and learns_from_counts(student):
@@ -46,7 +63,7 @@ def choose_release(asked: str, student: Any, aggregator: str | Aggregator) -> st
             f"{type(student).__name__} learns from noisy counts, but labels alone would be"
             " released; use ",
             Argument("release", "counts"),
-            " with the Gaussian aggregator, or another student.",
+            " with the Gaussian or the Laplace aggregator, or another student.",
         )
     return kind
 
@@ -59,11 +76,12 @@ def _release_kind(asked: str, student: Any, aggregator: str | Aggregator) -> str
                 f" is {asked!r}, but the given aggregator releases {aggregator.release}.",
             )
         return aggregator.release
-    if aggregator == "sparse-vector":
+    if aggregator in WITHOUT_COUNTS:
         if asked == "counts":
             raise ParameterError(
                 Argument("release", "counts"),
-                " needs the Gaussian aggregator; the sparse vector gives labels only.",
+                " needs the Gaussian or the Laplace aggregator;"
+                f" {WITHOUT_COUNTS[aggregator]} gives labels only.",
             )
         return "labels"
     if asked != "auto":
@@ -94,6 +112,7 @@ def choose_aggregator(
         _check_queries(asked.n_queries, n_public)
         return asked
     name = check_choice("aggregator", asked, AGGREGATORS)
+    _check_delta(budget, name)
     if max_unstable is not None and name != "sparse-vector":
         raise ParameterError(
             Parameter("max_unstable"),
@@ -109,6 +128,12 @@ def choose_aggregator(
         return SparseVectorAggregator.calibrate(
             budget, n_queries or n_public, max_unstable=unstable, n_classes=n_classes
         )
+    if name == PURE:
+        if n_queries is None:
+            n_queries = choose_label_queries(
+                budget, n_teachers, n_classes, n_public, aggregator=name
+            )
+        return LaplaceAggregator.calibrate(budget, n_queries, n_classes=n_classes, release=release)
     if n_queries is None and release == "counts":
         n_queries = n_public  # a student averages the noise of counts, so all may be asked
     elif n_queries is None:
@@ -116,6 +141,18 @@ def choose_aggregator(
     return GaussianAggregator.calibrate(
         budget, n_queries, n_classes=n_classes, n_teachers=n_teachers, release=release
     )
+
+
+def _check_delta(budget: PrivacyBudget, aggregator: str) -> None:
+    """Refuse a delta of 0 where the noise has none to give, and name the noise that has."""
+    if aggregator != PURE and not budget.delta > 0:
+        raise ParameterError(
+            Parameter("delta"),
+            f" is 0, and the {aggregator} aggregator needs a delta above 0, such as 1e-6; for a"
+            " promise without one use ",
+            Argument("aggregator", PURE),
+            ".",
+        )
 
 
 def _check_queries(n_queries: int, n_public: int) -> None:
@@ -133,7 +170,10 @@ def choose_teachers(budget: PrivacyBudget, n_records: int, n_features: int) -> i
     sqrt(d) times the noise that a single query would need. K makes that a tenth of the teachers, as
     far as every teacher still has ten records on average.
     """
-    noise = GaussianAggregator.calibrate(budget, 1, release="counts").sigma
+    if budget.delta > 0:
+        noise = GaussianAggregator.calibrate(budget, 1, release="counts").sigma
+    else:
+        noise = laplace_deviation(LaplaceAggregator.calibrate(budget, 1, release="counts").scale)
     return max(10, min(round(10 * math.sqrt(n_features) * noise), n_records // 10))
 
 
@@ -143,15 +183,21 @@ def choose_label_queries(
     n_classes: int,
     n_public: int,
     margin: float | None = None,
+    *,
+    aggregator: str = "gaussian",
 ) -> int:
     """Return how many labels leave a vote of this margin right with probability `RIGHT`.
 
-    At least one.
+    At least one. Counts under Laplace noise are as many: more of them would be known worse, all
+    taken together.
 
-    Noise grows with the square root of the number of queries, so one calibration says where to
-    stop. Without `margin`, in votes, it is assumed to be `STABLE_MARGIN` K.
+    Gaussian noise grows with the square root of the number of queries, so one calibration says
+    where to stop. Without `margin`, in votes, it is assumed to be `STABLE_MARGIN` K.
     """
     assumed = STABLE_MARGIN * n_teachers if margin is None else margin
+    _check_delta(budget, aggregator)
+    if aggregator == PURE:
+        return _laplace_queries(assumed, budget, n_classes, n_public)
     trial = min(TRIAL_QUERIES, n_public)
     sigma = GaussianAggregator.calibrate(
         budget, trial, n_classes=n_classes, n_teachers=n_teachers
@@ -169,6 +215,23 @@ def _sigma_that_is_right(margin: float, n_classes: int, budget: PrivacyBudget) -
         )
 
     return float(brentq(lambda sigma: right(sigma) - RIGHT, margin / 20, 20 * margin))
+
+
+def _laplace_queries(margin: float, budget: PrivacyBudget, n_classes: int, n_public: int) -> int:
+    """Return how many queries keep the budget under Laplace noise that leaves this margin right."""
+
+    def right(scale: float) -> float:
+        return LaplaceAggregator(scale, 1, n_classes=n_classes, budget=budget).right_probability(
+            margin
+        )
+
+    scale = float(brentq(lambda scale: right(scale) - RIGHT, margin / 40, 20 * margin))
+    parts = 1 if n_classes == 2 else 2
+
+    def fits(queries: int) -> bool:
+        return delta_upper([PureEvent(1 / scale, parts * queries)], budget.epsilon) <= budget.delta
+
+    return max(1, last_that_holds(fits, n_public))
 
 
 def choose_max_unstable(budget: PrivacyBudget, n_teachers: int) -> int:

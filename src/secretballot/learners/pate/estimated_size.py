@@ -11,6 +11,7 @@ from secretballot._validation import AGGREGATORS, check_choice, check_positive
 from secretballot.aggregation import (
     Aggregator,
     GaussianAggregator,
+    LaplaceAggregator,
     SparseVectorAggregator,
     WeakSignalWarning,
 )
@@ -32,7 +33,7 @@ __all__ = ["BETA", "FRACTIONS", "EstimatedSize"]
 # Share of the pool that may be less stable than the released number says. Gaussian voting is
 # planned for the typical point. The sparse vector pays only where nearly all points are stable, so
 # that is what is asked about.
-FRACTIONS = {"gaussian": 0.5, "sparse-vector": 0.1}
+FRACTIONS = {"gaussian": 0.5, "laplace": 0.5, "sparse-vector": 0.1}
 BETA = 0.05  # failure probability of what is read off the number
 _ROUNDING = 1 + 1e-9
 
@@ -49,7 +50,7 @@ class EstimatedSize:
         Price of the estimate.
     budget : PrivacyBudget
         For the estimate and the answers together.
-    aggregator : {"gaussian", "sparse-vector"}
+    aggregator : {"gaussian", "laplace", "sparse-vector"}
     release : {"labels", "counts"}
     n_teachers, n_classes, n_points : int
         Public numbers; `n_points` is the size of the pool.
@@ -276,8 +277,8 @@ class EstimatedSize:
         )  # beyond a unanimous vote there is only noise
         if size >= 1:
             return size
-        gaussian = self.aggregator == "gaussian"
-        instead = "a margin of 0.6 K is assumed" if gaussian else "one abstention is reserved"
+        stream = self.aggregator == "sparse-vector"
+        instead = "one abstention is reserved" if stream else "a margin of 0.6 K is assumed"
         warnings.warn(
             f"The estimate of the stability is {released} votes of {self.n_teachers} teachers, too"
             f" little to go by, so {instead}; use more teachers, a larger epsilon, or the noisy"
@@ -291,13 +292,15 @@ class EstimatedSize:
     def _size_without_number(self) -> int:
         if self.aggregator == "sparse-vector":
             return 1
-        return choose_label_queries(self.rest, self.n_teachers, self.n_classes, self.n_points)
+        return choose_label_queries(
+            self.rest, self.n_teachers, self.n_classes, self.n_points, aggregator=self.aggregator
+        )
 
     def _size_shown_by(self, seen: int) -> int:
         return (
-            self._queries_shown_by(seen)
-            if self.aggregator == "gaussian"
-            else self._abstentions_shown_by(seen)
+            self._abstentions_shown_by(seen)
+            if self.aggregator == "sparse-vector"
+            else self._queries_shown_by(seen)
         )
 
     def _queries_shown_by(self, seen: int) -> int:
@@ -306,7 +309,12 @@ class EstimatedSize:
             return 0
         # ceil(margin / 2) - 1 >= d means margin >= 2 d + 1
         return choose_label_queries(
-            self.rest, self.n_teachers, self.n_classes, self.n_points, 2 * distance + 1
+            self.rest,
+            self.n_teachers,
+            self.n_classes,
+            self.n_points,
+            2 * distance + 1,
+            aggregator=self.aggregator,
         )
 
     @property
@@ -332,6 +340,10 @@ class EstimatedSize:
         if self.aggregator == "sparse-vector":
             return SparseVectorAggregator.calibrate(
                 self.rest, self.n_points, max_unstable=size, n_classes=self.n_classes
+            )
+        if self.aggregator == "laplace":
+            return LaplaceAggregator.calibrate(
+                self.rest, size, n_classes=self.n_classes, release=self.release
             )
         return GaussianAggregator.calibrate(
             self.rest,

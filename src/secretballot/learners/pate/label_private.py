@@ -45,7 +45,7 @@ class LabelPrivateClassifier(PATEClassifier):
         Share of the records whose labels are dropped, at least 0 and below 1; only these points may
         be asked. With 0 no label is dropped, every record teaches one teacher, and every point may
         be asked.
-    aggregator : {"gaussian", "sparse-vector"} or Aggregator, default "gaussian"
+    aggregator : {"gaussian", "laplace", "sparse-vector"} or Aggregator, default "gaussian"
         Recipe that turns votes into answers; a name is calibrated to `budget`.
     n_queries, release, max_unstable, abstentions, vault, request, purpose, n_jobs, engine,
     progress

@@ -152,13 +152,13 @@ class Setting:
     n_teachers : int
         K.
     aggregator : str
-        "gaussian" or "sparse-vector".
+        "gaussian", "laplace" or "sparse-vector".
     release : str
         "labels" or "counts".
     n_queries : int
         l, the public points that are asked; for a sparse vector the longest stream.
     max_unstable : int or None
-        T of a sparse vector, None for Gaussian voting.
+        T of a sparse vector, None for Gaussian and Laplace voting.
     strategy : str
         "passive", or the name of a query strategy that asks in rounds.
 
@@ -187,11 +187,11 @@ class Setting:
         check_choice("release", self.release, RELEASES)
         check_count("n_queries", self.n_queries)
         check_choice("strategy", self.strategy, STRATEGIES)
-        if (self.max_unstable is None) != (self.aggregator == "gaussian"):
+        if (self.max_unstable is None) == (self.aggregator == "sparse-vector"):
             raise ParameterError(
                 Parameter("max_unstable"),
                 f" is {shown(self.max_unstable)} for {self.aggregator} voting; a sparse vector"
-                " needs one and Gaussian voting takes none.",
+                " needs one and other voting takes none.",
             )
         if self.max_unstable is not None:
             check_count("max_unstable", self.max_unstable)
@@ -251,8 +251,8 @@ class Candidate:
     ----------
     setting : Setting
     noise : float
-        In votes: sigma of Gaussian voting; of a sparse vector, the margin that is answered nine
-        times in ten.
+        In votes: the standard deviation of Gaussian or Laplace noise; of a sparse vector, the
+        margin that is answered nine times in ten.
     expected : Expected
 
     Raises

@@ -119,11 +119,6 @@ def _refuse_unfit_task(task: Task, model: VoteModel, n_teachers: int | None) -> 
             f"the task has {task.n_classes} classes and what is known is about {model.n_classes};"
             " give the same number."
         )
-    if not task.delta > 0:
-        raise ParameterError(
-            Parameter("delta"),
-            " is 0, and no voting that is evaluated here keeps that; give one, such as 1e-6.",
-        )
     if n_teachers is None:
         return
     if check_count("n_teachers", n_teachers) > task.n_records:

@@ -10,7 +10,7 @@ from secretballot._typing import FloatArray
 from secretballot.planning.plan.model import Candidate, Estimate, Expected, Setting, Task
 from secretballot.planning.search.settings import (
     Noise,
-    gaussian_settings,
+    noisy_settings,
     stated_noise,
     stream_settings,
     teacher_counts,
@@ -19,6 +19,7 @@ from secretballot.planning.simulation.forecast import (
     Forecast,
     RoughForecast,
     forecast,
+    forecast_laplace,
     forecast_stream,
 )
 from secretballot.planning.simulation.votes import RunOutcome, VoteModel
@@ -89,6 +90,10 @@ class Evaluation:
         key = (setting.n_teachers, self.task.n_records)
         if key not in self._rough:
             self._rough[key] = RoughForecast(self.model.votes(*key, 0))
+        if setting.aggregator == "laplace":
+            scale = self.noise.laplace(setting).scale
+            sample = self.model.votes(*key, 0)
+            return forecast_laplace(sample, scale, setting.n_queries, setting.release)
         if setting.max_unstable is None:
             return self._rough[key].gaussian(
                 self.noise.sigma(setting), setting.n_queries, setting.release
@@ -116,7 +121,7 @@ class Evaluation:
         }
         for k in self.teachers:
             for setting in (
-                *gaussian_settings(self.task, k),
+                *noisy_settings(self.task, k),
                 *stream_settings(self.task, k, self.noise, stops),
             ):
                 kind = setting.release if setting.max_unstable is None else setting.aggregator
@@ -206,7 +211,7 @@ class Evaluation:
         active_settings = [
             setting
             for k in self.teachers
-            for setting in gaussian_settings(self.task, k)
+            for setting in noisy_settings(self.task, k)
             if setting.release == "labels" and setting.n_queries < self.task.n_public
             if self.model.can_simulate(replace(setting, strategy=ACTIVE)) and self.teaches(setting)
         ]
@@ -236,10 +241,8 @@ def naive_settings(evaluation: Evaluation) -> list[Setting]:
     least, most = evaluation.model.teacher_range(evaluation.task.n_records)
     if len(evaluation.teachers) > 1:
         k = min(max(NAIVE_TEACHERS, least), most)
-    return [
-        Setting(k, "gaussian", release, evaluation.task.n_public)
-        for release in ("labels", "counts")
-    ]
+    kind = "gaussian" if evaluation.task.delta > 0 else "laplace"
+    return [Setting(k, kind, release, evaluation.task.n_public) for release in ("labels", "counts")]
 
 
 def best_of(tried: Sequence[Tried]) -> Tried:

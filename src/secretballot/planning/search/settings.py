@@ -6,7 +6,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator
+from secretballot.aggregation import (
+    Aggregator,
+    GaussianAggregator,
+    LaplaceAggregator,
+    SparseVectorAggregator,
+)
+from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import Setting, Task
 from secretballot.privacy.accounting import (
@@ -23,6 +29,8 @@ __all__ = [
     "STOPS",
     "Noise",
     "gaussian_settings",
+    "laplace_settings",
+    "noisy_settings",
     "stated_noise",
     "stream_settings",
     "teacher_counts",
@@ -71,6 +79,24 @@ def gaussian_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
         yield Setting(n_teachers, "gaussian", "counts", queries)
 
 
+def laplace_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
+    """Yield labels and noisy counts of few to all public points: both cost the same.
+
+    Noise grows with their number, so that fewer counts are known better than many.
+    """
+    for setting in gaussian_settings(task, n_teachers):
+        if setting.release == "labels":
+            yield Setting(n_teachers, "laplace", "labels", setting.n_queries)
+            yield Setting(n_teachers, "laplace", "counts", setting.n_queries)
+
+
+def noisy_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
+    """Yield settings that answer every query: under Gaussian noise, or under Laplace noise where
+    delta is 0, which keeps no Gaussian noise."""
+    kind = gaussian_settings if task.delta > 0 else laplace_settings
+    return kind(task, n_teachers)
+
+
 def stream_settings(
     task: Task, n_teachers: int, noise: "Noise", stops: tuple[int, ...]
 ) -> Iterator[Setting]:
@@ -107,6 +133,8 @@ class Noise:
         ParameterError
             If no noise keeps the budget.
         """
+        if setting.aggregator == "laplace":
+            return self.laplace(setting)
         if setting.max_unstable is None:
             return self._gaussian_aggregator(setting, self.sigma(setting))
         event = _calibrated_event(self.budget, setting.max_unstable)
@@ -130,7 +158,7 @@ class Noise:
 
     def calibrated(self, setting: Setting) -> Aggregator:
         """Return the aggregator that a run would use; that of `aggregator` where it takes long."""
-        if setting.max_unstable is not None or self._game_multiplications(setting) > SHORT_GAME:
+        if setting.aggregator != "gaussian" or self._game_multiplications(setting) > SHORT_GAME:
             return self.aggregator(setting)
         sharp = GaussianAggregator.calibrate(
             self.budget,
@@ -140,6 +168,15 @@ class Noise:
             release=setting.release,
         )
         return self._gaussian_aggregator(setting, sharp.sigma)
+
+    def laplace(self, setting: Setting) -> LaplaceAggregator:
+        """Return the calibrated Laplace voting."""
+        return LaplaceAggregator.calibrate(
+            self.budget,
+            setting.n_queries,
+            n_classes=self._n_classes,
+            release=setting.release,
+        )
 
     def event(self, max_unstable: int) -> SparseVectorEvent | None:
         """Return the calibrated sparse vector, None where there is none."""
@@ -179,9 +216,12 @@ class Noise:
 
 
 def stated_noise(aggregator: Aggregator) -> float:
-    """Return sigma, or the margin that a sparse vector answers nine times in ten, in votes."""
+    """Return the standard deviation of the noise, or the margin that a sparse vector answers nine
+    times in ten, in votes."""
     if isinstance(aggregator, GaussianAggregator):
         return aggregator.sigma
+    if isinstance(aggregator, LaplaceAggregator):
+        return laplace_deviation(aggregator.scale)
     assert isinstance(aggregator, SparseVectorAggregator)
     return 2 * math.ceil(needed_distance(aggregator.mechanism.event(), USUALLY_ANSWERED)) + 1.0
 
@@ -189,6 +229,8 @@ def stated_noise(aggregator: Aggregator) -> float:
 @lru_cache(1024)
 def _calibrated_event(budget: PrivacyBudget, max_unstable: int) -> SparseVectorEvent | None:
     # kept, as is that there is none: a plan asks for the same few of them hundreds of times
+    if not budget.delta > 0:
+        return None
     try:
         return calibrate_sparse_vector(budget, max_unstable)
     except ParameterError:

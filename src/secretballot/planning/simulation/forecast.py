@@ -4,6 +4,7 @@ Votes here are simulated (`VoteSample`); no private data are read.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,13 @@ from scipy.special import ndtr
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import RELEASES, check_choice, check_count, check_positive, shown
-from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator
+from secretballot.aggregation import (
+    Aggregator,
+    GaussianAggregator,
+    LaplaceAggregator,
+    SparseVectorAggregator,
+)
+from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.simulation.stream_forecast import expected_stream
 from secretballot.planning.simulation.votes import VoteSample
@@ -24,13 +31,16 @@ __all__ = [
     "RoughForecast",
     "forecast",
     "forecast_gaussian",
+    "forecast_laplace",
     "forecast_stream",
+    "laplace_right_chances",
     "right_chances",
     "vote_accuracy",
 ]
 
 
 NODES = 48  # of the quadrature over the noise of the true class
+LAPLACE_NODES = 200
 BLOCK = 2_000_000  # numbers held at once by the quadrature
 LATTICE_SIGMA = 2000.0
 ROUGH_POINTS = 600
@@ -70,8 +80,8 @@ def forecast(sample: VoteSample, aggregator: Aggregator) -> Forecast:
     Raises
     ------
     ParameterError
-        If the aggregator is neither Gaussian nor a sparse vector, or is for another number of
-        classes.
+        If the aggregator is neither Gaussian nor Laplace nor a sparse vector, or is for another
+        number of classes.
     """
     if aggregator.n_classes != sample.counts.shape[1]:
         raise ParameterError(
@@ -80,11 +90,14 @@ def forecast(sample: VoteSample, aggregator: Aggregator) -> Forecast:
         )
     if isinstance(aggregator, GaussianAggregator):
         return forecast_gaussian(sample, aggregator.sigma, aggregator.n_queries, aggregator.release)
+    if isinstance(aggregator, LaplaceAggregator):
+        return forecast_laplace(sample, aggregator.scale, aggregator.n_queries, aggregator.release)
     if isinstance(aggregator, SparseVectorAggregator):
         return forecast_stream(sample, aggregator.mechanism.event(), aggregator.n_queries)
     raise ParameterError(
         Parameter("aggregator"),
-        f" is {shown(aggregator)}; forecasts are for Gaussian voting and sparse vectors.",
+        f" is {shown(aggregator)}; forecasts are for Gaussian and Laplace voting and sparse"
+        " vectors.",
     )
 
 
@@ -103,6 +116,27 @@ def forecast_gaussian(sample: VoteSample, sigma: float, n_queries: int, release:
     right = float(right_chances(sample, sigma).mean())
     information = (
         _count_information(sample, sigma)
+        if kind == "counts"
+        else _label_information(right, sample.counts.shape[1])
+    )
+    return Forecast(queries, queries, queries, vote_accuracy(sample), right, queries * information)
+
+
+def forecast_laplace(sample: VoteSample, scale: float, n_queries: int, release: str) -> Forecast:
+    """Return what Laplace voting should make of votes like these: every query is answered.
+
+    Parameters
+    ----------
+    sample : VoteSample
+    scale : float
+        Of the noise on a count, in votes.
+    n_queries : int
+    release : {"labels", "counts"}
+    """
+    queries, kind = check_count("n_queries", n_queries), check_choice("release", release, RELEASES)
+    right = float(laplace_right_chances(sample, scale).mean())
+    information = (
+        _count_information(sample, laplace_deviation(scale))
         if kind == "counts"
         else _label_information(right, sample.counts.shape[1])
     )
@@ -147,7 +181,7 @@ def right_chances(sample: VoteSample, sigma: float) -> FloatArray:
     """
     noise = check_positive("sigma", sigma)
     if sample.counts.shape[1] == 2:
-        return _right_chances_of_two(sample, noise)
+        return _right_chances_of_two(sample, lambda need: _chance_at_least(need, noise))
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     weights = weights / math.sqrt(2 * math.pi)
     leads = _leads_of_truth(sample) / noise
@@ -160,12 +194,46 @@ def right_chances(sample: VoteSample, sigma: float) -> FloatArray:
     return np.concatenate(blocks)
 
 
-def _right_chances_of_two(sample: VoteSample, sigma: float) -> FloatArray:
+def laplace_right_chances(sample: VoteSample, scale: float) -> FloatArray:
+    """Return the chance that Laplace voting releases the true class, shape (n_points,).
+
+    Two classes: exact for the discrete distribution of the noise and its rule for ties. More: the
+    continuous distribution stands in, at equally likely quantiles of the noise of the true class.
+    """
+    noise = check_positive("scale", scale)
+    if sample.counts.shape[1] == 2:
+        return _right_chances_of_two(sample, lambda need: _laplace_chance_at_least(need, noise))
+    level = (np.arange(LAPLACE_NODES) + 0.5) / LAPLACE_NODES
+    nodes = np.where(level < 0.5, np.log(2 * level), -np.log(2 * (1 - level)))
+    leads = _leads_of_truth(sample) / noise
+    step = max(1, BLOCK // (LAPLACE_NODES * leads.shape[1]))
+    blocks = [
+        np.prod(_laplace_cdf(leads[i : i + step, :, None] + nodes), axis=1).mean(axis=1)
+        for i in range(0, len(leads), step)
+    ]
+    return np.concatenate(blocks)
+
+
+def _laplace_cdf(value: FloatArray) -> FloatArray:
+    """Return the chance that continuous Laplace noise of scale 1 is at most these values."""
+    tail = np.exp(-np.abs(value)) / 2
+    return np.where(value < 0, tail, 1 - tail)
+
+
+def _laplace_chance_at_least(need: IntArray, scale: float) -> FloatArray:
+    """Return P(X >= need) for discrete Laplace X."""
+    tail = np.exp(-np.maximum(need, 1 - need) / scale) / (1 + math.exp(-1 / scale))
+    return np.where(need >= 1, tail, 1 - tail)
+
+
+def _right_chances_of_two(
+    sample: VoteSample, chance_at_least: Callable[[IntArray], FloatArray]
+) -> FloatArray:
     """Return P(2 (n_1 + X) >= K) where the truth is class 1, else one less it."""
     votes, where = np.unique(sample.counts[:, 1], return_inverse=True)
     # the least noise that makes it half of the teachers
     need = -((2 * votes - sample.n_teachers) // 2)
-    one = _chance_at_least(need, sigma)[where]
+    one = chance_at_least(need)[where]
     return np.asarray(np.where(sample.truth == 1, one, 1 - one))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import sklearn
 
 from secretballot._typing import IntArray
-from secretballot.aggregation import Aggregator, GaussianAggregator
+from secretballot.aggregation import Aggregator, GaussianAggregator, LaplaceAggregator
 from secretballot.ensemble.isolation import isolated, one_thread
 from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import Parameter, ParameterError
@@ -97,8 +97,8 @@ class SimulatedRun:
         asked = VoteSample(
             self.sample.n_teachers, self.sample.counts[rows], self.sample.truth[rows]
         )
-        # under Gaussian noise it is computed: one draw at these points says less
-        if isinstance(aggregator, GaussianAggregator):
+        # where every query is answered it is computed: one draw at these points says less
+        if isinstance(aggregator, GaussianAggregator | LaplaceAggregator):
             return forecast(asked, aggregator).label_accuracy
         return float((asked.truth == released.labels)[released.answered].mean())
 

@@ -46,8 +46,8 @@ def _needs_delta(budget: PrivacyBudget, what: str) -> None:
     if not budget.delta > 0:
         raise ParameterError(
             Parameter("delta"),
-            f" is {budget.delta}; {what} needs a delta above 0. Give one, such as 1e-6, or use"
-            " Laplace noise.",
+            f" is {budget.delta}; {what} needs a delta above 0, such as 1e-6. Votes may be released"
+            " under Laplace noise, whose delta is 0.",
         )
 
 

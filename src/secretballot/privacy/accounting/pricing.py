@@ -396,7 +396,8 @@ def epsilon_upper(events: Sequence[Event], delta: float) -> float:
     Raises
     ------
     ParameterError
-        If `events` is empty or holds something else, or `delta` is not in (0, 1).
+        If `events` is empty or holds something else, or `delta` is not in (0, 1); where all events
+        are pure it may be 0.
     """
     return price(events, delta=delta).epsilon
 
@@ -416,6 +417,8 @@ def price(
         raise ParameterError("A price needs either epsilon or delta, not both and not neither.")
     if epsilon is not None:
         return _best_price(listed, check_finite("epsilon", epsilon))
+    if delta == 0 and math.isfinite(_pure_loss(listed)):
+        return _best_price(listed, _pure_loss(listed))
     target = check_probability("delta", delta)
     # the Renyi route costs little and says where to look
     ceiling = _first_epsilon(_renyi_route(listed), target, MAX_EPSILON)

@@ -21,7 +21,12 @@ from secretballot.privacy.mechanisms.noisy_argmax import (
     LaplaceNoisyMajority,
     majority,
 )
-from secretballot.privacy.mechanisms.noisy_count import GaussianNoisyCount, GaussianNoisyHistogram
+from secretballot.privacy.mechanisms.noisy_count import (
+    GaussianNoisyCount,
+    GaussianNoisyHistogram,
+    LaplaceNoisyCount,
+    LaplaceNoisyHistogram,
+)
 from secretballot.privacy.mechanisms.noisy_table import GaussianNoisyTable
 from secretballot.privacy.mechanisms.noisy_threshold import GaussianThreshold
 from secretballot.privacy.mechanisms.noisy_vector_sum import NoisyVectorSum
@@ -46,6 +51,8 @@ __all__ = [
     "GaussianNoisyTable",
     "GaussianThreshold",
     "LaplaceNoisyArgmax",
+    "LaplaceNoisyCount",
+    "LaplaceNoisyHistogram",
     "LaplaceNoisyMajority",
     "Mechanism",
     "MinoritySum",
@@ -72,6 +79,8 @@ MECHANISMS: tuple[type[Mechanism], ...] = (
     GaussianNoisyTable,
     GaussianNoisyMajority,
     GaussianNoisyArgmax,
+    LaplaceNoisyCount,
+    LaplaceNoisyHistogram,
     LaplaceNoisyMajority,
     LaplaceNoisyArgmax,
     GaussianThreshold,

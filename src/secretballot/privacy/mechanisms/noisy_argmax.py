@@ -217,10 +217,11 @@ class LaplaceNoisyArgmax(Mechanism):
     Unit : one record or user, which reaches one shard, hence one teacher.
     Relation : add or remove one unit, or replace it in place.
     Sensitivity : one teacher moves one vote between two classes: L1 2, L2 sqrt(2).
-    Price : pure, 2 / scale per query. Proof for the lattice: hold the other classes' noise fixed;
-        the winner wins from some noise r on; next door its own count is at most 1 lower and one
-        rival's at most 1 higher, so r + 2 is enough whatever the rule for ties, and P(X >= r + 2)
-        >= exp(-2 / scale) P(X >= r).
+    Price : per query two pure parts of 1 / scale each, the exact price of the noisy counts that the
+        class is read off: one count moves up and one down, and discrete Laplace noise that moves by
+        one loses 1 / scale one way or the other. Alone a query is (2 / scale, 0)-DP, and no less:
+        at some counts the arg max nearly attains it, whatever the rule for ties
+        (docs/explanation/prices.md, section 11).
     Source : Papernot et al. 2017, arXiv:1610.05755, for the mechanism.
     Rounding : none here; the accountant rounds upward.
 
@@ -249,7 +250,7 @@ class LaplaceNoisyArgmax(Mechanism):
 
     def event(self, count: int = 1) -> PureEvent:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
-        return PureEvent(2 / self.scale, count)
+        return PureEvent(1 / self.scale, 2 * check_count("count", count))
 
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
         """Return class indices, shape (n_queries,), from counts of shape (n_queries, n_classes)."""

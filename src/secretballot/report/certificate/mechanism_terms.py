@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from secretballot._validation import check_choice, check_count, shown
+from secretballot._validation import check_choice, check_count, check_positive, shown
 from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting import Event, event_from_json
 from secretballot.report.certificate.by_record import COUNTED_UNCOVERED, RECORD_VOTES, moved_counts
@@ -18,7 +18,14 @@ from secretballot.report.certificate.moments import (
     moments_event,
 )
 
-__all__ = ["check_terms", "count_columns_of", "events_of_terms", "most_abstentions", "most_queries"]
+__all__ = [
+    "check_terms",
+    "count_columns_of",
+    "events_of_terms",
+    "most_abstentions",
+    "most_queries",
+    "noise_of_counts",
+]
 
 _STREAM = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
 _SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")
@@ -27,6 +34,7 @@ _COMMON = ("name", "n_queries", "n_classes", "calibration", "budget")
 # Every field that `Aggregator.describe` writes; a choice also carries words on its candidates.
 _FIELDS = {
     "gaussian": {*_COMMON, "sigma", "release", "n_teachers"},
+    "laplace": {*_COMMON, "scale", "release"},
     "sparse-vector": {*_COMMON, *_STREAM},
     "relabelled-sample": {*_COMMON, *_STREAM, *_SAMPLE},
     **MOMENTS_FIELDS,
@@ -106,6 +114,8 @@ def events_of_terms(document: Mapping[str, Any]) -> list[Event]:
         return [event_from_json(moments_event(mechanism, document["neighbours"]))]
     if mechanism["name"] == "gaussian":
         return [event_from_json(_gaussian_event_fields(mechanism))]
+    if mechanism["name"] == "laplace":
+        return [event_from_json(_laplace_event_fields(mechanism))]
     if mechanism["name"] == RECORD_VOTES:
         noise = {"event": "gaussian", "version": 1, "sigma": mechanism["sigma"]}
         return [event_from_json(noise | {"shifts": moved_counts(mechanism)})]
@@ -139,6 +149,19 @@ def _gaussian_event_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _laplace_event_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the event of Laplace voting as JSON values."""
+    check_choice("release", mechanism["release"], ("labels", "counts"))
+    queries = check_count("n_queries", mechanism["n_queries"])
+    # a pure part for each count that one teacher moves: the only one of two classes, or two
+    return {
+        "event": "pure",
+        "version": 1,
+        "epsilon": 1 / check_positive("scale", mechanism["scale"]),
+        "count": queries if mechanism["n_classes"] == 2 else 2 * queries,
+    }
+
+
 def count_columns_of(mechanism: Mapping[str, Any]) -> int:
     """Return how many noisy counts for each query the mechanism releases."""
     if mechanism["name"] == RECORD_VOTES:
@@ -153,6 +176,13 @@ def most_queries(mechanism: Mapping[str, Any]) -> int | None:
     if mechanism["name"] in (EXPONENTIAL, *MOMENTS_FIELDS):
         return None
     return check_count("n_queries", mechanism["n_queries"])
+
+
+def noise_of_counts(mechanism: Mapping[str, Any]) -> float:
+    """Return how far noise on counts reaches usually, in votes, of a checked mechanism."""
+    if mechanism["name"] == "laplace":
+        return 1.5 * check_positive("scale", mechanism["scale"])  # above its standard deviation
+    return float(mechanism["sigma"])
 
 
 def most_abstentions(mechanism: Mapping[str, Any]) -> int:

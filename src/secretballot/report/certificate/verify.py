@@ -361,7 +361,7 @@ def _check_software(document: Mapping[str, Any]) -> str:
 
 
 # mechanisms that never abstain
-_ANSWERS_ALL = ("gaussian", RECORD_VOTES, EXPONENTIAL, *MOMENTS_FIELDS)
+_ANSWERS_ALL = ("gaussian", "laplace", RECORD_VOTES, EXPONENTIAL, *MOMENTS_FIELDS)
 _GATES = (("format", check_format), ("fields", check_fields))
 _TERMS = (("digest", _check_digest), ("events", _check_events), ("mechanism", _check_mechanism))
 _CONTENTS = (

@@ -68,6 +68,11 @@ _SENTENCES = {
         "Votes are counted, and random noise with a Gaussian distribution on the integers is added"
         " to the count before it is used."
     ),
+    "laplace": (
+        "Votes are counted, and random noise with a two-sided geometric distribution (the Laplace"
+        " distribution on the integers) is added to the count before it is used; its promise needs"
+        " no delta."
+    ),
     "sparse-vector": (
         "A query is answered only if its vote is clearly decided, judged against a noisy threshold;"
         " otherwise the answer is withheld, and after a fixed number of withheld answers the stream"
@@ -429,6 +434,8 @@ def _mechanism_rows(certificate: Mapping[str, Any]) -> list[tuple[str, str]]:
         if key in ("name", "budget") or value is None:
             continue
         label, unit = _PARAMETERS.get(key, (key.replace("_", " "), ""))
+        if key == "scale" and certificate["mechanism"]["name"] != EXPONENTIAL:
+            label, unit = "scale of the noise", "votes"
         rows.append((shown(label), f"{value_text(value)} {unit}".strip()))
     return rows
 
