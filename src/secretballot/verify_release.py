@@ -69,7 +69,7 @@ _OR_PAID = ", or chosen by a step listed under choices, at its own price."
 _WRONG_OPENDP = ((0, 14, 0), (0, 14, 1))
 _WORK = 4e8  # cells of a game, about half a minute
 # events that take seconds, and choices of such events
-_SLOW, _MOST_SLOW = ("label-gaussian", "relabelled-sample"), 10
+_SLOW, _MOST_SLOW = ("label-gaussian", "confident", "relabelled-sample"), 10
 
 
 class WrongError(Exception):
@@ -376,11 +376,15 @@ def check_words(document: dict[str, Any]) -> None:
 
 _STREAM = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
 _SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")
+_CONFIDENT = ("threshold", "threshold_sigma", "sigma", "max_answers")
+_ANSWERS_SOME = ("confident", "interactive")
 _TERMS = ("name", "n_queries", "n_classes", "calibration", "budget")
 _CALIBRATIONS = ("given", "tight", "paper", "liu2021", "btt2018")
 _MECHANISMS = {
     "gaussian": {*_TERMS, "sigma", "release", "n_teachers"},
     "laplace": {*_TERMS, "scale", "release"},
+    "confident": {*_TERMS, *_CONFIDENT},
+    "interactive": {*_TERMS, *_CONFIDENT, "confidence"},
     "sparse-vector": {*_TERMS, *_STREAM},
     "relabelled-sample": {*_TERMS, *_STREAM, *_SAMPLE},
     "record-votes": {*_TERMS, "sigma", "votes_per_record", "neighbours"},
@@ -409,6 +413,18 @@ def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
     if mechanism["name"] == "relabelled-sample":
         sample = {key: mechanism[key] for key in _SAMPLE}
         return {"event": "relabelled-sample", "version": 1, "stream": stream, **sample}
+    if mechanism["name"] in _ANSWERS_SOME:
+        if not is_count(mechanism["threshold"], 1):
+            raise WrongError("The mechanism states no threshold.")
+        return {
+            "event": "confident",
+            "version": 1,
+            "threshold_sigma": mechanism["threshold_sigma"],
+            "sigma": mechanism["sigma"],
+            "queries": mechanism["n_queries"],
+            "answers": mechanism["max_answers"],
+            "n_classes": mechanism["n_classes"],
+        }
     if mechanism["name"] == "laplace":
         if not is_scale(mechanism["scale"]):
             raise WrongError("The mechanism states no scale of its noise.")
@@ -442,6 +458,11 @@ def check_event(event: dict[str, Any]) -> None:
             "sigma": is_scale,
             "queries": is_events_count,
             "n_teachers": lambda value: value is None or is_events_count(value),
+        },
+        "confident": {
+            **dict.fromkeys(("threshold_sigma", "sigma"), is_scale),
+            **dict.fromkeys(("queries", "answers"), is_events_count),
+            "n_classes": lambda value: is_count(value, 2),
         },
         "vector-sum": {
             "sigma": is_scale,
@@ -477,6 +498,8 @@ def check_event(event: dict[str, Any]) -> None:
         fields,
         "The event",
     )
+    if kind == "confident" and not event["answers"] <= event["queries"]:
+        raise WrongError("More queries were answered than asked.")
     if kind == "relabelled-sample":
         check_event(event["stream"])
         if not event["sampled"] <= event["out_of"]:
@@ -752,6 +775,8 @@ def check_counts(document: dict[str, Any]) -> str:
         <= mechanism.get("n_queries", released["queries"])
     ):
         raise WrongError("More was answered than asked, or more asked than planned.")
+    if released["answered"] > mechanism.get("max_answers", released["answered"]):
+        raise WrongError("More was answered than paid for.")
     if mechanism["name"] in _ANSWERS_ALL and released["answered"] != released["queries"]:
         raise WrongError("The mechanism answers every query, and not all were answered.")
     return (
@@ -1024,7 +1049,8 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
                 )
             if label not in index:
                 raise WrongError(f"Row {asked.count} of labels.csv has a label that is no class.")
-            if abstained and abstained >= mechanism.get("max_unstable", 0):
+            stops = mechanism["name"] not in _ANSWERS_SOME
+            if stops and abstained and abstained >= mechanism.get("max_unstable", 0):
                 raise WrongError(
                     f"Row {asked.count} of labels.csv is answered after the stream had stopped."
                 )
@@ -1611,20 +1637,29 @@ class Cells:
         return ((vector + self.almost) >> self.WEIGHT) & self.low
 
 
-def game_delta(
+def nothing_else(epsilon: float) -> float:
+    """Return the profile of a mechanism that tells nothing."""
+    return max(0.0, -math.expm1(epsilon)) if epsilon < 0 else 0.0
+
+
+def game_profile(
     corners: list[tuple[float, float, float, float]],
     queries: int,
-    epsilon: float,
+    reach: tuple[float, float],
     cells: int,
     precision: int,
-) -> float:
-    """Return the value of the game, from above.
+    beside: Callable[[float], float] = nothing_else,
+) -> Callable[[float], float]:
+    """Return the value of the game at every epsilon, from above.
 
     Convexity makes interpolation an upper bound, integers round up.
 
     Cells are a geometric grid of likelihood ratios x; `cells` of them make one step of the pair in
     the middle, which therefore falls on the grid. Values have `precision` bits after the point.
-    Left of the grid the chord to (0, 1) lies above the value, right of it the last value.
+    Left of the grid the chord to (0, 1) lies above the value, right of it the last value. `reach`
+    says how far the grid goes to the left and to the right of x = 1, in nats; what lies outside
+    hardly counts, and is bounded from above. Another mechanism, whose profile is `beside`, runs
+    after the game: no order is worse (docs/explanation/prices.md, section 12).
 
     Raises
     ------
@@ -1633,9 +1668,7 @@ def game_delta(
     """
     p, q = corners[0][:2]
     step = math.log(q / p) / cells
-    spread = math.log(q / p) * math.sqrt(queries)
-    # what lies outside hardly counts, and is bounded from above
-    left, right = 4 * spread, 4 * spread + epsilon
+    left, right = reach
     start = math.ceil(left / step)  # the cell of x = 1
     size = start + math.ceil(right / step) + 1
     if size * queries * len(corners) > _WORK:
@@ -1650,7 +1683,7 @@ def game_delta(
     margin_right = 1 + max(high for move in moves for _, high in move)
     below = [math.exp(-step * k) for k in range(margin_left, 0, -1)]
     vector = space.packed(
-        [max(0, math.ceil((1 - math.exp(step * (i - start))) * scale)) for i in range(size)]
+        [min(scale, math.ceil(beside(step * (i - start)) * scale)) for i in range(size)]
     )
     limit = 1 << precision
     for _ in range(queries):
@@ -1669,11 +1702,49 @@ def game_delta(
             total &= space.all
             best = space.larger(total, best) if best else total
         vector = space.rounded(best)
-    # e^epsilon lies between two cells; the left one is the larger
-    place = start + math.floor(epsilon / step)
-    at = (math.exp(epsilon - step * (place - start)) - 1) / math.expm1(step)
-    values = [space.value(vector, place + k) / scale for k in (0, 1)]
-    return (1 - at) * values[0] + at * values[1]
+    content = vector.to_bytes(space.bytes * size, "little")
+    values = [
+        int.from_bytes(content[space.bytes * i : space.bytes * (i + 1)], "little") / scale
+        for i in range(size)
+    ]
+
+    def profile(epsilon: float) -> float:
+        # e^epsilon lies between two cells; the left one is the larger
+        place = start + math.floor(epsilon / step)
+        if place >= size - 1:
+            return values[-1]
+        if place < 0:
+            return min(1.0, 1 - (1 - values[0]) * math.exp(epsilon + step * start) + 1e-15)
+        at = (math.exp(epsilon - step * (place - start)) - 1) / math.expm1(step)
+        return (1 - at) * values[place] + at * values[place + 1]
+
+    return profile
+
+
+def spread_of(corners: list[tuple[float, float, float, float]], queries: int) -> float:
+    """Return how far the likelihood ratio of so many labels usually goes, in nats."""
+    p, q = corners[0][:2]
+    return math.log(q / p) * math.sqrt(queries)
+
+
+def game_delta(
+    corners: list[tuple[float, float, float, float]],
+    queries: int,
+    epsilon: float,
+    cells: int,
+    precision: int,
+    beside: Callable[[float], float] = nothing_else,
+) -> float:
+    """Return the value of the game at one epsilon, as `game_profile` computes it.
+
+    Raises
+    ------
+    UndecidedError
+        If the game is too long to be played here.
+    """
+    spread = spread_of(corners, queries)
+    reach = 4 * spread, 4 * spread + epsilon
+    return game_profile(corners, queries, reach, cells, precision, beside)(epsilon)
 
 
 def giveaway(corner: tuple[float, float, float, float]) -> float:
@@ -1736,6 +1807,101 @@ def label_price(
     return Price(min(lower, upper), upper, method)
 
 
+# --- Prices: answers that pass a threshold (section 12) -------------------------------------------
+
+
+def rounded_delta(squared_mu: float, epsilon: float) -> float:
+    """Return delta of a continuous Gaussian of this squared mu, from above, at any epsilon.
+
+    The rounding of section 10 lies 30 orders below what a float shows.
+    """
+    mu = math.sqrt(squared_mu)
+    first = math.erfc((epsilon / mu - mu / 2) / math.sqrt(2)) / 2
+    second = math.erfc((epsilon / mu + mu / 2) / math.sqrt(2)) / 2
+    # where the second is nothing to a float, leaving it out only raises the bound
+    value = first - (math.exp(epsilon + math.log(second)) if second > 0 else 0.0)
+    return min(1.0, max(0.0, value) + 1e-14 * first)
+
+
+def confident_price(event: dict[str, Any], epsilon: float, promised: float | None) -> Price:
+    """Return bounds on the price of queries that a noisy threshold refuses or lets pass.
+
+    First as noisy counts; while the promise is less, the answers about the threshold, and the
+    labels of two classes, are games.
+
+    Raises
+    ------
+    UndecidedError
+        If the noise is too small to be priced here.
+    """
+    binary = event["n_classes"] == 2
+    asked, answers = event["queries"], event["answers"]
+    first, second = event["threshold_sigma"], event["sigma"]
+    if not min(first, second) >= 4:
+        raise UndecidedError("Thresholds and labels with a sigma below 4 are not priced here.")
+    threshold_mu = asked / (first**2 - 4)
+    label_mu = answers * (1 if binary else 2) / (second**2 - 4)
+    if not threshold_mu + label_mu <= 900 or not asked * event["n_classes"] <= 10**12:
+        raise UndecidedError("So many queries, or so little noise, is not priced by this program.")
+    upper, method = rounded_delta(threshold_mu + label_mu, epsilon), "as noisy counts, composed"
+    lower = 0.0
+    for sigma, queries in ((first, asked), *(((second, answers),) if binary else ())):
+        if sigma <= 1e5 and queries <= 20_000:
+            attacked = attack_delta(Pairs(sigma, None), queries, epsilon, sigma)
+            lower = max(lower, attacked)
+    target = upper if promised is None else promised
+    precision = 40 - math.floor(math.log2(max(target, 1e-30)))
+    for fine, finer in ((0.08, 1), (0.04, 2)):
+        if promised is not None and (upper <= promised * (1 + ERROR) or lower > promised):
+            break
+        for value in games_of(event, epsilon, precision, fine, finer, (threshold_mu, label_mu)):
+            if value < upper:
+                upper, method = value, "games, composed"
+            if promised is not None and upper <= promised * (1 + ERROR):
+                break
+    return Price(min(lower, upper), upper, method)
+
+
+def games_of(
+    event: dict[str, Any],
+    epsilon: float,
+    precision: int,
+    fine: float,
+    finer: int,
+    squared_mus: tuple[float, float],
+) -> Iterator[float]:
+    """Yield bounds on delta in which more and more of the event is a game.
+
+    Games that take too long for this program are left out.
+    """
+    kinds = [(event["threshold_sigma"], event["queries"], squared_mus[1])]
+    if event["n_classes"] == 2:
+        kinds.append((event["sigma"], event["answers"], squared_mus[0]))
+    tables = []
+    for sigma, queries, other in kinds:
+        if sigma > 1e5 or queries > 20_000:
+            return
+        corners = Pairs(sigma, None).corners(fine, 0.35 * min(1.0, queries / 100))
+        cells = finer * min(60, max(12, round(12 * math.sqrt(300 / queries))))
+        tables.append((corners, queries, cells))
+        try:
+            yield game_delta(
+                corners, queries, epsilon, cells, precision, partial(rounded_delta, other)
+            )
+        except UndecidedError:
+            continue
+    if len(tables) < 2:
+        return
+    # labels first, as far as the answers about the threshold may lead
+    (outer, asked, cells), (inner, answers, inner_cells) = tables
+    far = 4 * (spread_of(outer, asked) + spread_of(inner, answers))
+    try:
+        labels = game_profile(inner, answers, (far, far + epsilon), inner_cells, precision)
+        yield game_delta(outer, asked, epsilon, cells, precision, labels)
+    except UndecidedError:
+        return
+
+
 # --- Prices of events -----------------------------------------------------------------------------
 
 
@@ -1778,6 +1944,8 @@ def price_events(
                 gaussian_delta(event["sigma"], event["shifts"], epsilon), "a sum over the lattice"
             )
         return exact(relabelled_delta(event, epsilon), "a stream, relabelled and sampled")
+    if len(events) == 1 and events[0]["event"] == "confident":
+        return confident_price(events[0], epsilon, promised)
     if len(events) == 1 and events[0]["event"] == "vector-sum":
         return vector_sum_price(events[0], epsilon)
     if len(events) == 1 and events[0]["event"] == "sparse-vector":

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from secretballot.aggregation.base import Aggregator, Answers, WeakSignalWarning
+from secretballot.aggregation.confident import ConfidentAggregator, InteractiveAggregator
 from secretballot.aggregation.gaussian import GaussianAggregator
 from secretballot.aggregation.laplace import LaplaceAggregator
 from secretballot.aggregation.record_votes import RecordVotesAggregator
@@ -16,7 +17,9 @@ __all__ = [
     "AGGREGATOR_CLASSES",
     "Aggregator",
     "Answers",
+    "ConfidentAggregator",
     "GaussianAggregator",
+    "InteractiveAggregator",
     "LaplaceAggregator",
     "RecordVotesAggregator",
     "RelabelledAggregator",
@@ -28,6 +31,8 @@ __all__ = [
 AGGREGATOR_CLASSES: tuple[type[Aggregator], ...] = (
     GaussianAggregator,
     LaplaceAggregator,
+    ConfidentAggregator,
+    InteractiveAggregator,
     SparseVectorAggregator,
     RelabelledAggregator,
     RecordVotesAggregator,

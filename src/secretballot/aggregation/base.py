@@ -184,13 +184,10 @@ class Aggregator(ABC):
     ) -> AnswerRun:
         """Begin to answer the queries, or go on where an earlier run left `state`."""
 
-    def used_events(
-        self, n_teachers: int, n_asked: int, n_answered: int | None = None
-    ) -> tuple[Event, ...] | None:
+    def used_events(self, n_teachers: int, n_asked: int) -> tuple[Event, ...] | None:
         """Return what the first `n_asked` queries were to the accountant by themselves.
 
-        `n_answered` of them were answered and not refused, all by default; it matters where a
-        refusal costs less. None where stopping early is not cheaper than answering all.
+        None where stopping early is not cheaper than answering all.
         """
         check_count("n_asked", n_asked, minimum=0)
         return None

@@ -40,12 +40,24 @@ from secretballot.privacy.mechanisms import (
 )
 from secretballot.privacy.noise import NoiseSource, check_scale
 
-__all__ = ["GaussianAggregator", "paper_sigma"]
+__all__ = ["GaussianAggregator", "paper_sigma", "right_chance"]
 
 _FIELDS = ("sigma", "n_queries", "n_classes", "release", "n_teachers", "calibration", "budget")
 # A unanimous vote that is right less often than this share of the way from guessing to certainty is
 # drowned in noise.
 _WORTHWHILE = 0.2
+
+
+def right_chance(margin: float, sigma: float, n_classes: int) -> float:
+    """Return the probability that a vote of this margin, in votes, keeps its label under noise.
+
+    The continuous distribution stands in for the discrete one, and the other classes tie.
+    """
+    if n_classes == 2:
+        return float(ndtr(margin / (2 * sigma)))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(64)
+    others = ndtr(nodes + margin / sigma) ** (n_classes - 1)
+    return float(weights @ others / math.sqrt(2 * math.pi))
 
 
 def paper_sigma(budget: PrivacyBudget, shifts: int) -> float:
@@ -251,9 +263,7 @@ class GaussianAggregator(Aggregator):
             )
         return k
 
-    def used_events(
-        self, n_teachers: int, n_asked: int, n_answered: int | None = None
-    ) -> tuple[Event, ...]:
+    def used_events(self, n_teachers: int, n_asked: int) -> tuple[Event, ...]:
         """Return what the first `n_asked` queries were to the accountant.
 
         The noise does not look back.
@@ -307,11 +317,7 @@ class GaussianAggregator(Aggregator):
         -----
         The continuous distribution stands in for the discrete one: for planning, not for privacy.
         """
-        if self.n_classes == 2:
-            return float(ndtr(margin / (2 * self.sigma)))
-        nodes, weights = np.polynomial.hermite_e.hermegauss(64)
-        others = ndtr(nodes + margin / self.sigma) ** (self.n_classes - 1)
-        return float(weights @ others / math.sqrt(2 * math.pi))
+        return right_chance(margin, self.sigma, self.n_classes)
 
     def check_useful(self, n_teachers: int) -> None:
         """Warn if the noise drowns even unanimous votes.

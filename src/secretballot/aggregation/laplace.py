@@ -18,7 +18,7 @@ from secretballot.aggregation.base import (
     check_fields,
     check_votes,
 )
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     Event,
     PrivacyBudget,
@@ -176,38 +176,13 @@ class LaplaceAggregator(Aggregator):
         return LaplaceNoisyArgmax(self.scale, self.n_classes)
 
     def _all_events(self) -> tuple[Event, ...]:
-        return self._events_of(self.n_queries)
-
-    def _events_of(self, n_queries: int) -> tuple[Event, ...]:
-        parts = _parts_per_query(self.n_classes) * n_queries
+        parts = _parts_per_query(self.n_classes) * self.n_queries
         return (PureEvent(1 / self.scale, parts),)
 
     def events(self, n_teachers: int) -> tuple[Event, ...]:
         """Return what one release is to the accountant; the number of teachers does not enter."""
         check_count("n_teachers", n_teachers)
         return self._all_events()
-
-    def used_events(
-        self, n_teachers: int, n_asked: int, n_answered: int | None = None
-    ) -> tuple[Event, ...]:
-        """Return what the first `n_asked` queries were to the accountant.
-
-        The noise does not look back.
-
-        Raises
-        ------
-        ParameterError
-            If `n_asked` is more than the priced queries.
-        """
-        check_count("n_teachers", n_teachers)
-        asked = check_count("n_asked", n_asked, minimum=0)
-        if not asked <= self.n_queries:
-            raise ParameterError(
-                Parameter("n_asked"),
-                f" is {asked}, more than the {self.n_queries} queries that are priced; count"
-                " again.",
-            )
-        return self._events_of(asked) if asked else ()
 
     def describe(self) -> dict[str, Any]:
         """Return the parameters as a JSON object from which `aggregator_from_description`

@@ -28,6 +28,7 @@ from secretballot.cli.options import (
     HowAsked,
     Jobs,
     LedgerFile,
+    MaxAnswers,
     MaxUnstable,
     Out,
     OwnLedger,
@@ -42,6 +43,7 @@ from secretballot.cli.options import (
     StatedRecords,
     Target,
     Teachers,
+    Threshold,
     Title,
     UnitColumn,
     VotesPerRecord,
@@ -115,6 +117,8 @@ def learn(
     queries: Queries = None,
     aggregator: HowAnswered = "gaussian",
     max_unstable: MaxUnstable = None,
+    threshold: Threshold = None,
+    max_answers: MaxAnswers = None,
     estimate_epsilon: Annotated[
         float | None,
         typer.Option(
@@ -268,6 +272,8 @@ def learn(
         "queries": queries,
         "aggregator": aggregator,
         "max_unstable": max_unstable,
+        "threshold": threshold,
+        "max_answers": max_answers,
         "estimate_epsilon": estimate_epsilon,
         "release": release,
         "strategy": strategy,

@@ -39,6 +39,7 @@ __all__ = [
     "HowAsked",
     "Jobs",
     "LedgerFile",
+    "MaxAnswers",
     "MaxUnstable",
     "Out",
     "OwnLedger",
@@ -53,6 +54,7 @@ __all__ = [
     "StatedRecords",
     "Target",
     "Teachers",
+    "Threshold",
     "Title",
     "UnitColumn",
     "VotesPerRecord",
@@ -188,6 +190,24 @@ MaxUnstable = Annotated[
         "--max-unstable",
         metavar="T",
         help="Sparse vector only: stop at this many abstentions.",
+        rich_help_panel=QUERIES,
+    ),
+]
+Threshold = Annotated[
+    int | None,
+    typer.Option(
+        "--threshold",
+        metavar="VOTES",
+        help="Confident and interactive aggregator only: votes that a query needs.",
+        rich_help_panel=QUERIES,
+    ),
+]
+MaxAnswers = Annotated[
+    int | None,
+    typer.Option(
+        "--max-answers",
+        metavar="N",
+        help="Confident and interactive aggregator only: stop at this many answers.",
         rich_help_panel=QUERIES,
     ),
 ]

@@ -45,6 +45,7 @@ def release(
     declaration: Mapping[str, object] | None = None,
     choices: Sequence[PaidOutcome] = (),
     points_sha256: str | None = None,
+    predictions: ArrayLike | None = None,
 ) -> ReleasedLabels:
     """Release what the teachers answer, under differential privacy, and account for it.
 
@@ -78,6 +79,10 @@ def release(
         What the aggregator was set by, if private data had a say in it; for the certificate.
     points_sha256 : str, optional
         Digest of the values of the asked points, for the certificate: it ties the labels to them.
+    predictions : array of shape (l, n_classes), optional
+        Class probabilities of a student of released labels on the asked points, in their order;
+        for an `InteractiveAggregator` alone, which contradicts none without them. They are public:
+        nothing private may have entered them that was not released.
 
     Returns
     -------
@@ -125,6 +130,7 @@ def release(
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
     check_outcomes(choices, ledger, declared)
     purchase.check_sample(aggregator.sample, declaration, key)
+    purchase.check_predictions(aggregator, predictions, len(rows), counts.n_teachers)
     events = purchase.events_of(aggregator, counts.n_classes, counts.n_teachers)
     paid = purchase.priced(events, aggregator.budget)
     # before the purchase: an installation that cannot draw must cost nothing
@@ -153,7 +159,9 @@ def release(
             events, aggregator.budget, request=key, purpose=purpose, room=room
         )
         try:
-            answers = aggregator.answer(asked.open_at_the_door(), counts.n_teachers, noise)
+            answers = purchase.drawn_answers(
+                aggregator, asked.open_at_the_door(), counts.n_teachers, noise, predictions
+            )
             released = describe(answers, purchase.composition_of(ledger, reservation))
             ledger.commit(reservation, purchase.encoded(released.to_json(), room))
         except BaseException:

@@ -6,8 +6,18 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from numpy.typing import ArrayLike
+
+from secretballot._typing import IntArray
 from secretballot._validation import check_instance, check_name, check_path
-from secretballot.aggregation import Aggregator, RecordVotesAggregator
+from secretballot.aggregation import (
+    Aggregator,
+    Answers,
+    InteractiveAggregator,
+    RecordVotesAggregator,
+)
+from secretballot.aggregation.base import AnswerRun
+from secretballot.aggregation.confident import ConfidentVoting, predicted_votes
 from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import BudgetError, LedgerError, Parameter, ParameterError
@@ -20,14 +30,17 @@ __all__ = [
     "check_keeping",
     "check_ledger",
     "check_one_record_of_a_user",
+    "check_predictions",
     "check_sample",
     "check_types",
     "check_votes_of_records",
     "composition_of",
     "declaration_of",
+    "drawn_answers",
     "encoded",
     "events_of",
     "exact_noise",
+    "next_answers",
     "noise_source",
     "priced",
     "room_for",
@@ -127,6 +140,55 @@ def check_one_record_of_a_user(counts: VoteCounts | RecordVotes, ledger: Ledger,
             f" {cast_by}; votes of records by user and by record do not add to each other's"
             f" promise, so use a ledger about {cast_by}s. Nothing was spent."
         )
+
+
+def check_predictions(
+    aggregator: Aggregator, predictions: ArrayLike | None, n_queries: int, n_teachers: int
+) -> None:
+    """Refuse predictions that do not fit the queries, or that no aggregator asked for.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If that is the case; nothing was spent.
+    """
+    if predictions is None:
+        return
+    if not isinstance(aggregator, InteractiveAggregator):
+        raise ParameterError(
+            Parameter("predictions"),
+            f" are given, and the {aggregator.name} aggregator takes none; leave them out, or use"
+            " an InteractiveAggregator. Nothing was spent.",
+        )
+    predicted_votes(predictions, (n_queries, aggregator.n_classes), n_teachers)
+
+
+def drawn_answers(
+    aggregator: Aggregator,
+    votes: IntArray,
+    n_teachers: int,
+    noise: NoiseSource,
+    predictions: ArrayLike | None,
+) -> Answers:
+    """Return the answers to all queries, by the predictions of a student where there is one.
+
+    `votes` has shape (n_queries, n_classes), as have the predictions, which were checked.
+    """
+    if predictions is None:
+        return aggregator.answer(votes, n_teachers, noise)
+    assert isinstance(aggregator, InteractiveAggregator)
+    return aggregator.answer(votes, n_teachers, noise, predictions)
+
+
+def next_answers(run: AnswerRun, votes: IntArray, predictions: ArrayLike | None) -> Answers:
+    """Return the next answers of a run, by the predictions of a student where there is one.
+
+    `votes` has shape (n_queries, n_classes), as have the predictions, which were checked.
+    """
+    if predictions is None:
+        return run.answer(votes)
+    assert isinstance(run, ConfidentVoting)
+    return run.answer(votes, predictions)
 
 
 def check_keeping(ledger: object, vault: object, request: object) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count
@@ -198,10 +199,17 @@ class ReleaseStream:
         closed."""
         with self.ledger.reading(self.reservation) as page:
             used, last = page.count, page.last()
-        most, abstained = self.aggregator.most_abstentions, _last_answer(last)[0]
-        if self.closed or (most is not None and abstained >= most):
+        abstained = _last_answer(last)[0]
+        if self.closed or self._has_stopped(used, abstained):
             return 0
         return self.planned - used
+
+    def _has_stopped(self, used: int, abstained: int) -> bool:
+        """Return whether the last abstention or the last answer of the aggregator was given."""
+        silent, answers = self.aggregator.most_abstentions, self.aggregator.most_answers
+        return (silent is not None and abstained >= silent) or (
+            answers is not None and used - abstained >= answers
+        )
 
     @property
     def closed(self) -> bool:
@@ -215,7 +223,12 @@ class ReleaseStream:
         with self.ledger.reading(self.reservation) as page:
             return self._answers_of(questions, page.find(questions))
 
-    def answer(self, counts: VoteCounts, questions: Sequence[bytes]) -> StreamAnswers:
+    def answer(
+        self,
+        counts: VoteCounts,
+        questions: Sequence[bytes],
+        predictions: ArrayLike | None = None,
+    ) -> StreamAnswers:
         """Answer questions, those asked before from the store, new ones with fresh noise as long as
         the reservation lasts.
 
@@ -225,6 +238,8 @@ class ReleaseStream:
             Votes of the reservation's teachers on every question; secret.
         questions : sequence of bytes, one for each row of `counts`
             What tells one question from another; public. The same bytes get the same answer.
+        predictions : array of shape (n, n_classes), optional
+            Of a student of released labels, as for `secretballot.release`.
 
         Raises
         ------
@@ -236,16 +251,20 @@ class ReleaseStream:
             where this one ended.
         """
         self._check_votes(counts, questions)
+        purchase.check_predictions(self.aggregator, predictions, len(questions), self.n_teachers)
         stored: dict[bytes, bytes] = {}
         rows = {question: row for row, question in reversed(list(enumerate(questions)))}
         asked = list(dict.fromkeys(questions))
         # A stream that may stop stores as many answers as it drew: were there several at once, a
         # disk too full for the later ones would say, before anything is stored, that it had not
         # stopped, and draw anew.
-        size = BLOCK if self.aggregator.most_abstentions is None else 1
+        stops = (self.aggregator.most_abstentions, self.aggregator.most_answers) != (None, None)
+        size = 1 if stops else BLOCK
         for start in range(0, len(asked), size):
             block = asked[start : start + size]
-            stored |= self._answer_block(counts, {question: rows[question] for question in block})
+            stored |= self._answer_block(
+                counts, {question: rows[question] for question in block}, predictions
+            )
             if any(question not in stored for question in block):
                 # the reservation is spent, stopped or closed, for ever: of all others those alone
                 # have answers that were asked before
@@ -254,7 +273,9 @@ class ReleaseStream:
                 break
         return self._answers_of(questions, stored)
 
-    def _answer_block(self, counts: VoteCounts, rows: Mapping[bytes, int]) -> dict[bytes, bytes]:
+    def _answer_block(
+        self, counts: VoteCounts, rows: Mapping[bytes, int], predictions: ArrayLike | None
+    ) -> dict[bytes, bytes]:
         if self.closed:
             with self.ledger.reading(self.reservation) as page:
                 return page.find(rows)
@@ -265,23 +286,29 @@ class ReleaseStream:
                 : self.planned - page.count
             ]
             if new:
-                stored |= self._draw_and_store(
-                    page, counts.take([rows[question] for question in new]), new, noise
-                )
+                places = [rows[question] for question in new]
+                against = None if predictions is None else np.asarray(predictions)[places]
+                stored |= self._draw_and_store(page, counts.take(places), new, noise, against)
         return stored
 
     def _draw_and_store(
-        self, page: AnswerPage, counts: VoteCounts, questions: Sequence[bytes], noise: NoiseSource
+        self,
+        page: AnswerPage,
+        counts: VoteCounts,
+        questions: Sequence[bytes],
+        noise: NoiseSource,
+        predictions: ArrayLike | None,
     ) -> dict[bytes, bytes]:
         """Draw, keep the secret state, store.
 
         Inside the transaction that makes it all hold or nothing.
         """
         abstained, mark = _last_answer(page.last())
-        run = self.aggregator.start(self.n_teachers, noise, self._state_after(mark))
+        before = self._state_after(mark, page.count - abstained)
+        run = self.aggregator.start(self.n_teachers, noise, before)
         if run.stopped:
             return {}
-        answers = run.answer(counts.open_at_the_door())
+        answers = purchase.next_answers(run, counts.open_at_the_door(), predictions)
         state = run.secret_state
         mark = self._origin if state is None else self._states.save(mark, state)
         parts = []
@@ -293,7 +320,7 @@ class ReleaseStream:
         page.add(parts)
         return dict(parts)
 
-    def _state_after(self, mark: str | None) -> dict[str, int] | None:
+    def _state_after(self, mark: str | None, answered: int) -> dict[str, int] | None:
         """Return what the next answer depends on besides its votes, if the last one was given by
         this very reservation."""
         if self.aggregator.most_abstentions is not None:
@@ -303,7 +330,8 @@ class ReleaseStream:
                 f"Request {self.request!r} is answered from another vault; go on with that one, or"
                 " ask under another key, which is a new charge."
             )
-        return None
+        # how many were answered is told by the answers, so the ledger keeps it and no vault
+        return None if self.aggregator.most_answers is None else {"n_answered": answered}
 
     # --- what came out ---
 

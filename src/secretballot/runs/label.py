@@ -67,9 +67,11 @@ class LabelRun:
         How many rows to ask, chosen at random by `seed`; None takes as many as the budget carries,
         at most all.
     aggregator : str
-        "gaussian", "laplace" or "sparse-vector".
+        "gaussian", "laplace", "sparse-vector" or "confident".
     max_unstable : int or None
         Abstentions at which the sparse vector stops.
+    threshold, max_answers : int or None
+        Of the confident aggregator, as for `PATEClassifier`.
     release : str
         "labels" or "counts".
     ledger : Path, DatabasePlace or None
@@ -98,6 +100,8 @@ class LabelRun:
     queries: int | None = None
     aggregator: str = "gaussian"
     max_unstable: int | None = None
+    threshold: int | None = None
+    max_answers: int | None = None
     release: str = "labels"
     ledger: Path | DatabasePlace | None = None
     dataset: str | None = None
@@ -130,6 +134,10 @@ class LabelRun:
         for name in ("out", "without", "force"):
             settings.pop(name)
         drop_own_ledger(settings)
+        # runs of before these options were begun without them
+        for name in ("threshold", "max_answers"):
+            if settings[name] is None:
+                settings.pop(name)
         path = settings.pop("votes")
         plain: dict[str, Any] = json.loads(json.dumps({"verb": "label", **settings}, default=str))
         return {**plain, "vote file": file_digest(path)}
@@ -252,7 +260,12 @@ def _refuse_unfit_settings(run: LabelRun) -> None:
             "Counts come from the gaussian and the laplace aggregator only; leave --release or"
             " --aggregator out."
         )
-    for name in ("teachers", "queries", "max_unstable"):
+    if run.aggregator == "interactive":
+        raise ParameterError(
+            "The interactive aggregator contradicts a student, and votes from a file have none;"
+            " use --aggregator confident."
+        )
+    for name in ("teachers", "queries", "max_unstable", "threshold", "max_answers"):
         if getattr(run, name) is not None:
             check_count(name, getattr(run, name))
     check_count("seed", run.seed, minimum=0)
@@ -268,6 +281,8 @@ def _aggregator_of(run: LabelRun, counts: VoteCounts) -> Aggregator:
         n_public=counts.n_queries,
         n_queries=run.queries,
         max_unstable=run.max_unstable,
+        threshold=run.threshold,
+        max_answers=run.max_answers,
         release=run.release,
     )
 

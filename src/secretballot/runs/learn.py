@@ -124,9 +124,11 @@ class LearnRun:
     queries : int or None
         Public points to have labelled; None takes the learner's default.
     aggregator : str
-        "gaussian", "laplace" or "sparse-vector".
+        "gaussian", "laplace", "sparse-vector", "confident" or, in rounds, "interactive".
     max_unstable : int or None
         Abstentions at which the sparse vector stops.
+    threshold, max_answers : int or None
+        Of the confident and the interactive aggregator, as for `PATEClassifier`.
     estimate_epsilon : float or None
         Part of epsilon that pays for a private estimate, which then sets the number of queries or
         of abstentions.
@@ -177,6 +179,8 @@ class LearnRun:
     queries: int | None = None
     aggregator: str = "gaussian"
     max_unstable: int | None = None
+    threshold: int | None = None
+    max_answers: int | None = None
     estimate_epsilon: float | None = None
     release: str = "auto"
     strategy: str = PASSIVE
@@ -220,6 +224,10 @@ class LearnRun:
         for name in ("tables", "out", "jobs", "engine", "without", "plan", "force"):
             settings.pop(name)
         drop_own_ledger(settings)
+        # runs of before these options were begun without them
+        for name in ("threshold", "max_answers"):
+            if settings[name] is None:
+                settings.pop(name)
         described = {"verb": "learn", "method": VOTES, **settings, **self.tables.description()}
         plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
         return plain
@@ -429,8 +437,9 @@ def _refuse_unfit_settings(run: LearnRun) -> None:
     check_count("seed", run.seed, minimum=0)
     if run.queries is not None:
         check_count("queries", run.queries)
-    if run.max_unstable is not None:
-        check_count("max_unstable", run.max_unstable)
+    for name in ("max_unstable", "threshold", "max_answers"):
+        if getattr(run, name) is not None:
+            check_count(name, getattr(run, name))
     if run.estimate_epsilon is not None:
         check_positive("estimate_epsilon", run.estimate_epsilon)
     check_unit_column(run.neighbours, run.tables)

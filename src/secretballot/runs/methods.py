@@ -14,7 +14,7 @@ __all__ = ["AUTO", "method_of_run"]
 AUTO = "auto"
 _METHODS = (MOMENTS, VOTES, RECORD_VOTES)  # in the order in which auto takes them
 _VOTING = (
-    *("teachers", "aggregator", "max_unstable", "estimate_epsilon"),
+    *("teachers", "aggregator", "max_unstable", "threshold", "max_answers", "estimate_epsilon"),
     *("release", "strategy", "round_size", "teacher", "abstentions", "jobs", "engine"),
 )
 

@@ -7,6 +7,7 @@ from typing import Any
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.aggregation import (
     Aggregator,
+    ConfidentAggregator,
     GaussianAggregator,
     LaplaceAggregator,
     RecordVotesAggregator,
@@ -145,6 +146,8 @@ class PriceRun:
     queries: int | None = None
     aggregator: str = "gaussian"
     max_unstable: int | None = None
+    threshold: int | None = None
+    max_answers: int | None = None
     estimate_epsilon: float | None = None
     release: str = "auto"
     strategy: str = "passive"
@@ -232,7 +235,14 @@ def _quote_of_votes(
 ) -> Quote:
     """Return the quote of a run of voting."""
     right, answered, off = {}, {}, None
-    if isinstance(aggregator, SparseVectorAggregator):
+    if isinstance(aggregator, ConfidentAggregator):
+        sigma = aggregator.sigma
+        released = (
+            f"at most {aggregator.max_answers:,} labels of {aggregator.n_queries:,} queries, where"
+            f" {aggregator.threshold} votes are reached"
+        )
+        right = {share: aggregator.right_probability(share * n_teachers) for share in _MARGINS}
+    elif isinstance(aggregator, SparseVectorAggregator):
         sigma = aggregator.mechanism.query_scale
         released = f"labels, until {aggregator.max_unstable} queries were not answered"
         answered = {

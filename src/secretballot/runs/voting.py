@@ -47,6 +47,12 @@ class VotingSettings(Protocol):
     def max_unstable(self) -> int | None: ...
 
     @property
+    def threshold(self) -> int | None: ...
+
+    @property
+    def max_answers(self) -> int | None: ...
+
+    @property
     def estimate_epsilon(self) -> float | None: ...
 
     @property
@@ -110,6 +116,8 @@ def unfitted_learner(
         "n_queries": run.queries,
         "release": run.release,
         "max_unstable": run.max_unstable,
+        "threshold": run.threshold,
+        "max_answers": run.max_answers,
         "estimate_epsilon": run.estimate_epsilon,
         "neighbours": run.neighbours,
         **of_a_run,

@@ -15,6 +15,7 @@ from secretballot._typing import IntArray
 from secretballot._validation import ABSTENTIONS, check_choice
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.released import ReleasedLabels
+from secretballot.students.confirmed import with_confirmations
 from secretballot.students.hypothesis_student import HypothesisStudent, vote_gaps
 from secretballot.students.noisy_counts import NoisyCountsClassifier
 from secretballot.students.numbered_classes import NumberedClassesClassifier
@@ -63,7 +64,8 @@ def fit_student(
     only one class was released, there is nothing to distinguish, and a
     `DummyClassifier` that always answers it is returned. A learner that refuses the labels, as
     XGBoost does unless they are 0, 1, ..., gets them as these numbers, inside of a
-    `NumberedClassesClassifier`.
+    `NumberedClassesClassifier`. Of an interactive release it also learns from its own predictions
+    that were confirmed.
 
     Parameters
     ----------
@@ -103,6 +105,11 @@ def fit_student(
             f"the release asked row {released.queries.max()} of a public pool of {n_public} rows."
         )
     seed = public_seed(random_state, "student")
+    released = with_confirmations(
+        lambda so_far: fit_student(student, X_public, so_far, random_state=random_state),
+        X_public,
+        released,
+    )
 
     def fitted_afresh(learner: Any) -> Any:
         with own_global_states(seed):

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
+from sklearn.linear_model import LogisticRegression
 
 from secretballot._validation import check_count
-from secretballot.aggregation import Aggregator
+from secretballot.aggregation import Aggregator, InteractiveAggregator
 from secretballot.door import ReleaseStream
 from secretballot.door.purchase import check_types
 from secretballot.ensemble.engines import LOCAL
@@ -16,6 +17,7 @@ from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import (
+    THRESHOLDS,
     choose_aggregator,
     choose_label_queries,
     choose_release,
@@ -40,6 +42,8 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.queries import MarginSampling, QueryStrategy
 from secretballot.released import ReleasedLabels
+from secretballot.students import fit_student
+from secretballot.students.confirmed import StudentInRounds
 from secretballot.vault import make_vault
 
 __all__ = ["ActivePATEClassifier", "label_actively"]
@@ -59,8 +63,8 @@ class ActivePATEClassifier(PATEClassifier):
 
     Parameters
     ----------
-    teacher, student, n_teachers, budget, aggregator, n_queries, release, max_unstable,
-    estimate_epsilon, neighbours, abstentions, ledger, vault, request, purpose, n_jobs, engine,
+    teacher, student, n_teachers, budget, aggregator, n_queries, release, max_unstable, threshold,
+    max_answers, estimate_epsilon, neighbours, abstentions, ledger, vault, request, purpose, n_jobs, engine,
     random_state, progress
         As for `PATEClassifier`. But by default `n_queries` is what leaves a vote of margin 0.6 K
         right 19 times in 20, for counts as for labels, and progress is also told (queries answered,
@@ -112,6 +116,8 @@ class ActivePATEClassifier(PATEClassifier):
         n_queries: int | None = None,
         release: str = "auto",
         max_unstable: int | None = None,
+        threshold: int | None = None,
+        max_answers: int | None = None,
         estimate_epsilon: float | None = None,
         neighbours: str = "add-remove",
         abstentions: str = "drop",
@@ -133,6 +139,8 @@ class ActivePATEClassifier(PATEClassifier):
             n_queries=n_queries,
             release=release,
             max_unstable=max_unstable,
+            threshold=threshold,
+            max_answers=max_answers,
             estimate_epsilon=estimate_epsilon,
             neighbours=neighbours,
             abstentions=abstentions,
@@ -210,6 +218,14 @@ class ActivePATEClassifier(PATEClassifier):
             askable,
             begun,
             self.progress,
+            student_in_rounds(
+                aggregator,
+                LogisticRegression(max_iter=1000) if self.student is None else self.student,
+                X_public,
+                names,
+                self.n_teachers,
+                self.random_state,
+            ),
         )
         noted.paid()
         settle(stream, asked)
@@ -269,7 +285,11 @@ class ActivePATEClassifier(PATEClassifier):
         # use only where it has to choose.
         budget = required_budget(self.budget)
         queries = self.n_queries
-        if queries is None and not isinstance(self.aggregator, Aggregator):
+        if (
+            queries is None
+            and not isinstance(self.aggregator, Aggregator)
+            and self.aggregator not in THRESHOLDS
+        ):
             noise = "laplace" if self.aggregator == "laplace" else "gaussian"
             queries = choose_label_queries(
                 budget, self.n_teachers, n_classes, n_askable, aggregator=noise
@@ -287,6 +307,8 @@ class ActivePATEClassifier(PATEClassifier):
             n_public=n_askable,
             n_queries=queries,
             max_unstable=self.max_unstable,
+            threshold=self.threshold,
+            max_answers=self.max_answers,
             release=choose_release(self.release, self.student, self.aggregator),
         )
         aggregator.check_useful(self.n_teachers)
@@ -323,6 +345,26 @@ class ActivePATEClassifier(PATEClassifier):
         )
 
 
+def student_in_rounds(
+    aggregator: Aggregator,
+    student: Any,
+    X_public: Any,
+    classes: Sequence[Any],
+    n_teachers: int,
+    random_state: int | None,
+) -> StudentInRounds | None:
+    """Return the student that an interactive aggregator contradicts; None for all others."""
+    if not isinstance(aggregator, InteractiveAggregator):
+        return None
+    return StudentInRounds(
+        lambda so_far: fit_student(student, X_public, so_far, random_state=random_state),
+        X_public,
+        classes,
+        n_teachers,
+        aggregator.confidence,
+    )
+
+
 def label_actively(
     counts: VoteCounts,
     X_public: Any,
@@ -337,6 +379,7 @@ def label_actively(
     declaration: Mapping[str, object] | None = None,
     random_state: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    student: Any = None,
 ) -> QueryRun:
     """Ask in rounds about public points on which the teachers have voted already, elsewhere.
 
@@ -359,6 +402,8 @@ def label_actively(
         As for `secretballot.release`.
     random_state : int, optional
         Public seed of the strategy; None is 0.
+    student : scikit-learn classifier, default a LogisticRegression
+        What an `InteractiveAggregator` contradicts; fitted to the answers before each round.
 
     Returns
     -------
@@ -399,6 +444,10 @@ def label_actively(
         purpose=purpose,
         declaration=declaration,
     )
-    asked = ask_in_rounds(stream, counts.take, askable, begun, progress)
+    learner = LogisticRegression(max_iter=1000) if student is None else student
+    interactive = student_in_rounds(
+        aggregator, learner, X_public, counts.classes, counts.n_teachers, random_state
+    )
+    asked = ask_in_rounds(stream, counts.take, askable, begun, progress, interactive)
     settle(stream, asked)
     return asked

@@ -20,7 +20,7 @@ from secretballot._validation import (
     check_instance,
     shown,
 )
-from secretballot.aggregation import Aggregator
+from secretballot.aggregation import Aggregator, InteractiveAggregator
 from secretballot.door import release
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.engines import LOCAL, check_engine
@@ -86,8 +86,9 @@ class PATEClassifier(
         Number of shards K; public, chosen without looking at the private data.
     budget : PrivacyBudget
         (epsilon, delta) of this fit.
-    aggregator : {"gaussian", "laplace", "sparse-vector"} or Aggregator, default "gaussian"
-        Recipe that turns votes into answers; a name is calibrated to `budget`.
+    aggregator : str or Aggregator, default "gaussian"
+        "gaussian", "laplace", "sparse-vector" or "confident"; "interactive" where queries are asked
+        in rounds. Recipe that turns votes into answers; a name is calibrated to `budget`.
     n_queries : int, optional
         How many public points are labelled, chosen at random with `random_state`. By default all of
         them where noisy counts are released; where labels alone are, as many as leave a vote of
@@ -98,6 +99,12 @@ class PATEClassifier(
     max_unstable : int, optional
         Abstentions T after which the sparse vector stops. By default the largest T at which a vote
         of margin 0.6 K is answered.
+    threshold : int, optional
+        Votes that a query needs under the confident aggregator, or votes against the student under
+        the interactive one. By default four fifths and half of the teachers.
+    max_answers : int, optional
+        Answers after which these two stop. By default about as many as leave a vote of margin
+        0.6 K right 19 times in 20; three times as many queries may be asked.
     estimate_epsilon : float, optional
         Part of the budget's epsilon that pays for one private estimate of how stable the votes on
         the public pool are (`estimate_stability`). It sets, instead of the assumed margin of 0.6 K,
@@ -172,6 +179,8 @@ class PATEClassifier(
         n_queries: int | None = None,
         release: str = "auto",
         max_unstable: int | None = None,
+        threshold: int | None = None,
+        max_answers: int | None = None,
         estimate_epsilon: float | None = None,
         neighbours: str = "add-remove",
         abstentions: str = "drop",
@@ -192,6 +201,8 @@ class PATEClassifier(
         self.n_queries = n_queries
         self.release = release
         self.max_unstable = max_unstable
+        self.threshold = threshold
+        self.max_answers = max_answers
         self.estimate_epsilon = estimate_epsilon
         self.neighbours = neighbours
         self.abstentions = abstentions
@@ -439,6 +450,12 @@ class PATEClassifier(
             If a setting is out of its range, or nothing would be answered.
         """
         budget = required_budget(self.budget)
+        if self.aggregator == "interactive" or isinstance(self.aggregator, InteractiveAggregator):
+            raise ParameterError(
+                Parameter("aggregator"),
+                " is interactive, and contradicts a student that learns between rounds; ask in"
+                " rounds, with an ActivePATEClassifier (on the command line --strategy margin).",
+            )
         aggregator = choose_aggregator(
             self.aggregator,
             budget,
@@ -447,6 +464,8 @@ class PATEClassifier(
             n_public=n_askable,
             n_queries=self.n_queries,
             max_unstable=self.max_unstable,
+            threshold=self.threshold,
+            max_answers=self.max_answers,
             release=choose_release(self.release, self.student, self.aggregator),
         )
         aggregator.check_useful(self.n_teachers)

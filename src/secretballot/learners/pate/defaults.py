@@ -9,10 +9,13 @@ from scipy.optimize import brentq
 from secretballot._validation import AGGREGATORS, RELEASES, check_choice, check_count
 from secretballot.aggregation import (
     Aggregator,
+    ConfidentAggregator,
     GaussianAggregator,
+    InteractiveAggregator,
     LaplaceAggregator,
     SparseVectorAggregator,
 )
+from secretballot.aggregation.confident import THRESHOLD_SHARE
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.privacy.accounting import (
@@ -43,7 +46,16 @@ RIGHT = 0.95
 TRIAL_QUERIES = 100
 MAX_UNSTABLE = 1000
 #: Aggregators that have labels to give and no counts, and what a message calls them.
-WITHOUT_COUNTS = {"sparse-vector": "the sparse vector"}
+WITHOUT_COUNTS = {
+    "sparse-vector": "the sparse vector",
+    "confident": "confident voting",
+    "interactive": "interactive voting",
+}
+#: Aggregators with a threshold and a number of answers, and the share of the teachers that the
+#: threshold is by default: a stable query of two classes has four fifths of the votes, and one that
+#: contradicts a student hardly has half of them more than the student expects.
+THRESHOLDS = {"confident": 0.8, "interactive": 0.5}
+ASKED_PER_ANSWER = 3  # queries that may be asked for each that is answered
 #: The aggregator whose promise needs no delta.
 PURE = "laplace"
 
@@ -99,6 +111,8 @@ def choose_aggregator(
     n_queries: int | None,
     max_unstable: int | None,
     release: str,
+    threshold: int | None = None,
+    max_answers: int | None = None,
 ) -> Aggregator:
     """Return the aggregator, calibrated to the budget unless given.
 
@@ -123,6 +137,18 @@ def choose_aggregator(
         )
     if n_queries is not None:
         _check_queries(check_count("n_queries", n_queries), n_public)
+    if name in THRESHOLDS:
+        return _confident_aggregator(
+            name, budget, n_teachers, n_classes, n_public, n_queries, threshold, max_answers
+        )
+    for parameter, value in (("threshold", threshold), ("max_answers", max_answers)):
+        if value is not None:
+            raise ParameterError(
+                Parameter(parameter),
+                f" is {value}, and the {name} aggregator has none; leave it out, or use ",
+                Argument("aggregator", "confident"),
+                ".",
+            )
     if name == "sparse-vector":
         unstable = choose_max_unstable(budget, n_teachers) if max_unstable is None else max_unstable
         return SparseVectorAggregator.calibrate(
@@ -140,6 +166,39 @@ def choose_aggregator(
         n_queries = choose_label_queries(budget, n_teachers, n_classes, n_public)
     return GaussianAggregator.calibrate(
         budget, n_queries, n_classes=n_classes, n_teachers=n_teachers, release=release
+    )
+
+
+def _confident_aggregator(
+    name: str,
+    budget: PrivacyBudget,
+    n_teachers: int,
+    n_classes: int,
+    n_public: int,
+    n_queries: int | None,
+    threshold: int | None,
+    max_answers: int | None,
+) -> ConfidentAggregator:
+    """Return confident or interactive voting, calibrated to the budget.
+
+    By default as many answers as leave a vote of margin `STABLE_MARGIN` K right with probability
+    `RIGHT`, and three queries for each.
+    """
+    answers = max_answers
+    if answers is None:
+        labels = choose_label_queries(budget, n_teachers, n_classes, n_public)
+        answers = max(1, math.floor((1 - THRESHOLD_SHARE) * labels))
+        answers = answers if n_queries is None else min(answers, n_queries)
+    if n_queries is None:
+        n_queries = min(n_public, max(check_count("max_answers", answers), 1) * ASKED_PER_ANSWER)
+    kind = InteractiveAggregator if name == "interactive" else ConfidentAggregator
+    share = round(THRESHOLDS[name] * n_teachers)
+    return kind.calibrate(
+        budget,
+        n_queries,
+        threshold=max(1, share) if threshold is None else threshold,
+        max_answers=answers,
+        n_classes=n_classes,
     )
 
 

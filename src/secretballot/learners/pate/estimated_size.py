@@ -143,6 +143,14 @@ class EstimatedSize:
                 " is given; leave out the one or the other.",
             )
         name = check_choice("aggregator", model.aggregator, AGGREGATORS)
+        if name not in FRACTIONS:
+            raise ParameterError(
+                Parameter("estimate_epsilon"),
+                f" pays for an estimate that sets how much is asked, and the {name} aggregator is"
+                " set by ",
+                Parameter("max_answers"),
+                "; leave it out.",
+            )
         release = choose_release(model.release, model.student, name)
         if release == "counts" and not limits_counts:
             raise ParameterError(

@@ -45,10 +45,11 @@ class LabelPrivateClassifier(PATEClassifier):
         Share of the records whose labels are dropped, at least 0 and below 1; only these points may
         be asked. With 0 no label is dropped, every record teaches one teacher, and every point may
         be asked.
-    aggregator : {"gaussian", "laplace", "sparse-vector"} or Aggregator, default "gaussian"
-        Recipe that turns votes into answers; a name is calibrated to `budget`.
-    n_queries, release, max_unstable, abstentions, vault, request, purpose, n_jobs, engine,
-    progress
+    aggregator : str or Aggregator, default "gaussian"
+        "gaussian", "laplace", "sparse-vector" or "confident"; "interactive" where queries are asked
+        in rounds. Recipe that turns votes into answers; a name is calibrated to `budget`.
+    n_queries, release, max_unstable, threshold, max_answers, abstentions, vault, request, purpose,
+    n_jobs, engine, progress
         As in `PATEClassifier`.
     ledger : Ledger, optional
         Account of the private labels, made with ``unit="label"`` and ``neighbours="replace-one"``.
@@ -105,6 +106,8 @@ class LabelPrivateClassifier(PATEClassifier):
         n_queries: int | None = None,
         release: str = "auto",
         max_unstable: int | None = None,
+        threshold: int | None = None,
+        max_answers: int | None = None,
         abstentions: str = "drop",
         ledger: Ledger | None = None,
         vault: str | Path | None = None,
@@ -124,6 +127,8 @@ class LabelPrivateClassifier(PATEClassifier):
             n_queries=n_queries,
             release=release,
             max_unstable=max_unstable,
+            threshold=threshold,
+            max_answers=max_answers,
             neighbours="replace-one",
             abstentions=abstentions,
             ledger=ledger,

@@ -17,6 +17,7 @@ from secretballot.learners.training.point_digests import question_digests
 from secretballot.queries import CheckedSelector, PublicPool, QueryStrategy
 from secretballot.queries.proposals import default_round_size
 from secretballot.released import ReleasedLabels
+from secretballot.students.confirmed import StudentInRounds
 
 __all__ = ["AskableRows", "BegunQueryRun", "QueryRun", "ask_in_rounds", "begin_query_run", "settle"]
 
@@ -183,6 +184,7 @@ def ask_in_rounds(
     askable: AskableRows,
     begun: BegunQueryRun,
     progress: Callable[[int, int], None] | None = None,
+    student: StudentInRounds | None = None,
 ) -> QueryRun:
     """Ask what the strategy proposes until it, the points or the reservation come to an end.
 
@@ -201,6 +203,9 @@ def ask_in_rounds(
         From `begin_query_run`, on the pool of `askable`.
     progress : callable, optional
         Called with (queries answered, queries reserved).
+    student : StudentInRounds, optional
+        Learns from the answers of each round and predicts the points of the next, for an
+        interactive aggregator. Its rows are those of the public pool.
 
     Returns
     -------
@@ -208,8 +213,8 @@ def ask_in_rounds(
 
     Privacy
     -------
-    The strategy sees public points and released labels, so its choices are post-processing of what
-    was paid for.
+    The strategy and the student see public points and released labels, so what they choose and
+    predict is post-processing of what was paid for.
     Source : Liu et al. 2021, Algorithm 4, with one labelling service (differences 5).
     """
     order: list[int] = []
@@ -217,7 +222,7 @@ def ask_in_rounds(
     proposed = begun.first
     while len(proposed):
         used = stream.used
-        given = _answered_points(stream, votes, askable, proposed)
+        given = _answered_points(stream, votes, askable, proposed, student)
         order += given.tolist()
         rounds.append(len(given))
         drawn.append(stream.used - used)
@@ -244,16 +249,22 @@ def _answered_points(
     votes: Callable[[IntArray], VoteCounts],
     askable: AskableRows,
     proposed: IntArray,
+    student: StudentInRounds | None,
 ) -> IntArray:
-    """Return the proposed points that have an answer now, in their order."""
+    """Return the proposed points that have an answer now, in their order; tell the student."""
+    rows = askable.rows[proposed]
+    predictions = None if student is None else student.predictions(rows)
     questions = [askable.questions[place] for place in proposed]
     # Looked up first: what an interrupted run has asked costs nothing, and the teachers vote on the
     # rest alone.
     found = stream.find(questions)
     new = np.flatnonzero(~found.given)
     if len(new) and stream.left:
-        stream.answer(votes(askable.rows[proposed[new]]), [questions[place] for place in new])
+        against = None if predictions is None else predictions[new]
+        stream.answer(votes(rows[new]), [questions[place] for place in new], against)
         found = stream.find(questions)
+    if student is not None and predictions is not None:
+        student.tell(rows[found.given], found.labels[found.given], predictions[found.given])
     return proposed[found.given]
 
 

@@ -3,6 +3,7 @@
 from secretballot._validation import COMPOSITIONS
 from secretballot.privacy.accounting.budget import Price, PrivacyBudget
 from secretballot.privacy.accounting.calibration import (
+    calibrate_confident,
     calibrate_gaussian,
     calibrate_label_gaussian,
     calibrate_pure,
@@ -11,6 +12,7 @@ from secretballot.privacy.accounting.calibration import (
     needed_distance,
 )
 from secretballot.privacy.accounting.events import (
+    ConfidentEvent,
     Event,
     GaussianEvent,
     LabelGaussianEvent,
@@ -41,6 +43,7 @@ from secretballot.privacy.accounting.sample_calibration import calibrate_relabel
 __all__ = [
     "COMPOSITIONS",
     "BasicFilter",
+    "ConfidentEvent",
     "Event",
     "Filter",
     "GaussianEvent",
@@ -55,6 +58,7 @@ __all__ = [
     "StabilityEvent",
     "Totals",
     "VectorSumEvent",
+    "calibrate_confident",
     "calibrate_gaussian",
     "calibrate_label_gaussian",
     "calibrate_pure",

@@ -8,12 +8,13 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from secretballot._validation import check_count
+from secretballot._validation import check_count, check_probability
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting.budget import PrivacyBudget
 from secretballot.privacy.accounting.events import (
     MAX_SCALE,
     MIN_SCALE,
+    ConfidentEvent,
     GaussianEvent,
     LabelGaussianEvent,
     PureEvent,
@@ -27,6 +28,7 @@ from secretballot.privacy.accounting.rounding import bisect_down
 from secretballot.privacy.accounting.sparse_vector import false_answer, pattern_delta
 
 __all__ = [
+    "calibrate_confident",
     "calibrate_gaussian",
     "calibrate_label_gaussian",
     "calibrate_pure",
@@ -109,6 +111,54 @@ def _label_sigma(budget: PrivacyBudget, n: int, n_teachers: int | None) -> float
     # less
     counts = calibrate_gaussian(budget, n)
     return counts if counts < sigma and delta(counts) <= budget.delta else sigma
+
+
+def calibrate_confident(
+    budget: PrivacyBudget,
+    queries: int,
+    answers: int,
+    n_classes: int,
+    threshold_share: float = 0.1,
+) -> ConfidentEvent:
+    """Return the least noise at which answers that pass a noisy threshold fit the budget (to about
+    1e-4).
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+        With delta above 0.
+    queries, answers : int
+        Most queries that are asked, and most that are answered.
+    n_classes : int
+        Number of classes.
+    threshold_share : float
+        Share of the squared signal-to-noise ratio that goes to the threshold, in (0, 1); the rest
+        goes to the labels.
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, a number is out of its range, or no noise fits.
+    """
+    _needs_delta(budget, "Gaussian noise")
+    share = check_probability("threshold_share", threshold_share)
+    event = ConfidentEvent(1.0, 1.0, queries, answers, n_classes)
+    return _least_confident(budget, event, share)
+
+
+@functools.lru_cache(maxsize=256)
+def _least_confident(budget: PrivacyBudget, event: ConfidentEvent, share: float) -> ConfidentEvent:
+    shifts = (1 if event.n_classes == 2 else 2) * event.answers
+    ratio = math.sqrt(event.queries / share / (shifts / (1 - share)))
+
+    def scaled(sigma: float) -> ConfidentEvent:
+        return replace(event, threshold_sigma=_in_range(ratio * sigma), sigma=sigma)
+
+    def delta(sigma: float) -> float:
+        return delta_upper([scaled(sigma)], budget.epsilon)
+
+    start = _in_range(_smooth_sigma(budget, shifts) / math.sqrt(1 - share))
+    return scaled(_least_noise(delta, budget.delta, start, step=0.01, tolerance=1e-5, spare=2e-3))
 
 
 def calibrate_vector_sum(

@@ -23,6 +23,7 @@ from secretballot._validation import (
 from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = [
+    "ConfidentEvent",
     "Event",
     "GaussianEvent",
     "LabelGaussianEvent",
@@ -152,6 +153,74 @@ class LabelGaussianEvent(Event):
         object.__setattr__(self, "queries", _checked_count("queries", self.queries))
         if self.n_teachers is not None:
             object.__setattr__(self, "n_teachers", _checked_count("n_teachers", self.n_teachers))
+
+
+@dataclass(frozen=True)
+class ConfidentEvent(Event):
+    """Queries that a noisy threshold lets pass or refuses; those that pass get a noisy label.
+
+    Whether the highest count (less a public number) and discrete Gaussian noise reach a public
+    threshold is told for every query. Where they do, the label that has the most votes under fresh
+    noise is told too, until a fixed number of queries were answered.
+
+    Parameters
+    ----------
+    threshold_sigma : float
+        Scale of the noise on the highest count, in votes.
+    sigma : float
+        Scale of the noise on the counts that a label is read off, in votes.
+    queries : int
+        Most queries that are asked, adaptively chosen.
+    answers : int
+        Most of them that are answered; nothing is told after that many.
+    n_classes : int
+        Number of classes.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.ConfidentEvent(150.0, 40.0, queries=640, answers=286, n_classes=10)
+    >>> [type(part).__name__ for part in event.parts]
+    ['LabelGaussianEvent', 'GaussianEvent']
+    >>> accounting.epsilon_upper([event], 1e-5) < 2.543
+    True
+    """
+
+    threshold_sigma: float
+    sigma: float
+    queries: int
+    answers: int
+    n_classes: int
+    name: ClassVar[str] = "confident"
+
+    def __post_init__(self) -> None:
+        for scale in ("threshold_sigma", "sigma"):
+            object.__setattr__(self, scale, _checked_scale(scale, getattr(self, scale)))
+        for count in ("queries", "answers"):
+            object.__setattr__(self, count, _checked_count(count, getattr(self, count)))
+        classes = check_count("n_classes", self.n_classes, minimum=2)
+        if not classes <= MAX_COUNT:
+            raise ParameterError(
+                Parameter("n_classes"), f" is {shown(classes)}; it must be at most {MAX_COUNT}."
+            )
+        object.__setattr__(self, "n_classes", classes)
+        if not self.answers <= self.queries:
+            raise ParameterError(
+                Parameter("answers"),
+                f" is {self.answers} of {self.queries} queries; it must be at most all of them.",
+            )
+        _ = self.parts  # refuses more shifts than are counted
+
+    @property
+    def parts(self) -> tuple[LabelGaussianEvent, GaussianEvent | LabelGaussianEvent]:
+        """What it is composed of: answers about the threshold, and labels."""
+        # a label of two classes is priced by itself; that of more as the counts it is read off
+        labels: GaussianEvent | LabelGaussianEvent
+        if self.n_classes == 2:
+            labels = LabelGaussianEvent(self.sigma, self.answers)
+        else:
+            labels = GaussianEvent(self.sigma, 2 * self.answers)
+        return LabelGaussianEvent(self.threshold_sigma, self.queries), labels
 
 
 @dataclass(frozen=True)
@@ -389,6 +458,7 @@ _KINDS: dict[str, type[Event]] = {
     for kind in (
         GaussianEvent,
         LabelGaussianEvent,
+        ConfidentEvent,
         PureEvent,
         StabilityEvent,
         SparseVectorEvent,

@@ -59,9 +59,15 @@ class LossDistribution:
     chance: FloatArray
     certain: float
 
+    @property
+    def losses(self) -> FloatArray:
+        """The losses, in nats, of the shape of `chance`."""
+        found: FloatArray = self.h * np.arange(self.first, self.first + len(self.chance))
+        return found
+
     def delta(self, epsilon: float) -> float:
         """Return the bound on delta at `epsilon`, any real number."""
-        losses = self.h * np.arange(self.first, self.first + len(self.chance))
+        losses = self.losses
         # the difference of two near numbers keeps no more digits than they have
         lower = epsilon - losses - FLOAT_ERROR * (abs(epsilon) + np.abs(losses))
         return min(1.0, self.certain + float(self.chance @ -np.expm1(np.minimum(0.0, lower))))

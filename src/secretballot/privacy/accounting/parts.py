@@ -18,6 +18,7 @@ from secretballot.exceptions import ParameterError
 
 __all__ = [
     "Part",
+    "beside_losses",
     "beside_parts",
     "compose_parts",
     "is_composable",
@@ -121,10 +122,6 @@ def beside_parts(parts: Sequence[Part], profile: Profile = point_profile) -> Pro
 
     See `compose_parts`.
 
-    Where the parts have many total losses, the other profile is read at `MAX_READINGS` points or
-    so, and by chords between them: a hockey-stick divergence is convex in e^epsilon, so a chord
-    lies above.
-
     Raises
     ------
     ParameterError
@@ -137,6 +134,33 @@ def beside_parts(parts: Sequence[Part], profile: Profile = point_profile) -> Pro
         )
     losses, weights, left_out = _combined_losses(parts)
     failure = math.fsum(part.count * math.log1p(-part.delta) for part in parts if part.delta < 1)
+    together = beside_losses(losses, weights, left_out, profile)
+
+    def delta(epsilon: float) -> float:
+        if any(part.delta >= 1 for part in parts):
+            return 1.0
+        return min(1.0, -math.expm1(failure + math.log1p(-min(together(epsilon), 1 - 1e-16))))
+
+    return delta
+
+
+def beside_losses(
+    losses: FloatArray, weights: FloatArray, certain: float, profile: Profile
+) -> Profile:
+    """Return the profile of one pair, given by its losses, beside one that is given by its profile.
+
+    Where there are many losses, the other profile is read at `MAX_READINGS` points or so, and by
+    chords between them: a hockey-stick divergence is convex in e^epsilon, so a chord lies above.
+
+    Parameters
+    ----------
+    losses, weights : ndarray of shape (n,)
+        Privacy losses and their probabilities.
+    certain : float
+        Probability of an infinite loss.
+    profile : callable
+        delta(epsilon) of what runs beside it, for any real epsilon.
+    """
     spacing = 0.0
     if len(losses) > MAX_READINGS:
         spacing = float(losses.max() - losses.min()) / MAX_READINGS
@@ -145,8 +169,6 @@ def beside_parts(parts: Sequence[Part], profile: Profile = point_profile) -> Pro
     known: dict[int, float] = {}
 
     def delta(epsilon: float) -> float:
-        if any(part.delta >= 1 for part in parts):
-            return 1.0
         # the difference of two near numbers keeps no more digits than they have: read the profile a
         # little lower
         at = epsilon - losses - FLOAT_ERROR * (abs(epsilon) + np.abs(losses))
@@ -156,8 +178,7 @@ def beside_parts(parts: Sequence[Part], profile: Profile = point_profile) -> Pro
             read = _read_by_chords(profile, at, spacing, known)
         else:
             read = np.array([profile(one) for one in at.tolist()])
-        total = left_out + float(weights @ read)
-        return min(1.0, -math.expm1(failure + math.log1p(-min(total, 1 - 1e-16))))
+        return certain + float(weights @ read)
 
     return delta
 

@@ -32,6 +32,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import label_blocks, label_game, sparse_vector
 from secretballot.privacy.accounting.budget import Price
 from secretballot.privacy.accounting.events import (
+    ConfidentEvent,
     Event,
     GaussianEvent,
     LabelGaussianEvent,
@@ -44,6 +45,7 @@ from secretballot.privacy.accounting.events import (
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_delta
 from secretballot.privacy.accounting.parts import (
     Part,
+    beside_losses,
     beside_parts,
     is_composable,
     one_of_many,
@@ -70,6 +72,7 @@ GAME_COST = 4e9
 # numbers handled for divergences of labels, some seconds; beyond, those of their noisy counts hold
 LABEL_WORK = 4e7
 CORNER_WORK = 3e5  # numbers handled for one kind of label, however little noise it has
+MOST_GAMES = 2  # of labels of several scales in one list; more are priced as counts
 MAX_EPSILON = 1e4  # nats; no promise is left long before
 
 _ORDERS = np.array(ORDERS)
@@ -101,6 +104,8 @@ def renyi_divergence(event: Event, order: float) -> float:
             return event.queries * min(
                 gaussian, label_game.label_renyi(order, event.sigma, event.n_teachers)
             )
+        case ConfidentEvent():
+            return sum(renyi_divergence(part, order) for part in event.parts)
         case PureEvent():
             return event.count * response_renyi(order, event.epsilon)
         case StabilityEvent():
@@ -214,8 +219,10 @@ def _profile_route(events: Sequence[Event], epsilon: float) -> _Route | None:
     if samples:
         alone = len(samples) == 1 and not gaussian and not vectors
         return _sample_route(samples[0]) if alone else None
-    if vectors or len({e.sigma for e in gaussian}) > 1:
+    if vectors:
         return _vectors_route([*gaussian, *vectors])
+    if len({e.sigma for e in gaussian}) > 1:
+        return _least_route([_vectors_route(gaussian), _games_route(gaussian)], epsilon)
     if not gaussian:
         return _Route(
             point_profile, "parts", "optimal composition (Kairouz, Oh, Viswanath 2015, Theorem 3.3)"
@@ -265,6 +272,71 @@ def _vectors_route(
     )
 
 
+def _least_route(routes: Sequence[_Route | None], epsilon: float) -> _Route | None:
+    """Return the route that is the least at every epsilon, named after the least at this one."""
+    open_ones = [route for route in routes if route is not None]
+    if not open_ones:
+        return None
+    named = min(open_ones, key=lambda route: route.delta(epsilon))
+    return replace(named, delta=lambda at: min(route.delta(at) for route in open_ones))
+
+
+def _games_route(events: Sequence[GaussianEvent | LabelGaussianEvent]) -> _Route | None:
+    """Return the profile of labels under noise of one or two scales beside counts.
+
+    None where there are other scales of labels, or no game is played. Every kind of label has a
+    game of its own, whose losses are composed with all others: no order of asking is worse
+    (docs/explanation/prices.md, section 12).
+    """
+    labels = [e for e in events if isinstance(e, LabelGaussianEvent)]
+    counts = [e for e in events if isinstance(e, GaussianEvent)]
+    scales = sorted({e.sigma for e in labels})
+    if len(scales) not in (1, MOST_GAMES):
+        return None
+    losses = [_label_losses([e for e in labels if e.sigma == sigma]) for sigma in scales]
+    rest = _counts_profile(counts) if counts else point_profile
+    if rest is None:
+        return None
+    profile = rest
+    for one in losses:
+        if one is None:
+            return None
+        # the losses of few labels come first, so that the profile of many is read by chords
+        profile = beside_losses(one.losses, one.chance, one.certain, profile)
+    return _Route(
+        functools.lru_cache(maxsize=1024)(profile),
+        "label-games",
+        "values of adaptive label-only games, bounded from above and composed"
+        " (docs/explanation/prices.md, section 12)",
+    )
+
+
+def _counts_profile(counts: Sequence[GaussianEvent]) -> Callable[[float], float] | None:
+    """Return the profile of noisy counts; None where their scales differ and one is too small."""
+    sigma = counts[0].sigma
+    if any(event.sigma != sigma for event in counts):
+        route = _vectors_route(counts)
+        return None if route is None else route.delta
+    shifts = sum(event.shifts for event in counts)
+    return lambda at: discrete_gaussian_delta(at, sigma, shifts)
+
+
+def _label_losses(labels: Sequence[LabelGaussianEvent]) -> label_blocks.LossDistribution | None:
+    """Return losses that dominate labels of one scale; None where no game is played."""
+    sigma, queries, teachers = _labels_together(labels)
+    block = label_blocks.block_size(sigma, teachers)
+    if block is None:
+        return None
+    return label_blocks.composed_blocks(sigma, queries, teachers, min(block, queries))
+
+
+def _labels_together(labels: Sequence[LabelGaussianEvent]) -> tuple[float, int, int | None]:
+    """Return the scale of labels, how many there are, and of how many teachers at most."""
+    sizes = [e.n_teachers for e in labels if e.n_teachers is not None]
+    teachers = max(sizes) if len(sizes) == len(labels) else None
+    return labels[0].sigma, sum(e.queries for e in labels), teachers
+
+
 def _noisy_vectors(event: GaussianEvent | LabelGaussianEvent | VectorSumEvent) -> NoisyVectors:
     match event:
         case VectorSumEvent():
@@ -305,15 +377,13 @@ def _game_profile(
 
     None where no game is played.
     """
-    sigma, queries = labels[0].sigma, sum(e.queries for e in labels)
-    sizes = [e.n_teachers for e in labels if e.n_teachers is not None]
-    teachers = max(sizes) if len(sizes) == len(labels) else None
+    sigma, queries, teachers = _labels_together(labels)
     block = label_blocks.block_size(sigma, teachers)
     if block is None:
         return None
     if queries <= block and label_game.game_cost(sigma, queries, teachers, epsilon) <= GAME_COST:
         return label_game.label_profile(sigma, queries, teachers, epsilon).delta
-    composed = label_blocks.composed_blocks(sigma, queries, teachers, min(block, queries))
+    composed = _label_losses(labels)
     return None if composed is None else composed.delta
 
 
@@ -338,7 +408,8 @@ def _open_routes(events: Sequence[Event], epsilon: float) -> list[_Route]:
 
 
 def _checked_events(events: Sequence[Event]) -> list[Event]:
-    listed = list(events)
+    """Return events that have prices of their own, those of compound events in their place."""
+    listed = [part for event in events for part in _parts_in(event)]
     if not listed:
         raise ParameterError("The list of events is empty; a price needs at least one event.")
     for event in listed:
@@ -347,6 +418,12 @@ def _checked_events(events: Sequence[Event]) -> list[Event]:
                 f"{type(event).__name__} is no event; build it with event_from_json."
             )
     return listed
+
+
+def _parts_in(event: Event) -> tuple[Event, ...]:
+    # a query is refused or answered in the light of all that was told before, and each kind of
+    # answer has a number fixed beforehand: an adaptive composition like any other
+    return event.parts if isinstance(event, ConfidentEvent) else (event,)
 
 
 def _pure_loss(events: Sequence[Event]) -> float:

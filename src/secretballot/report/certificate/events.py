@@ -6,6 +6,7 @@ from typing import Any
 
 from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting import (
+    ConfidentEvent,
     Event,
     GaussianEvent,
     LabelGaussianEvent,
@@ -58,6 +59,8 @@ def _is_beyond(event: Event) -> bool:
             return not max(first, second) <= _MAX_SCALE
         case RelabelledSampleEvent(stream=stream):
             return _is_beyond(stream)
+        case ConfidentEvent():
+            return any(map(_is_beyond, event.parts))
     return False
 
 

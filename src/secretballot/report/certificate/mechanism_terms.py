@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from secretballot._validation import check_choice, check_count, check_positive, shown
+from secretballot._validation import (
+    check_choice,
+    check_count,
+    check_positive,
+    check_probability,
+    shown,
+)
 from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting import Event, event_from_json
 from secretballot.report.certificate.by_record import COUNTED_UNCOVERED, RECORD_VOTES, moved_counts
@@ -19,10 +25,12 @@ from secretballot.report.certificate.moments import (
 )
 
 __all__ = [
+    "ANSWERS_SOME",
     "check_terms",
     "count_columns_of",
     "events_of_terms",
     "most_abstentions",
+    "most_answers",
     "most_queries",
     "noise_of_counts",
 ]
@@ -30,16 +38,21 @@ __all__ = [
 _STREAM = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
 _SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")
 _COMMON = ("name", "n_queries", "n_classes", "calibration", "budget")
+_CONFIDENT = ("threshold", "threshold_sigma", "sigma", "max_answers")
 
 # Every field that `Aggregator.describe` writes; a choice also carries words on its candidates.
 _FIELDS = {
     "gaussian": {*_COMMON, "sigma", "release", "n_teachers"},
     "laplace": {*_COMMON, "scale", "release"},
+    "confident": {*_COMMON, *_CONFIDENT},
+    "interactive": {*_COMMON, *_CONFIDENT, "confidence"},
     "sparse-vector": {*_COMMON, *_STREAM},
     "relabelled-sample": {*_COMMON, *_STREAM, *_SAMPLE},
     **MOMENTS_FIELDS,
     RECORD_VOTES: {*_COMMON, "sigma", "votes_per_record", "neighbours"},
 }
+#: Mechanisms that refuse a query as they like, and stop after a number of answers.
+ANSWERS_SOME = ("confident", "interactive")
 _CALIBRATIONS = ("given", "tight", "paper", "liu2021", "btt2018")
 
 
@@ -114,6 +127,8 @@ def events_of_terms(document: Mapping[str, Any]) -> list[Event]:
         return [event_from_json(moments_event(mechanism, document["neighbours"]))]
     if mechanism["name"] == "gaussian":
         return [event_from_json(_gaussian_event_fields(mechanism))]
+    if mechanism["name"] in ANSWERS_SOME:
+        return [event_from_json(_confident_event_fields(mechanism))]
     if mechanism["name"] == "laplace":
         return [event_from_json(_laplace_event_fields(mechanism))]
     if mechanism["name"] == RECORD_VOTES:
@@ -162,6 +177,23 @@ def _laplace_event_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _confident_event_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the event of confident or interactive voting as JSON values."""
+    # the price does not depend on these two, but a reader does
+    check_count("threshold", mechanism["threshold"])
+    if "confidence" in mechanism:
+        check_probability("confidence", mechanism["confidence"])
+    return {
+        "event": "confident",
+        "version": 1,
+        "threshold_sigma": mechanism["threshold_sigma"],
+        "sigma": mechanism["sigma"],
+        "queries": mechanism["n_queries"],
+        "answers": mechanism["max_answers"],
+        "n_classes": mechanism["n_classes"],
+    }
+
+
 def count_columns_of(mechanism: Mapping[str, Any]) -> int:
     """Return how many noisy counts for each query the mechanism releases."""
     if mechanism["name"] == RECORD_VOTES:
@@ -183,6 +215,13 @@ def noise_of_counts(mechanism: Mapping[str, Any]) -> float:
     if mechanism["name"] == "laplace":
         return 1.5 * check_positive("scale", mechanism["scale"])  # above its standard deviation
     return float(mechanism["sigma"])
+
+
+def most_answers(mechanism: Mapping[str, Any]) -> int | None:
+    """Return the most answers that are paid for, where it is fewer than the queries; else None."""
+    if mechanism["name"] not in ANSWERS_SOME:
+        return None
+    return check_count("max_answers", mechanism["max_answers"])
 
 
 def most_abstentions(mechanism: Mapping[str, Any]) -> int:

@@ -18,7 +18,8 @@ from secretballot.report.wording import count_text, number_text
 
 __all__ = ["check_choices", "check_plan", "stands_alone", "total_price"]
 
-_SLOW_EVENTS, _MAX_SLOW_EVENTS = ("label-gaussian", "relabelled-sample"), 10
+_SLOW_EVENTS = ("label-gaussian", "confident", "relabelled-sample")
+_MAX_SLOW_EVENTS = 10
 _MAX_LABELS = 5_000  # in all choices: about the time of one large release
 # Mechanisms that a number to set something by is drawn by.
 _SELECTING_MECHANISMS = ("stability-quantile", "minority-sum", EXPONENTIAL)
@@ -141,7 +142,7 @@ def _refuse_slow_choices(choices: Sequence[Mapping[str, Any]]) -> None:
         event["queries"]
         for choice in choices
         for event in choice["events"]
-        if event.get("event") == _SLOW_EVENTS[0]
+        if event.get("event") in _SLOW_EVENTS[:2]
     )
     if slow > 1 and labels > _MAX_LABELS:
         raise CertificateError(

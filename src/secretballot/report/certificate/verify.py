@@ -29,6 +29,7 @@ from secretballot.report.certificate.mechanism_terms import (
     check_terms,
     count_columns_of,
     events_of_terms,
+    most_answers,
     most_queries,
 )
 from secretballot.report.certificate.moments import MOMENTS_FIELDS, check_moments, has_moments
@@ -294,6 +295,9 @@ def _check_released(document: Mapping[str, Any]) -> str:
     planned = most_queries(mechanism)
     if planned is not None and not queries <= planned:
         raise CertificateError(f"The events pay for {planned} queries; {queries} were released.")
+    most = most_answers(mechanism)
+    if most is not None and not answered <= most:
+        raise CertificateError(f"The events pay for {most} answers; {answered} were released.")
     return f"{answered} of {queries} queries answered, all of them paid for by the events."
 
 

@@ -73,6 +73,17 @@ _SENTENCES = {
         " distribution on the integers) is added to the count before it is used; its promise needs"
         " no delta."
     ),
+    "confident": (
+        "A query is answered only if the highest number of votes for a class, with random noise of"
+        " a Gaussian distribution on the integers, reaches a threshold; then the class with the"
+        " most votes under fresh noise is told. After a fixed number of answers it stops."
+    ),
+    "interactive": (
+        "A student that learned from answers before predicts every query. It is corrected only if"
+        " the number of votes that contradict it, with random noise of a Gaussian distribution on"
+        " the integers, reaches a threshold; then the class with the most votes under fresh noise"
+        " is told. After a fixed number of corrections it stops."
+    ),
     "sparse-vector": (
         "A query is answered only if its vote is clearly decided, judged against a noisy threshold;"
         " otherwise the answer is withheld, and after a fixed number of withheld answers the stream"
@@ -109,6 +120,9 @@ _PARAMETERS = {
     "threshold_scale": ("scale of the noise on the threshold", "votes"),
     "query_scale": ("scale of the noise on each query", "votes"),
     "threshold": ("threshold", "votes"),
+    "threshold_sigma": ("standard deviation of the noise at the threshold", "votes"),
+    "max_answers": ("answers after which it stops", ""),
+    "confidence": ("probability from which on a prediction counts as confirmed", ""),
     "max_unstable": ("withheld answers after which it stops", ""),
     "refresh": ("fresh threshold noise after each withheld answer", ""),
     "sampled": ("sampled", ""),
