@@ -9,7 +9,10 @@ from scipy.stats import norm
 
 from secretballot.aggregation import (
     AGGREGATOR_CLASSES,
+    ConfidentAggregator,
     GaussianAggregator,
+    InteractiveAggregator,
+    LaplaceAggregator,
     RecordVotesAggregator,
     RelabelledAggregator,
     SparseVectorAggregator,
@@ -181,6 +184,11 @@ DESCRIBED = [
     ),
     RelabelledAggregator(SAMPLE, n_queries=50, budget=BUDGET),
     RecordVotesAggregator(3.0, 50, votes_per_record=4, n_classes=3, budget=BUDGET),
+    LaplaceAggregator(20.0, 100, release="counts", budget=BUDGET),
+    LaplaceAggregator(20.0, 100, n_classes=10, budget=PrivacyBudget(10.0, 0.0)),
+    ConfidentAggregator(200, 150.0, 40.0, 640, max_answers=286, n_classes=10, budget=BUDGET),
+    ConfidentAggregator(200, 150.0, 40.0, 640, budget=BUDGET),
+    InteractiveAggregator(200, 150.0, 40.0, 640, budget=BUDGET),
 ]
 
 

@@ -39,6 +39,8 @@ from secretballot.privacy.mechanisms import (
     GaussianNoisyMajority,
     GaussianThreshold,
     LaplaceNoisyArgmax,
+    LaplaceNoisyCount,
+    LaplaceNoisyHistogram,
     LaplaceNoisyMajority,
     SparseVector,
     margin,
@@ -232,7 +234,7 @@ def test_laplace_votes_keep_their_pure_epsilon_and_it_is_nearly_attained(
 ):
     law = discrete_laplace_distribution(mechanism.scale, 1e-13 if draws < 3 else 1e-11)
     steps = count_steps(mechanism.release, law, n_teachers, n_classes, draws)
-    pure = mechanism.event(1).epsilon
+    pure = mechanism.event(1).epsilon * mechanism.event(1).count
     # unlisted noise counts as lost: a little mass per step and draw
     slack = 2 * draws * law.missing + TAIL
     assert adaptive_delta(steps, 1, pure) <= slack
@@ -250,6 +252,34 @@ def test_laplace_votes_keep_their_pure_epsilon_and_it_is_nearly_attained(
         draws,
     )
     assert adaptive_delta(weaker, 1, pure) > 1e-3
+
+
+@pytest.mark.parametrize("scale", [0.7, 2.0, 5.0])
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_laplace_counts_cost_exactly_their_price(scale, length):
+    law = discrete_laplace_distribution(scale)
+    for mechanism, shifts in (
+        (LaplaceNoisyCount(scale), length),
+        (LaplaceNoisyHistogram(scale, 3), 2 * length),
+    ):
+        whole = shifts / scale
+        for epsilon in (0.0, 0.3 * whole, 0.8 * whole):
+            true = shifted_delta(law, shifts, epsilon)
+            promised = delta_upper([mechanism.event(length)], epsilon)
+            assert true <= promised * (1 + 1e-9) + TAIL
+            assert true >= 0.9999 * promised - TAIL
+        assert delta_upper([mechanism.event(length)], whole * (1 + 1e-12)) == 0
+
+
+def test_laplace_labels_of_two_classes_cost_what_their_counts_do():
+    # at an even vote the label is randomised response itself, so no price of labels can be lower
+    scale, length = 2.0, 4
+    mechanism = LaplaceNoisyMajority(scale, 8)
+    steps = count_steps(mechanism.release, discrete_laplace_distribution(scale), 8)
+    for epsilon in (0.2, 0.9, 1.7):
+        true = adaptive_delta(steps, length, epsilon)
+        promised = delta_upper([mechanism.event(length)], epsilon)
+        assert 0.9999 * promised - TAIL <= true <= promised + TAIL
 
 
 def test_noisy_max_at_half_its_price_is_caught():

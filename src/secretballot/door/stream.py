@@ -251,7 +251,7 @@ class ReleaseStream:
             where this one ended.
         """
         self._check_votes(counts, questions)
-        purchase.check_predictions(self.aggregator, predictions, len(questions), self.n_teachers)
+        self.check_predictions(predictions, len(questions))
         stored: dict[bytes, bytes] = {}
         rows = {question: row for row, question in reversed(list(enumerate(questions)))}
         asked = list(dict.fromkeys(questions))
@@ -272,6 +272,16 @@ class ReleaseStream:
                     stored |= page.find(asked[start + size :])
                 break
         return self._answers_of(questions, stored)
+
+    def check_predictions(self, predictions: ArrayLike | None, n_questions: int) -> None:
+        """Refuse predictions of so many questions that do not fit, or that are not asked for.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If that is the case.
+        """
+        purchase.check_predictions(self.aggregator, predictions, n_questions, self.n_teachers)
 
     def _answer_block(
         self, counts: VoteCounts, rows: Mapping[bytes, int], predictions: ArrayLike | None

@@ -251,8 +251,10 @@ def _quote_of_votes(
         }
     else:
         assert isinstance(aggregator, GaussianAggregator | LaplaceAggregator)
-        gaussian = isinstance(aggregator, GaussianAggregator)
-        sigma = aggregator.sigma if gaussian else laplace_deviation(aggregator.scale)
+        if isinstance(aggregator, LaplaceAggregator):
+            sigma = laplace_deviation(aggregator.scale)
+        else:
+            sigma = aggregator.sigma
         if aggregator.release == "counts":
             released = f"{aggregator.n_queries:,} noisy counts of votes"
             off = sigma / math.sqrt(aggregator.n_queries)

@@ -86,7 +86,8 @@ class StudentInRounds:
         if not np.isfinite(shares).all():
             return nothing
         nothing[:, columns] = np.clip(shares, 0.0, 1.0)
-        return nothing / np.maximum(1.0, nothing.sum(axis=1, keepdims=True))
+        scaled: FloatArray = nothing / np.maximum(1.0, nothing.sum(axis=1, keepdims=True))
+        return scaled
 
     def tell(self, rows: IntArray, labels: IntArray, predictions: FloatArray) -> None:
         """Note the answers of one round, shape (n,), and what they confirm of its predictions."""

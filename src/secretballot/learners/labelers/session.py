@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._old_names import takes_old_names
@@ -285,13 +286,15 @@ class LabelingSession:
         """Questions still to be had."""
         return self._stream.left
 
-    def ask(self, x: Any) -> SessionAnswer:
+    def ask(self, x: Any, *, prediction: ArrayLike | None = None) -> SessionAnswer:
         """Return the answer to one point.
 
         Parameters
         ----------
         x : array of shape (n_features,), or a frame or matrix of one row
             A public point.
+        prediction : array of shape (n_classes,), optional
+            As `predictions` of `ask_many`.
 
         Raises
         ------
@@ -300,29 +303,36 @@ class LabelingSession:
         BudgetError
             If the point was never asked and the reservation is spent.
         """
-        answers = self.ask_many(single_point(x))
+        predictions = None if prediction is None else np.asarray(prediction)[None]
+        answers = self.ask_many(single_point(x), predictions=predictions)
         counts = None if answers.noisy_counts is None else answers.noisy_counts[0].tolist()
         if isinstance(counts, list):
             counts = tuple(counts)
         return SessionAnswer(answers.labels[0], counts, answers.left)
 
-    def ask_many(self, X: Any) -> SessionAnswers:
+    def ask_many(self, X: Any, *, predictions: ArrayLike | None = None) -> SessionAnswers:
         """Return the answers to the rows of `X`, in their order, while questions are left.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n, n_features)
             Public points.
+        predictions : array of shape (n, n_classes), optional
+            Class probabilities that a student of released answers gives them, for a session with an
+            `InteractiveAggregator`; without them it contradicts nothing.
 
         Raises
         ------
         DataError
-            If the points do not fit the teachers; nothing was answered then.
+            If the points or predictions do not fit; nothing was answered then.
+        ParameterError
+            If predictions are given to a session that takes none.
         BudgetError
             If none of them was asked before and the reservation is spent.
         """
         points = self._teachers.points(X)
         questions = question_digests(points)
+        self._stream.check_predictions(predictions, len(questions))
         answers = self._stream.find(questions)
         if not answers.given.all() and self.left:
             # The teachers vote outside of the ledger's lock, on what is new alone.
@@ -330,6 +340,7 @@ class LabelingSession:
             self._stream.answer(
                 self._teachers.vote(take_rows(points, new), request=self.request),
                 [questions[row] for row in new],
+                None if predictions is None else np.asarray(predictions)[new],
             )
             answers = self._stream.find(questions)
         if not answers.given.any():

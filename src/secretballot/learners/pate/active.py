@@ -64,8 +64,8 @@ class ActivePATEClassifier(PATEClassifier):
     Parameters
     ----------
     teacher, student, n_teachers, budget, aggregator, n_queries, release, max_unstable, threshold,
-    max_answers, estimate_epsilon, neighbours, abstentions, ledger, vault, request, purpose, n_jobs, engine,
-    random_state, progress
+    max_answers, estimate_epsilon, neighbours, abstentions, ledger, vault, request, purpose, n_jobs,
+    engine, random_state, progress
         As for `PATEClassifier`. But by default `n_queries` is what leaves a vote of margin 0.6 K
         right 19 times in 20, for counts as for labels, and progress is also told (queries answered,
         queries reserved).

@@ -62,8 +62,8 @@ class LossDistribution:
     @property
     def losses(self) -> FloatArray:
         """The losses, in nats, of the shape of `chance`."""
-        found: FloatArray = self.h * np.arange(self.first, self.first + len(self.chance))
-        return found
+        steps = np.arange(self.first, self.first + len(self.chance), dtype=np.float64)
+        return self.h * steps
 
     def delta(self, epsilon: float) -> float:
         """Return the bound on delta at `epsilon`, any real number."""
