@@ -21,6 +21,7 @@ import pytest
 import secretballot as sb
 from secretballot import verify_release as second
 from secretballot.privacy.accounting import (
+    ConfidentEvent,
     Event,
     GaussianEvent,
     LabelGaussianEvent,
@@ -29,6 +30,7 @@ from secretballot.privacy.accounting import (
     RelabelledSampleEvent,
     SparseVectorEvent,
     StabilityEvent,
+    calibrate_confident,
     calibrate_gaussian,
     calibrate_label_gaussian,
     delta_upper,
@@ -102,6 +104,34 @@ def test_it_confirms_labels_that_were_calibrated_to_the_promise(
     assert second.price_events([event | {"sigma": 0.9 * sigma}], epsilon, delta).lower > delta
 
 
+@pytest.mark.parametrize(
+    ("queries", "answers", "n_classes"), [(60, 20, 10), (60, 20, 2), (8, 8, 2)]
+)
+def test_it_confirms_answers_that_pass_a_threshold(
+    queries: int, answers: int, n_classes: int
+) -> None:
+    event = calibrate_confident(PrivacyBudget(1.0, 1e-6), queries, answers, n_classes)
+    own = second.price_events([event.to_json()], 1.0, 1e-6)
+    assert 0.9e-6 <= own.upper <= 1e-6 * (1 + second.ERROR)
+    assert own.lower < own.upper
+    assert own.method == "games, composed"
+    # a promise of less is not confirmed, and one that the labels alone would break is refused
+    cheaper = event.to_json() | {"threshold_sigma": 0.5 * event.threshold_sigma}
+    assert second.price_events([cheaper], 1.0, 1e-6).upper > 1.2e-6
+    if n_classes == 2:
+        loud = event.to_json() | {"sigma": 0.7 * event.sigma}
+        assert second.price_events([loud], 1.0, 1e-6).lower > 1e-6
+
+
+def test_long_runs_past_a_threshold_are_confirmed_as_noisy_counts_alone() -> None:
+    event = ConfidentEvent(200.0, 40.0, 8500, 3098, 10)
+    own = second.price_events([event.to_json()], 12.0, 1e-6)
+    assert own.method == "as noisy counts, composed"
+    assert delta_upper([event], 12.0) <= own.upper * (1 + second.ERROR)
+    with pytest.raises(second.UndecidedError):
+        second.price_events([ConfidentEvent(3.0, 40.0, 8, 3, 10).to_json()], 1.0, 1e-6)
+
+
 def best_of_all_strategies(sigma: float, n_teachers: int, queries: int, x: float) -> float:
     """Return the value of the game by trying every vote and direction after every answer."""
     if not queries:
@@ -170,6 +200,8 @@ def test_the_probability_of_a_crossing_is_a_sum_over_both_noises() -> None:
         {"event": "gaussian", "version": 1, "sigma": 3.0},
         RelabelledSampleEvent(STREAM, 10, 100, "add-remove").to_json() | {"stream": 3},
         RelabelledSampleEvent(STREAM, 10, 100, "add-remove").to_json() | {"sampled": 101},
+        ConfidentEvent(9.0, 9.0, 3, 3, 2).to_json() | {"answers": 4},
+        ConfidentEvent(9.0, 9.0, 3, 3, 2).to_json() | {"n_classes": 1},
     ],
 )
 def test_events_out_of_range_are_refused(event: dict[str, Any]) -> None:

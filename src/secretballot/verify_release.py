@@ -1823,6 +1823,25 @@ def rounded_delta(squared_mu: float, epsilon: float) -> float:
     return min(1.0, max(0.0, value) + 1e-14 * first)
 
 
+def counts_delta(sigma: float, n: int, epsilon: float) -> float:
+    """Return delta of `n` integers that move by one, from above, at any epsilon, in closed form.
+
+    The integral of section 1 and its error, or the rounding of section 10, whichever is less.
+    """
+    rounded = rounded_delta(n / (sigma**2 - 4), epsilon)
+    deviation = math.sqrt(n) * sigma
+    if not epsilon <= 700:
+        return rounded
+    kink = sigma * sigma * epsilon - n / 2
+    points = 25 * deviation + 2
+    beyond = 2 * math.exp(-(12.5**2) / 2) + 5 * n * points * math.exp(
+        -(math.pi**2) * sigma * sigma / 2
+    )
+    tail = math.erfc(kink / deviation / math.sqrt(2)) / 2
+    whole = wide_gaussian_delta(sigma, n, epsilon, kink)
+    return min(rounded, max(0.0, whole) + 1e-14 * tail + beyond)
+
+
 def confident_price(event: dict[str, Any], epsilon: float, promised: float | None) -> Price:
     """Return bounds on the price of queries that a noisy threshold refuses or lets pass.
 
@@ -1851,10 +1870,14 @@ def confident_price(event: dict[str, Any], epsilon: float, promised: float | Non
             lower = max(lower, attacked)
     target = upper if promised is None else promised
     precision = 40 - math.floor(math.log2(max(target, 1e-30)))
+    counts = (
+        partial(counts_delta, first, asked),
+        partial(counts_delta, second, answers * (1 if binary else 2)),
+    )
     for fine, finer in ((0.08, 1), (0.04, 2)):
         if promised is not None and (upper <= promised * (1 + ERROR) or lower > promised):
             break
-        for value in games_of(event, epsilon, precision, fine, finer, (threshold_mu, label_mu)):
+        for value in games_of(event, epsilon, precision, fine, finer, counts):
             if value < upper:
                 upper, method = value, "games, composed"
             if promised is not None and upper <= promised * (1 + ERROR):
@@ -1868,15 +1891,16 @@ def games_of(
     precision: int,
     fine: float,
     finer: int,
-    squared_mus: tuple[float, float],
+    counts: tuple[Callable[[float], float], Callable[[float], float]],
 ) -> Iterator[float]:
     """Yield bounds on delta in which more and more of the event is a game.
 
-    Games that take too long for this program are left out.
+    `counts` are the profiles of what stands beside it: of the tops, and of the counts that labels
+    are read off. Games that take too long for this program are left out.
     """
-    kinds = [(event["threshold_sigma"], event["queries"], squared_mus[1])]
+    kinds = [(event["threshold_sigma"], event["queries"], counts[1])]
     if event["n_classes"] == 2:
-        kinds.append((event["sigma"], event["answers"], squared_mus[0]))
+        kinds.append((event["sigma"], event["answers"], counts[0]))
     tables = []
     for sigma, queries, other in kinds:
         if sigma > 1e5 or queries > 20_000:
@@ -1885,9 +1909,7 @@ def games_of(
         cells = finer * min(60, max(12, round(12 * math.sqrt(300 / queries))))
         tables.append((corners, queries, cells))
         try:
-            yield game_delta(
-                corners, queries, epsilon, cells, precision, partial(rounded_delta, other)
-            )
+            yield game_delta(corners, queries, epsilon, cells, precision, other)
         except UndecidedError:
             continue
     if len(tables) < 2:

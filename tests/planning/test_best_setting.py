@@ -7,6 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from secretballot.aggregation import LaplaceAggregator
+from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Plan, Setting, Task
 from secretballot.planning.search import best_setting
@@ -15,6 +17,7 @@ from secretballot.planning.search.evaluation import Spread, Tried, best_of
 from secretballot.planning.search.settings import Noise
 from secretballot.planning.simulation.curve import CurveModel
 from secretballot.planning.simulation.seeded_noise import SeededNoise
+from secretballot.privacy.accounting import PrivacyBudget
 
 TASK = Task(20_000, 600, 2, 1.0, 1e-5)
 CURVE = {50: 0.75, 400: 0.85}
@@ -191,8 +194,6 @@ def test_a_task_that_nothing_helps_says_so() -> None:
 def test_numbers_that_do_not_fit_are_refused(model: CurveModel) -> None:
     with pytest.raises(ParameterError, match="3 classes"):
         make_plan(replace(TASK, n_classes=3), model)
-    with pytest.raises(ParameterError, match="delta is 0"):
-        make_plan(replace(TASK, delta=0.0), model)
     with pytest.raises(ParameterError, match="more than the 20000 records"):
         make_plan(TASK, model, n_teachers=20_001)
     with pytest.raises(ParameterError, match="give 2 to 4000"):
@@ -242,3 +243,13 @@ def test_an_estimate_is_never_surer_than_half_a_point() -> None:
     spread = Spread.of([tried([0.8, 0.8, 0.8])], True)
     found = spread.estimate(np.array([0.8, 0.8, 0.8]))
     assert (found.low, found.high) == pytest.approx((0.795, 0.805))
+
+
+def test_without_a_delta_laplace_voting_is_planned(model: CurveModel) -> None:
+    plan = make_plan(replace(TASK, delta=0.0), model)
+    assert plan.votes.setting.aggregator == "laplace"
+    assert {one.setting.aggregator for one in plan.evaluated} == {"laplace"}
+    noise = Noise(PrivacyBudget(TASK.epsilon, 0.0), 2).aggregator(plan.votes.setting)
+    assert isinstance(noise, LaplaceAggregator)
+    assert plan.votes.noise == pytest.approx(laplace_deviation(noise.scale))
+    assert noise.budget.delta == 0

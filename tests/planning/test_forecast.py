@@ -5,6 +5,7 @@ import pytest
 
 from secretballot.aggregation import (
     GaussianAggregator,
+    LaplaceAggregator,
     RelabelledAggregator,
     SparseVectorAggregator,
 )
@@ -153,3 +154,18 @@ def test_other_recipes_and_other_classes_are_refused() -> None:
         forecast_gaussian(sample, float("nan"), 10, "labels")
     with pytest.raises(ParameterError, match="release"):
         forecast_gaussian(sample, 1.0, 10, "votes")
+
+
+@pytest.mark.parametrize("release", ["labels", "counts"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_laplace_labels_are_as_right_as_the_aggregator_makes_them(
+    n_classes: int, release: str
+) -> None:
+    sample, rng = sample_votes(4000, 50, n_classes), np.random.default_rng(4)
+    budget = PrivacyBudget(1.0, 0.0)
+    terms = LaplaceAggregator(12.0, 4000, n_classes=n_classes, release=release, budget=budget)
+    outlook = forecast(sample, terms)
+    drawn = terms.answer(sample.counts, 50, SeededNoise(rng)).labels
+    assert outlook.answered == 4000
+    assert outlook.label_accuracy == pytest.approx((drawn == sample.truth).mean(), abs=0.03)
+    assert outlook.information < 4000

@@ -1,0 +1,521 @@
+"""Confident and interactive voting: what they draw, where they stop, and what short runs really
+cost."""
+
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from secretballot.aggregation import (
+    ConfidentAggregator,
+    GaussianAggregator,
+    InteractiveAggregator,
+    WeakSignalWarning,
+    aggregator_from_description,
+)
+from secretballot.aggregation.confident import predicted_votes
+from secretballot.audit import (
+    ScriptedNoise,
+    all_counts,
+    discrete_gaussian_distribution,
+    frequency_p_value,
+    neighbouring_counts,
+)
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.privacy.accounting import (
+    ConfidentEvent,
+    GaussianEvent,
+    LabelGaussianEvent,
+    PrivacyBudget,
+    delta_upper,
+    epsilon_upper,
+    event_from_json,
+    filter_for,
+    renyi_divergence,
+)
+from secretballot.privacy.accounting.filters import Grant
+from secretballot.privacy.noise import ExactNoise
+
+BUDGET = PrivacyBudget(1.0, 1e-6)
+LOOSE = PrivacyBudget(1e4, 0.5)  # for noise that promises nothing
+ALPHA = 1e-6
+TAIL = 1e-9
+
+
+def binary(ones, n_teachers):
+    ones = np.asarray(ones)
+    return np.column_stack([n_teachers - ones, ones])
+
+
+def built(threshold=5, threshold_sigma=1.5, sigma=1.0, n_queries=4, **settings):
+    return ConfidentAggregator(
+        threshold, threshold_sigma, sigma, n_queries, **{"budget": LOOSE, **settings}
+    )
+
+
+# -- the definition, with injected noise
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_query_is_answered_where_the_noisy_top_reaches_the_threshold():
+    votes = binary([4, 6, 2, 8], 8)
+    # highest counts 4, 6, 6, 8; noise on them first, then one draw for each label
+    noise = ScriptedNoise([1, -1, -2, -3, 0, -1, 5])
+    answers = built(threshold=5).answer(votes, 8, noise)
+    # noisy tops 5, 5, 4, 5; noisy counts of class 1: 4 + 0, 6 - 1, 8 + 5
+    assert answers.labels.tolist() == [1, 1, -1, 1]
+    assert answers.n_reached == 4
+    assert answers.noisy_counts is None
+
+
+def test_more_classes_draw_on_every_count_and_ties_go_to_the_lowest():
+    votes = np.array([[3, 3, 2], [0, 1, 7]])
+    aggregator = built(threshold=3, n_classes=3)
+    noise = ScriptedNoise([0, -4, 0, 0, 1, 0, 0, 0])
+    assert aggregator.answer(votes, 8, noise).labels.tolist() == [0, 2]
+
+
+def test_nothing_is_told_after_the_last_answer():
+    votes = binary([8, 8, 0, 8, 8], 8)
+    aggregator = built(n_queries=5, max_answers=2)
+    noise = ScriptedNoise([-9, 0, 0, 0, 0, 0, 0])  # the first is refused, the next two answered
+    answers = aggregator.answer(votes, 8, noise)
+    assert answers.labels.tolist() == [-1, 1, 0, -1, -1]
+    assert answers.n_reached == 3
+    run = aggregator.start(8, ScriptedNoise([-9, 0, 0, 0, 0]))
+    assert run.answer(votes[:2]).labels.tolist() == [-1, 1]
+    assert not run.stopped
+    assert run.answer(votes[2:3]).labels.tolist() == [0]
+    assert run.stopped
+    late = run.answer(votes[3:])
+    assert (late.labels.tolist(), late.n_reached) == ([-1, -1], 0)
+
+
+def test_a_run_goes_on_from_the_answers_that_it_gave():
+    votes = binary([8, 8, 8], 8)
+    aggregator = built(n_queries=5, max_answers=2)
+    run = aggregator.start(8, ScriptedNoise([0, 0, 0, 0]), {"n_answered": 1})
+    answers = run.answer(votes)
+    assert (answers.labels.tolist(), answers.n_reached) == ([1, -1, -1], 1)
+    for state in ({"n_answered": 3}, {"n_answered": -1}, {"n_below": 0}, {"n_answered": "1"}):
+        with pytest.raises(ParameterError, match="state"):
+            aggregator.start(8, ScriptedNoise([]), state)
+
+
+def test_interactive_voting_compares_with_what_the_student_predicts():
+    votes = binary([7, 7, 7, 1], 8)
+    aggregator = InteractiveAggregator(4, 1.5, 1.0, 4, budget=LOOSE)
+    student = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [0.9, 0.1]]
+    # predicted votes (0, 8), (8, 0), (4, 4), (7, 0): the tops of the differences are 1, 7, 3, 1
+    answers = aggregator.answer(votes, 8, ScriptedNoise([0, 0, 1, 2, 0, 0]), student)
+    assert answers.labels.tolist() == [-1, 1, 1, -1]
+    # without predictions it is confident voting
+    plain = ConfidentAggregator(4, 1.5, 1.0, 4, budget=LOOSE)
+    noise = [0, -3, -4, 1, 0, 0, 0]
+    assert (
+        aggregator.answer(votes, 8, ScriptedNoise(noise)).labels.tolist()
+        == plain.answer(votes, 8, ScriptedNoise(noise)).labels.tolist()
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_difference_from_any_prediction_moves_by_one_vote_at_most(n_classes):
+    here, there = neighbouring_counts(6, n_classes)
+    rng = np.random.default_rng(0)
+    for predicted in rng.dirichlet(np.ones(n_classes), 40):
+        against = predicted_votes([predicted], (1, n_classes), 6)
+        tops = [(votes - against).max(axis=1) for votes in (here, there)]
+        assert np.abs(tops[0] - tops[1]).max() == 1
+
+
+# -- the price of short runs, enumerated
+# --------------------------------------------------------------------------------------------------
+
+
+def one_query(aggregator, row, n_teachers, laws, against=None):
+    """Return the chances of a refusal and of each label for one row of votes, by the aggregator's
+    own code under all noise that is listed."""
+    first, second = laws
+    classes = aggregator.n_classes
+    draws = 1 if classes == 2 else classes
+    labels = np.array(list(itertools.product(second.support, repeat=draws)))
+    weights = np.prod([second.pmf[labels[:, i] - second.low] for i in range(draws)], axis=0)
+    chances = np.zeros(classes + 1)
+    top = max(row) if against is None else int((np.array(row) - against).max())
+    # the noise of the threshold matters by its side alone, the labels' noise only where it passes
+    for noise, chance in zip(first.support.tolist(), first.pmf, strict=True):
+        script = [noise]
+        if top + noise >= aggregator.threshold:
+            continue
+        shares = () if against is None else ([np.asarray(against) / n_teachers],)
+        answers = aggregator.answer(np.array([row]), n_teachers, ScriptedNoise(script), *shares)
+        assert answers.labels.tolist() == [-1]
+        chances[0] += chance
+    passing = next((n for n in first.support.tolist() if top + n >= aggregator.threshold), None)
+    if passing is None:
+        return chances
+    many = type(aggregator).from_description(
+        {**aggregator.describe(), "n_queries": len(labels), "max_answers": len(labels)}
+    )
+    rows = np.tile(row, (len(labels), 1))
+    script = np.concatenate([np.full(len(labels), passing), labels.ravel()])
+    found = many.answer(rows, n_teachers, ScriptedNoise(script)).labels
+    passes = float(first.pmf[first.support >= passing].sum())
+    for label in range(classes):
+        chances[label + 1] = passes * float(weights[found == label].sum())
+    return chances
+
+
+def query_steps(aggregator, n_teachers, laws=None):
+    """Return the outcome distributions of one query on all neighbouring votes."""
+    laws = laws or [
+        discrete_gaussian_distribution(sigma, 1e-11)
+        for sigma in (aggregator.threshold_sigma, aggregator.sigma)
+    ]
+    classes = aggregator.n_classes
+    outcomes = {
+        tuple(row): one_query(aggregator, row, n_teachers, laws)
+        for row in all_counts(n_teachers, classes).tolist()
+    }
+    here, there = neighbouring_counts(n_teachers, classes)
+    pairs = {
+        (tuple(a), tuple(b)): (outcomes[tuple(a)], outcomes[tuple(b)])
+        for a, b in zip(here.tolist(), there.tolist(), strict=True)
+    }
+    return list(pairs.values())
+
+
+def true_delta(steps, queries, answers, epsilon):
+    """Return the exact delta of a run that stops at a number of queries or of answers, against an
+    adversary who chooses every query from all that was told."""
+    p = np.array([step[0] for step in steps])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moves = np.where(p > 0, np.log(np.array([step[1] for step in steps])) - np.log(p), 0.0)
+    moves = np.where(np.isneginf(moves), -800.0, moves)
+    unlisted = np.maximum(0.0, 1 - p.sum(axis=1))
+
+    def value(x, left, most):
+        """Largest mean of (1 - x')_+ from log ratios x, an array."""
+        if not left or not most:
+            return np.maximum(0.0, -np.expm1(np.minimum(x, 700.0)))
+        after = (x[:, None, None] + moves).ravel()
+        refused = after.reshape(len(x), *moves.shape)[:, :, 0]
+        best = np.tile(unlisted, (len(x), 1))
+        best += p[:, 0] * merged(refused, left - 1, most)
+        for label in range(1, p.shape[1]):
+            told = after.reshape(len(x), *moves.shape)[:, :, label]
+            best += p[:, label] * merged(told, left - 1, most - 1)
+        return best.max(axis=1)
+
+    def merged(x, left, most):
+        distinct, where = np.unique(np.round(x, 10), return_inverse=True)
+        return value(distinct, left, most)[where].reshape(x.shape)
+
+    return float(value(np.array([epsilon]), queries, answers)[0])
+
+
+RUNS = [(9, 5, 1.5, 1.0), (8, 4, 2.0, 2.0), (8, 6, 3.0, 1.2), (5, 3, 0.8, 0.8)]
+
+
+@pytest.mark.parametrize(("n_teachers", "threshold", "threshold_sigma", "sigma"), RUNS)
+@pytest.mark.parametrize(("queries", "answers"), [(1, 1), (2, 1), (3, 1), (3, 3)])
+def test_short_runs_of_two_classes_keep_the_promise(
+    n_teachers, threshold, threshold_sigma, sigma, queries, answers
+):
+    aggregator = built(threshold, threshold_sigma, sigma, queries, max_answers=answers)
+    steps = query_steps(aggregator, n_teachers)
+    for epsilon in (0.3, 1.0, 2.0):
+        true = true_delta(steps, queries, answers, epsilon)
+        assert true <= delta_upper(aggregator.events(n_teachers), epsilon) + TAIL
+
+
+def test_the_price_is_not_far_above_the_truth():
+    # one vote moves the top and the label at once only where both are near; what is charged for
+    # both together is within a small factor of what the worst of all adaptive runs loses
+    aggregator = built(5, 3.0, 2.0, 4, max_answers=2)
+    steps = query_steps(aggregator, 9)
+    for epsilon in (0.3, 0.8):
+        true = true_delta(steps, 4, 2, epsilon)
+        promised = delta_upper(aggregator.events(9), epsilon)
+        assert promised / 1.6 < true <= promised + TAIL
+
+
+@pytest.mark.parametrize(("threshold_sigma", "sigma"), [(1.5, 1.0), (1.0, 1.0)])
+def test_short_runs_of_three_classes_keep_the_promise(threshold_sigma, sigma):
+    aggregator = built(3, threshold_sigma, sigma, 2, max_answers=1, n_classes=3)
+    laws = [discrete_gaussian_distribution(s, 1e-9) for s in (threshold_sigma, sigma)]
+    steps = query_steps(aggregator, 4, laws)
+    for epsilon in (0.5, 1.5):
+        true = true_delta(steps, 2, 1, epsilon)
+        promised = delta_upper(aggregator.events(4), epsilon)
+        assert 0.2 * promised < true <= promised + 1e-7
+
+
+def test_broken_variants_are_caught():
+    sound = built(5, 2.0, 1.5, 3, max_answers=1)
+    steps, k = query_steps(sound, 9), 9
+    promised = delta_upper(sound.events(k), 0.5)
+    assert true_delta(steps, 3, 1, 0.5) <= promised
+    # a cap that is not kept: every query is answered that passes
+    assert true_delta(steps, 3, 3, 0.5) > 1.03 * promised
+    # a threshold for free, as where its cost is overwritten by that of the label
+    free = delta_upper([LabelGaussianEvent(1.5, 1)], 0.5)
+    assert true_delta(steps, 3, 1, 0.5) > 1.3 * free
+    # too little noise on the one, on the other, or on both
+    sound = built(5, 3.0, 3.0, 3)
+    promised = delta_upper(sound.events(8), 0.5)
+    for less in ((1.0, 0.5), (0.5, 1.0), (0.7, 0.7)):
+        laws = [discrete_gaussian_distribution(3.0 * factor, 1e-11) for factor in less]
+        assert true_delta(query_steps(sound, 8, laws), 3, 3, 0.5) > 1.5 * promised
+    laws = [discrete_gaussian_distribution(3.0, 1e-11)] * 2
+    assert true_delta(query_steps(sound, 8, laws), 3, 3, 0.5) <= promised
+
+
+def test_drawn_answers_follow_their_law_and_less_noise_would_show():
+    trials, row = 20_000, [6, 3]
+    aggregator = built(6, 3.0, 2.5, trials)
+    labels = aggregator.answer(np.tile(row, (trials, 1)), 9, ExactNoise()).labels
+    found = {}
+    for factor in (1.0, 0.7):
+        laws = [discrete_gaussian_distribution(factor * sigma) for sigma in (3.0, 2.5)]
+        exact = one_query(aggregator, row, 9, laws)
+        found[factor] = [
+            frequency_p_value(int((labels == label).sum()), trials, float(exact[label + 1]))
+            for label in (-1, 0, 1)
+        ]
+    assert min(found[1.0]) > ALPHA
+    assert min(found[0.7]) < ALPHA
+
+
+# -- prices
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("event", "delta", "gaussian"),
+    [
+        # the continuous Gaussian's epsilon of the papers' parameters: all of them were measured
+        (ConfidentEvent(150.0, 40.0, 640, 286, 10), 1e-5, 2.543),
+        (ConfidentEvent(200.0, 40.0, 1500, 538, 10), 1e-5, 3.594),
+    ],
+)
+def test_published_parameters_cost_less_than_as_noisy_counts(event, delta, gaussian):
+    found = epsilon_upper([event], delta)
+    labels = epsilon_upper([GaussianEvent(event.sigma, 2 * event.answers)], delta)
+    # not below the labels alone, nor above the whole as counts
+    assert labels < found < gaussian
+    assert found == pytest.approx(labels + (gaussian - labels) * 0.64, abs=0.02)
+
+
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_the_price_lies_between_two_that_dp_accounting_gives(n_classes):
+    from dp_accounting.pld import privacy_loss_distribution
+
+    event = ConfidentEvent(60.0, 20.0, 120, 40, n_classes)
+    shifts = 40 * (1 if n_classes == 2 else 2)
+    gaussian = privacy_loss_distribution.from_gaussian_mechanism
+    threshold = gaussian(60.0 / math.sqrt(120), value_discretization_interval=1e-4)
+    counts = gaussian(20.0 / math.sqrt(shifts), value_discretization_interval=1e-4)
+    whole = threshold.compose(counts)
+    for epsilon in (1.0, 2.0):
+        above = whole.get_delta_for_epsilon(epsilon)
+        found = delta_upper([event], epsilon)
+        assert found < above * 1.02  # answers about the threshold tell less than the top itself
+        assert found > (0 if n_classes == 2 else counts.get_delta_for_epsilon(epsilon))
+        # counts of both scales cost what the library says: the composition itself is the same
+        both = delta_upper([GaussianEvent(60.0, 120), GaussianEvent(20.0, shifts)], epsilon)
+        # but for the rounding, which costs a relative 2 / sigma^2 of sigma
+        assert 0.999 * above < both < 1.2 * above
+
+
+def test_two_games_beside_each_other_agree_with_one_game():
+    # with one scale a single game prices both kinds of labels; two games composed are no cheaper
+    # and, over an equal number of labels, hardly dearer
+    one = delta_upper([LabelGaussianEvent(30.0, 200)], 1.0)
+    two = delta_upper([LabelGaussianEvent(30.0, 100), LabelGaussianEvent(30.0 + 1e-9, 100)], 1.0)
+    assert one * 0.999 <= two <= one * 1.06
+
+
+def test_refused_queries_cost_the_threshold_alone():
+    many = delta_upper([ConfidentEvent(100.0, 20.0, 1000, 50, 10)], 1.0)
+    few = delta_upper([ConfidentEvent(100.0, 20.0, 50, 50, 10)], 1.0)
+    answered = delta_upper([ConfidentEvent(100.0, 20.0, 1000, 1000, 10)], 1.0)
+    assert few < many < 0.03 * answered
+
+
+def test_a_renyi_account_adds_up_both_kinds():
+    event = ConfidentEvent(100.0, 20.0, 300, 50, 10)
+    for order in (2.0, 11.0):
+        parts = sum(renyi_divergence(part, order) for part in event.parts)
+        assert renyi_divergence(event, order) == pytest.approx(parts)
+    budget = PrivacyBudget(4.0, 1e-5)
+    grant = Grant((event,), epsilon_upper([event], 1e-6), 1e-6)
+    rule = filter_for("renyi", budget)
+    assert rule.admits([], grant)
+    assert not rule.admits([grant] * 50, grant)
+
+
+def test_the_event_goes_through_json_and_refuses_what_cannot_be():
+    event = ConfidentEvent(100.0, 20.0, 300, 50, 10)
+    assert event_from_json(event.to_json()) == event
+    assert isinstance(event.parts[1], GaussianEvent)
+    assert isinstance(ConfidentEvent(9.0, 9.0, 3, 3, 2).parts[1], LabelGaussianEvent)
+    good = {"threshold_sigma": 9.0, "sigma": 9.0, "queries": 3, "answers": 2, "n_classes": 2}
+    for change in (
+        {"answers": 4},
+        {"answers": 0},
+        {"n_classes": 1},
+        {"sigma": 1e-7},
+        {"threshold_sigma": -1.0},
+        {"queries": 10**13, "answers": 1},
+        {"queries": 10**12, "answers": 10**12, "n_classes": 3},
+    ):
+        with pytest.raises(ParameterError):
+            ConfidentEvent(**{**good, **change})
+
+
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_calibrated_noise_spends_the_budget(n_classes):
+    found = ConfidentAggregator.calibrate(
+        BUDGET, 120, threshold=200, max_answers=40, n_classes=n_classes
+    )
+    delta = delta_upper(found.events(250), 1.0)
+    assert 0.99 * BUDGET.delta < delta <= BUDGET.delta
+    more = ConfidentAggregator.calibrate(
+        BUDGET, 120, threshold=200, max_answers=80, n_classes=n_classes
+    )
+    assert more.sigma > 1.3 * found.sigma
+    interactive = InteractiveAggregator.calibrate(
+        BUDGET, 120, threshold=100, max_answers=40, n_classes=n_classes, confidence=0.8
+    )
+    assert interactive.sigma == found.sigma
+    assert interactive.confidence == 0.8
+    assert interactive.events(250) == found.events(250)
+
+
+# -- usefulness
+# --------------------------------------------------------------------------------------------------
+
+
+def test_answers_are_better_than_those_of_gaussian_voting_at_the_same_price():
+    rng = np.random.default_rng(1)
+    # half of the points are clear, half are hard: as on MNIST, the vote is right where it is clear
+    m, k, classes = 600, 250, 10
+    truth = rng.integers(classes, size=m)
+    clear = rng.random(m) < 0.5
+    votes = np.array(
+        [
+            rng.multinomial(
+                k,
+                np.full(classes, 0.01 if easy else 0.075)
+                + (0.9 if easy else 0.25) * np.eye(classes)[label],
+            )
+            for label, easy in zip(truth, clear, strict=True)
+        ]
+    )
+    budget = PrivacyBudget(3.0, 1e-5)
+    confident = ConfidentAggregator.calibrate(
+        budget, m, threshold=200, max_answers=200, n_classes=classes, threshold_share=0.3
+    )
+    answers = confident.answer(votes, k, ExactNoise())
+    given = answers.labels >= 0
+    right = (answers.labels == truth)[given].mean()
+    gaussian = GaussianAggregator.calibrate(budget, int(given.sum()), n_classes=classes)
+    plain = gaussian.answer(votes[: int(given.sum())], k, ExactNoise()).labels
+    assert given.sum() >= 150
+    assert right > (plain == truth[: len(plain)]).mean() + 0.08
+    assert clear[given].mean() > 0.7
+
+
+def test_probabilities_for_planning_are_the_drawn_ones():
+    trials = 20_000
+    aggregator = built(60, 20.0, 15.0, trials, n_classes=3)
+    labels = aggregator.answer(np.tile([70, 20, 10], (trials, 1)), 100, ExactNoise()).labels
+    assert aggregator.answer_probability(70) == pytest.approx((labels >= 0).mean(), abs=0.02)
+    right = (labels == 0).sum() / (labels >= 0).sum()
+    assert aggregator.right_probability(55) == pytest.approx(right, abs=0.02)
+
+
+def test_a_threshold_above_the_teachers_is_refused():
+    aggregator = built(threshold=300)
+    for call in (
+        lambda: aggregator.events(250),
+        lambda: aggregator.check_useful(250),
+        lambda: aggregator.answer(binary([200], 250), 250, ExactNoise()),
+        lambda: aggregator.start(250, ExactNoise()),
+    ):
+        with pytest.raises(ParameterError, match="threshold is 300, more votes than 250 teachers"):
+            call()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        built(threshold=300).check_useful(300)
+
+
+def test_drowned_labels_warn():
+    with pytest.warns(WeakSignalWarning, match="unanimous"):
+        built(50, 100.0, 900.0, n_classes=10).check_useful(100)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"threshold": 0}, "threshold"),
+        ({"threshold": 2.5}, "threshold"),
+        ({"threshold_sigma": 0.0}, "threshold_sigma"),
+        ({"threshold_sigma": float("nan")}, "threshold_sigma"),
+        ({"sigma": -1.0}, "sigma"),
+        ({"sigma": 1e-8}, "sigma"),
+        ({"n_queries": 0}, "n_queries"),
+        ({"max_answers": 0}, "max_answers"),
+        ({"max_answers": 5}, "max_answers"),
+        ({"n_classes": 1}, "n_classes"),
+        ({"calibration": "paper"}, "calibration"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(settings, name):
+    for kind in (ConfidentAggregator, InteractiveAggregator):
+        with pytest.raises(ParameterError, match=name):
+            kind(
+                **{
+                    "threshold": 5,
+                    "threshold_sigma": 9.0,
+                    "sigma": 5.0,
+                    "n_queries": 4,
+                    "budget": LOOSE,
+                    **settings,
+                }
+            )
+
+
+def test_a_delta_of_0_and_shares_without_meaning_are_refused():
+    with pytest.raises(ParameterError, match="delta is 0"):
+        ConfidentAggregator.calibrate(PrivacyBudget(1.0, 0.0), 10, threshold=5)
+    for share in (0.0, 1.0, -0.1):
+        with pytest.raises(ParameterError, match="threshold_share"):
+            ConfidentAggregator.calibrate(BUDGET, 10, threshold=5, threshold_share=share)
+    with pytest.raises(ParameterError, match="max_answers"):
+        ConfidentAggregator.calibrate(BUDGET, 10, threshold=5, max_answers=11)
+    with pytest.raises(ParameterError, match="confidence"):
+        InteractiveAggregator(5, 9.0, 5.0, 4, confidence=1.5, budget=LOOSE)
+
+
+def test_predictions_that_do_not_fit_are_refused():
+    aggregator = InteractiveAggregator(5, 9.0, 5.0, 4, budget=LOOSE)
+    votes = binary([3, 4], 8)
+    for bad in ([[0.5, 0.5]], [[0.5, 0.6], [0, 0]], [[-0.1, 0.5], [0, 0]], [["a", "b"]] * 2):
+        with pytest.raises(DataError, match="predictions"):
+            aggregator.answer(votes, 8, ExactNoise(), bad)
+    with pytest.raises(DataError, match="predictions"):
+        aggregator.answer(votes, 8, ExactNoise(), [[math.nan, 0.5], [0, 0]])
+    with pytest.raises(ParameterError, match="takes none"):
+        built().start(8, ExactNoise()).answer(votes, [[0.5, 0.5]] * 2)
+
+
+def test_the_description_says_whether_a_student_is_contradicted():
+    interactive = InteractiveAggregator(5, 9.0, 5.0, 4, confidence=0.75, budget=LOOSE)
+    rebuilt = aggregator_from_description(interactive.describe())
+    assert rebuilt == interactive
+    assert isinstance(rebuilt, InteractiveAggregator)
+    assert interactive != built(5, 9.0, 5.0, 4)

@@ -1,0 +1,378 @@
+"""Confident and interactive voting in fits, rounds, sessions, batches and streams."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import secretballot as sb
+from secretballot import verify_release as second
+from secretballot.audit import ScriptedNoise
+from secretballot.door import ReleaseStream, purchase
+from secretballot.exceptions import DataError, LedgerError, ParameterError
+from secretballot.report.certificate.build import certificate_digest
+from secretballot.students.confirmed import StudentInRounds, with_confirmations
+
+BUDGET = sb.PrivacyBudget(2.0, 1e-5)
+K = 100
+TERMS = sb.ConfidentAggregator(60, 12.0, 9.0, 30, max_answers=8, delta=1e-5)
+CORRECTS = sb.InteractiveAggregator(50, 12.0, 9.0, 30, max_answers=8, confidence=0.8, delta=1e-5)
+
+
+def points(n: int, seed: int) -> Any:
+    return np.random.default_rng(seed).uniform(-1, 1, (n, 2))
+
+
+X, POOL = points(8000, 0), points(300, 1)
+Y = (X[:, 0] > 0.1).astype(int)
+
+
+def votes(ones: Any, k: int = K) -> sb.VoteCounts:
+    counts = np.asarray(ones)
+    return sb.VoteCounts.from_counts(np.column_stack([k - counts, counts]), classes=["no", "yes"])
+
+
+def account(budget: sb.PrivacyBudget | None = None) -> sb.Ledger:
+    whole = sb.PrivacyBudget(1e3, 0.4) if budget is None else budget
+    return sb.Ledger.in_memory(dataset="registry", budget=whole)
+
+
+def stream(aggregator: Any, ledger: sb.Ledger, vault: Path | None = None) -> ReleaseStream:
+    return ReleaseStream(
+        aggregator,
+        ledger,
+        classes=["no", "yes"],
+        n_teachers=K,
+        request="plan",
+        teachers="a",
+        vault=vault,
+    )
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, noise: list[int]) -> None:
+    source = ScriptedNoise(noise, exact=True)
+    monkeypatch.setattr(purchase, "noise_source", lambda: source)
+
+
+# --- batches
+
+
+def test_a_batch_stops_at_the_last_answer_and_its_certificate_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terms = sb.ConfidentAggregator(60, 12.0, 9.0, 6, max_answers=2, delta=1e-5)
+    scripted(monkeypatch, [0, 0, -40, 0, 0, 0, 0, 0])
+    released = sb.release(votes([40, 90, 90, 10, 95, 5]), terms, account())
+    assert released.labels.tolist() == [0, 1, -1, -1, -1, -1]
+    certificate = released.certificate
+    assert (certificate["released"]["queries"], certificate["released"]["answered"]) == (6, 2)
+    assert certificate["events"] == [terms.events(K)[0].to_json()]
+    assert certificate["price"]["method"] == "label-games"
+    assert sb.verify_certificate(certificate).ok
+
+
+def test_predictions_are_refused_before_anything_is_spent() -> None:
+    ledger = account()
+    for predictions, kind in (([[0.5, 0.5]], DataError), ([[0.9, 0.3]] * 2, DataError)):
+        with pytest.raises(kind, match="predictions"):
+            sb.release(votes([10, 90]), CORRECTS, ledger, predictions=predictions)
+    with pytest.raises(ParameterError, match=r"confident aggregator takes none.*Nothing was spent"):
+        sb.release(votes([10, 90]), TERMS, ledger, predictions=[[0.5, 0.5]] * 2)
+    with pytest.raises(ParameterError, match="threshold is 60, more votes than 40 teachers"):
+        sb.release(votes([10, 30], 40), TERMS, ledger)
+    assert ledger.spent().epsilon == 0
+
+
+def test_a_batch_corrects_what_a_student_predicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted(monkeypatch, [0, 0, 0])
+    released = sb.release(
+        votes([95, 95]), CORRECTS, account(), predictions=[[0.0, 1.0], [0.9, 0.1]]
+    )
+    assert released.labels.tolist() == [-1, 1]
+    assert sb.verify_certificate(released.certificate).ok
+
+
+# --- streams
+
+
+def test_a_stream_counts_answers_over_restarts_and_stops(tmp_path: Path) -> None:
+    ledger = sb.Ledger(tmp_path / "one.sqlite", dataset="registry", budget=sb.PrivacyBudget(9, 0.1))
+    vault = tmp_path / "vault"
+    terms = sb.ConfidentAggregator(90, 5.0, 5.0, 30, max_answers=3, delta=1e-5)
+    asked = [b"%d" % number for number in range(30)]
+    first = stream(terms, ledger, vault)
+    # two clear votes are answered and two even ones refused: a top of 50 is 40 below the threshold
+    given = first.answer(votes([100, 0, 50, 50]), asked[:4])
+    answered = int((given.labels >= 0).sum())
+    assert given.given.all()
+    assert first.used == 4
+    assert answered <= 2
+    again = stream(terms, ledger, vault)
+    assert again.left == 26
+    more = again.answer(votes([100] * 10), asked[4:14])
+    assert int((more.labels >= 0).sum()) == 3 - answered
+    assert again.left == 0
+    # nothing new is told after the last answer, and what was told stays
+    late = stream(terms, ledger, vault).answer(votes([100, 100]), [asked[20], asked[0]])
+    assert late.given.tolist() == [False, True]
+    assert late.labels[1] == given.labels[0]
+
+
+def test_a_stream_tells_the_student_apart_by_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted(monkeypatch, [0, 0, 0, 0])
+    opened = stream(CORRECTS, account())
+    predictions = [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]
+    # the second question is asked twice, and answered once
+    given = opened.answer(votes([90, 95, 95]), [b"a", b"b", b"b"], predictions)
+    assert given.labels.tolist() == [-1, 1, 1]
+    with pytest.raises(DataError, match="predictions"):
+        opened.answer(votes([90]), [b"c"], predictions)
+
+
+def test_the_whole_reservation_is_paid_whatever_was_answered() -> None:
+    whole = sb.PrivacyBudget(CORRECTS.budget.epsilon, 1e-5)
+    ledger = account(whole)
+    opened = stream(CORRECTS, ledger)
+    assert ledger.remaining().epsilon == pytest.approx(0, abs=1e-9)
+    assert not opened.returns
+    with pytest.raises(sb.BudgetError):
+        sb.release(votes([90]), CORRECTS, ledger, request="second")
+
+
+# --- sessions
+
+
+def test_a_session_takes_predictions_with_its_questions() -> None:
+    teachers = sb.train_teachers("tree", X[:2000], Y[:2000], classes=[0, 1], n_teachers=K)
+    session = sb.LabelingSession(teachers, CORRECTS, account())
+    corrected = session.ask([0.95, 0.0], prediction=[1.0, 0.0])
+    left_alone = session.ask_many([[-0.95, 0.0]], predictions=[[1.0, 0.0]])
+    assert corrected.label in (1, None)
+    assert left_alone.labels.tolist() == [None]
+    plain = sb.LabelingSession(teachers, TERMS, account())
+    with pytest.raises(ParameterError, match="takes none"):
+        plain.ask([0.9, 0.0], prediction=[0.5, 0.5])
+    assert plain.used == 0
+    assert plain.ask([0.9, 0.0]).label in (0, 1, None)
+
+
+# --- fits
+
+
+def test_a_confident_fit_asks_three_times_as_much_as_it_answers() -> None:
+    model = sb.PATEClassifier(n_teachers=200, budget=BUDGET, aggregator="confident", random_state=0)
+    terms = model.planned_aggregator(300, 2)
+    assert isinstance(terms, sb.ConfidentAggregator)
+    assert (terms.threshold, terms.n_queries) == (160, min(300, 3 * terms.max_answers))
+    model.set_params(n_queries=60, threshold=150, max_answers=30)
+    model.fit(X, Y, X_public=POOL, classes=[0, 1])
+    released = model.released_labels_
+    assert len(released.queries) == 60
+    assert 5 <= released.answered.sum() <= 30
+    assert np.mean(model.predict(POOL) == (POOL[:, 0] > 0.1)) > 0.85
+    terms = sb.aggregation.aggregator_from_description(model.certificate_["mechanism"])
+    assert (terms.threshold, terms.max_answers, terms.n_queries) == (150, 30, 60)
+    assert sb.verify_certificate(model.certificate_).ok
+
+
+def test_settings_of_other_aggregators_are_refused() -> None:
+    for settings, words in (
+        ({"threshold": 50}, "threshold is 50, and the gaussian aggregator has none"),
+        ({"max_answers": 5, "aggregator": "laplace"}, "max_answers is 5, and the laplace"),
+        ({"aggregator": "confident", "max_unstable": 3}, "max_unstable is 3"),
+        ({"aggregator": "confident", "release": "counts"}, "confident voting gives labels only"),
+        ({"aggregator": "interactive"}, "ask in rounds"),
+        ({"aggregator": CORRECTS}, "ask in rounds"),
+        ({"aggregator": "confident", "max_answers": 500, "n_queries": 20}, "max_answers is 500"),
+    ):
+        model = sb.PATEClassifier(n_teachers=K, budget=BUDGET, **settings)
+        with pytest.raises(ParameterError, match=words):
+            model.planned_aggregator(300, 2)
+    with pytest.raises(ParameterError, match=r"estimate_epsilon.*max_answers"):
+        sb.PATEClassifier(
+            n_teachers=K, budget=BUDGET, aggregator="confident", estimate_epsilon=0.1
+        ).fit(X, Y, X_public=POOL, classes=[0, 1])
+
+
+def interactive(**settings: Any) -> sb.ActivePATEClassifier:
+    given = {
+        "n_teachers": 200,
+        "budget": BUDGET,
+        "aggregator": "interactive",
+        "n_queries": 120,
+        "max_answers": 40,
+        "round_size": 30,
+        "random_state": 0,
+    }
+    return sb.ActivePATEClassifier(**{**given, **settings})
+
+
+def test_an_interactive_fit_corrects_and_confirms(tmp_path: Path) -> None:
+    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="registry", budget=sb.PrivacyBudget(9, 0.1))
+    place = {"ledger": ledger, "vault": tmp_path / "vault", "request": "fit"}
+    student = LogisticRegression(C=100.0)
+    model = interactive(strategy=sb.queries.ClusterSampling(), student=student, **place)
+    model.fit(X, Y, X_public=POOL, classes=[0, 1])
+    released = model.released_labels_
+    assert sum(model.rounds_) == len(released.queries)
+    assert released.answered.sum() <= 40
+    assert sb.verify_certificate(model.certificate_).ok
+    right = np.mean(model.predict(POOL) == (POOL[:, 0] > 0.1))
+    assert right > 0.85
+    # the confirmations follow from the release alone, so another process makes the same student
+    again = sb.fit_student(student, POOL, released, random_state=0)
+    np.testing.assert_array_equal(again.coef_, model.student_.coef_)
+    confirmed = with_confirmations(
+        lambda so_far: sb.fit_student(student, POOL, so_far, random_state=0),
+        POOL,
+        released,
+    )
+    given = released.answered
+    assert (confirmed.labels[given] == released.labels[given]).all()
+    more = (confirmed.labels >= 0) & ~given
+    assert more.any()
+    truth = (POOL[released.queries, 0] > 0.1).astype(int)
+    assert np.mean(confirmed.labels[more] == truth[more]) > 0.8
+    # a stored release is taken again for nothing, with the same student
+    spent = ledger.spent()
+    repeated = interactive(strategy=sb.queries.ClusterSampling(), student=student, **place)
+    repeated.fit(X, Y, X_public=POOL, classes=[0, 1])
+    assert ledger.spent() == spent
+    np.testing.assert_array_equal(repeated.student_.coef_, model.student_.coef_)
+
+
+def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    original = StudentInRounds.predictions
+
+    def spying(self: StudentInRounds, rows: Any) -> Any:
+        found = original(self, rows)
+        seen.append((self.labels.copy(), found.copy()))
+        return found
+
+    monkeypatch.setattr(StudentInRounds, "predictions", spying)
+    counts = votes(np.where(POOL[:, 0] > 0.1, 95, 5))
+    run = sb.label_actively(
+        counts,
+        POOL,
+        CORRECTS,
+        account(),
+        sb.queries.ClusterSampling(),
+        round_size=10,
+        student=LogisticRegression(C=10.0),
+    )
+    # the first round has no student; the others know as many answers as were released before
+    assert not seen[0][1].any()
+    starts = np.cumsum([0, *run.rounds])[: len(seen)]
+    assert [len(labels) for labels, _ in seen] == starts.tolist()
+    for labels, _ in seen:
+        told = run.released.labels[: len(labels)]
+        assert (labels[told >= 0] == told[told >= 0]).all()
+
+
+def test_one_class_or_a_student_without_probabilities_predicts_nothing() -> None:
+    def refusing(so_far: Any) -> Any:
+        raise DataError("it cannot")
+
+    rows = np.arange(3)
+    for fit in (refusing, lambda so_far: object()):
+        student = StudentInRounds(fit, POOL, ["no", "yes"], K, 0.8)
+        assert not student.predictions(rows).any()
+        student.tell(rows, np.array([0, 1, -1]), np.zeros((3, 2)))
+        assert student.labels.tolist() == [0, 1, -1]
+        assert not student.predictions(rows + 3).any()
+    one_class = StudentInRounds(lambda _: pytest.fail("it was fitted"), POOL, [0, 1], K, 0.8)
+    one_class.tell(rows, np.array([1, 1, -1]), np.zeros((3, 2)))
+    assert not one_class.predictions(rows).any()
+
+
+def test_what_is_confirmed_has_the_stated_confidence() -> None:
+    student = StudentInRounds(None, POOL, [0, 1], K, 0.8)
+    shares = np.array([[0.1, 0.9], [0.75, 0.25], [0.8, 0.2], [0.05, 0.95]])
+    student.tell(np.arange(4), np.array([-1, -1, -1, 0]), shares)
+    assert student.labels.tolist() == [1, -1, 0, 0]
+
+
+# --- what is published
+
+
+def certified(aggregator: Any, **more: Any) -> dict[str, Any]:
+    return sb.release(votes([90, 10, 50]), aggregator, account(), **more).certificate
+
+
+@pytest.mark.parametrize("name", ["confident", "interactive", "laplace", "laplace counts"])
+def test_folders_are_confirmed_by_both_verifiers_and_described(name: str, tmp_path: Path) -> None:
+    terms = {
+        "confident": TERMS,
+        "interactive": CORRECTS,
+        "laplace": sb.LaplaceAggregator.calibrate(sb.PrivacyBudget(1.0, 0.0), 40),
+        "laplace counts": sb.LaplaceAggregator.calibrate(
+            sb.PrivacyBudget(1.0, 0.0), 40, release="counts"
+        ),
+    }[name]
+    n = terms.n_queries
+    counts = votes(np.where(POOL[:n, 0] > 0.1, 95, 5))
+    released = sb.release(counts, terms, account(), queries=range(n))
+    folder = tmp_path / "release"
+    sb.write_release(folder, released, X_public=POOL, student=LogisticRegression())
+    assert sb.verify_certificate(folder).ok
+    found = second.check_release(str(folder))
+    assert second.exit_code(found) == 0, [line for line in found if line.verdict != "ok"]
+    page = (folder / "report.html").read_text()
+    if name.startswith("laplace"):
+        assert "two-sided geometric distribution" in page
+        assert "scale of the noise" in page
+    else:
+        assert "reaches a threshold" in page
+        assert "standard deviation of the noise at the threshold" in page
+
+
+def changed(certificate: dict[str, Any], change: Any) -> dict[str, Any]:
+    document = copy.deepcopy(certificate)
+    change(document)
+    document["digest"] = certificate_digest(document)
+    return document
+
+
+def test_forged_certificates_are_refused() -> None:
+    certificate = json.loads(json.dumps(certified(TERMS)))
+
+    def less_noise(document: dict[str, Any]) -> None:
+        document["mechanism"]["sigma"] = document["events"][0]["sigma"] = 5.0
+
+    def more_answers(document: dict[str, Any]) -> None:
+        document["mechanism"]["max_answers"] = 9
+
+    def no_threshold(document: dict[str, Any]) -> None:
+        document["mechanism"]["threshold"] = 0
+
+    def answered(document: dict[str, Any]) -> None:
+        document["mechanism"]["max_answers"] = document["events"][0]["answers"] = 1
+
+    def as_interactive(document: dict[str, Any]) -> None:
+        document["mechanism"]["name"] = "interactive"
+
+    assert certificate["released"]["answered"] >= 2
+    for change in (less_noise, more_answers, no_threshold, answered, as_interactive):
+        assert not sb.verify_certificate(changed(certificate, change)).ok
+    pure = json.loads(
+        json.dumps(certified(sb.LaplaceAggregator.calibrate(sb.PrivacyBudget(1.0, 0.0), 3)))
+    )
+    assert sb.verify_certificate(pure).ok
+    for change in (
+        lambda document: document["mechanism"].update(scale=2.0),
+        lambda document: document["events"][0].update(epsilon=0.1),
+        lambda document: document["mechanism"].update(release="counts"),
+    ):
+        assert not sb.verify_certificate(changed(pure, change)).ok
+
+
+def test_a_closed_vault_is_not_gone_on_with(tmp_path: Path) -> None:
+    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="registry", budget=sb.PrivacyBudget(99, 0.1))
+    stream(TERMS, ledger, tmp_path / "vault").answer(votes([90]), [b"a"])
+    with pytest.raises((LedgerError, ParameterError)):
+        stream(TERMS, ledger, tmp_path / "other").answer(votes([90]), [b"b"])
