@@ -74,6 +74,30 @@ def test_the_sparse_vector_answers_stable_queries(counts: Path) -> None:
     assert json.loads(result.stdout)["answered"] > 0
 
 
+def test_laplace_labels_need_no_delta(counts: Path) -> None:
+    result = label(counts, "--aggregator", "laplace", "--delta", "0", "--epsilon", "4", "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads((counts.parent / "out" / "release" / "certificate.json").read_text())
+    assert (found["delta"], found["events"][0]["event"]) == (0, "pure")
+
+
+def test_confident_answers_stop_where_they_were_told_to(counts: Path) -> None:
+    result = label(
+        counts,
+        *("--aggregator", "confident", "--epsilon", "4", "--json"),
+        *("--threshold", "60", "--max-answers", "12", "--queries", "90"),
+    )
+    assert result.exit_code == 0, result.stderr
+    found = json.loads((counts.parent / "out" / "release" / "certificate.json").read_text())
+    mechanism = found["mechanism"]
+    assert (mechanism["threshold"], mechanism["max_answers"], mechanism["n_queries"]) == (
+        60,
+        12,
+        90,
+    )
+    assert 0 < json.loads(result.stdout)["answered"] <= 12
+
+
 def test_votes_teacher_by_teacher_are_read_from_csv(tmp_path: Path) -> None:
     votes = np.random.default_rng(1).choice(["no", "yes"], (30, 50), p=[0.1, 0.9])
     path = tmp_path / "votes.csv"
@@ -88,13 +112,22 @@ def test_votes_teacher_by_teacher_are_read_from_csv(tmp_path: Path) -> None:
     ("more", "message"),
     [
         (("--epsilon", "nan"), "epsilon is nan"),
-        (("--delta", "0"), "delta is 0"),
+        (("--delta", "0"), "delta is 0.*use --aggregator laplace"),
         (("--queries", "201"), "201 queries"),
         (("--queries", "0"), "queries is 0"),
         (("--teachers", "99"), "."),
         (("--classes", "a,b"), "."),
         (("--classes", "a,b,b"), "."),
-        (("--aggregator", "sparse-vector", "--release", "counts"), "gaussian aggregator only"),
+        (
+            ("--aggregator", "sparse-vector", "--release", "counts"),
+            "gaussian and the laplace aggregator only",
+        ),
+        (("--aggregator", "confident", "--release", "counts"), "laplace aggregator only"),
+        (("--aggregator", "confident", "--threshold", "500"), "threshold is 500, more votes than"),
+        (("--aggregator", "confident", "--max-answers", "0"), "--max-answers is 0"),
+        (("--aggregator", "confident", "--delta", "0"), "delta is 0.*--aggregator laplace"),
+        (("--aggregator", "interactive"), "votes from a file have none"),
+        (("--threshold", "50"), "--threshold is 50, and the gaussian aggregator has none"),
         (("--aggregator", "sparse-vector", "--epsilon", "0.1"), "at least|smaller --max-unstable"),
         (("--votes", "/dev/null"), "."),
         (("--votes", "/nowhere/votes.npy"), "."),

@@ -8,6 +8,7 @@ import pytest
 from patients import N_PUBLIC, words_of_run, write_files
 from typer.testing import CliRunner, Result
 
+from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.cli import app
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
@@ -38,6 +39,9 @@ def files(tmp_path: Path) -> Path:
         ("--teachers", "60", "--release", "labels", "--queries", "40", "--student", "tree"),
         ("--teachers", "60", "--strategy", "margin", "--queries", "40"),
         ("--teachers", "400", "--aggregator", "sparse-vector", "--max-unstable", "2"),
+        ("--teachers", "60", "--aggregator", "laplace"),
+        ("--teachers", "60", "--aggregator", "confident", "--max-answers", "9"),
+        ("--teachers", "60", "--aggregator", "interactive", "--strategy", "margin"),
         ("--method", "record-votes", "--votes-per-record", "4", "--queries", "120"),
         ("--neighbours", "replace-one"),
     ],
@@ -63,6 +67,9 @@ def test_what_is_said_before_is_what_the_certificate_says_after(
         assert said["sigma"] == pytest.approx(multiple, rel=1e-3)
     elif mechanism["name"] == "sparse-vector":
         assert said["answered_by_margin"]["1"] > 0.5
+        assert said["queries"] == mechanism["n_queries"]
+    elif mechanism["name"] == "laplace":
+        assert said["sigma"] == laplace_deviation(mechanism["scale"])
         assert said["queries"] == mechanism["n_queries"]
     else:
         assert said["sigma"] == mechanism["sigma"]
