@@ -381,7 +381,7 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
     "counts of the sparse vector": (
         nothing,
         ("--aggregator", "sparse-vector", "--release", "counts"),
-        "needs the Gaussian aggregator",
+        "needs the Gaussian or the Laplace aggregator",
     ),
     "no such file": (no_access, (), "does not exist|cannot be read"),
     "a directory": (folder_as_file, (), "folder without Parquet files"),
