@@ -32,10 +32,14 @@ unexport PYTHONDONTWRITEBYTECODE
 # As many workers as there are cores, up to eight; one that has nothing left takes tests from another.
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 
-.PHONY: demo test test-fast test-lowest check docs test-slow bench figures rates audit fuzz torture smoke clean
+.PHONY: demo demo-service test test-fast test-lowest check docs test-slow bench figures rates audit fuzz torture smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
+
+# A service on data that comes with the program: prints its address and keys, ends with Ctrl-C, goes on when started again.
+demo-service: $(VENV)/.ready
+	$(BIN)/python -m secretballot.service.demonstration demo-service
 
 # Tests that import torch have processes of their own: beside torch every small fit takes longer.
 test: $(VENV)/.ready

@@ -10,6 +10,7 @@ import typer
 import typer.core
 
 from secretballot.cli import (
+    ask,
     audit,
     choose,
     compare,
@@ -111,6 +112,7 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(audit.app, name="audit")
 app.command(name="serve", epilog=EXIT_CODES)(serve.serve)
 app.add_typer(keys.app, name="keys")
+app.command(name="ask", epilog=EXIT_CODES)(ask.ask)
 app.command(name="demo", epilog=EXIT_CODES)(demo.demo)
 app.command(name="completion", epilog=EXIT_CODES)(completion.completion)
 
