@@ -59,8 +59,9 @@ def prepare(folder: Path) -> dict[str, str]:
         private, public = pd.read_csv(files.private), pd.read_csv(files.public)
         y = private.pop(files.target)
         public = public[list(private.columns)]
-        numbers = [name for name in public if pd.api.types.is_numeric_dtype(public[name])]
-        words = [name for name in public if name not in numbers]
+        names = [str(name) for name in public.columns]
+        numbers = [name for name in names if pd.api.types.is_numeric_dtype(public[name])]
+        words = [name for name in names if name not in numbers]
         teachers = train_teachers(
             _learner(numbers, words),
             private,
