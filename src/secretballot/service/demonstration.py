@@ -9,19 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
-from sklearn.compose import make_column_transformer
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
-from secretballot.aggregation import GaussianAggregator
-from secretballot.datasets.demonstration import write_clinic
-from secretballot.learners.labelers.session import LabelingSession
-from secretballot.learners.training.trained import train_teachers
-from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
+from secretballot.runs.demo_session import begin_demonstration_session
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.run import listening_socket, serve
 from secretballot.service.settings import read_settings
@@ -37,44 +25,13 @@ title = "Who came back: a clinic that never was"
 vault = "vault"
 sessions = ["session"]
 """
-BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-6)
-_TEACHERS, _QUESTIONS, _EXAMPLES = 250, 300, 20
-
-
-def _learner(numbers: list[str], words: list[str]) -> Pipeline:
-    return make_pipeline(
-        make_column_transformer(
-            (make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler()), numbers),
-            (OneHotEncoder(handle_unknown="ignore"), words),
-        ),
-        LogisticRegression(max_iter=1000),
-    )
 
 
 def prepare(folder: Path) -> dict[str, str]:
     """Train teachers, begin a session and make keys; return the token of each key by its role."""
     config = folder / "service.toml"
     if not config.exists():
-        files = write_clinic(folder / "data")
-        private, public = pd.read_csv(files.private), pd.read_csv(files.public)
-        y = private.pop(files.target)
-        public = public[list(private.columns)]
-        names = [str(name) for name in public.columns]
-        numbers = [name for name in names if pd.api.types.is_numeric_dtype(public[name])]
-        words = [name for name in names if name not in numbers]
-        teachers = train_teachers(
-            _learner(numbers, words),
-            private,
-            y.to_numpy(),
-            classes=list(files.classes),
-            X_public=public,
-            n_teachers=_TEACHERS,
-            vault=folder / "vault",
-        )
-        ledger = Ledger(folder / "clinic.ledger", dataset="demo-clinic", budget=BUDGET)
-        terms = GaussianAggregator.calibrate(BUDGET, _QUESTIONS)
-        LabelingSession(teachers, terms, ledger, purpose="a demonstration of the service")
-        public.head(_EXAMPLES).to_csv(folder / "points.csv", index=False)
+        begin_demonstration_session(folder)
         config.write_text(_SETTINGS)  # last: without it nothing was prepared
     ring = KeyRing(read_settings(config).state)
     return {
