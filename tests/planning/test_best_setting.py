@@ -7,10 +7,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+import secretballot as sb
 from secretballot.aggregation import LaplaceAggregator
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Plan, Setting, Task
+from secretballot.planning.plan.text import learn_options
 from secretballot.planning.search import best_setting
 from secretballot.planning.search.best_setting import make_plan
 from secretballot.planning.search.evaluation import Spread, Tried, best_of
@@ -18,6 +20,7 @@ from secretballot.planning.search.settings import Noise
 from secretballot.planning.simulation.curve import CurveModel
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.runs.plan_agreement import settings_of
 
 TASK = Task(20_000, 600, 2, 1.0, 1e-5)
 CURVE = {50: 0.75, 400: 0.85}
@@ -253,3 +256,19 @@ def test_without_a_delta_laplace_voting_is_planned(model: CurveModel) -> None:
     assert isinstance(noise, LaplaceAggregator)
     assert plan.votes.noise == pytest.approx(laplace_deviation(noise.scale))
     assert noise.budget.delta == 0
+
+
+def test_a_plan_of_confident_voting_is_kept_and_turned_into_options(made: Plan) -> None:
+    setting = Setting(100, "confident", "labels", 60, threshold=80, max_answers=20)
+    best = replace(made.votes, setting=setting)
+    plan = replace(made, recommended=best, weighed=(best, *made.weighed))
+    kept = json.loads(json.dumps(plan.to_json()))
+    assert Plan.from_json(kept) == plan
+    assert kept["recommended"]["setting"]["threshold"] == 80
+    others = [one["setting"] for one in kept["weighed"]]
+    assert not any("threshold" in one for one in others if one["aggregator"] != "confident")
+    options = learn_options(plan)
+    assert {"--aggregator confident", "--threshold 80", "--max-answers 20"} <= set(options)
+    assert settings_of(plan)["max_answers"] == 20
+    model = sb.classifier_by_plan(plan)
+    assert (model.threshold, model.max_answers, model.aggregator) == (80, 20, "confident")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from secretballot.aggregation import (
+    ConfidentAggregator,
     GaussianAggregator,
     LaplaceAggregator,
     RelabelledAggregator,
@@ -169,3 +170,24 @@ def test_laplace_labels_are_as_right_as_the_aggregator_makes_them(
     assert outlook.answered == 4000
     assert outlook.label_accuracy == pytest.approx((drawn == sample.truth).mean(), abs=0.03)
     assert outlook.information < 4000
+
+
+@pytest.mark.parametrize(("n_classes", "most"), [(2, 400), (3, 150)])
+def test_confident_answers_are_forecast_like_they_come(n_classes: int, most: int) -> None:
+    sample = sample_votes(600, 60, n_classes)
+    terms = ConfidentAggregator(
+        50, 9.0, 8.0, 600, max_answers=most, n_classes=n_classes, budget=BUDGET
+    )
+    outlook = forecast(sample, terms)
+    noise, given, right = SeededNoise(np.random.default_rng(2)), [], []
+    for seed in range(60):
+        order = np.random.default_rng(seed).permutation(600)
+        labels = terms.answer(sample.counts[order], 60, noise).labels
+        answered = labels >= 0
+        given.append(int(answered.sum()))
+        right.append(float((labels == sample.truth[order])[answered].mean()))
+    assert outlook.answered == pytest.approx(np.mean(given), abs=4)
+    assert outlook.answered_low - 2 <= np.quantile(given, 0.1)
+    assert np.quantile(given, 0.9) <= outlook.answered_high + 2
+    assert outlook.label_accuracy == pytest.approx(np.mean(right), abs=0.02)
+    assert outlook.vote_accuracy == vote_accuracy(sample)

@@ -4,13 +4,14 @@ from itertools import pairwise
 
 import pytest
 
-from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator
+from secretballot.aggregation import ConfidentAggregator, GaussianAggregator, SparseVectorAggregator
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Setting, Task
 from secretballot.planning.search.settings import (
     LONGEST_STREAM,
     STOPS,
     Noise,
+    confident_settings,
     gaussian_settings,
     stated_noise,
     stream_settings,
@@ -117,3 +118,42 @@ def test_no_stream_is_longer_than_can_be_evaluated() -> None:
         task = Task(10**9, m, 2, 1.0, 1e-12)
         streams = list(stream_settings(task, 10_000, Noise(task.budget, 2), (1, 10)))
         assert [stream.n_queries for stream in streams] == [longest, longest]
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_confident_voting_is_evaluated_with_nearly_the_noise_of_a_run(n_classes: int) -> None:
+    task = Task(20_000, 400, n_classes, 1.0, 1e-6)
+    settings = list(confident_settings(task, 200))
+    assert [one.threshold for one in settings] == [160] * len(settings)
+    assert all(one.n_queries == min(400, 3 * (one.max_answers or 0)) for one in settings)
+    assert settings[0].max_answers == 5 * n_classes
+    noise = Noise(task.budget, n_classes)
+    few = settings[0]
+    quick, exact = noise.aggregator(few), noise.calibrated(few)
+    assert isinstance(quick, ConfidentAggregator)
+    assert isinstance(exact, ConfidentAggregator)
+    assert exact.calibration == "tight"
+    assert quick.sigma == pytest.approx(exact.sigma, rel=0.06)
+    assert quick.threshold_sigma == pytest.approx(exact.threshold_sigma, rel=0.06)
+    assert stated_noise(exact) == exact.sigma
+    assert not list(confident_settings(Task(20_000, 400, n_classes, 1.0, 0.0), 200))
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"aggregator": "confident", "max_answers": 5}, "threshold"),
+        ({"aggregator": "confident", "threshold": 5}, "max_answers"),
+        ({"aggregator": "gaussian", "threshold": 5}, "threshold"),
+        ({"aggregator": "laplace", "max_unstable": 5}, "max_unstable"),
+        ({"aggregator": "interactive"}, "aggregator"),
+        (
+            {"aggregator": "confident", "threshold": 5, "max_answers": 5, "release": "counts"},
+            "release",
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings: dict[str, object], name: str) -> None:
+    given = {"n_teachers": 10, "release": "labels", "n_queries": 20, **settings}
+    with pytest.raises(ParameterError, match=name):
+        Setting(**given)  # type: ignore[arg-type]

@@ -505,6 +505,8 @@ def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:
         "n_queries": setting.n_queries,
         "release": setting.release,
         "max_unstable": setting.max_unstable,
+        "threshold": setting.threshold,
+        "max_answers": setting.max_answers,
     }
     twice = sorted({*planned, "strategy", "estimate_epsilon"} & set(more))
     if twice:

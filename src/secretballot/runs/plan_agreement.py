@@ -34,6 +34,8 @@ def settings_of(plan: Plan) -> dict[str, Any]:
         "queries": setting.n_queries,
         "aggregator": setting.aggregator,
         "max_unstable": setting.max_unstable,
+        "threshold": setting.threshold,
+        "max_answers": setting.max_answers,
         "release": setting.release,
         "strategy": setting.strategy,
         "records": task.n_records,

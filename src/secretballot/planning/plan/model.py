@@ -44,10 +44,11 @@ FORMAT = "secretballot/plan"
 VERSION = 1
 UNFIT = "the plan cannot be used: "
 SOURCES = ("stand-in", "curve", "guess")
-PLANNED = ("gaussian", "laplace", "sparse-vector")  # aggregators that are forecast
+PLANNED = ("gaussian", "laplace", "sparse-vector", "confident")  # aggregators that are forecast
 BALANCED = "balanced"
 #: Fields that came later, and what they are where a file lacks them; written where they say more.
 _LATER_OF_TASK = {"positive_rate": None, "class_weight": None}
+_LATER_OF_SETTING = {"threshold": None, "max_answers": None}
 _LATER_OF_MOMENTS = {"rare": None, "rare_share": None}
 
 
@@ -152,15 +153,17 @@ class Setting:
     n_teachers : int
         K.
     aggregator : str
-        "gaussian", "laplace" or "sparse-vector".
+        "gaussian", "laplace", "sparse-vector" or "confident".
     release : str
         "labels" or "counts".
     n_queries : int
         l, the public points that are asked; for a sparse vector the longest stream.
     max_unstable : int or None
-        T of a sparse vector, None for Gaussian and Laplace voting.
+        T of a sparse vector, None for all other voting.
     strategy : str
         "passive", or the name of a query strategy that asks in rounds.
+    threshold, max_answers : int or None
+        Of confident voting, None for all other.
 
     Raises
     ------
@@ -180,6 +183,8 @@ class Setting:
     n_queries: int
     max_unstable: int | None = None
     strategy: str = "passive"
+    threshold: int | None = None
+    max_answers: int | None = None
 
     def __post_init__(self) -> None:
         check_count("n_teachers", self.n_teachers)
@@ -195,10 +200,20 @@ class Setting:
             )
         if self.max_unstable is not None:
             check_count("max_unstable", self.max_unstable)
-        if self.aggregator == "sparse-vector" and self.release == "counts":
+        for name in ("threshold", "max_answers"):
+            value = getattr(self, name)
+            if (value is None) == (self.aggregator == "confident"):
+                raise ParameterError(
+                    Parameter(name),
+                    f" is {shown(value)} for {self.aggregator} voting; confident voting needs one"
+                    " and other voting takes none.",
+                )
+            if value is not None:
+                check_count(name, value)
+        if self.aggregator in ("sparse-vector", "confident") and self.release == "counts":
             raise ParameterError(
                 Parameter("release"),
-                " is 'counts', and a sparse vector releases labels only; use 'labels'.",
+                f" is 'counts', and {self.aggregator} voting releases labels only; use 'labels'.",
             )
 
 
@@ -251,8 +266,8 @@ class Candidate:
     ----------
     setting : Setting
     noise : float
-        In votes: the standard deviation of Gaussian or Laplace noise; of a sparse vector, the
-        margin that is answered nine times in ten.
+        In votes: the standard deviation of the noise on counts that labels are read off; of a
+        sparse vector, the margin that is answered nine times in ten.
     expected : Expected
 
     Raises
@@ -493,6 +508,13 @@ class Plan:
         # through JSON and back: tuples become lists, and nan is refused here, not by a reader
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
         _leave_out(plain["task"], _LATER_OF_TASK)
+        for candidate in (
+            *plain["weighed"],
+            plain["recommended"],
+            *(point["candidate"] for point in plain["frontier"]),
+        ):
+            if candidate is not None:
+                _leave_out(candidate["setting"], _LATER_OF_SETTING)
         if plain["moments"] is not None:
             _leave_out(plain["moments"], _LATER_OF_MOMENTS)
         return {"format": FORMAT, "version": VERSION, **plain}
@@ -640,7 +662,9 @@ def _candidate_of(values: object) -> Candidate:
         for name, each in _checked_fields(Expected, plain["expected"]).items()
     }
     return Candidate(
-        Setting(**_checked_fields(Setting, plain["setting"])), plain["noise"], Expected(**expected)
+        Setting(**_checked_fields(Setting, plain["setting"], _LATER_OF_SETTING)),
+        plain["noise"],
+        Expected(**expected),
     )
 
 

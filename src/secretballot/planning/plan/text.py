@@ -112,6 +112,8 @@ def learn_options(plan: Plan) -> list[str]:
         "queries": setting.n_queries,
         "aggregator": setting.aggregator,
         "max-unstable": setting.max_unstable,
+        "threshold": setting.threshold,
+        "max-answers": setting.max_answers,
         "release": setting.release,
         "strategy": setting.strategy,
         "teacher": task.teacher,
@@ -143,6 +145,8 @@ def recipe_name(setting: Setting) -> str:
     """Return how a reader calls the way in which a setting asks and answers."""
     if setting.aggregator == "sparse-vector":
         name = "sparse vector"
+    elif setting.aggregator == "confident":
+        name = "confident labels"
     else:
         name = "noisy counts" if setting.release == "counts" else "noisy labels"
     return name if setting.strategy == "passive" else f"{name} in rounds ({setting.strategy})"
@@ -308,6 +312,8 @@ def _rival_sentence(plan: Plan, rival: Candidate) -> str:
         if setting.max_unstable is None
         else f", {count_text(setting.max_unstable, 'abstention')} allowed"
     )
+    if setting.max_answers is not None:
+        asked += f", at most {count_text(setting.max_answers, 'answer')}"
     same = recipe_name(setting) == recipe_name(plan.votes.setting)
     name = asked if same else f"{recipe_name(setting)} ({asked})"
     student = f"student {share_range(theirs.student_accuracy)}"

@@ -10,6 +10,7 @@ from secretballot._typing import FloatArray
 from secretballot.planning.plan.model import Candidate, Estimate, Expected, Setting, Task
 from secretballot.planning.search.settings import (
     Noise,
+    confident_settings,
     noisy_settings,
     stated_noise,
     stream_settings,
@@ -94,6 +95,8 @@ class Evaluation:
             scale = self.noise.laplace(setting).scale
             sample = self.model.votes(*key, 0)
             return forecast_laplace(sample, scale, setting.n_queries, setting.release)
+        if setting.aggregator == "confident":
+            return forecast(self.model.votes(*key, 0), self.noise.aggregator(setting))
         if setting.max_unstable is None:
             return self._rough[key].gaussian(
                 self.noise.sigma(setting), setting.n_queries, setting.release
@@ -118,13 +121,16 @@ class Evaluation:
             "labels": [],
             "counts": [],
             "sparse-vector": [],
+            "confident": [],
         }
         for k in self.teachers:
             for setting in (
                 *noisy_settings(self.task, k),
                 *stream_settings(self.task, k, self.noise, stops),
+                *confident_settings(self.task, k),
             ):
-                kind = setting.release if setting.max_unstable is None else setting.aggregator
+                answers_all = setting.aggregator in ("gaussian", "laplace")
+                kind = setting.release if answers_all else setting.aggregator
                 if self.teaches(setting):
                     kinds[kind].append((setting, self.rough(setting)))
         for forecasts in kinds.values():

@@ -3,15 +3,18 @@
 import math
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from secretballot.aggregation import (
     Aggregator,
+    ConfidentAggregator,
     GaussianAggregator,
     LaplaceAggregator,
     SparseVectorAggregator,
 )
+from secretballot.aggregation.confident import THRESHOLD_SHARE
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import Setting, Task
@@ -28,6 +31,7 @@ __all__ = [
     "FEWER_STOPS",
     "STOPS",
     "Noise",
+    "confident_settings",
     "gaussian_settings",
     "laplace_settings",
     "noisy_settings",
@@ -45,6 +49,9 @@ LONGEST_STREAM = (
     20_000
 )
 LEAST_QUERIES = 5  # labels for each class
+CONFIDENT_SHARE = 0.8  # of the teachers: the threshold of confident voting
+ASKED_PER_ANSWER = 3
+LEAST_ASKED = 1.5  # where fewer may be asked for each answer, a refusal only wastes the answer
 STOPS = (1, 3, 10, 30, 100, 300, 1000)  # T of a sparse vector
 FEWER_STOPS = (10, 100)
 SHORT_GAME = 2e8  # multiplications; a calibration plays some ten games
@@ -88,6 +95,27 @@ def laplace_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
         if setting.release == "labels":
             yield Setting(n_teachers, "laplace", "labels", setting.n_queries)
             yield Setting(n_teachers, "laplace", "counts", setting.n_queries)
+
+
+def confident_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
+    """Yield confident voting with few to many answers, three queries for each, a threshold of four
+    fifths of the teachers; none without a delta, or where hardly anything could be refused."""
+    if not task.delta > 0:
+        return
+    labels = [
+        one.n_queries for one in gaussian_settings(task, n_teachers) if one.release == "labels"
+    ]
+    for answers in labels[::2]:
+        queries = min(task.n_public, ASKED_PER_ANSWER * answers)
+        if queries >= LEAST_ASKED * answers:
+            yield Setting(
+                n_teachers,
+                "confident",
+                "labels",
+                queries,
+                threshold=max(1, round(CONFIDENT_SHARE * n_teachers)),
+                max_answers=answers,
+            )
 
 
 def noisy_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
@@ -135,6 +163,8 @@ class Noise:
         """
         if setting.aggregator == "laplace":
             return self.laplace(setting)
+        if setting.aggregator == "confident":
+            return self._confident_aggregator(setting, exact=False)
         if setting.max_unstable is None:
             return self._gaussian_aggregator(setting, self.sigma(setting))
         event = _calibrated_event(self.budget, setting.max_unstable)
@@ -158,6 +188,8 @@ class Noise:
 
     def calibrated(self, setting: Setting) -> Aggregator:
         """Return the aggregator that a run would use; that of `aggregator` where it takes long."""
+        if setting.aggregator == "confident":
+            return self._confident_aggregator(setting, exact=True)
         if setting.aggregator != "gaussian" or self._game_multiplications(setting) > SHORT_GAME:
             return self.aggregator(setting)
         sharp = GaussianAggregator.calibrate(
@@ -176,6 +208,34 @@ class Noise:
             setting.n_queries,
             n_classes=self._n_classes,
             release=setting.release,
+        )
+
+    def _confident_aggregator(self, setting: Setting, *, exact: bool) -> ConfidentAggregator:
+        """Return confident voting, calibrated where that is quick and asked for.
+
+        Else with noise that is right to some per cent.
+        """
+        assert setting.max_answers is not None
+        assert setting.threshold is not None
+        shifts = (1 if self._n_classes == 2 else 2) * setting.max_answers
+        share = THRESHOLD_SHARE
+        # answers about a threshold, and labels of two classes, tell less than their counts
+        labels = MANY_LABELS**2 if self._n_classes == 2 else 1.0
+        whole = (MANY_LABELS**2 * share + labels * (1 - share)) / (1 - share)
+        sigma = _unit_of_counts(self.budget) * math.sqrt(shifts * whole)
+        ratio = math.sqrt(setting.n_queries / share / (shifts / (1 - share)))
+        cost = game_cost(ratio * sigma, setting.n_queries, None, self.budget.epsilon)
+        terms: dict[str, Any] = {
+            "max_answers": setting.max_answers,
+            "n_classes": self._n_classes,
+            "budget": self.budget,
+        }
+        if exact and cost <= 3 * SHORT_GAME:  # three or four games of each kind are played
+            return ConfidentAggregator.calibrate(
+                n_queries=setting.n_queries, threshold=setting.threshold, **terms
+            )
+        return ConfidentAggregator(
+            setting.threshold, ratio * sigma, sigma, setting.n_queries, **terms
         )
 
     def event(self, max_unstable: int) -> SparseVectorEvent | None:
@@ -218,7 +278,7 @@ class Noise:
 def stated_noise(aggregator: Aggregator) -> float:
     """Return the standard deviation of the noise, or the margin that a sparse vector answers nine
     times in ten, in votes."""
-    if isinstance(aggregator, GaussianAggregator):
+    if isinstance(aggregator, GaussianAggregator | ConfidentAggregator):
         return aggregator.sigma
     if isinstance(aggregator, LaplaceAggregator):
         return laplace_deviation(aggregator.scale)

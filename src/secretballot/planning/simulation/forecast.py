@@ -14,6 +14,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import RELEASES, check_choice, check_count, check_positive, shown
 from secretballot.aggregation import (
     Aggregator,
+    ConfidentAggregator,
     GaussianAggregator,
     LaplaceAggregator,
     SparseVectorAggregator,
@@ -30,6 +31,7 @@ __all__ = [
     "Forecast",
     "RoughForecast",
     "forecast",
+    "forecast_confident",
     "forecast_gaussian",
     "forecast_laplace",
     "forecast_stream",
@@ -41,6 +43,7 @@ __all__ = [
 
 NODES = 48  # of the quadrature over the noise of the true class
 LAPLACE_NODES = 200
+NINE_IN_TEN = 1.645  # deviations
 BLOCK = 2_000_000  # numbers held at once by the quadrature
 LATTICE_SIGMA = 2000.0
 ROUGH_POINTS = 600
@@ -80,8 +83,8 @@ def forecast(sample: VoteSample, aggregator: Aggregator) -> Forecast:
     Raises
     ------
     ParameterError
-        If the aggregator is neither Gaussian nor Laplace nor a sparse vector, or is for another
-        number of classes.
+        If the aggregator is interactive or another one without a forecast, or is for another number
+        of classes.
     """
     if aggregator.n_classes != sample.counts.shape[1]:
         raise ParameterError(
@@ -92,12 +95,14 @@ def forecast(sample: VoteSample, aggregator: Aggregator) -> Forecast:
         return forecast_gaussian(sample, aggregator.sigma, aggregator.n_queries, aggregator.release)
     if isinstance(aggregator, LaplaceAggregator):
         return forecast_laplace(sample, aggregator.scale, aggregator.n_queries, aggregator.release)
+    if isinstance(aggregator, ConfidentAggregator) and aggregator.name == "confident":
+        return forecast_confident(sample, aggregator)
     if isinstance(aggregator, SparseVectorAggregator):
         return forecast_stream(sample, aggregator.mechanism.event(), aggregator.n_queries)
     raise ParameterError(
         Parameter("aggregator"),
-        f" is {shown(aggregator)}; forecasts are for Gaussian and Laplace voting and sparse"
-        " vectors.",
+        f" is {shown(aggregator)}; forecasts are for Gaussian, Laplace and confident voting"
+        " and sparse vectors.",
     )
 
 
@@ -141,6 +146,34 @@ def forecast_laplace(sample: VoteSample, scale: float, n_queries: int, release: 
         else _label_information(right, sample.counts.shape[1])
     )
     return Forecast(queries, queries, queries, vote_accuracy(sample), right, queries * information)
+
+
+def forecast_confident(sample: VoteSample, aggregator: ConfidentAggregator) -> Forecast:
+    """Return what confident voting should make of votes like these.
+
+    Points with more votes for one class are answered more often, and the run stops at its last
+    answer. How many pass is binomial; the normal distribution stands in for it.
+
+    Parameters
+    ----------
+    sample : VoteSample
+    aggregator : ConfidentAggregator
+    """
+    tops = sample.counts.max(axis=1)
+    passing = ndtr((tops - aggregator.threshold + 0.5) / aggregator.threshold_sigma)
+    right = right_chances(sample, aggregator.sigma)
+    queries, most = aggregator.n_queries, float(aggregator.max_answers)
+    mean = queries * float(passing.mean())
+    spread = math.sqrt(max(1e-12, mean * (1 - float(passing.mean()))))
+    # E min(N, most) for a normal N
+    away = (most - mean) / spread
+    density = math.exp(-away * away / 2) / math.sqrt(2 * math.pi)
+    answered = most - spread * (away * float(ndtr(away)) + density)
+    low, high = (min(most, max(0.0, mean + side * NINE_IN_TEN * spread)) for side in (-1, 1))
+    answered = min(max(answered, low), high)
+    accuracy = float(passing @ right) / max(1e-12, float(passing.sum()))
+    information = _label_information(accuracy, sample.counts.shape[1])
+    return Forecast(answered, low, high, vote_accuracy(sample), accuracy, answered * information)
 
 
 def forecast_stream(sample: VoteSample, event: SparseVectorEvent, n_queries: int) -> Forecast:
