@@ -32,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # As many workers as there are cores, up to eight; one that has nothing left takes tests from another.
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 
-.PHONY: demo demo-service test test-fast test-lowest check docs test-slow bench figures rates audit fuzz torture smoke clean
+.PHONY: demo demo-service test test-fast test-lowest check docs test-slow bench figures rates audit fuzz fuzz-service torture smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
@@ -98,6 +98,10 @@ audit: $(VENV)/.ready
 # docs/measurements/reliability.md.
 fuzz: $(VENV)/.ready
 	$(BIN)/python -m campaigns.fuzzing --examples $(INPUTS) --out build/fuzz
+
+# Hostile requests to the service, made from its OpenAPI document; 100,000 take some twenty minutes.
+fuzz-service: $(VENV)/.ready
+	$(BIN)/python -m campaigns.service_requests $(INPUTS)
 
 torture: $(VENV)/.ready
 	$(BIN)/python -m campaigns.torture --kills $(KILLS) --steps $(STEPS)

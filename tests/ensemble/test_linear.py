@@ -33,7 +33,7 @@ class OwnLogistic(LogisticRegression):
 def one_by_one(ensemble, X):
     """Votes with every teacher asked by its own predict."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LinearStack, "gather", lambda *args: [])
+        patch.setattr(LinearStack, "gather", lambda *args, **given: [])
         return ensemble.vote_counts(X).open_at_the_door()
 
 
@@ -225,3 +225,34 @@ def test_teacher_that_fails_when_asked_itself_votes_its_fixed_class_and_leaves_t
     # predict refuses two columns; the tie makes the stack ask
     ensemble._teachers[0].n_features_in_ = 3
     np.testing.assert_array_equal(ensemble.vote_counts(points).open_at_the_door(), [[1, 1], [1, 1]])
+
+
+def test_the_next_question_finds_the_weights_folded_and_gets_the_same_votes(monkeypatch):
+    X, y, points = sample(3)
+    ensemble = ensemble_of(LogisticRegression(), X, y, 3)
+    alone = [one_by_one(ensemble, points[row : row + 1]) for row in range(3)]
+    gathered, folded = LinearStack._gathered.__func__, []
+
+    def counted(*args):
+        folded.append(args)
+        return gathered(*args)
+
+    monkeypatch.setattr(LinearStack, "_gathered", classmethod(counted))
+    for row in range(3):
+        said = ensemble.vote_counts(points[row : row + 1]).open_at_the_door()
+        np.testing.assert_array_equal(said, alone[row])
+    assert len(folded) == 1
+    # a table of other columns is another question to the same teachers
+    frame = pd.DataFrame(points, columns=list("abcdef"))
+    np.testing.assert_array_equal(
+        ensemble.vote_counts(frame).open_at_the_door(), one_by_one(ensemble, frame)
+    )
+    assert len(folded) == 2
+
+
+def test_very_many_weights_are_not_kept(monkeypatch):
+    X, y, points = sample(2)
+    monkeypatch.setattr("secretballot.ensemble.linear._MOST_CELLS_KEPT", 3)
+    ensemble = ensemble_of(LogisticRegression(), X, y, 2)
+    ensemble.vote_counts(points)
+    assert ensemble._stacks == {}

@@ -4,7 +4,7 @@ together in their stacks, the others one by one.
 The same here and in a worker of a cluster.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -36,6 +36,7 @@ def counted_votes(
     *,
     apart: Apart | None = None,
     cast: Callable[[int], None] | None = None,
+    kept: dict[Hashable, list[LinearStack]] | None = None,
 ) -> CountArray:
     """Return the counts of some teachers' votes on all rows of a table.
 
@@ -50,6 +51,8 @@ def counted_votes(
         How teachers that are not linear are asked; one by one, here, by default.
     cast : callable, optional
         Called with the number of votes that were cast since it was called last.
+    kept : dict, optional
+        Of these teachers and no others: what one table's count leaves for the next.
 
     Returns
     -------
@@ -63,7 +66,7 @@ def counted_votes(
     rest = dict(teachers)
     counts = np.zeros((n_rows(table), n_classes), dtype=np.int32)
     tell = _nothing if cast is None else cast
-    for stack in LinearStack.gather(rest, table, n_classes):
+    for stack in LinearStack.gather(rest, table, n_classes, kept):
         counted = _stack_counts(stack, table, n_classes, block_rows, random_state, settings, tell)
         if counted is not None:
             counts += counted

@@ -8,7 +8,7 @@ This is no nicety: the order of a stacked sum depends on which other teachers ar
 no shard may decide a rounding of another's vote.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ __all__ = ["LinearStack"]
 
 # A decision that passed this magnitude on the way may have overflowed; the teacher is asked itself.
 _HEADROOM = 1e-6
+_MOST_CELLS_KEPT = 2**22  # weights that stay for the next question: 32 MiB
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,36 @@ class LinearStack:
         self._dtypes = {dtype for form in forms for dtype in form.dtypes}
 
     @classmethod
-    def gather(cls, models: Mapping[int, Any], X: Any, n_classes: int) -> list["LinearStack"]:
+    def gather(
+        cls,
+        models: Mapping[int, Any],
+        X: Any,
+        n_classes: int,
+        kept: "dict[Hashable, list[LinearStack]] | None" = None,
+    ) -> list["LinearStack"]:
         """Return stacks of the linear teachers among `models`; none where `X` is not plain
-        numbers."""
+        numbers.
+
+        Those of the last table of the same columns are found again in `kept`, which belongs to
+        these models alone, where they are not large.
+        """
         names = _column_names(X)
         if not _is_plain(X):
             return []
+        key = (X.shape[1], None if names is None else tuple(names), is_sparse(X), n_classes)
+        found = None if kept is None else kept.get(key)
+        if found is not None:
+            return found
+        stacks = cls._gathered(models, X, names, n_classes)
+        if kept is not None and sum(stack.cells for stack in stacks) <= _MOST_CELLS_KEPT:
+            kept.clear()
+            kept[key] = stacks
+        return stacks
+
+    @classmethod
+    def _gathered(
+        cls, models: Mapping[int, Any], X: Any, names: list[Any] | None, n_classes: int
+    ) -> list["LinearStack"]:
         groups: dict[tuple[int, ...], dict[int, LinearForm]] = {}
         for number, model in models.items():
             try:
@@ -95,6 +120,11 @@ class LinearStack:
             cls({number: models[number] for number in forms}, list(forms.values()))
             for forms in groups.values()
         ]
+
+    @property
+    def cells(self) -> int:
+        """Number of weights."""
+        return int(self._weights.size)
 
     def count(self, block: Any, counts: CountArray) -> None:
         """Add the votes on one block to `counts`, an array of shape (rows, n_classes).

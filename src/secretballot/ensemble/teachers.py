@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,6 +20,7 @@ from secretballot.ensemble.counting import counted_votes
 from secretballot.ensemble.engines import LOCAL, cluster_of
 from secretballot.ensemble.engines.remote import RemoteTeachers
 from secretballot.ensemble.isolation import one_thread, results_of
+from secretballot.ensemble.linear import LinearStack
 from secretballot.ensemble.rows import as_table, n_rows
 from secretballot.ensemble.teacher_store import TeacherStore
 from secretballot.ensemble.training import (
@@ -90,6 +91,9 @@ class TeacherEnsemble:
         self.n_teachers = len(self._teachers) if remote is None else remote.n_teachers
         self.n_classes = n_classes
         self._random_state = random_state
+        # a session asks the same teachers point by point, and folding their weights takes longer
+        # than a vote; a teacher is never fitted again
+        self._stacks: dict[Hashable, list[LinearStack]] = {}
 
     @classmethod
     def fit(
@@ -311,6 +315,7 @@ class TeacherEnsemble:
             *shared,
             apart=lambda rest: _counted_apart(rest, *shared, n_jobs),
             cast=meter.add,
+            kept=self._stacks,
         )
 
     def keep(self, vault: Path, serial: str) -> None:

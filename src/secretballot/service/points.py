@@ -23,6 +23,7 @@ PARQUET = "application/vnd.apache.parquet"
 
 _LONGEST_NUMBER = 400  # digits; Python takes quadratic time to read longer integers
 _MOST_CELLS = 20_000_000  # of one table: 160 MB as doubles
+_NUMBERS = frozenset((int, float))
 _CELL_KINDS = (str, int, float, bool, type(None))
 
 
@@ -65,6 +66,10 @@ def _table_of_json(content: bytes, columns: dict[str, Any], most: int) -> Any:
         return _frame_of_rows(rows, [str(name) for name, _, _ in columns["columns"]])
     if not all(isinstance(row, list) for row in rows):
         raise ProblemError("wrong-points", "A point must be a list with one value for each column.")
+    width = columns["columns"]
+    if all(len(row) == width and _NUMBERS.issuperset(map(type, row)) for row in rows):
+        with contextlib.suppress(OverflowError):  # an integer beyond the floats
+            return np.array(rows, dtype=np.float64)
     if not all(isinstance(cell, _CELL_KINDS) for row in rows for cell in row):
         raise ProblemError("wrong-points", "A value of a point must be a number or a string.")
     return rows

@@ -87,12 +87,28 @@ class ServedSession:
             If they cannot be read or do not fit.
         """
         given = points_in(content, media_type, self.columns, most)
+        if self._takes_as_they_are(given):
+            return given
         problem = ""
         try:
             return self.session.points(given)
         except DataError as error:
             problem = str(error)
         raise ProblemError("wrong-points", problem)
+
+    def _takes_as_they_are(self, points: Any) -> bool:
+        """Return whether points are in the teachers' own type already.
+
+        The session looks at the points of a group once more, all together: a look at each request
+        would take as long as all the rest of it.
+        """
+        return (
+            isinstance(points, np.ndarray)
+            and self.columns["kind"] == "array"
+            and points.dtype == np.float64 == np.dtype(self.columns["dtype"])
+            and points.shape[1] == self.columns["columns"]
+            and bool(np.isfinite(points).all())
+        )
 
     def answer(self, group: Sequence[AskedPoints]) -> list[SessionAnswers | ProblemError]:
         """Return the answers to a group of requests, in one durable transaction as far as it goes.

@@ -1,0 +1,219 @@
+"""Hostile requests to the service, made from its OpenAPI document by schemathesis.
+
+Run it as ``python -m campaigns.service_requests [REQUESTS] [SEED]``. Every answer must be one that
+the document announces, none an error of ours, and neither answers nor logs may hold what stands in
+private records alone.
+"""
+
+import asyncio
+import io
+import json
+import logging
+import random
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+import secretballot as sb
+from secretballot.service.api_keys import KeyRing
+from secretballot.service.app import application
+from secretballot.service.json_logs import JsonLines
+from secretballot.service.points import ARROW, JSON, PARQUET
+from secretballot.service.settings import read_settings
+
+#: Stand in private records and nowhere else.
+MARKED_NUMBER, MARKED_CLASSES = 7318.25171, ["no", "yes"]
+_BEGINNINGS = (b"", b"PAR1", b"\xff\xff\xff\xff", b'{"points": [[', b"[" * 2000)
+_BATCH = 100  # requests of one operation, then of the next
+_SETTINGS = """
+[datasets.registry]
+vault = "vault"
+sessions = ["session", "sparse"]
+[limits]
+requests_per_second = 1e9
+burst = 1000000000
+points = 50
+body_bytes = 100000
+"""
+
+
+def prepared(folder: Path) -> tuple[Path, list[str]]:
+    """Return the settings of a service and a key of each role, a revoked one, and one of others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    X[5, 1] = MARKED_NUMBER
+    y = np.array(MARKED_CLASSES)[(X[:, 0] > 0).astype(int)]
+    teachers = sb.train_teachers(
+        "tree", X, y, classes=MARKED_CLASSES, n_teachers=40, vault=folder / "vault"
+    )
+    budget = sb.PrivacyBudget(1000.0, 0.1)
+    ledger = sb.Ledger(folder / "registry.ledger", dataset="registry", budget=budget)
+    counts = sb.GaussianAggregator(30.0, 200, release="counts", delta=1e-6)
+    sb.LabelingSession(teachers, counts, ledger)
+    sparse = sb.SparseVectorAggregator(0.5, 0.5, 12, 5, refresh=True, n_queries=100, delta=1e-3)
+    sb.LabelingSession(teachers, sparse, ledger, request="sparse")
+    config = folder / "service.toml"
+    config.write_text(_SETTINGS)
+    ring = KeyRing(read_settings(config).state)
+    tokens = [ring.add(role, ["*"])[1] for role in ("curator", "analyst", "auditor")]
+    tokens.append(ring.add("analyst", ["registry"], quota=3)[1])
+    tokens.append(ring.add("analyst", ["another"])[1])
+    revoked, token = ring.add("curator", ["*"])
+    ring.revoke(revoked.id)
+    return config, [*tokens, token, "sb_wrong", ""]
+
+
+class Campaign:
+    """Requests, and what came of them.
+
+    Parameters
+    ----------
+    app : ASGI application
+    tokens : list of str
+    seed : int
+    """
+
+    def __init__(self, app: Any, tokens: list[str], seed: int) -> None:
+        self._app, self._tokens, self._dice = app, tokens, random.Random(seed)
+        self.statuses: Counter[int] = Counter()
+        self.found: list[str] = []
+
+    async def run(self, requests: int) -> None:
+        """Send so many requests."""
+        import schemathesis
+        from schemathesis import GenerationMode
+
+        transport = httpx.ASGITransport(self._app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            document = (await client.get("/openapi.json")).json()
+            schema = schemathesis.openapi.from_dict(document)
+            operations = [one.ok() for one in schema.get_all_operations()]
+            while sum(self.statuses.values()) < requests:
+                for operation in operations:
+                    for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+                        for case in self._cases(operation, mode):
+                            await self._send(client, case)
+
+    def _cases(self, operation: Any, mode: Any) -> list[Any]:
+        """Return requests of one operation: as the document asks for them, or not."""
+        from hypothesis import HealthCheck, Phase, given, seed, settings
+        from hypothesis.errors import Unsatisfiable
+
+        cases: list[Any] = []
+
+        def collect(case: Any) -> None:
+            cases.append(case)
+
+        settled = settings(
+            max_examples=_BATCH,
+            phases=[Phase.generate],
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        strategy = operation.as_strategy(generation_mode=mode)
+        # an operation without anything to get wrong has no wrong requests
+        with suppress(Unsatisfiable):
+            seed(self._dice.randrange(2**32))(settled(given(strategy)(collect)))()
+        return cases
+
+    async def _send(self, client: httpx.AsyncClient, case: Any) -> None:
+        dice = self._dice
+        # names that are there, most of the time: else nothing behind them would be reached
+        for name, good in (
+            ("dataset", "registry"),
+            ("session", dice.choice(["session", "sparse"])),
+        ):
+            if name in (case.path_parameters or {}) and dice.random() < 0.85:
+                case.path_parameters[name] = good
+        given = case.as_transport_kwargs(base_url="http://service")
+        given.pop("cookies", None)
+        headers = {str(name): str(value) for name, value in dict(given.pop("headers")).items()}
+        headers.pop("Authorization", None)
+        token = self._tokens[0] if dice.random() < 0.7 else dice.choice(self._tokens)
+        headers["Authorization"] = f"Bearer {token}"
+        if dice.random() < 0.3 and case.method == "POST":
+            given.pop("data", None)
+            given["json"] = {
+                "points": [
+                    [dice.choice([0.0, 1.5, -3.0, dice.gauss(0, 1)]) for _ in range(2)]
+                    for _ in range(dice.randrange(1, 4))
+                ]
+            }
+            headers["Content-Type"] = "application/json"
+        elif dice.random() < 0.3 and case.method == "POST":
+            given = {name: given[name] for name in ("method", "url")}
+            size = dice.choice([0, 1, 30, 300, 3000, 150_000])
+            given["content"] = dice.choice(_BEGINNINGS) + dice.randbytes(size)
+            headers["Content-Type"] = dice.choice([JSON, ARROW, PARQUET, "text/csv", ""])
+        if "data" in given:
+            given["content"] = given.pop("data")
+        try:
+            request = client.build_request(**given, headers=headers)
+        except (ValueError, TypeError, UnicodeError):
+            return  # no request that a client can send
+        response = await client.send(request)
+        self._judge(case, response)
+
+    def _judge(self, case: Any, response: httpx.Response) -> None:
+        status = response.status_code
+        self.statuses[status] += 1
+        where = f"{case.method} {case.path}: {status} {response.text[:300]}"
+        if status >= 500:
+            self.found.append(f"an error of ours: {where}")
+        if str(MARKED_NUMBER) in response.text:
+            self.found.append(f"a private value: {where}")
+        announced = case.operation.definition.raw["responses"]
+        if str(status) not in announced and status not in (404, 405):
+            self.found.append(f"a status that is not announced: {where}")
+        kind = response.headers.get("content-type", "")
+        if status >= 400 and case.path != "/health/ready" and kind != "application/problem+json":
+            self.found.append(f"no problem document: {where}")
+        if status == 200 and case.path.endswith("/questions"):
+            for answer in response.json()["answers"]:
+                if set(answer) != {"label", "given", "abstained", "noisy_count"}:
+                    self.found.append(f"another shape: {where}")
+
+
+def main(requests: int, seed: int) -> int:
+    """Run a campaign and say what was found; return 1 if anything was."""
+    lines = io.StringIO()
+    handler = logging.StreamHandler(lines)
+    handler.setFormatter(JsonLines())
+    logger = logging.getLogger("secretballot.service")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        config, tokens = prepared(Path(place))
+        campaign = Campaign(application(read_settings(config), opened=True), tokens, seed)
+        began = time.monotonic()
+        asyncio.run(campaign.run(requests))
+        seconds = time.monotonic() - began
+        state = b"".join(one.read_bytes() for one in (Path(place) / "service-state").iterdir())
+        ledger = sb.Ledger.open_existing(Path(place) / "registry.ledger")
+        ledger.check()
+    marked = str(MARKED_NUMBER)
+    if marked in lines.getvalue() or marked.encode() in state:
+        campaign.found.append("a private value in the log or in the state folder")
+    statuses = dict(sorted(campaign.statuses.items()))
+    total = sum(statuses.values())
+    print(json.dumps({"requests": total, "seconds": round(seconds, 1), "statuses": statuses}))
+    for line in campaign.found[:20]:
+        print(line)
+    print(f"{len(campaign.found)} findings; {len(lines.getvalue().splitlines())} lines of log")
+    return 1 if campaign.found else 0
+
+
+if __name__ == "__main__":
+    given = [int(word) for word in sys.argv[1:]] + [100_000, 0][len(sys.argv) - 1 :]
+    sys.exit(main(*given))
