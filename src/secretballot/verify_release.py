@@ -416,6 +416,9 @@ def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
     if mechanism["name"] in _ANSWERS_SOME:
         if not is_count(mechanism["threshold"], 1):
             raise WrongError("The mechanism states no threshold.")
+        share = mechanism.get("confidence", 0.5)
+        if not isinstance(share, float) or not 0 < share < 1:
+            raise WrongError("The mechanism states a confidence that is no probability.")
         return {
             "event": "confident",
             "version": 1,
@@ -567,6 +570,8 @@ def check_mechanism(document: dict[str, Any]) -> str:
         raise WrongError("The mechanism states another budget than the certificate.")
     if mechanism["n_classes"] != len(released["classes"]):
         raise WrongError("The mechanism states another number of classes than the certificate.")
+    if mechanism["name"] in _ANSWERS_SOME and mechanism["threshold"] > released["n_teachers"]:
+        raise WrongError("The threshold is above the number of teachers.")
     if mechanism.get("n_teachers") not in (None, released["n_teachers"]) or (
         released["n_teachers"] == 0
     ) != (mechanism["name"] == "record-votes"):

@@ -47,6 +47,14 @@ AGGREGATORS = {
         sb.GaussianAggregator(60.0, 30, budget=BUDGET, release="counts", n_classes=12),
         12,
     ),
+    "laplace counts": lambda: (
+        sb.LaplaceAggregator(40.0, 30, budget=BUDGET, release="counts", n_classes=12),
+        12,
+    ),
+    "confident": lambda: (
+        sb.ConfidentAggregator(400, 60.0, 60.0, 30, max_answers=20, n_classes=12, budget=BUDGET),
+        12,
+    ),
     "sparse vector": lambda: (
         sb.SparseVectorAggregator.calibrate(BUDGET, n_queries=30, max_unstable=8),
         2,

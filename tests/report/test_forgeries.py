@@ -19,7 +19,10 @@ import pytest
 
 from secretballot import verify_release as second
 from secretballot.aggregation import (
+    ConfidentAggregator,
     GaussianAggregator,
+    InteractiveAggregator,
+    LaplaceAggregator,
     RecordVotesAggregator,
     RelabelledAggregator,
     SparseVectorAggregator,
@@ -160,6 +163,22 @@ def withheld(refresh: bool = True, n_classes: int = 3) -> ReleasedLabels:
         **STREAM, refresh=refresh, n_queries=N, n_classes=n_classes, budget=BUDGET
     )
     return issue(aggregator, labels)
+
+
+def passed(kind: type[ConfidentAggregator]) -> ReleasedLabels:
+    labels = np.where(np.arange(N) % 3 == 0, np.arange(N) % 2, -1)
+    aggregator = kind(160, 120.0, 30.0, N, max_answers=4, delta=1e-5)
+    budget = aggregator.budget
+    assert budget.epsilon < 2
+    return issue(aggregator, labels)
+
+
+def pure(release: str) -> ReleasedLabels:
+    counts = np.random.default_rng(1).integers(-40, 250, (N, 3))
+    aggregator = LaplaceAggregator.calibrate(
+        PrivacyBudget(1.0, 0.0), N, n_classes=3, release=release
+    )
+    return issue(aggregator, counts.argmax(axis=1), counts if release == "counts" else None)
 
 
 def relabelled(neighbours: str) -> ReleasedLabels:
@@ -304,6 +323,10 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "stream, threshold drawn once": lambda: withheld(refresh=False, n_classes=2),
     "relabelled": lambda: relabelled("replace-one"),
     "relabelled, add-remove": lambda: relabelled("add-remove"),
+    "confident": lambda: passed(ConfidentAggregator),
+    "interactive": lambda: passed(InteractiveAggregator),
+    "laplace": lambda: pure("labels"),
+    "laplace counts": lambda: pure("counts"),
     "rounds and choices": in_rounds,
     "choice": chosen,
     "votes of records": by_record,
@@ -404,6 +427,8 @@ STREAMS = (
     *("votes of records", "votes of records, replaced", "votes of records, by user"),
     "votes of records, uncovered ones apart",
 )
+# what is refused does not enter the price
+PASSED = {"mechanism.threshold", "mechanism.confidence"}
 COUNTED = {"mechanism.expected_uncovered", "mechanism.uncovered_votes"}
 
 
@@ -462,6 +487,7 @@ def test_only_words_may_say_something_else(kind: str) -> None:
         ):
             survivors.add(pattern)
     more = SUMMED if kind.startswith("sums") else COUNTED if "apart" in kind else set()
+    more = more | PASSED if kind in ("confident", "interactive") else more
     assert survivors <= WORDS | more | ({"mechanism.n_queries"} if kind in STREAMS else set())
 
 
@@ -488,7 +514,7 @@ ODD_WORDS = {
     "kind",
     [
         *("labels by user", "labels with words", "rounds and choices", "relabelled", "choice"),
-        *("votes of records", "sums"),
+        *("votes of records", "sums", "interactive", "laplace counts"),
     ],
 )
 def test_no_field_holds_a_value_that_only_looks_right(kind: str, make_folder: Any) -> None:

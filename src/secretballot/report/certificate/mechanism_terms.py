@@ -128,7 +128,8 @@ def events_of_terms(document: Mapping[str, Any]) -> list[Event]:
     if mechanism["name"] == "gaussian":
         return [event_from_json(_gaussian_event_fields(mechanism))]
     if mechanism["name"] in ANSWERS_SOME:
-        return [event_from_json(_confident_event_fields(mechanism))]
+        teachers = document["released"]["n_teachers"]
+        return [event_from_json(_confident_event_fields(mechanism, teachers))]
     if mechanism["name"] == "laplace":
         return [event_from_json(_laplace_event_fields(mechanism))]
     if mechanism["name"] == RECORD_VOTES:
@@ -177,10 +178,14 @@ def _laplace_event_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _confident_event_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
+def _confident_event_fields(mechanism: Mapping[str, Any], n_teachers: int) -> dict[str, Any]:
     """Return the event of confident or interactive voting as JSON values."""
     # the price does not depend on these two, but a reader does
-    check_count("threshold", mechanism["threshold"])
+    threshold = check_count("threshold", mechanism["threshold"])
+    if not threshold <= n_teachers:
+        raise CertificateError(
+            f"The mechanism states a threshold of {threshold} votes, more than there were teachers."
+        )
     if "confidence" in mechanism:
         check_probability("confidence", mechanism["confidence"])
     return {
