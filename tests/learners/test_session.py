@@ -498,3 +498,48 @@ def test_points_that_the_teachers_would_answer_by_rule_are_refused_unpaid(
     with pytest.raises(sb.DataError, match="cannot be read"):
         session.ask([10**400, *POINTS[0][1:]])
     assert session.used == 0
+
+
+def test_who_admits_questions_sees_what_is_new_and_decides_before_anything_is_drawn(
+    vault: Path, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = begun(vault, COUNTS, ledger)
+    first = session.ask_many(POINTS[:1])
+    seen: list[list[bool]] = []
+
+    def admit(new: Any) -> Any:
+        seen.append(new.tolist())
+        return np.array([True, True, False, True])
+
+    found = session.ask_admitted(POINTS[:4], admit)
+    assert seen == [[False, True, True, True]]
+    assert found.given.tolist() == [True, True, False, True]
+    assert (session.used, found.left, found.labels[0]) == (3, 5, first.labels[0])
+    stored = session.stored(POINTS[:4])
+    assert stored.given.tolist() == found.given.tolist()
+    assert stored.labels.tolist() == found.labels.tolist()
+    assert stored.noisy_counts is not None
+    assert found.noisy_counts is not None
+    assert stored.noisy_counts.tolist() == found.noisy_counts.tolist()
+    # at the end nothing is raised, and nobody votes any more
+    assert session.ask_admitted(POINTS[5:15], lambda new: new).given.sum() == 5
+    monkeypatch.delattr(sb.TrainedTeachers, "vote")
+    assert not session.ask_admitted(POINTS[20:22], lambda new: new).given.any()
+    with pytest.raises(sb.BudgetError):
+        session.ask(POINTS[20])
+
+
+def test_a_transcript_is_all_answers_in_the_order_in_which_they_were_asked(
+    vault: Path, ledger: sb.Ledger
+) -> None:
+    session = begun(vault, COUNTS, ledger)
+    order = [4, 2, 7]
+    for row in order:
+        session.ask(POINTS[row])
+    transcript, released = session.transcript(), session.released(POINTS)
+    assert transcript.queries.tolist() == [0, 1, 2]
+    assert released.queries.tolist() == order
+    assert transcript.labels.tolist() == released.labels.tolist()
+    assert sb.verify_certificate(transcript.certificate).ok
+    points = [one.certificate["released"]["points_sha256"] for one in (transcript, released)]
+    assert points[0] == points[1]

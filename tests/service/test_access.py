@@ -196,6 +196,33 @@ def test_a_question_that_got_no_answer_is_counted_back(place: Place) -> None:
     ]
 
 
+@pytest.mark.parametrize("can_look", [True, False])
+def test_a_draw_that_breaks_off_is_counted_back_where_the_ledger_says_that_nothing_was_stored(
+    place: Place, monkeypatch: pytest.MonkeyPatch, can_look: bool
+) -> None:
+    headers = place.key(quota=100)
+    app = application(place.settings, opened=True)
+    stream = app.service.datasets["registry"].sessions["session"].session._stream
+    find = stream.find
+
+    def broken(*_: Any) -> Any:
+        if not can_look:
+            monkeypatch.setattr(stream, "find", broken)
+        raise LedgerError(f"{place.folder} is gone")
+
+    with TestClient(app) as client:
+        with monkeypatch.context() as once:
+            once.setattr(stream, "answer", broken)
+            found = client.post(QUESTIONS, json={"points": points(3)}, headers=headers)
+        assert str(place.folder) not in found.text
+        problem(found, "ledger-unavailable")
+        monkeypatch.setattr(stream, "find", find)
+        asked = client.get("/v1/key", headers=headers).json()["asked"]
+        assert asked == {"registry": 0 if can_look else 3}
+        again = client.post(QUESTIONS, json={"points": points(3)}, headers=headers)
+        assert again.json()["left"] == QUERIES - 3
+
+
 def test_the_audit_log_is_append_only_and_an_edit_is_found(tmp_path: Path) -> None:
     log = AuditLog(tmp_path)
     for number in range(3):

@@ -127,11 +127,12 @@ class AuditLog:
         is one transaction.
         """
         with self._writing() as connection:
+            tail = _Tail(connection)
 
             def admit(entry: AuditEntry, quota: int | None) -> bool:
                 asked = _asked(connection, entry.key, entry.dataset) if entry.new else 0
                 fits = quota is None or not entry.new or asked + entry.new <= quota
-                _add(connection, entry if fits else replace(entry, new=0, outcome="quota-spent"))
+                tail.add(entry if fits else replace(entry, new=0, outcome="quota-spent"))
                 return fits
 
             yield admit
@@ -139,8 +140,9 @@ class AuditLog:
     def write(self, *entries: AuditEntry) -> None:
         """Write entries; what they count is counted whatever the quotas say."""
         with self._writing() as connection:
+            tail = _Tail(connection)
             for entry in entries:
-                _add(connection, entry)
+                tail.add(entry)
 
     def asked(self, key: str, dataset: str) -> int:
         """Return how many new questions a key has asked of a dataset."""
@@ -204,32 +206,42 @@ class AuditLog:
                 raise
 
 
-def _add(connection: sqlite3.Connection, entry: AuditEntry) -> None:
-    last = connection.execute(
-        "SELECT position, chain FROM entry ORDER BY position DESC LIMIT 1"
-    ).fetchone()
-    position, chain = (0, _FIRST) if last is None else last
-    row = (
-        position + 1,
-        datetime.now(UTC).isoformat(timespec="milliseconds"),
-        entry.request_id,
-        entry.key,
-        entry.action,
-        entry.dataset,
-        entry.session,
-        entry.points,
-        entry.new,
-        entry.outcome,
-    )
-    connection.execute(
-        f"INSERT INTO entry VALUES ({', '.join('?' * 11)})", (*row, _next_chain(chain, row))
-    )
-    if entry.new:
-        connection.execute(
-            "INSERT INTO asked VALUES (?, ?, ?)"
-            " ON CONFLICT (key, dataset) DO UPDATE SET new = new + excluded.new",
-            (entry.key, entry.dataset, entry.new),
+class _Tail:
+    """The end of the log inside a transaction, where rows are added."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        last = connection.execute(
+            "SELECT position, chain FROM entry ORDER BY position DESC LIMIT 1"
+        ).fetchone()
+        self._position: int = 0 if last is None else last[0]
+        self._chain: str = _FIRST if last is None else last[1]
+
+    def add(self, entry: AuditEntry) -> None:
+        """Add a row, and count what it counts."""
+        row = (
+            self._position + 1,
+            datetime.now(UTC).isoformat(timespec="milliseconds"),
+            entry.request_id,
+            entry.key,
+            entry.action,
+            entry.dataset,
+            entry.session,
+            entry.points,
+            entry.new,
+            entry.outcome,
         )
+        self._position, self._chain = row[0], _next_chain(self._chain, row)
+        self._connection.execute(_INSERT, (*row, self._chain))
+        if entry.new:
+            self._connection.execute(_COUNT, (entry.key, entry.dataset, entry.new))
+
+
+_INSERT = f"INSERT INTO entry VALUES ({', '.join('?' * 11)})"
+_COUNT = (
+    "INSERT INTO asked VALUES (?, ?, ?)"
+    " ON CONFLICT (key, dataset) DO UPDATE SET new = new + excluded.new"
+)
 
 
 def _asked(connection: sqlite3.Connection, key: str, dataset: str) -> int:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ import pandas as pd
 from scipy import sparse
 
 from secretballot._json_files import LARGEST_JSON
-from secretballot.exceptions import BudgetError, DataError, SecretBallotError
+from secretballot._typing import BoolArray
+from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.learners.labelers.session import LabelingSession, SessionAnswers
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.service.api_keys import ApiKey
@@ -117,86 +118,35 @@ class ServedSession:
         counted against its key's quota and written into the audit log, where one that two requests
         share counts for the first; the session answers; what it did not answer is counted back.
         """
-        try:
-            return self._answers(group)
-        except Exception as error:
-            return [problem_of(error) for _ in group]
-
-    def _answers(self, group: Sequence[AskedPoints]) -> list[SessionAnswers | ProblemError]:
-        stored = self._answers_of(group, self.session.stored)
-        replies: list[SessionAnswers | ProblemError] = list(stored)
-        counted = self._count(group, stored, replies)
-        going = [
-            place
-            for place, (reply, part) in enumerate(zip(replies, stored, strict=True))
-            if reply is part and not part.given.all()
-        ]
-        if going:
-            asking = [group[place] for place in going]
-            found = self._ask(asking, [counted[place] for place in going])
-            for place, reply in zip(going, found, strict=True):
-                replies[place] = reply
-        return [
-            self._spent() if isinstance(reply, SessionAnswers) and not reply.given.any() else reply
-            for reply in replies
-        ]
-
-    def _answers_of(
-        self, group: Sequence[AskedPoints], ask: Callable[[Any], SessionAnswers]
-    ) -> list[SessionAnswers]:
-        """Return what the session says of the points of a group, request by request."""
-        answers = ask(_joined([asked.points for asked in group]))
-        return _parts(answers, [len(asked.questions) for asked in group])
-
-    def _count(
-        self,
-        group: Sequence[AskedPoints],
-        stored: Sequence[SessionAnswers],
-        replies: list[SessionAnswers | ProblemError],
-    ) -> list[set[bytes]]:
-        """Count the new questions of each request and return them; where a quota refuses, put the
-        problem into its place of `replies`."""
-        counted: list[set[bytes]] = []
-        paid: set[bytes] = set()
-        with self._audit.admitting() as admit:
-            for place, (asked, part) in enumerate(zip(group, stored, strict=True)):
-                new = {asked.questions[row] for row in np.flatnonzero(~part.given)} - paid
-                if admit(self._entry(asked, len(new)), asked.key.quota):
-                    paid |= new
-                    counted.append(new)
-                else:
-                    counted.append(set())
-                    replies[place] = _quota_problem(asked, len(new))
-        return counted
-
-    def _ask(
-        self, group: Sequence[AskedPoints], counted: Sequence[set[bytes]]
-    ) -> list[SessionAnswers | ProblemError]:
-        """Ask the session, and count back what it did not answer."""
+        counted = _Counted(self, group, self._audit)
+        joined = _joined([asked.points for asked in group])
         problem: ProblemError | None = None
+        answers: SessionAnswers | None = None
         try:
-            parts = self._answers_of(group, self.session.ask_many)
-        except BudgetError:
-            # raised where it is spent and none of these has an answer
-            parts = self._answers_of(group, self.session.stored)
+            answers = self.session.ask_admitted(joined, counted.admit)
         except Exception as error:
-            # what was stored before it broke off stays counted; where nobody can look, everything
             problem = problem_of(error)
-            parts = self._answers_of(group, self.session.stored)
-        kind = "budget-spent" if problem is None else problem.kind
-        entries = []
-        for asked, part, new in zip(group, parts, counted, strict=True):
-            missing = new - {asked.questions[row] for row in np.flatnonzero(part.given)}
-            if missing:
-                entry = self._entry(asked, -len(missing))
-                entries.append(replace(entry, action="return", outcome=kind))
-        if entries:
-            self._audit.write(*entries)
+        try:
+            # what was stored before it broke off stays counted; where nobody can look, everything
+            if answers is None and counted.new:
+                answers = self.session.stored(joined)
+            if answers is not None:
+                parts = counted.parts(answers)
+                counted.give_back(parts, "budget-spent" if problem is None else problem.kind)
+        except Exception as error:
+            problem = problem_of(error) if problem is None else problem
         if problem is not None:
-            return [ProblemError(problem.kind, problem.detail, retry_after=5) for _ in group]
-        return list(parts)
+            return [
+                ProblemError(problem.kind, problem.detail, retry_after=problem.retry_after)
+                for _ in group
+            ]
+        return [
+            refusal or (part if part.given.any() else self._spent())
+            for refusal, part in zip(counted.refusals, parts, strict=True)
+        ]
 
-    def _entry(self, asked: AskedPoints, new: int) -> AuditEntry:
+    def entry(self, asked: AskedPoints, new: int) -> AuditEntry:
+        """Return what the audit log holds of a request with so many new questions."""
         return AuditEntry(
             asked.request_id,
             asked.key.id,
@@ -255,6 +205,60 @@ class ServedSession:
             "left": self.session.left,
             "closed": self.session.closed,
         }
+
+
+class _Counted:
+    """The new questions of a group, counted request by request.
+
+    Attributes
+    ----------
+    new : list of set of bytes
+        Questions counted for each request.
+    refusals : list of ProblemError or None
+        Of the requests that are beyond their quota.
+    """
+
+    def __init__(
+        self, served: ServedSession, group: Sequence[AskedPoints], audit: AuditLog
+    ) -> None:
+        self._served, self._group, self._audit = served, group, audit
+        self._ends = np.cumsum([len(asked.questions) for asked in group]).tolist()
+        self.new: list[set[bytes]] = []
+        self.refusals: list[ProblemError | None] = []
+
+    def admit(self, new: BoolArray) -> BoolArray:
+        """Count the new rows of all requests, and return the mask of those that may be asked."""
+        admitted, paid, start = new.copy(), set[bytes](), 0
+        found: list[tuple[set[bytes], ProblemError | None]] = []
+        with self._audit.admitting() as fits:
+            for asked, end in zip(self._group, self._ends, strict=True):
+                rows = np.flatnonzero(new[start:end])
+                own = {asked.questions[row] for row in rows} - paid
+                if fits(self._served.entry(asked, len(own)), asked.key.quota):
+                    paid |= own
+                    found.append((own, None))
+                else:
+                    admitted[start:end] = False
+                    found.append((set(), _quota_problem(asked, len(own))))
+                start = end
+        # only now is it on the books
+        self.new, self.refusals = [own for own, _ in found], [refusal for _, refusal in found]
+        return admitted
+
+    def parts(self, answers: SessionAnswers) -> list[SessionAnswers]:
+        """Return the answers request by request."""
+        return _parts(answers, [len(asked.questions) for asked in self._group])
+
+    def give_back(self, parts: Sequence[SessionAnswers], why: str) -> None:
+        """Count back the questions that have no answer."""
+        entries = []
+        for asked, part, new in zip(self._group, parts, self.new, strict=True):
+            missing = len(new - {asked.questions[row] for row in np.flatnonzero(part.given)})
+            if missing:
+                entry = self._served.entry(asked, -missing)
+                entries.append(replace(entry, action="return", outcome=why))
+        if entries:
+            self._audit.write(*entries)
 
 
 class ServedDataset:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -160,7 +161,7 @@ class LabelingSession:
         )
         check_types(aggregator, ledger)
         check_name("request", request)
-        self.request, self._teachers = request, teachers
+        self.request, self._teachers, self._ended = request, teachers, False
         durable = teachers.vault if ledger.durable else None
         if teachers.vault is not None and durable is None and "sample" in teachers.declaration:
             raise ParameterError(
@@ -330,24 +331,62 @@ class LabelingSession:
         BudgetError
             If none of them was asked before and the reservation is spent.
         """
-        points = self._teachers.points(X)
-        questions = question_digests(points)
-        self._stream.check_predictions(predictions, len(questions))
-        answers = self._stream.find(questions)
-        if not answers.given.all() and self.left:
-            # The teachers vote outside of the ledger's lock, on what is new alone.
-            new = np.flatnonzero(~answers.given)
-            self._stream.answer(
-                self._teachers.vote(take_rows(points, new), request=self.request),
-                [questions[row] for row in new],
-                None if predictions is None else np.asarray(predictions)[new],
-            )
-            answers = self._stream.find(questions)
+        answers = self.ask_admitted(X, lambda new: new, predictions=predictions)
         if not answers.given.any():
             raise BudgetError(
                 f"All {self.planned} questions of the session {self.request!r} are spent; stored"
                 " answers stay free, and another session, under another request, is a new charge."
             )
+        return answers
+
+    def ask_admitted(
+        self,
+        X: Any,
+        admit: Callable[[BoolArray], BoolArray],
+        *,
+        predictions: ArrayLike | None = None,
+    ) -> SessionAnswers:
+        """Return the answers to the rows of `X`, as `ask_many`, after somebody else has said which
+        new ones may be asked.
+
+        For those who answer for several people: a quota is counted before anything is drawn.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n, n_features)
+            Public points.
+        admit : callable
+            Called once, with a mask of shape (n,) of the rows that have no answer yet; returns a
+            mask of those that may be asked. The others stay without an answer.
+        predictions : array of shape (n, n_classes), optional
+            As for `ask_many`.
+
+        Returns
+        -------
+        SessionAnswers
+            Perhaps without any answer given: nothing is raised where the reservation is spent.
+
+        Raises
+        ------
+        DataError
+            If the points or predictions do not fit; nothing was answered then.
+        ParameterError
+            If predictions are given to a session that takes none.
+        """
+        points = self._teachers.points(X)
+        questions = question_digests(points)
+        self._stream.check_predictions(predictions, len(questions))
+        answers = self._stream.find(questions)
+        new = np.flatnonzero(admit(~answers.given) & ~answers.given)
+        # a session that has ended has ended for ever
+        if len(new) and not self._ended:
+            # The teachers vote outside of the ledger's lock, on what is new alone.
+            drawn = self._stream.answer(
+                self._teachers.vote(take_rows(points, new), request=self.request),
+                [questions[row] for row in new],
+                None if predictions is None else np.asarray(predictions)[new],
+            )
+            answers = _with_drawn(answers, new, drawn)
         return self._with_class_values(answers)
 
     def points(self, X: Any) -> Any:
@@ -464,7 +503,19 @@ class LabelingSession:
         labels = np.full(len(answered), None, dtype=object)
         for row in np.flatnonzero(answered):
             labels[row] = self._teachers.classes[answers.labels[row]]
-        return SessionAnswers(labels, answered, answers.given, answers.noisy_counts, self.left)
+        left = self.left
+        self._ended = not left
+        return SessionAnswers(labels, answered, answers.given, answers.noisy_counts, left)
+
+
+def _with_drawn(answers: StreamAnswers, rows: IntArray, drawn: StreamAnswers) -> StreamAnswers:
+    """Return answers with those of some rows put in."""
+    labels, given, counts = answers.labels.copy(), answers.given.copy(), answers.noisy_counts
+    labels[rows], given[rows] = drawn.labels, drawn.given
+    if counts is not None and drawn.noisy_counts is not None:
+        counts = counts.copy()
+        counts[rows] = drawn.noisy_counts
+    return StreamAnswers(labels, counts, given)
 
 
 def _aggregator_of(description: dict[str, Any]) -> Aggregator | None:
