@@ -378,8 +378,8 @@ class LabelingSession:
         self._stream.check_predictions(predictions, len(questions))
         answers = self._stream.find(questions)
         new = np.flatnonzero(admit(~answers.given) & ~answers.given)
-        # a session that has ended has ended for ever
-        if len(new) and not self._ended:
+        # looked at where it was so before alone: the door looks again in any case
+        if len(new) and not (self._ended and not self.left):
             # The teachers vote outside of the ledger's lock, on what is new alone.
             drawn = self._stream.answer(
                 self._teachers.vote(take_rows(points, new), request=self.request),
