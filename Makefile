@@ -41,10 +41,15 @@ demo: $(VENV)/.ready
 demo-service: $(VENV)/.ready
 	$(BIN)/python -m secretballot.service.demonstration demo-service
 
-# Tests that import torch have processes of their own: beside torch every small fit takes longer.
+# Files that have processes of their own: they import torch, beside which every small fit takes longer, or start clusters,
+# whose threads stay and draw from the generators that other tests look at.
+APART := tests/torch_learners tests/test_docs_examples.py tests/test_docstring_examples.py \
+	tests/ensemble/test_dask_engine.py tests/ensemble/test_ray_engine.py \
+	tests/learners/test_learners_on_engines.py tests/cli/test_learn_on_engines.py
+
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/torch_learners
-	$(BIN)/python -m pytest tests/torch_learners
+	$(BIN)/python -m pytest $(PARALLEL) $(APART:%=--ignore=%)
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile $(APART)
 
 # Under a minute: without the files that take seconds (tests/long_files.txt).
 test-fast: $(VENV)/.ready
@@ -59,7 +64,7 @@ test-lowest:
 	build/lowest/bin/python -m pytest $(PARALLEL) -W ignore::DeprecationWarning
 
 test-slow: $(VENV)/.ready
-	$(BIN)/python -m pytest $(PARALLEL) -m slow
+	$(BIN)/python -m pytest $(PARALLEL) -m slow -o faulthandler_timeout=0
 
 check: $(VENV)/.ready
 	$(BIN)/ruff check .
