@@ -220,6 +220,15 @@ def budget_or_price(
     ParameterError
         If not exactly one of `budget` and `delta` is given.
     """
+    if budget is not None and not isinstance(budget, PrivacyBudget):
+        # such as a diagnosis of what votes seem to cost
+        raise ParameterError(
+            Parameter("budget"),
+            f" is a {type(budget).__name__}; give a PrivacyBudget, fixed without looking at the"
+            " votes. What depends on votes is no promise: give ",
+            Parameter("delta"),
+            " instead, and the noise is priced for any votes.",
+        )
     if budget is not None and delta is None:
         return budget
     if budget is None and delta is not None:
