@@ -55,7 +55,7 @@ _FIELDS = (
 # A unanimous vote that is right less often than this share of the way from guessing to certainty is
 # drowned in noise.
 _WORTHWHILE = 0.2
-THRESHOLD_SHARE = 0.1  # of the squared signal-to-noise ratio, by default
+THRESHOLD_SHARE = 0.25  # of the squared signal-to-noise ratio, by default
 
 
 class ConfidentAggregator(Aggregator):

@@ -118,7 +118,7 @@ def calibrate_confident(
     queries: int,
     answers: int,
     n_classes: int,
-    threshold_share: float = 0.1,
+    threshold_share: float = 0.25,
 ) -> ConfidentEvent:
     """Return the least noise at which answers that pass a noisy threshold fit the budget (to about
     1e-4).
