@@ -368,9 +368,10 @@ def application(settings: ServiceSettings, *, opened: bool = False) -> Guard:
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,
     )
+    # addresses are tried in this order: questions first
+    _add_sessions(app, service)
     _add_public(app, service)
     _add_datasets(app, service)
-    _add_sessions(app, service)
     _add_oversight(app, service)
     _add_problems(app, service)
     _add_openapi(app)
@@ -506,17 +507,6 @@ def _add_sessions(app: FastAPI, service: Service) -> None:
     limits = service.settings.limits
     address = "/v1/datasets/{dataset}/sessions/{session}"
 
-    @app.get(
-        address,
-        response_model=documents.Session,
-        responses=_problems(*_ACCESS, *_TROUBLE),
-        tags=["sessions"],
-    )
-    def describe(request: Request, dataset: DatasetName, session: SessionName) -> Response:
-        """The terms of a session, its price, and how many questions are left."""
-        found = service.session(request, dataset, session, ANYONE).describe()
-        return _json_response({**found, "most_points": limits.points})
-
     async def ask(request: Request, served: ServedSession) -> Response:
         content = await body_of(request, most=limits.body_bytes, seconds=limits.body_seconds)
         key: ApiKey = request.state.key
@@ -544,6 +534,17 @@ def _add_sessions(app: FastAPI, service: Service) -> None:
             return await ask(request, service.session(request, dataset, session, ASKERS))
 
         return await _shaped(service, request, work)
+
+    @app.get(
+        address,
+        response_model=documents.Session,
+        responses=_problems(*_ACCESS, *_TROUBLE),
+        tags=["sessions"],
+    )
+    def describe(request: Request, dataset: DatasetName, session: SessionName) -> Response:
+        """The terms of a session, its price, and how many questions are left."""
+        found = service.session(request, dataset, session, ANYONE).describe()
+        return _json_response({**found, "most_points": limits.points})
 
     @app.get(
         f"{address}/certificate",

@@ -1,0 +1,152 @@
+"""What may be downloaded, and what the operator sees: certificates, releases, plans, numbers."""
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from served_places import CLASSES, MARKED_NUMBER, QUERIES, Place, TestClient, made_place
+from sklearn.linear_model import LogisticRegression
+from test_answering import QUESTIONS, points, problem
+
+import secretballot as sb
+from secretballot.exceptions import DataError
+from secretballot.service.app import application
+from secretballot.service.settings import read_settings
+
+BASE = "/v1/datasets/registry"
+
+
+def test_certificates_and_answers_so_far_verify(place: Place) -> None:
+    key = place.key()
+    with TestClient(application(place.settings, opened=True)) as client:
+        client.post(QUESTIONS, json={"points": points(3)}, headers=key)
+        certificate = client.get(f"{BASE}/sessions/session/certificate", headers=key).json()
+        assert sb.verify_certificate(certificate).ok
+        assert (certificate["plan"]["used"], certificate["plan"]["planned"]) == (3, QUERIES)
+        first = client.get(f"{BASE}/sessions/session/released", headers=key).json()
+        assert first["certificate"] == certificate
+        assert len(sb.ReleasedLabels.from_json(first).queries) == 3
+        client.post(QUESTIONS, json={"points": points(1, 9)}, headers=key)
+        later = client.get(f"{BASE}/sessions/session/certificate", headers=key).json()
+        assert later["plan"]["used"] == 4
+        body = {"points": points(20)}
+        address = f"{BASE}/sessions/session/released"
+        found = client.post(address, json=body, headers=key).json()
+        assert sb.ReleasedLabels.from_json(found).queries.tolist() == [0, 1, 2, 9]
+        problem(client.post(address, json={"points": points(2)}, headers=key), "wrong-points")
+
+
+def test_a_release_is_downloaded_as_it_is_and_nothing_else(place: Place) -> None:
+    session = sb.LabelingSession.reopen(place.folder / "vault")
+    X = np.array(points(QUERIES)) - np.array([6.0, 0.0])
+    session.ask_many(X)
+    release = place.folder / "first-release"
+    student = sb.fit_student(LogisticRegression(), X, session.released(X))
+    sb.write_release(release, session.released(X), student=student, X_public=X, without=["report"])
+    place.config.write_text(
+        place.config.read_text().replace("sessions =", 'releases = ["first-release"]\nsessions =')
+    )
+    key = place.key("auditor")
+    with TestClient(application(place.settings, opened=True)) as client:
+        listed = client.get("/v1/datasets", headers=key).json()["datasets"][0]["releases"]
+        names = {one.name for one in release.iterdir()}
+        assert set(listed["first-release"]) == names
+        for name in names:
+            found = client.get(f"{BASE}/releases/first-release/{name}", headers=key)
+            assert found.content == (release / name).read_bytes()
+            assert found.headers["content-disposition"].startswith("attachment")
+        for wrong in ("..%2Fservice.toml", "../service.toml", "nothing", "certificate.json%00"):
+            found = client.get(f"{BASE}/releases/first-release/{wrong}", headers=key)
+            assert found.status_code == 404
+        (release / "README.txt").write_text("something else")
+        problem(client.get(f"{BASE}/releases/first-release/README.txt", headers=key), "not-found")
+    with pytest.raises(DataError, match="does not verify"):
+        application(place.settings, opened=True)
+
+
+def test_a_plan_is_shown_as_it_was_written(place: Place) -> None:
+    plan = sb.plan(
+        20_000, 1_000, budget=sb.PrivacyBudget(1.0, 1e-6), curve={100: 0.9}, n_teachers=100
+    )
+    file = place.folder / "plan.json"
+    file.write_text(json.dumps(plan.to_json()))
+    key = place.key()
+    with TestClient(application(place.settings, opened=True)) as client:
+        problem(client.get(f"{BASE}/plan", headers=key), "not-found")
+    place.config.write_text(
+        place.config.read_text().replace("sessions =", 'plan = "plan.json"\nsessions =')
+    )
+    with TestClient(application(place.settings, opened=True)) as client:
+        assert client.get(f"{BASE}/plan", headers=key).json() == json.loads(file.read_text())
+
+
+def test_the_account_and_the_budget_are_those_of_the_ledger(place: Place) -> None:
+    key = place.key("auditor")
+    with TestClient(application(place.settings, opened=True)) as client:
+        budget = client.get(f"{BASE}/budget", headers=key).json()
+        account = client.get(f"{BASE}/account", headers=key).json()
+        session = client.get(f"{BASE}/sessions/session", headers=key).json()
+    ledger = place.ledger
+    assert budget["spent"]["epsilon"] == ledger.spent().epsilon
+    assert budget["remaining"]["epsilon"] == ledger.remaining().epsilon
+    assert [entry["request"] for entry in account["entries"]] == ["session", "sparse"]
+    assert (account["rows"], account["chain"]) == ledger.head()
+    assert session["price"]["epsilon"] == account["entries"][0]["epsilon"]
+    assert session["classes"] == CLASSES
+
+
+def test_numbers_tell_requests_and_no_value(place: Place) -> None:
+    key = place.key("curator", "*")
+    with TestClient(application(place.settings, opened=True)) as client:
+        client.post(QUESTIONS, json={"points": points(3)}, headers=key)
+        client.post(QUESTIONS, content=b"{", headers=key)
+        client.get("/v1/anything/else", headers=key)
+        text = client.get("/metrics", headers=key).text
+    place_of = 'dataset="registry",session="session"'
+    assert f"secretballot_questions_total{{{place_of}}} 3.0" in text
+    assert f"secretballot_questions_left{{{place_of}}} {QUERIES - 3}.0" in text
+    assert 'secretballot_problems_total{kind="unreadable"} 1.0' in text
+    assert 'route="none",status="404"' in text
+    assert "anything" not in text
+    for word in (*CLASSES, str(MARKED_NUMBER)):
+        assert f'"{word}"' not in text
+
+
+def test_answers_leave_on_a_grid_and_in_one_size_where_that_is_asked_for(tmp_path: Path) -> None:
+    place = made_place(tmp_path)
+    place.config.write_text(
+        place.config.read_text() + "\n[answers]\ngrid_seconds = 0.3\nsize_bytes = 1024\n"
+    )
+    key = place.key()
+    with TestClient(application(place.settings, opened=True)) as client:
+        sizes = set()
+        for body in (
+            json.dumps({"points": points(1)}),  # new
+            json.dumps({"points": points(1)}),  # stored
+            json.dumps({"points": [[-5.0, 1.0]]}),  # of the other class
+            "{",  # refused
+        ):
+            began = time.monotonic()
+            found = client.post(QUESTIONS, content=body.encode(), headers=key)
+            seconds = time.monotonic() - began
+            assert 0.29 < seconds % 0.3 + 0.3 * (seconds % 0.3 < 0.15) < 0.45, seconds
+            assert found.json()
+            sizes.add(len(found.content))
+            assert found.headers["content-length"] == str(len(found.content))
+        assert sizes == {1024}
+
+
+def test_the_settings_of_the_guide_are_read_and_are_the_defaults(tmp_path: Path) -> None:
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "service.md"
+    text = guide.read_text(encoding="utf-8").split("```toml\n")[1].split("```")[0]
+    (tmp_path / "guide.toml").write_text(text)
+    (tmp_path / "least.toml").write_text('[datasets.registry]\nvault = "registry-vault"\n')
+    shown, least = (read_settings(tmp_path / f"{name}.toml") for name in ("guide", "least"))
+    assert (shown.limits, shown.listening, shown.shape) == (
+        least.limits,
+        least.listening,
+        least.shape,
+    )
+    assert shown.state == least.state
