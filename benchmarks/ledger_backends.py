@@ -1,0 +1,118 @@
+"""Durable transactions and answers per second of a ledger in a file and in a database on the same
+machine.
+
+The floor of each is a bare append to its database: one open connection, one table, one row per
+transaction, as durable. A ledger transaction follows the chain, asks the filter, appends, and reads
+back what it wrote. `answers/s` are answers to single questions of one plan, stored so many to a
+transaction. Rounds take turns, so that all meet the same disk; the median is shown.
+"""
+
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import psycopg
+from campaigns.postgres_server import PostgresServer
+
+from secretballot._databases import DatabasePlace
+from secretballot.privacy.accounting import LabelGaussianEvent, PrivacyBudget, PureEvent
+from secretballot.privacy.ledger import Ledger
+
+BUDGET = PrivacyBudget(1000.0, 1e-2)
+PRICE = PrivacyBudget(1e-3, 1e-10)
+ANSWER = bytes(300)
+GROUPS = (1, 10, 100, 1000)
+ROUNDS, SECONDS = 7, 0.5
+
+
+def rate(work: Callable[[], int]) -> float:
+    """Return how many a second a work does, that says how many it did."""
+    done, begun = 0, time.perf_counter()
+    while (spent := time.perf_counter() - begun) < SECONDS:
+        done += work()
+    return done / spent
+
+
+def file_append(path: Path) -> Callable[[], int]:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = TRUNCATE")
+    connection.execute("PRAGMA synchronous = EXTRA")
+    connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, body BLOB)")
+
+    def append() -> int:
+        connection.execute("INSERT INTO rows (body) VALUES (?)", (ANSWER,))
+        return 1
+
+    return append
+
+
+def database_append(place: str) -> Callable[[], int]:
+    connection = psycopg.connect(**DatabasePlace(place).words, autocommit=True)
+    connection.execute("CREATE TABLE rows (id SERIAL PRIMARY KEY, body BYTEA)")
+
+    def append() -> int:
+        connection.execute("INSERT INTO rows (body) VALUES (%s)", (ANSWER,))
+        return 1
+
+    return append
+
+
+def works_of(place: str, append: Callable[[], int]) -> dict[str, Callable[[], int]]:
+    """Return what is measured on one back end."""
+    ledger = Ledger(place, dataset="benchmark", budget=BUDGET)
+    plan = ledger.reserve(
+        [LabelGaussianEvent(900.0, 10**6)], PrivacyBudget(60.0, 1e-3), request="p", purpose=""
+    )
+    numbers = iter(range(10**9))
+
+    def purchase() -> int:
+        request = f"r{next(numbers)}"
+        ledger.commit(
+            ledger.reserve([PureEvent(1e-3, 1)], PRICE, request=request, purpose=""), ANSWER
+        )
+        return 2
+
+    def answers(group: int) -> int:
+        with ledger.answering(plan) as page:
+            page.add([(b"%d" % next(numbers), ANSWER) for _ in range(group)])
+        return group
+
+    def stored() -> int:
+        with ledger.reading(plan) as page:
+            page.find([b"1"])
+        return 1
+
+    groups = {f"answers/s by {n}": lambda n=n: answers(n) for n in GROUPS}
+    return {"bare append": append, "transactions/s": purchase, **groups, "stored/s": stored}
+
+
+def main() -> None:
+    server = PostgresServer()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path, place = Path(folder), server.url(schema="benchmark")
+            works = {
+                "file": works_of(str(path / "ledger.sqlite"), file_append(path / "bare.sqlite")),
+                "database": works_of(place, database_append(place)),
+            }
+            found: dict[tuple[str, str], list[float]] = {}
+            for _ in range(ROUNDS):
+                for kind, named in works.items():
+                    for name, work in named.items():
+                        found.setdefault((kind, name), []).append(rate(work))
+            names = list(works["file"])
+            print(f"{'':>18}" + "".join(f"{kind:>12}" for kind in works))
+            for name in names:
+                print(
+                    f"{name:>18}"
+                    + "".join(f"{median(found[kind, name]):>12,.0f}" for kind in works)
+                )
+    finally:
+        server.remove()
+
+
+if __name__ == "__main__":
+    main()
