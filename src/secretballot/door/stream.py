@@ -232,6 +232,10 @@ class ReleaseStream:
         """Answer questions, those asked before from the store, new ones with fresh noise as long as
         the reservation lasts.
 
+        The new ones are drawn and stored in one durable transaction, up to a thousand at a time, so
+        that questions that come together cost one flush of the disk. Only an aggregator that may
+        stop (`most_abstentions`) takes one transaction for each.
+
         Parameters
         ----------
         counts : VoteCounts

@@ -314,6 +314,9 @@ class LabelingSession:
     def ask_many(self, X: Any, *, predictions: ArrayLike | None = None) -> SessionAnswers:
         """Return the answers to the rows of `X`, in their order, while questions are left.
 
+        New ones are drawn and stored in one durable transaction, up to a thousand at a time; with
+        an aggregator that stops at some abstention, in one each.
+
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n, n_features)

@@ -49,15 +49,18 @@ LONGEST_REQUEST = (
 class Ledger:
     """Open the account of a private dataset, or make it if there is none at `path`.
 
-    One SQLite file per private dataset. Every operation opens its own transaction and runs in one
-    transaction that is on the disk when the call returns, so all threads and processes of a machine
-    share one account. The object itself is a handle: a pickled one carries path and name only, and
-    a copy is the same account.
+    One SQLite file per private dataset, or one schema of a PostgreSQL database. Every operation
+    runs in one transaction that is on the disk when the call returns, so all threads and processes
+    of a machine share one account, and all machines that reach the database. The object itself is a
+    handle: a pickled one carries path and name only, never a password, and a copy is the same
+    account.
 
     Parameters
     ----------
-    path : path-like
-        The file, kept on a local disk. A new one gets mode 0600.
+    path : path-like or DatabasePlace
+        The file, kept on a local disk. A new one gets mode 0600. Or the URL of a database,
+        ``postgresql://USER@HOST:PORT/DATABASE?schema=NAME``, which needs `secretballot[postgres]`;
+        its role must own a ledger that is made, and may otherwise be a writer (`grant`).
     dataset : str
         Name of the private dataset; a file made for another one is refused.
     budget : PrivacyBudget, optional
@@ -79,7 +82,9 @@ class Ledger:
     Attributes
     ----------
     path : Path or None
-        Absolute path; None in memory.
+        Absolute path; None in memory and in a database.
+    place : str or None
+        What opens it again: path, or URL without any password; None in memory.
     dataset, budget, composition, unit, neighbours
         As fixed at creation.
     durable : bool
@@ -111,7 +116,10 @@ class Ledger:
         is noticed by `check`, by `history`, and wherever the row itself is read. The chain is no
         signature: who can write the file can forge it whole, delete it, restore an old copy before
         the next start (vaults that used it notice), or keep two ledgers for the same data. Guard
-        the vault accordingly.
+        the vault accordingly. In a database the owner of the tables can do all that; a writer can
+        add rows, which are believed where they continue the chain. Where a connection breaks at the
+        very end of a transaction, an error says that its end is unknown: then nothing was
+        returned, and what is found later counts.
 
     Examples
     --------
@@ -185,17 +193,18 @@ class Ledger:
 
     @staticmethod
     def upgrade(path: str | os.PathLike[str] | DatabasePlace) -> bool:
-        """Bring a file of the format before to this one, in one transaction.
+        """Bring a ledger of an earlier format to this one, in one transaction.
 
         Return whether anything was to be done.
 
         Every row is checked first and stays as it is, and vaults go on knowing the account. Earlier
-        versions of this program cannot read the file afterwards.
+        versions of this program cannot read it afterwards. In a database the role that owns the
+        tables does it, by numbered migrations, and grants its writers their rights anew.
 
         Raises
         ------
         LedgerError
-            If it is no such file, is damaged or was changed by hand; nothing was changed.
+            If it is no ledger, is damaged or was changed by hand; nothing was changed.
         """
         return upgrade_at(place_of(path))
 
@@ -457,7 +466,8 @@ class Ledger:
     def answering(self, reservation: int) -> Iterator[AnswerPage]:
         """Hold the answers of an open reservation while some are added.
 
-        They are on the disk at the end, or not at all.
+        They are on the disk at the end, or not at all, in one transaction however many they are:
+        who has several questions at once holds the page once.
 
         Parameters
         ----------

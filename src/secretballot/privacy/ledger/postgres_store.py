@@ -13,7 +13,7 @@ What is acknowledged is on the disk: `synchronous_commit` is set in each transac
 runs without `fsync` is refused, and a standby, which may be behind, is no place to look.
 
 Where a connection breaks while COMMIT is under way, nobody knows whether it was done. That is told
-as it is, the caller draws and returns nothing, and what the next look finds counts.
+as it is, nothing is returned, and what the next look finds counts.
 """
 
 import hashlib
@@ -561,7 +561,7 @@ ANSWER_NOT_STORED = "the answer was not stored, and what was reserved for it sta
 _WHEN_UNKNOWN = {
     NOTHING_CHANGED: (
         "whether it was stored shows when the ledger is read again, and what is found there counts"
-        " as spent; nothing was drawn for it or returned"
+        " as spent; nothing was returned for it"
     ),
     ANSWER_NOT_STORED: (
         "whether the answer was stored shows when the ledger is read again; it was returned to"
