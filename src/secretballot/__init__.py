@@ -115,6 +115,7 @@ if TYPE_CHECKING:
     from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.privacy.ledger import Ledger
     from secretballot.publishing.release import write_release
+    from secretballot.publishing.signing import new_signing_key, sign_release
     from secretballot.released import ReleasedLabels
     from secretballot.report.certificate.verify import verify_certificate
     from secretballot.report.student.export import load_student
@@ -189,6 +190,8 @@ _HOMES = {
     "fit_student": "students",
     "hold_out": "learners.selection.hold_out",
     "label_actively": "learners.pate.active",
+    "new_signing_key": "publishing.signing",
+    "sign_release": "publishing.signing",
     "load_student": "report.student.export",
     "plan": "runs.plan",
     "read_plan": "runs.plan",
@@ -283,10 +286,12 @@ __all__ = [
     "hold_out",
     "label_actively",
     "load_student",
+    "new_signing_key",
     "plan",
     "read_plan",
     "relabel",
     "release",
+    "sign_release",
     "store_table",
     "train_teachers",
     "verify_certificate",

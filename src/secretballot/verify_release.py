@@ -965,6 +965,7 @@ _FILES = re.compile(
     r"README\.txt|model-card\.md|labels\.csv|schema\.json|student\.(skops|onnx)|report\.html"
     r"|queries\.json|queries-[a-z]{1,20}\.(svg|png)"
 )
+_SIGNATURE, _SIGNATURE_BYTES = "certificate.sig", 64
 
 
 def check_files(document: dict[str, Any], folder: str) -> str:
@@ -978,9 +979,13 @@ def check_files(document: dict[str, Any], folder: str) -> str:
     listed = document["files"]
     # a folder of millions of names is not read to its end
     with os.scandir(folder) as entries:
-        found = {entry.name for _, entry in zip(range(_MAX_FILES + 2), entries, strict=False)} - {
-            "certificate.json"
-        }
+        found = {entry.name for _, entry in zip(range(_MAX_FILES + 2), entries, strict=False)}
+    # a signature is of 64 bytes, and no other content; whose it is, other programs tell
+    if _SIGNATURE in found:
+        size = sum(map(len, blocks_of(os.path.join(folder, _SIGNATURE), _MAX_TOTAL)))
+        if size != _SIGNATURE_BYTES:
+            raise WrongError(f"{_SIGNATURE} has {size} bytes; a signature has 64.")
+    found -= {"certificate.json", _SIGNATURE}
     for name in sorted(found ^ set(listed)):
         raise WrongError(
             f"{shown(name)} is {'not listed by the certificate' if name in found else 'missing'}."

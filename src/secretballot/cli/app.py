@@ -26,6 +26,7 @@ from secretballot.cli import (
     price,
     schema,
     serve,
+    sign,
     verify,
 )
 from secretballot.cli.help_groups import GroupedCommand
@@ -108,6 +109,8 @@ app.command(name="diagnose", cls=GroupedCommand, epilog=EXIT_CODES)(diagnose.dia
 app.command(name="predict", epilog=EXIT_CODES)(predict.predict)
 app.command(name="compare", epilog=EXIT_CODES)(compare.compare)
 app.command(name="verify", epilog=EXIT_CODES)(verify.verify)
+app.command(name="sign", epilog=EXIT_CODES)(sign.sign)
+app.command(name="signing-key", epilog=EXIT_CODES)(sign.signing_key)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(audit.app, name="audit")
 app.command(name="serve", epilog=EXIT_CODES)(serve.serve)

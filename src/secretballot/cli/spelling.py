@@ -38,6 +38,7 @@ _OF_THE_SAME_NAME = (
     "header",
     "hypotheses",
     "jobs",
+    "key",
     "kind",
     "like",
     "max_answers",

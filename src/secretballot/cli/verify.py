@@ -30,13 +30,22 @@ def verify(
             help="Let a second program, written by itself, check the release folder too.",
         ),
     ] = False,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key",
+            metavar="FILE",
+            help="Public key of whoever must have signed the release, Ed25519 in PEM.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Price the events of a certificate again and compare it with what it promises.
 
     Given a release folder, or the certificate in one, it also checks that the folder holds the
     released files and no other, and that every row of labels.csv was paid for. The digest shows
-    damage and is no signature: take certificates from those you trust.
+    damage and is no signature: take certificates from those you trust, or check with --key that
+    they have signed it.
 
     The second program is one file, secretballot/verify_release.py, which needs nothing but Python:
     copy it and run it alone.
@@ -54,7 +63,7 @@ def verify(
     # the folder of a run, whose vault is no part of what is verified
     if (certificate / "release").is_dir():
         certificate = certificate / "release"
-    verification = verify_certificate(certificate)
+    verification = verify_certificate(certificate, key=key)
     second = _second_opinion(certificate) if independent else []
     if as_json:
         opinion = {"independent": [finding._asdict() for finding in second]} if independent else {}

@@ -9,6 +9,7 @@ from typing import Any
 from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.fields import CERTIFICATE_FILE
 from secretballot.report.certificate.regular_files import named, regular_digest
+from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
 from secretballot.report.wording import count_text
 
 __all__ = ["LABELS_FILE", "check_files", "is_release_file"]
@@ -74,6 +75,13 @@ def check_files(document: Mapping[str, Any], folder: Path) -> str:
             )
         if not beginning.lower().startswith(tuple(start.lower() for start in _beginnings_of(name))):
             raise CertificateError(f"{name} is no file of its kind: it does not begin like one.")
+    # which the certificate cannot list, being what is signed: no other content fits in
+    if os.path.lexists(folder / SIGNATURE_FILE):
+        _, size, _ = regular_digest(folder / SIGNATURE_FILE, _MAX_TOTAL)
+        if size != SIGNATURE_BYTES:
+            raise CertificateError(
+                f"{SIGNATURE_FILE} has {size} bytes; a signature has {SIGNATURE_BYTES}."
+            )
     if listed[LABELS_FILE]["sha256"] != document["released"]["labels_sha256"]:
         raise CertificateError(f"The certificate states two digests of {LABELS_FILE}.")
     return f"{count_text(len(listed), 'file')} and no other, each the one that was released."
@@ -94,7 +102,7 @@ def _names_in(folder: Path) -> set[str]:
         raise CertificateError(
             f"{named(folder)} cannot be read: {error.strerror or error}."
         ) from None
-    return found - {CERTIFICATE_FILE}
+    return found - {CERTIFICATE_FILE, SIGNATURE_FILE}
 
 
 def _check_names(listed: set[str], found: set[str]) -> None:

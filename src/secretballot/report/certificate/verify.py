@@ -41,6 +41,11 @@ from secretballot.report.certificate.plan_checks import (
 )
 from secretballot.report.certificate.release_files import LABELS_FILE, check_files
 from secretballot.report.certificate.released_rows import check_rows
+from secretballot.report.certificate.signature import (
+    SIGNATURE_FILE,
+    check_signature,
+    read_public_key,
+)
 from secretballot.report.certificate.standing import contradict_choices
 from secretballot.report.wording import count_text
 
@@ -121,7 +126,10 @@ class Verification:
 
 
 def verify_certificate(
-    certificate: Mapping[str, Any] | str | Path, folder: str | Path | None = None
+    certificate: Mapping[str, Any] | str | Path,
+    folder: str | Path | None = None,
+    *,
+    key: str | os.PathLike[str] | None = None,
 ) -> Verification:
     """Check a certificate and price its events again; the answer is always a `Verification`.
 
@@ -134,12 +142,24 @@ def verify_certificate(
         Release folder, whose files must be those that the certificate lists, and whose
         ``labels.csv`` must hold what was paid for. By default the folder that `certificate` names
         or stands in.
+    key : path, optional
+        File with the public key of whoever is to have signed the release folder, Ed25519 in PEM; a
+        release that is not signed with it fails the check.
 
     Returns
     -------
     Verification
         One `Check` for each thing looked at.
+
+    Raises
+    ------
+    DataError, ParameterError
+        If a key is given that cannot be read, or is none.
+    MissingExtraError
+        If a key is given, and cryptography is not installed.
     """
+    # a key that cannot be read is no fault of the release
+    public = None if key is None else read_public_key(Path(key))
     place = None if folder is None else Path(folder)
     if isinstance(certificate, Mapping):
         document = certificate
@@ -167,15 +187,27 @@ def verify_certificate(
         checks += [
             _check_made(name, look, document) for name, look in _OPTIONAL if name in document
         ]
+    if key is not None:
+        checks.append(
+            _check_made("signature", lambda found: _signed(found, place, public), document)
+        )
     if place is None:
         return Verification(tuple(checks), (_NO_FOLDER,))
     checks.append(_check_made("files", lambda found: check_files(found, place), document))
     checks.append(
         _check_made("labels", lambda found: check_rows(found, place / LABELS_FILE), document)
     )
-    return Verification(tuple(checks))
+    unasked = key is None and os.path.lexists(place / SIGNATURE_FILE)
+    return Verification(tuple(checks), (_NO_KEY,) if unasked else ())
 
 
+def _signed(document: Mapping[str, Any], folder: Path | None, public: Any) -> str:
+    if folder is None:
+        raise CertificateError("The signature lies in the release folder; give that folder.")
+    return check_signature(document, folder, public)
+
+
+_NO_KEY = f"{SIGNATURE_FILE} was not looked at; give the public key of whoever signed."
 _NO_FOLDER = (
     "The released labels and the other files were not looked at; give the release folder to check"
     " them too."

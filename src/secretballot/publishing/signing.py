@@ -1,0 +1,172 @@
+"""Sign releases: a key of the curator's, and a signature beside the certificate."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from secretballot._drafts import draft_file
+from secretballot.exceptions import CertificateError, DataError
+from secretballot.report.certificate.fields import CERTIFICATE_FILE
+from secretballot.report.certificate.regular_files import named, read_regular
+from secretballot.report.certificate.signature import (
+    LONGEST_CERTIFICATE,
+    SIGNATURE_FILE,
+    ed25519,
+    fingerprint,
+    key_file,
+    serialization,
+)
+from secretballot.report.certificate.verify import verify_certificate
+
+__all__ = ["new_signing_key", "sign_release"]
+
+PASSPHRASE = "SECRETBALLOT_KEY_PASSPHRASE"
+
+
+def new_signing_key(path: str | os.PathLike[str]) -> str:
+    """Make a key to sign releases with, and return the fingerprint of its public part.
+
+    Parameters
+    ----------
+    path : path
+        New file for the private key, PKCS 8 in PEM, for its owner alone (mode 0600); the public key
+        goes beside it, with ``.pub`` at the end of its name. A passphrase is taken from the
+        environment variable SECRETBALLOT_KEY_PASSPHRASE, if it is set.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    DataError
+        If a file is there already, or cannot be written.
+    MissingExtraError
+        If cryptography is not installed.
+    """
+    names = serialization()
+    place, secret = Path(path), _passphrase()
+    public_place = place.with_name(f"{place.name}.pub")
+    private = ed25519().Ed25519PrivateKey.generate()
+    encryption = names.NoEncryption() if secret is None else names.BestAvailableEncryption(secret)
+    pem = private.private_bytes(names.Encoding.PEM, names.PrivateFormat.PKCS8, encryption)
+    # a key that is there may have signed releases, and is never replaced
+    for file in (place, public_place):
+        if os.path.lexists(file):
+            raise DataError(f"{named(file)} is there already; name a new file.")
+    problem = ""
+    try:
+        _write_new(place, pem, 0o600)
+        _write_new(public_place, _public_pem(private.public_key()), 0o644)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    if problem:
+        raise DataError(f"{named(place)} cannot be written: {problem}.")
+    return fingerprint(private.public_key())
+
+
+def sign_release(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
+    """Sign the certificate of a release folder, and return the fingerprint of the public key.
+
+    A signature that is there is replaced. The same certificate and key give the same bytes.
+
+    Parameters
+    ----------
+    folder : path
+        Release folder; it must verify.
+    key : path
+        File with a private Ed25519 key in PEM, which nobody else may read; see `new_signing_key`,
+        or ``openssl genpkey -algorithm ed25519``.
+
+    Returns
+    -------
+    str
+        SHA-256 of the public key (its DER form), in hexadecimal.
+
+    Raises
+    ------
+    CertificateError
+        If the release does not verify: nobody should vouch for it.
+    DataError
+        If the key cannot be read, or the signature not written.
+    MissingExtraError
+        If cryptography is not installed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> model = sb.PATEClassifier(
+    ...     n_teachers=20, n_queries=5, budget=sb.PrivacyBudget(20.0, 1e-3), request="one")
+    >>> model = model.fit(X, X[:, 0] > 0, X_public=X[:40] + 0.1, classes=[False, True])
+    >>> folder = Path(mkdtemp())
+    >>> made = sb.write_release(folder / "release", model.released_labels_, without=["report"])
+    >>> mark = sb.new_signing_key(folder / "signing.pem")
+    >>> sb.sign_release(folder / "release", folder / "signing.pem") == mark
+    True
+    >>> sb.verify_certificate(folder / "release", key=folder / "signing.pem.pub").ok
+    True
+    """
+    place = Path(folder)
+    verification = verify_certificate(place)
+    if not verification.ok:
+        failed = verification.failures[0]
+        raise CertificateError(
+            f"The release does not verify ({failed.name}: {failed.detail}) It was not signed."
+        )
+    private = _private_key(Path(key))
+    signature = private.sign(read_regular(place / CERTIFICATE_FILE, LONGEST_CERTIFICATE))
+    problem = ""
+    try:
+        with draft_file(place.parent / SIGNATURE_FILE) as (file, draft):
+            file.write(signature)
+            file.flush()
+            os.fsync(file.fileno())
+            draft.chmod(0o644)
+            draft.replace(place / SIGNATURE_FILE)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    if problem:
+        raise DataError(f"{named(place / SIGNATURE_FILE)} cannot be written: {problem}.")
+    return fingerprint(private.public_key())
+
+
+def _private_key(path: Path) -> Any:
+    pem, secret, key = key_file(path), _passphrase(), None
+    if hasattr(os, "geteuid") and path.stat().st_mode & 0o077:
+        raise DataError(
+            f"The key file {named(path)} may be read by others; make it its owner's alone with:"
+            f" chmod 600 {path.name}"
+        )
+    # the errors of the other package may quote the file
+    try:
+        key = serialization().load_pem_private_key(pem, secret)
+    except (TypeError, ValueError):
+        key = None
+    if not isinstance(key, ed25519().Ed25519PrivateKey):
+        raise DataError(
+            f"The key file {named(path)} holds no private Ed25519 key in PEM, or one with another"
+            f" passphrase than {PASSPHRASE} has; make one with: secretballot signing-key FILE"
+        )
+    return key
+
+
+def _passphrase() -> bytes | None:
+    found = os.environ.get(PASSPHRASE)
+    return found.encode() if found else None
+
+
+def _public_pem(public: Any) -> bytes:
+    names = serialization()
+    pem: bytes = public.public_bytes(names.Encoding.PEM, names.PublicFormat.SubjectPublicKeyInfo)
+    return pem
+
+
+def _write_new(path: Path, content: bytes, mode: int) -> None:
+    """Write a file that is not there yet, durably."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,132 @@
+"""Who vouches for a release: an Ed25519 signature of its certificate, in a file beside it.
+
+The certificate lists the digests of all other files, so a signature of its bytes is one of the
+release. The file is the bare signature of RFC 8032, 64 bytes, which other programs check too:
+``openssl pkeyutl -verify -pubin -inkey KEY -rawin -in certificate.json -sigfile certificate.sig``.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
+from secretballot.report.certificate.fields import CERTIFICATE_FILE
+from secretballot.report.certificate.regular_files import named, read_regular
+from secretballot.report.extras import require_extra
+
+__all__ = [
+    "LONGEST_CERTIFICATE",
+    "SIGNATURE_BYTES",
+    "SIGNATURE_FILE",
+    "check_signature",
+    "ed25519",
+    "fingerprint",
+    "key_file",
+    "read_public_key",
+    "serialization",
+]
+
+SIGNATURE_FILE, SIGNATURE_BYTES = "certificate.sig", 64
+LONGEST_CERTIFICATE = 10**9
+_LONGEST_KEY = 10_000  # bytes of a key file
+
+
+def check_signature(document: Mapping[str, Any], folder: Path, public: Any) -> str:
+    """Return a sentence once the certificate in a folder is signed with a key.
+
+    Parameters
+    ----------
+    document : mapping
+        What was read of the certificate.
+    folder : Path
+        Where it lies.
+    public : Ed25519PublicKey
+        As `read_public_key` returns it.
+
+    Raises
+    ------
+    CertificateError
+        If it is not signed, or with another key.
+    DataError
+        If a file cannot be read.
+    """
+    if not os.path.lexists(folder / SIGNATURE_FILE):
+        raise CertificateError(f"There is no {SIGNATURE_FILE}: nobody has signed this release.")
+    signature = read_regular(folder / SIGNATURE_FILE, _LONGEST_KEY)
+    text = read_regular(folder / CERTIFICATE_FILE, LONGEST_CERTIFICATE)
+    invalid = require_extra("cryptography.exceptions", "sign").InvalidSignature
+    mark, held = fingerprint(public), True
+    try:
+        public.verify(signature, text)
+    except invalid:
+        held = False
+    # what was signed must be what was checked, should the file have changed meanwhile
+    if not held or json.loads(text) != dict(document):
+        raise CertificateError(f"The signature is none of this certificate by the key {mark}.")
+    return f"Signed with the key {mark}."
+
+
+def fingerprint(public: Any) -> str:
+    """Return the SHA-256 of a public key in DER, in hexadecimal."""
+    names = serialization()
+    form = names.PublicFormat.SubjectPublicKeyInfo
+    der: bytes = public.public_bytes(names.Encoding.DER, form)
+    return hashlib.sha256(der).hexdigest()
+
+
+def key_file(path: Path) -> bytes:
+    """Return the content of a key file.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read.
+    """
+    if not path.is_file():
+        raise DataError(f"There is no key file {named(path)}; check the path.")
+    problem = ""
+    try:
+        with path.open("rb") as file:
+            return file.read(_LONGEST_KEY)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    raise DataError(f"The key file {named(path)} cannot be read: {problem}.")
+
+
+def read_public_key(path: Path) -> Any:
+    """Return the public Ed25519 key in a PEM file.
+
+    Raises
+    ------
+    DataError
+        If there is no such file.
+    ParameterError
+        If it holds something else.
+    MissingExtraError
+        If cryptography is not installed.
+    """
+    pem, key = key_file(path), None
+    try:
+        key = serialization().load_pem_public_key(pem)
+    except (TypeError, ValueError):
+        key = None
+    if not isinstance(key, ed25519().Ed25519PublicKey):
+        raise ParameterError(
+            Parameter("key"),
+            f" is the file {named(path)}, which holds no public Ed25519 key in PEM; give the .pub"
+            " file of whoever signed.",
+        )
+    return key
+
+
+def serialization() -> Any:
+    """Return the module that reads and writes keys."""
+    return require_extra("cryptography.hazmat.primitives.serialization", "sign")
+
+
+def ed25519() -> Any:
+    """Return the module of this kind of signature."""
+    return require_extra("cryptography.hazmat.primitives.asymmetric.ed25519", "sign")

@@ -1,0 +1,208 @@
+"""Signed releases: by whom, of what, and what is refused."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import secretballot as sb
+from secretballot.cli import app
+from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.verify_release import check_release, exit_code
+
+pytest.importorskip("cryptography", reason="the extra secretballot[sign]")
+
+PASSPHRASE = "SECRETBALLOT_KEY_PASSPHRASE"
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release folder that nobody has signed."""
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    budget = sb.PrivacyBudget(20.0, 1e-3)
+    model = sb.PATEClassifier(n_teachers=20, n_queries=5, budget=budget, request="one")
+    model.fit(X, X[:, 0] > 0, X_public=X[:40] + 0.1, classes=[False, True])
+    folder = tmp_path_factory.mktemp("published") / "release"
+    sb.write_release(folder, model.released_labels_, without=["report"])
+    return folder
+
+
+@pytest.fixture
+def release(published: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(published, tmp_path / "release"))
+
+
+def made_key(folder: Path, name: str = "signing.pem") -> Path:
+    sb.new_signing_key(folder / name)
+    return folder / name
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def failures(release: Path, key: Path) -> list[str]:
+    return [check.name for check in sb.verify_certificate(release, key=key).failures]
+
+
+def test_a_signed_release_is_that_of_its_signer_alone(release: Path, tmp_path: Path) -> None:
+    mine, other = made_key(tmp_path), made_key(tmp_path, "other.pem")
+    unsigned = sb.verify_certificate(release, key=Path(f"{mine}.pub"))
+    assert [check.name for check in unsigned.failures] == ["signature"]
+    assert "nobody has signed" in unsigned.failures[0].detail
+    mark = sb.sign_release(release, mine)
+    first = (release / "certificate.sig").read_bytes()
+    assert len(first) == 64
+    assert sb.sign_release(release, mine) == mark
+    assert (release / "certificate.sig").read_bytes() == first
+    signed = sb.verify_certificate(release, key=Path(f"{mine}.pub"))
+    assert signed.ok
+    assert any(mark in check.detail for check in signed.checks)
+    assert failures(release, Path(f"{other}.pub")) == ["signature"]
+    # without a key the folder is whole, and the note says what was not looked at
+    plain = sb.verify_certificate(release)
+    assert plain.ok
+    assert "public key of whoever signed" in plain.unchecked[0]
+    assert exit_code(check_release(str(release))) == 0
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_any_change_of_a_release_ends_its_signature(release: Path, tmp_path: Path) -> None:
+    key = made_key(tmp_path)
+    sb.sign_release(release, key)
+    public, certificate = Path(f"{key}.pub"), release / "certificate.json"
+    text = certificate.read_bytes()
+    # the same document, written otherwise: another text than was signed
+    certificate.write_text(json.dumps(json.loads(text), indent=1))
+    assert failures(release, public) == ["signature"]
+    certificate.write_bytes(text)
+    with (release / "labels.csv").open("a") as file:
+        file.write("99,1,false\n")
+    assert "files" in failures(release, public)
+
+
+@pytest.mark.parametrize("size", [0, 63, 65, 10_000])
+def test_a_signature_of_another_size_is_no_file_of_a_release(release: Path, size: int) -> None:
+    (release / "certificate.sig").write_bytes(b"x" * size)
+    assert [check.name for check in sb.verify_certificate(release).failures] == ["files"]
+    assert exit_code(check_release(str(release))) == 4
+
+
+def test_a_signature_that_is_a_link_or_a_folder_is_refused(release: Path, tmp_path: Path) -> None:
+    key = made_key(tmp_path)
+    sb.sign_release(release, key)
+    (release / "certificate.sig").rename(tmp_path / "elsewhere")
+    (release / "certificate.sig").symlink_to(tmp_path / "elsewhere")
+    assert failures(release, Path(f"{key}.pub")) == ["signature", "files"]
+    assert exit_code(check_release(str(release))) == 4
+    (release / "certificate.sig").unlink()
+    (release / "certificate.sig").mkdir()
+    assert failures(release, Path(f"{key}.pub")) == ["signature", "files"]
+
+
+def test_openssl_reads_keys_and_signatures_and_makes_keys(release: Path, tmp_path: Path) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed")
+    key = made_key(tmp_path)
+    sb.sign_release(release, key)
+    where = ["-in", release / "certificate.json", "-sigfile", release / "certificate.sig"]
+    words = [openssl, "pkeyutl", "-verify", "-pubin", "-inkey", f"{key}.pub", "-rawin", *where]
+    assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+    theirs = tmp_path / "theirs.pem"
+    subprocess.run([openssl, "genpkey", "-algorithm", "ed25519", "-out", theirs], check=True)
+    theirs.chmod(0o600)
+    public = tmp_path / "theirs.pub"
+    subprocess.run([openssl, "pkey", "-in", theirs, "-pubout", "-out", public], check=True)
+    sb.sign_release(release, theirs)
+    assert sb.verify_certificate(release, key=public).ok
+    rsa = tmp_path / "rsa.pem"
+    subprocess.run([openssl, "genpkey", "-quiet", "-algorithm", "rsa", "-out", rsa], check=True)
+    rsa.chmod(0o600)
+    with pytest.raises(DataError, match="holds no private Ed25519 key"):
+        sb.sign_release(release, rsa)
+
+
+def test_a_key_is_its_owners_and_never_replaced(tmp_path: Path) -> None:
+    key = made_key(tmp_path)
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    before = key.read_bytes()
+    with pytest.raises(DataError, match="is there already; name a new file"):
+        sb.new_signing_key(key)
+    assert key.read_bytes() == before
+    key.unlink()
+    with pytest.raises(DataError, match=r"signing\.pem\.pub' is there already"):
+        sb.new_signing_key(key)
+    assert not key.exists()
+    with pytest.raises(DataError, match="cannot be written"):
+        sb.new_signing_key(tmp_path / "none" / "signing.pem")
+
+
+def test_a_passphrase_protects_the_key(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PASSPHRASE, "correct horse")
+    key = made_key(tmp_path)
+    assert b"ENCRYPTED" in key.read_bytes()
+    sb.sign_release(release, key)
+    assert sb.verify_certificate(release, key=Path(f"{key}.pub")).ok
+    for wrong in ("battery staple", ""):
+        monkeypatch.setenv(PASSPHRASE, wrong)
+        with pytest.raises(DataError, match=f"another passphrase than {PASSPHRASE} has"):
+            sb.sign_release(release, key)
+
+
+def test_nobody_vouches_for_a_release_that_does_not_verify(release: Path, tmp_path: Path) -> None:
+    key = made_key(tmp_path)
+    (release / "labels.csv").unlink()
+    with pytest.raises(CertificateError, match=r"does not verify \(files: .* It was not signed"):
+        sb.sign_release(release, key)
+    assert not (release / "certificate.sig").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no such rights here")
+def test_a_key_that_others_may_read_is_refused(release: Path, tmp_path: Path) -> None:
+    key = made_key(tmp_path)
+    key.chmod(0o640)
+    with pytest.raises(DataError, match=r"may be read by others; .* chmod 600 signing"):
+        sb.sign_release(release, key)
+
+
+def test_keys_that_are_none_are_bad_input(release: Path, tmp_path: Path) -> None:
+    key = made_key(tmp_path)
+    for wrong, said in ((tmp_path / "none", "no key file"), (tmp_path, "no key file")):
+        with pytest.raises(DataError, match=said):
+            sb.verify_certificate(release, key=wrong)
+        with pytest.raises(DataError, match=said):
+            sb.sign_release(release, wrong)
+    with pytest.raises(ParameterError, match="holds no public Ed25519 key"):
+        sb.verify_certificate(release, key=key)
+    document = json.loads((release / "certificate.json").read_text())
+    found = sb.verify_certificate(document, key=Path(f"{key}.pub"))
+    assert "give that folder" in found.failures[0].detail
+
+
+def test_the_command_line_signs_and_verifies(release: Path, tmp_path: Path) -> None:
+    key = tmp_path / "signing.pem"
+    made = run("signing-key", key, "--json")
+    assert made.exit_code == 0
+    mark = json.loads(made.stdout)["key"]
+    assert run("verify", release, "--key", f"{key}.pub").exit_code == 4
+    signed = run("sign", release, "--key", key)
+    assert signed.exit_code == 0
+    assert mark in signed.stdout
+    verified = run("verify", release, "--key", f"{key}.pub", "--independent")
+    assert verified.exit_code == 0, verified.stdout
+    assert f"Signed with the key {mark}." in verified.stdout
+    wrong = run("verify", release, "--key", key)
+    assert wrong.exit_code == 2
+    assert "--key is the file" in wrong.stderr
+    assert run("sign", release, "--key", tmp_path / "none").exit_code == 2
+    # the folder of a run
+    assert run("sign", tmp_path, "--key", key).exit_code == 0
