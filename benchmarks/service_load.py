@@ -1,6 +1,7 @@
 """Requests a second and times of the service, beside the same handler without the library.
 
-Run it as `python benchmarks/service_load.py [SECONDS]`; the client is a process of its own and
+Run it as `python benchmarks/service_load.py [SECONDS [LEDGER]]`, with the URL of a PostgreSQL
+schema for a ledger in a database; the client is a process of its own and
 speaks HTTP over plain sockets, so that it takes little of the machine. The last column is the time
 of processors that the server used for a request, which says more on a machine that others use too.
 """
@@ -57,7 +58,7 @@ uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).run(socke
 """
 
 
-def prepare(folder: Path) -> str:
+def prepare(folder: Path, ledger_at: str | None = None) -> str:
     """Train teachers, begin a session of many questions, and return a key."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 3))
@@ -65,7 +66,9 @@ def prepare(folder: Path) -> str:
         None, X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=K, vault=folder / "vault"
     )
     terms = sb.GaussianAggregator(9.0 * PLANNED**0.5, PLANNED, release="counts", delta=1e-6)
-    ledger = sb.Ledger(folder / "x.ledger", dataset="x", budget=sb.PrivacyBudget(1e4, 0.1))
+    ledger = sb.Ledger(
+        ledger_at or folder / "x.ledger", dataset="x", budget=sb.PrivacyBudget(1e4, 0.1)
+    )
     sb.LabelingSession(teachers, terms, ledger)
     (folder / "service.toml").write_text(
         '[datasets.registry]\nvault = "vault"\n[limits]\nrequests_per_second = 1e9\n'
@@ -211,7 +214,7 @@ def measure(
     return requests * size
 
 
-def main(seconds: float) -> None:
+def main(seconds: float, ledger_at: str | None) -> None:
     """Measure everything."""
     print(f"{'case':<44} conn  req/s  answers/s  p50 ms   p99 ms  cpu ms")
     with tempfile.TemporaryDirectory() as place:
@@ -225,7 +228,7 @@ def main(seconds: float) -> None:
                 "handler without the library, 100 points", port, "-", connections=16, size=100,
                 **given,
             )  # fmt: skip
-        key = prepare(folder)
+        key = prepare(folder, ledger_at)
         command = [sys.executable, "-m", "secretballot", "serve", "--config"]
         command += [str(folder / "service.toml"), "--port", "0"]
         for workers in (1, 2):
@@ -251,4 +254,7 @@ def main(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 5.0)
+    main(
+        float(sys.argv[1]) if len(sys.argv) > 1 else 5.0,
+        sys.argv[2] if len(sys.argv) > 2 else None,
+    )

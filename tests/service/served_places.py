@@ -85,7 +85,12 @@ def sparse_terms(queries: int = QUERIES) -> Aggregator:
 
 
 def made_place(
-    folder: Path, *, more: str = "", queries: int = QUERIES, frames: bool = False
+    folder: Path,
+    *,
+    more: str = "",
+    queries: int = QUERIES,
+    frames: bool = False,
+    ledger_at: str | None = None,
 ) -> Place:
     """Train teachers on marked records, begin two sessions, and write settings."""
     rng = np.random.default_rng(0)
@@ -104,7 +109,7 @@ def made_place(
     teachers = sb.train_teachers(
         teacher, private, y, classes=CLASSES, n_teachers=40, vault=folder / "vault", **given
     )
-    ledger = sb.Ledger(folder / "registry.ledger", dataset="registry", budget=BUDGET)
+    ledger = sb.Ledger(ledger_at or folder / "registry.ledger", dataset="registry", budget=BUDGET)
     sb.LabelingSession(teachers, counts_terms(queries), ledger)
     if not frames:
         sb.LabelingSession(teachers, sparse_terms(), ledger, request="sparse")

@@ -32,14 +32,16 @@ def _learner(numbers: list[str], words: list[str]) -> Pipeline:
     )
 
 
-def begin_demonstration_session(folder: Path) -> None:
-    """Train teachers and begin a session: ``vault``, ``clinic.ledger``, and a few public points in
+def begin_demonstration_session(folder: Path, ledger_at: str | Path | None = None) -> None:
+    """Train teachers and begin a session: ``vault``, the ledger, and a few public points in
     ``points.csv``.
 
     Parameters
     ----------
     folder : Path
         Where all of it goes.
+    ledger_at : path or URL, optional
+        Place of the ledger; ``clinic.ledger`` in the folder by default.
     """
     files = write_clinic(folder / "data")
     private, public = pd.read_csv(files.private), pd.read_csv(files.public)
@@ -57,7 +59,7 @@ def begin_demonstration_session(folder: Path) -> None:
         n_teachers=_TEACHERS,
         vault=folder / "vault",
     )
-    ledger = Ledger(folder / "clinic.ledger", dataset="demo-clinic", budget=BUDGET)
+    ledger = Ledger(ledger_at or folder / "clinic.ledger", dataset="demo-clinic", budget=BUDGET)
     terms = GaussianAggregator.calibrate(BUDGET, _QUESTIONS)
     LabelingSession(teachers, terms, ledger, purpose="a demonstration of the service")
     public.head(_EXAMPLES).to_csv(folder / "points.csv", index=False)

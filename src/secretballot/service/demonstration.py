@@ -1,6 +1,6 @@
 """A service to look at: a clinic that never was, its teachers, a session, keys, and the server.
 
-Run it as ``python -m secretballot.service.demonstration FOLDER [PORT]``, or by
+Run it as ``python -m secretballot.service.demonstration FOLDER [PORT [LEDGER]]``, or by
 ``make demo-service``. In a folder that was made before it goes on with the same session.
 """
 
@@ -27,11 +27,11 @@ sessions = ["session"]
 """
 
 
-def prepare(folder: Path) -> dict[str, str]:
+def prepare(folder: Path, ledger_at: str | None = None) -> dict[str, str]:
     """Train teachers, begin a session and make keys; return the token of each key by its role."""
     config = folder / "service.toml"
     if not config.exists():
-        begin_demonstration_session(folder)
+        begin_demonstration_session(folder, ledger_at)
         config.write_text(_SETTINGS)  # last: without it nothing was prepared
     ring = KeyRing(read_settings(config).state)
     return {
@@ -43,7 +43,7 @@ def main(words: list[str]) -> None:
     """Prepare a demonstration in a folder and serve it."""
     folder = Path(words[0] if words else "demo-service").absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    keys = prepare(folder)
+    keys = prepare(folder, words[2] if len(words) > 2 else None)
     settings = read_settings(folder / "service.toml")
     port = int(words[1]) if len(words) > 1 else settings.listening.port
     settings = replace(settings, listening=replace(settings.listening, port=port))

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -88,6 +89,8 @@ def _serve(settings: ServiceSettings, listening: socket.socket) -> None:
     app = application(settings, opened=True)
     if settings.listening.workers == 1:
         _settle_memory()
+        # the server has stopped in order when it raises the signal again: an end, not a death
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         uvicorn.Server(_server_config(app, settings)).run(sockets=[listening])
         return
     del app
