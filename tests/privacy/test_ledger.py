@@ -14,9 +14,9 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from ledger_backends import DatabaseLedgers, Ledgers
 from sklearn.base import BaseEstimator, clone
 
+from ledger_backends import DatabaseLedgers, Ledgers
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import (
     Event,
@@ -540,6 +540,18 @@ def test_a_ledger_is_at_its_place_alone(ledgers: Ledgers) -> None:
     Ledger(place, dataset="registry", budget=BUDGET)
     assert Ledger.exists(place)
     assert not Ledger.exists(ledgers.place("other"))
+
+
+def test_a_copy_is_the_same_account_at_another_place(ledgers: Ledgers) -> None:
+    ledger = Ledger(ledgers.place(), dataset="registry", budget=BUDGET)
+    ledger.commit(buy(ledger, "a"), b"answer")
+    copied = ledgers.place("copy")
+    assert Ledger.copy(str(ledger.place), copied) == ledger.head()
+    copy = Ledger.open_existing(copied)
+    assert (copy.account, copy.history()) == (ledger.account, ledger.history())
+    assert copy.released("a") == b"answer"
+    with pytest.raises(LedgerError, match=r"There is something at .* already"):
+        Ledger.copy(str(ledger.place), copied)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")

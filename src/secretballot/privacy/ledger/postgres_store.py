@@ -249,6 +249,7 @@ def _begin(connection: Connection, place: DatabasePlace, kind: str, where: str) 
         "lock_timeout": f"{WAIT_S * 1000:.0f}",
         "idle_in_transaction_session_timeout": f"{IDLE_S * 1000:.0f}",
         "extra_float_digits": "1",  # numbers come back to the last bit
+        "client_min_messages": "warning",  # by one we learn that a standby was not waited for
         # every question of ours has its index; where no statistics are there yet, the planner would
         # read whole tables for the few rows after the last one that was followed
         "enable_seqscan": "off",

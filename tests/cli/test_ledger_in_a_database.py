@@ -1,0 +1,119 @@
+"""Runs and sessions that pay from a ledger in a database."""
+
+import json
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import secretballot as sb
+from secretballot.cli import app
+from secretballot.privacy.ledger import Ledger
+
+SECRET = "hunter2"
+
+
+@pytest.fixture
+def place(database: Any) -> str:
+    return database.url(schema=f"t{uuid4().hex[:20]}")
+
+
+@pytest.fixture
+def with_password(place: str) -> str:
+    """The same place, with a password that a socket does not ask for."""
+    return place.replace("@", f":{SECRET}@", 1)
+
+
+def label(folder: Path, *more: str) -> Result:
+    ones = np.random.default_rng(0).integers(0, 101, 40)
+    np.save(folder / "counts.npy", np.column_stack([100 - ones, ones]))
+    words = ["label", "--votes", str(folder / "counts.npy"), "--kind", "counts"]
+    words += ["--classes", "no,yes", "--epsilon", "1", "--delta", "1e-6"]
+    return CliRunner().invoke(
+        app, [*words, "--dataset", "registry", "--without", "report", "--json", *more]
+    )
+
+
+def files_with(folder: Path, text: str) -> list[str]:
+    return [
+        str(path)
+        for path in folder.rglob("*")
+        if path.is_file() and text.encode() in path.read_bytes()
+    ]
+
+
+def test_runs_pay_from_a_database_and_keep_no_password(
+    tmp_path: Path, place: str, with_password: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = label(tmp_path, "--ledger", with_password, "--out", str(tmp_path / "one"))
+    assert first.exit_code == 0, first.output
+    monkeypatch.setenv("SECRETBALLOT_LEDGER", with_password)
+    second = label(tmp_path, "--out", str(tmp_path / "two"))
+    assert second.exit_code == 0, second.output
+    ledger = Ledger.open_existing(place)
+    assert [entry.state for entry in ledger.history()] == ["committed", "committed"]
+    assert json.loads(first.stdout)["account"] == ledger.place
+    for folder in ("one", "two"):
+        assert sb.verify_certificate(tmp_path / folder / "release").ok
+    assert files_with(tmp_path, SECRET) == []
+    assert SECRET not in first.output + second.output
+    # the vault has seen how far the account had come
+    assert list((tmp_path / "two" / "vault" / "ledgers").glob(f"{ledger.account[:32]}*"))
+
+
+def test_a_run_that_was_broken_off_goes_on_and_pays_once(
+    tmp_path: Path, place: str, with_password: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--ledger", with_password, "--out", str(tmp_path / "one"))
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("secretballot.publishing.release.move_into_place", refuse)
+        assert label(tmp_path, *words).exit_code != 0
+    ledger = Ledger.open_existing(place)
+    assert [entry.state for entry in ledger.history()] == ["committed"]
+    done = label(tmp_path, *words)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["resumed"] is True
+    assert ledger.releases() == 1
+
+
+def test_a_session_goes_on_from_its_vault_and_its_database(tmp_path: Path, place: str) -> None:
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    teachers = sb.train_teachers(
+        "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=20, vault=tmp_path / "v"
+    )
+    budget = sb.PrivacyBudget(2.0, 1e-6)
+    aggregator = sb.GaussianAggregator.calibrate(budget, 10)
+    ledger = sb.Ledger(place, dataset="registry", budget=budget)
+    session = sb.LabelingSession(teachers, aggregator, ledger)
+    points = np.random.default_rng(1).normal(size=(6, 2))
+    rows = ledger.head()[0]
+    first = session.ask_many(points)
+    again = sb.LabelingSession.reopen(tmp_path / "v")
+    assert again.left == 4
+    assert again.ask_many(points).labels.tolist() == first.labels.tolist()
+    assert ledger.head()[0] == rows + 6
+    assert ledger.spent().epsilon == 2.0
+
+
+def test_questions_that_come_together_are_one_transaction(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    teachers = sb.train_teachers(
+        "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=20, vault=tmp_path / "v"
+    )
+    budget = sb.PrivacyBudget(2.0, 1e-6)
+    ledger = sb.Ledger(place, dataset="registry", budget=budget)
+    session = sb.LabelingSession(teachers, sb.GaussianAggregator.calibrate(budget, 200), ledger)
+    ended: list[int] = []
+    ledger.call_after_commits("test", lambda position, chain: ended.append(position))
+    begun = ledger.head()[0]
+    session.ask_many(np.random.default_rng(1).normal(size=(150, 2)))
+    assert ended == [begun + 150]
