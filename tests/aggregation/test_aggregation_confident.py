@@ -419,14 +419,17 @@ def test_answers_are_better_than_those_of_gaussian_voting_at_the_same_price():
     confident = ConfidentAggregator.calibrate(
         budget, m, threshold=200, max_answers=200, n_classes=classes, threshold_share=0.3
     )
-    answers = confident.answer(votes, k, ExactNoise())
-    given = answers.labels >= 0
-    right = (answers.labels == truth)[given].mean()
-    gaussian = GaussianAggregator.calibrate(budget, int(given.sum()), n_classes=classes)
-    plain = gaussian.answer(votes[: int(given.sum())], k, ExactNoise()).labels
-    assert given.sum() >= 150
-    assert right > (plain == truth[: len(plain)]).mean() + 0.08
-    assert clear[given].mean() > 0.7
+    gaussian = GaussianAggregator.calibrate(budget, 200, n_classes=classes)
+    better = []
+    for _ in range(6):
+        answers = confident.answer(votes, k, ExactNoise())
+        given = answers.labels >= 0
+        plain = gaussian.answer(votes[:200], k, ExactNoise()).labels
+        better.append((answers.labels == truth)[given].mean() - (plain == truth[:200]).mean())
+        assert given.sum() >= 150
+        assert clear[given].mean() > 0.8
+    # eleven points on average, with a standard deviation of two for a single run
+    assert np.mean(better) > 0.06
 
 
 def test_probabilities_for_planning_are_the_drawn_ones():
