@@ -1,0 +1,147 @@
+"""The files of deploy/: they fit the program and each other; nothing here starts a container."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from secretballot.service.settings import read_settings
+
+yaml = pytest.importorskip("yaml", reason="PyYAML")
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+SETTINGS = read_settings(DEPLOY / "service.toml")
+PORT = SETTINGS.listening.port
+
+
+def parsed(name: str) -> list[Any]:
+    return list(yaml.safe_load_all((DEPLOY / name).read_text()))
+
+
+def options_of(words: list[str]) -> dict[str, str]:
+    """Return the options of a command line of `secretballot serve`, all of which there are."""
+    assert words[0] == "serve"
+    from typer.main import get_command
+
+    from secretballot.cli.app import app
+
+    verb: Any = get_command(app)
+    known = {name for one in verb.commands["serve"].params for name in one.opts}
+    given = dict(zip(words[1::2], words[2::2], strict=True))
+    assert set(given) <= known
+    return given
+
+
+def test_the_image_runs_the_service_as_nobody_of_importance() -> None:
+    text = (DEPLOY / "Containerfile").read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    last = lines[max(i for i, line in enumerate(lines) if line.startswith("FROM")) :]
+    (user,) = (line.split()[1] for line in last if line.startswith("USER"))
+    # by number, so that Kubernetes can see that it is not root
+    assert re.fullmatch(r"[1-9]\d+:[1-9]\d+", user)
+    assert f"--uid {user.split(':')[0]}" in text
+    for line in lines:
+        if line.startswith("COPY") and "--from" not in line:
+            assert all((ROOT / source).exists() for source in shlex.split(line)[1:-1])
+    extras = re.search(r'"\.\[(.+?)\]"', text)
+    assert extras is not None
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(extras[1].split(",")) <= set(project["optional-dependencies"])
+    (command,) = (line for line in last if line.startswith("CMD"))
+    words = list(re.findall(r'"([^"]*)"', command))
+    assert options_of(words)["--config"] == "/srv/secretballot/service.toml"
+    assert f"EXPOSE {PORT}" in last
+    assert f"127.0.0.1:{PORT}/health/live" in text
+
+
+def test_the_builder_is_sent_no_more_than_the_image_is_made_of() -> None:
+    ignored = (DEPLOY / "Containerfile.dockerignore").read_text().splitlines()
+    assert "*" in ignored
+    assert {line[1:] for line in ignored if line.startswith("!")} == {
+        *("pyproject.toml", "README.md", "LICENSE", "src")
+    }
+
+
+def test_the_compose_file_opens_the_proxy_alone() -> None:
+    (compose,) = parsed("compose.yaml")
+    services = compose["services"]
+    assert [name for name, one in services.items() if "ports" in one] == ["proxy"]
+    assert "edge" not in services["db"]["networks"]
+    assert compose["networks"]["inside"]["internal"] is True
+    service = services["service"]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in service["security_opt"]
+    assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+    # a vault remembers where its ledger lies, so the folder is called the same inside
+    ((outside, inside),) = (one.split(":") for one in service["volumes"])
+    assert outside == inside == "/srv/secretballot"
+    assert float(service["stop_grace_period"].rstrip("s")) > SETTINGS.listening.stop_seconds
+    used = {name for one in services.values() for name in one.get("secrets", ())}
+    assert used == set(compose["secrets"])
+    assert not re.search(r"PASSWORD: *[^/\s]", (DEPLOY / "compose.yaml").read_text())
+
+
+def test_the_proxy_hands_on_to_the_service_and_keeps_the_inside_in() -> None:
+    text = (DEPLOY / "Caddyfile").read_text()
+    assert f"reverse_proxy service:{PORT}" in text
+    assert "/metrics /health/*" in text
+    assert text.count("{") == text.count("}")
+    assert "log" not in [line.strip().split(" ")[0] for line in text.splitlines()]
+
+
+def test_kubernetes_has_the_same_settings_and_probes(tmp_path: Path) -> None:
+    documents = {one["kind"]: one for one in parsed("kubernetes.yaml")}
+    config = tmp_path / "service.toml"
+    config.write_text(documents["ConfigMap"]["data"]["service.toml"])
+    settings = read_settings(config)
+    assert set(settings.datasets) == set(SETTINGS.datasets)
+    assert settings.listening.host == "0.0.0.0"  # of a pod, behind a policy
+    pod = documents["StatefulSet"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    port = container["ports"][0]["containerPort"]
+    assert port == settings.listening.port
+    assert documents["NetworkPolicy"]["spec"]["ingress"][0]["ports"] == [{"port": port}]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    mounted = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    assert set(mounted) == {one["name"] for one in pod["volumes"]}
+    given = options_of(container["args"])
+    assert given["--config"] == f"{mounted['settings']}/service.toml"
+    assert str(settings.state).startswith(mounted["vault"])
+    assert pod["terminationGracePeriodSeconds"] > settings.listening.stop_seconds
+    # a vault is one machine's
+    assert documents["StatefulSet"]["spec"]["replicas"] == 1
+
+
+def test_probes_ask_what_there_is(tmp_path: Path) -> None:
+    source = (ROOT / "src/secretballot/service/app.py").read_text()
+    for one in parsed("kubernetes.yaml"):
+        if one["kind"] == "StatefulSet":
+            (container,) = one["spec"]["template"]["spec"]["containers"]
+            for name in ("startupProbe", "livenessProbe", "readinessProbe"):
+                assert f'"{container[name]["httpGet"]["path"]}"' in source
+
+
+def test_the_unit_stops_in_time_and_is_understood() -> None:
+    unit = DEPLOY / "secretballot.service"
+    values = dict(
+        line.split("=", 1) for line in unit.read_text().splitlines() if re.match(r"[A-Z]\w+=", line)
+    )
+    assert float(values["TimeoutStopSec"].rstrip("s")) > SETTINGS.listening.stop_seconds
+    assert options_of(shlex.split(values["ExecStart"])[1:]) == {
+        "--config": f"{values['ReadWritePaths']}/service.toml"
+    }
+    analyse = shutil.which("systemd-analyze")
+    if analyse is None:
+        pytest.skip("systemd is not installed; the unit was not shown to it")
+    found = subprocess.run([analyse, "verify", unit], capture_output=True, text=True, check=False)
+    # the program is not installed at its place here
+    said = [line for line in found.stderr.splitlines() if "is not executable" not in line]
+    assert not [line for line in said if unit.name in line], said
