@@ -35,6 +35,8 @@ from secretballot.privacy.mechanisms import (
     GaussianNoisyTable,
     GaussianThreshold,
     LaplaceNoisyArgmax,
+    LaplaceNoisyCount,
+    LaplaceNoisyHistogram,
     LaplaceNoisyMajority,
     MinoritySum,
     SparseVector,
@@ -187,6 +189,16 @@ def _all_games() -> list[Callable[[], MechanismFinding]]:
             draws=3,
         ),
         _threshold_attack("Gaussian threshold, 4 queries", GaussianThreshold(2.0, 6), 2.0, 4),
+        _counts_attack(
+            "Laplace count, 6 queries", LaplaceNoisyCount(4.0).event(6), 4.0, 6, laplace=True
+        ),
+        _counts_attack(
+            "Laplace histogram, 3 classes, 3 queries",
+            LaplaceNoisyHistogram(4.0, 3).event(3),
+            4.0,
+            6,
+            laplace=True,
+        ),
         _label_attack(
             "Laplace majority, 9 teachers", LaplaceNoisyMajority(2.0, 9), 2.0, 9, 2, laplace=True
         ),
@@ -293,15 +305,14 @@ def _vote_steps(
 
 
 def _counts_attack(
-    name: str, event: Event, sigma: float, shifts: int
+    name: str, event: Event, scale: float, shifts: int, *, laplace: bool = False
 ) -> Callable[[], MechanismFinding]:
     """Attack noisy counts, each moved by one vote."""
+    noise = discrete_laplace_distribution if laplace else discrete_gaussian_distribution
     return _game_attack(
         name,
         event,
-        lambda factor, epsilon: shifted_delta(
-            discrete_gaussian_distribution(factor * sigma), shifts, epsilon
-        ),
+        lambda factor, epsilon: shifted_delta(noise(factor * scale), shifts, epsilon),
     )
 
 
