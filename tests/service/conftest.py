@@ -1,11 +1,15 @@
 """Places are made once for tests that leave them as they are, anew for others."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
-from served_places import Place, made_place
+from served_places import InProcess, Place, made_place
 
-pytest.importorskip("fastapi")
+from secretballot.service import remote
+from secretballot.service.app import application
 
 
 @pytest.fixture
@@ -16,3 +20,36 @@ def place(tmp_path: Path) -> Place:
 @pytest.fixture(scope="module")
 def shared_place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return made_place(tmp_path_factory.mktemp("shared"), queries=400)
+
+
+@pytest.fixture
+def line_to(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Let clients reach an application of this process."""
+    transports: list[InProcess] = []
+
+    def serve(place: Place) -> InProcess:
+        transport = InProcess(application(place.settings, opened=True))
+        transports.append(transport)
+        manners = remote._Manners.__init__
+
+        def patched(self: Any, *given: Any) -> None:
+            manners(self, *given)
+            asynchronous = httpx.ASGITransport(transport.app)
+            self.settings["transport"] = transport
+
+            class Library:
+                TransportError = httpx.TransportError
+                Client = httpx.Client
+
+                @staticmethod
+                def AsyncClient(**settings: Any) -> httpx.AsyncClient:  # noqa: N802
+                    return httpx.AsyncClient(**{**settings, "transport": asynchronous})
+
+            self.httpx = Library
+
+        monkeypatch.setattr(remote._Manners, "__init__", patched)
+        return transport
+
+    yield serve
+    for transport in transports:
+        transport.end()

@@ -76,6 +76,28 @@ class TestClient:
         return self.request("DELETE", address, **given)
 
 
+class InProcess(httpx.BaseTransport):
+    """Hands the requests of a client without await to an application of this process."""
+
+    def __init__(self, app: Any) -> None:
+        self.app, self._runner = app, asyncio.Runner()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        async def handled() -> httpx.Response:
+            own = httpx.Request(
+                request.method, request.url, headers=request.headers, content=request.read()
+            )
+            response = await httpx.ASGITransport(self.app).handle_async_request(own)
+            content = await response.aread()
+            return httpx.Response(response.status_code, headers=response.headers, content=content)
+
+        return self._runner.run(handled())
+
+    def end(self) -> None:
+        self._runner.run(self.app.service.close())
+        self._runner.close()
+
+
 def counts_terms(queries: int = QUERIES) -> Aggregator:
     return sb.GaussianAggregator(9.0, queries, release="counts", delta=1e-6)
 

@@ -2,10 +2,10 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
-from running_service import serving
 from served_places import QUERIES, Place
 from typer.testing import CliRunner
 
@@ -14,18 +14,20 @@ from secretballot.exceptions import DataError
 from secretballot.service.asked_files import points_of_file
 
 
-def test_rows_of_a_file_are_asked_and_the_answers_written(place: Place, tmp_path: Path) -> None:
+def test_rows_of_a_file_are_asked_and_the_answers_written(
+    place: Place, tmp_path: Path, line_to: Any
+) -> None:
     points, key = tmp_path / "points.csv", tmp_path / "key"
     rows = "".join(f"{1 + n},{n}\n" for n in range(QUERIES + 2))
     points.write_text(f"a,b\n{rows}")
     key.write_text(place.token() + "\n")
-    with serving(place.config) as running:
-        words = ["ask", running.url, str(points), "--key-file", str(key)]
-        done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "answers.csv")])
-        assert done.exit_code == 0, done.stderr
-        assert f"{QUERIES} of {QUERIES + 2} points" in done.stderr
-        again = CliRunner().invoke(app, [*words, "--json"])
-        none = CliRunner().invoke(app, words[:3], env={"SECRETBALLOT_KEY": ""})
+    line_to(place)
+    words = ["ask", "http://service", str(points), "--key-file", str(key)]
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "answers.csv")])
+    assert done.exit_code == 0, done.stderr
+    assert f"{QUERIES} of {QUERIES + 2} points" in done.stderr
+    again = CliRunner().invoke(app, [*words, "--json"])
+    none = CliRunner().invoke(app, words[:3], env={"SECRETBALLOT_KEY": ""})
     table = pd.read_csv(tmp_path / "answers.csv")
     assert list(table) == ["row", "label", "abstained", "given", "noisy_count_yes"]
     assert table["given"].sum() == QUERIES

@@ -1,7 +1,6 @@
 """Sessions behind a service: asked like those of this process, with and without await."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,64 +15,8 @@ from test_answering import points
 import secretballot as sb
 from secretballot.exceptions import BudgetError, DataError, ParameterError, ServiceError
 from secretballot.service import remote
-from secretballot.service.app import application
 
 URL = "http://service"
-
-
-class InProcess(httpx.BaseTransport):
-    """Hands the requests of a client without await to an application of this process."""
-
-    def __init__(self, app: Any) -> None:
-        self.app, self._runner = app, asyncio.Runner()
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        async def handled() -> httpx.Response:
-            own = httpx.Request(
-                request.method, request.url, headers=request.headers, content=request.read()
-            )
-            response = await httpx.ASGITransport(self.app).handle_async_request(own)
-            content = await response.aread()
-            return httpx.Response(response.status_code, headers=response.headers, content=content)
-
-        return self._runner.run(handled())
-
-    def end(self) -> None:
-        self._runner.run(self.app.service.close())
-        self._runner.close()
-
-
-@pytest.fixture
-def line_to(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Let clients reach an application of this process."""
-    transports: list[InProcess] = []
-
-    def serve(place: Place) -> InProcess:
-        transport = InProcess(application(place.settings, opened=True))
-        transports.append(transport)
-        manners = remote._Manners.__init__
-
-        def patched(self: Any, *given: Any) -> None:
-            manners(self, *given)
-            asynchronous = httpx.ASGITransport(transport.app)
-            self.settings["transport"] = transport
-
-            class Library:
-                TransportError = httpx.TransportError
-                Client = httpx.Client
-
-                @staticmethod
-                def AsyncClient(**settings: Any) -> httpx.AsyncClient:  # noqa: N802
-                    return httpx.AsyncClient(**{**settings, "transport": asynchronous})
-
-            self.httpx = Library
-
-        monkeypatch.setattr(remote._Manners, "__init__", patched)
-        return transport
-
-    yield serve
-    for transport in transports:
-        transport.end()
 
 
 def test_a_remote_session_answers_as_the_one_there(place: Place, line_to: Any) -> None:
