@@ -21,7 +21,7 @@ PRICE = sb.PrivacyBudget(0.001, 1e-9)
 #: Purchases that one ledger admits, and questions to its one plan, which is the first of them.
 ROOM, QUESTIONS = 120, 400
 _CROWD = 4
-_OF_SERVER = 0.3  # share of the kills that fall on the server
+_EVERY = 3  # one in so many kills falls on the server
 
 
 def database_kills(kills: int, folder: Path, seed: int = 0) -> tuple[Counter[str], list[str]]:
@@ -85,9 +85,10 @@ def _use_up(
             for child in crowd:
                 os.waitpid(child, 0)
             return
-        if counts["kills of buyers"] + counts["kills of the server"] >= kills:
+        killed = counts["kills of buyers"] + counts["kills of the server"]
+        if killed >= kills:
             continue
-        if rng.random() < _OF_SERVER:
+        if killed % _EVERY == _EVERY - 1:
             server.kill()
             counts["kills of the server"] += 1
             server.start()

@@ -162,13 +162,20 @@ def test_commits_are_durable_whatever_the_role_has_set(
 def setting(server: PostgresServer, name: str, value: str) -> Iterator[None]:
     def apply(*statements: str) -> None:
         server.run(*statements, "SELECT pg_reload_conf()")
-        time.sleep(0.2)
 
+    def wait_for(text: str) -> None:
+        while server.run(f"SHOW {name}") != [(text,)]:
+            time.sleep(0.02)
+        time.sleep(0.2)  # sessions at rest hear of it, too
+
+    ((usual,),) = server.run(f"SHOW {name}")
     apply(f"ALTER SYSTEM SET {name} = '{value}'")
     try:
+        wait_for(value)
         yield
     finally:
         apply(f"ALTER SYSTEM RESET {name}")
+        wait_for(usual)
 
 
 def test_a_server_that_forgets_is_refused(
