@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from running_service import serving, started
+from running_service import Running, serving, started
 from served_places import MARKED_NUMBER, Place, made_place
 from test_answering import QUESTIONS, points
 
@@ -42,6 +43,12 @@ def ask(
         return None
     document: dict[str, Any] | None = found.json() if found.status_code == 200 else None
     return document
+
+
+def workers_of(running: Running) -> set[int]:
+    """Return the processes that have said in the log that they began to answer."""
+    lines = map(json.loads, running.log.read_text().splitlines())
+    return {line["process"] for line in lines if line["event"] == "started"}
 
 
 def test_killed_while_it_answers_it_goes_on_with_the_same_answers(
@@ -134,11 +141,30 @@ def test_two_workers_answer_from_one_ledger(large_place: Place, client: httpx.Cl
             line for line in metrics.splitlines() if line.startswith("secretballot_requests_total{")
         )
         assert float(line.rpartition(" ")[2]) > 0
-        processes = {
-            json.loads(line)["process"]
-            for line in running.log.read_text().splitlines()
-            if json.loads(line)["event"] == "started"
-        }
+        processes = workers_of(running)
         assert len(processes) == 2
         assert running.stop() == 0
     assert sb.LabelingSession.reopen(large_place.folder / "vault").used == 20
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_is_followed_by_another(
+    large_place: Place, client: httpx.Client
+) -> None:
+    key = large_place.key()
+    with serving(large_place.config, "--workers", "2") as running:
+        first = [ask(client, running.url, key, points(1, number)) for number in range(4)]
+        processes = workers_of(running)
+        os.kill(min(processes), signal.SIGKILL)
+        end = time.monotonic() + 60
+        while len(workers_of(running)) < 3 and time.monotonic() < end:
+            time.sleep(0.1)
+        assert len(workers_of(running)) == 3
+        again = []
+        while len(again) < 4 and time.monotonic() < end:
+            # a connection to the one that died breaks once
+            found = ask(client, running.url, key, points(1, len(again)))
+            again += [found] if found is not None else []
+        assert [one["answers"] for one in again] == [one["answers"] for one in first if one]
+        assert running.stop() == 0
+    assert sb.LabelingSession.reopen(large_place.folder / "vault").used == 4
