@@ -1,15 +1,18 @@
 """Runs and sessions that pay from a ledger in a database."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
+import psycopg
 import pytest
 from typer.testing import CliRunner, Result
 
 import secretballot as sb
+from secretballot._databases import DatabasePlace
 from secretballot.cli import app
 from secretballot.privacy.ledger import Ledger
 
@@ -17,8 +20,12 @@ SECRET = "hunter2"
 
 
 @pytest.fixture
-def place(database: Any) -> str:
-    return database.url(schema=f"t{uuid4().hex[:20]}")
+def place(database: Any) -> Iterator[str]:
+    schema = f"t{uuid4().hex[:20]}"
+    url = database.url(schema=schema)
+    yield url
+    with psycopg.connect(**DatabasePlace(url).words, autocommit=True) as connection:
+        connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
 
 
 @pytest.fixture
