@@ -22,6 +22,7 @@ from secretballot.service.api_keys import ApiKey, KeyRing, Role
 from secretballot.service.audit_log import AuditEntry, AuditLog
 from secretballot.service.bodies import body_of
 from secretballot.service.collector import Collector
+from secretballot.service.console import add_console
 from secretballot.service.guard import Guard, request_id_of
 from secretballot.service.json_logs import defect_of, event
 from secretballot.service.meters import Meters
@@ -385,6 +386,7 @@ def application(settings: ServiceSettings, *, opened: bool = False) -> Guard:
     _add_public(app, service)
     _add_datasets(app, service)
     _add_oversight(app, service)
+    add_console(app)
     _add_problems(app, service)
     _add_openapi(app)
     return Guard(app, service)
@@ -573,6 +575,17 @@ def _add_sessions(app: FastAPI, service: Service) -> None:
         found = served.transcript()["certificate"]
         service.download(request, dataset, session)
         return _json_response(found)
+
+    @app.get(
+        f"{address}/verification",
+        response_model=documents.Verification,
+        responses=_problems(*_ACCESS, *_TROUBLE),
+        tags=["sessions"],
+    )
+    def verification(request: Request, dataset: DatasetName, session: SessionName) -> Response:
+        """The checks of the certificate of all answers so far, made anew by the service."""
+        served = service.session(request, dataset, session, ANYONE)
+        return _json_response(served.verification())
 
     @app.get(
         f"{address}/released",

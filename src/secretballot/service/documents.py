@@ -11,6 +11,7 @@ __all__ = [
     "Answers",
     "AuditRows",
     "Budget",
+    "Check",
     "Columns",
     "DatasetDocument",
     "Datasets",
@@ -18,6 +19,7 @@ __all__ = [
     "KeyDocument",
     "ProblemDocument",
     "Session",
+    "Verification",
 ]
 
 
@@ -82,6 +84,22 @@ class Session(BaseModel):
     left: int
     closed: bool
     most_points: int = Field(description="Points of one request")
+
+
+class Check(BaseModel):
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class Verification(BaseModel):
+    """Whether a certificate holds by its own words."""
+
+    ok: bool
+    checks: list[Check]
+    unchecked: list[str]
 
 
 class DatasetDocument(BaseModel):

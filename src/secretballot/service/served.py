@@ -16,6 +16,7 @@ from secretballot._typing import BoolArray
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.learners.labelers.session import LabelingSession, SessionAnswers
 from secretballot.learners.training.point_digests import question_digests
+from secretballot.report.certificate.verify import verify_certificate
 from secretballot.service.api_keys import ApiKey
 from secretballot.service.audit_log import AuditEntry, AuditLog
 from secretballot.service.points import points_in
@@ -65,6 +66,7 @@ class ServedSession:
         self._audit = audit
         self.columns = session.columns
         self._transcript: tuple[int, dict[str, Any]] | None = None
+        self._verified: tuple[str, dict[str, Any]] | None = None
 
     def read(
         self, content: bytes, media_type: str, most: int, key: ApiKey, request_id: str
@@ -172,6 +174,14 @@ class ServedSession:
             document = released.to_json()
             self._transcript = (len(released.queries), document)
         return self._transcript[1]
+
+    def verification(self) -> dict[str, Any]:
+        """Return the checks of the certificate of all answers so far."""
+        certificate = self.transcript()["certificate"]
+        # pricing takes seconds, and the same certificate is asked about again and again
+        if self._verified is None or self._verified[0] != certificate["digest"]:
+            self._verified = certificate["digest"], verify_certificate(certificate).to_json()
+        return self._verified[1]
 
     def released(self, points: Any) -> dict[str, Any]:
         """Return all answers so far as rows of `points`.

@@ -1,0 +1,192 @@
+"""The page for people: what is served, and what a browser shows of it."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from running_service import Running, serving
+from served_places import Place, TestClient, made_place
+
+from secretballot.service.app import application
+
+PAGE = Path(__file__).parents[2] / "src/secretballot/service/page"
+WIDTHS = (380, 768, 1280)
+
+
+def test_the_page_is_three_files_with_a_strict_policy(place: Place) -> None:
+    with TestClient(application(place.settings, opened=True)) as client:
+        for address, kind in (
+            ("/", "text/html"),
+            ("/console.css", "text/css"),
+            ("/console.js", "text/javascript"),
+        ):
+            found = client.get(address)
+            assert found.status_code == 200
+            assert found.headers["content-type"].startswith(kind)
+            policy = found.headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "frame-ancestors 'none'" in policy
+            assert "unsafe" not in policy
+            assert found.content == (PAGE / (address[1:] or "index.html")).read_bytes()
+        assert client.request("HEAD", "/").status_code == 200
+        assert client.get("/page/index.html").status_code == 404
+
+
+def test_nothing_comes_from_elsewhere_and_no_text_becomes_markup() -> None:
+    for path in PAGE.iterdir():
+        addresses = set(re.findall(r"(?:https?:)?//[\w.-]+\.\w+[^\s\"'`)]*", path.read_text()))
+        assert addresses <= {"http://www.w3.org/2000/svg"}  # the name of a kind of element
+    script = (PAGE / "console.js").read_text()
+    for unsafe in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+        assert unsafe not in script
+    assert "localStorage" not in script  # a key is forgotten with its tab
+
+
+def test_a_certificate_is_verified_for_whoever_may_see_it(place: Place) -> None:
+    address = "/v1/datasets/registry/sessions/session"
+    with TestClient(application(place.settings, opened=True)) as client:
+        key = place.key()
+        assert client.get(f"{address}/verification").status_code == 401
+        before = client.get(f"{address}/verification", headers=key)
+        assert before.status_code == 200
+        client.post(f"{address}/questions", headers=key, json={"points": [[0.5, 0.5]]})
+        found = client.get(f"{address}/verification", headers=key).json()
+    assert found["ok"]
+    assert {"digest", "price", "released"} <= {check["name"] for check in found["checks"]}
+    released = next(one for one in found["checks"] if one["name"] == "released")
+    assert released["detail"].startswith("1 of 1 queries answered")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright")
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("no browser is installed")
+    with sync_api.sync_playwright() as playwright:
+        flags = ["--no-sandbox", "--disable-gpu"]
+        opened = playwright.chromium.launch(executable_path=program, args=flags)
+        yield opened
+        opened.close()
+
+
+class Console:
+    """The page in a tab, with all that went wrong in it."""
+
+    def __init__(
+        self, browser: Any, address: str, width: int = 1280, scheme: str = "light"
+    ) -> None:
+        size = {"width": width, "height": 900}
+        self.context = browser.new_context(viewport=size, color_scheme=scheme)
+        self.page = self.context.new_page()
+        self.wrong: list[str] = []
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("requestfailed", lambda request: self.wrong.append(request.url))
+        self.page.goto(address)
+
+    def sign_in(self, token: str) -> None:
+        self.page.get_by_label("Your key").fill(token)
+        self.page.get_by_role("button", name="Sign in").click()
+
+    def said(self, text: str) -> None:
+        self.page.get_by_text(text).first.wait_for(timeout=20_000)
+
+    def close(self) -> None:
+        assert not self.wrong
+        self.context.close()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Place]]:
+    place = made_place(tmp_path_factory.mktemp("console"))
+    with serving(place.config) as service:
+        yield service, place
+
+
+def test_sign_in_ask_until_the_budget_is_spent_and_verify(
+    browser: Any, running: tuple[Running, Place], tmp_path: Path
+) -> None:
+    service, place = running
+    console = Console(browser, service.url)
+    page = console.page
+    console.sign_in("sb_none_none")
+    console.said("A valid key is missing")
+    console.sign_in(place.token())
+    console.said("12 of 12 questions are left")
+    assert page.get_by_role("heading", name="Account").count() == 0  # not an analyst's
+    # by hand, with the keyboard alone
+    page.get_by_label("value 1").focus()
+    page.keyboard.type("1.5")
+    page.keyboard.press("Tab")
+    page.keyboard.type("-2")
+    page.keyboard.press("Enter")
+    console.said("1 of 1 question answered; 11 left.")
+    assert page.get_by_label("value 1").input_value() == "1.5"
+    page.get_by_label("value 1").fill("old")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    console.said('"old" in value 1 is no number')
+    # a file with more rows than there are questions left
+    file = tmp_path / "points.csv"
+    ages = np.arange(15) / 4
+    file.write_text("age,dose\n" + "".join(f'"{age}",0\r\n' for age in ages))
+    page.get_by_label("CSV file").set_input_files(file)
+    page.get_by_role("button", name="Ask all rows").click()
+    console.said("0 of 12 questions are left")
+    console.said("not asked: no question is left")
+    page.get_by_label("value 1").fill("99")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    console.said("are answered, or it is closed")
+    # what was asked stays free
+    page.get_by_label("value 1").fill("1.5")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    console.said("1 of 1 question answered; 0 left.")
+    page.get_by_role("button", name="Verify").click()
+    console.said("The certificate verifies.")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download the certificate").click()
+    document = json.loads(Path(download.value.path()).read_text())
+    assert document["released"]["answered"] == 12
+    # the key is of this tab: it is there after loading anew, and gone after signing out
+    page.reload()
+    console.said("0 of 12 questions are left")
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("Your key").wait_for()
+    page.reload()
+    assert page.get_by_label("Your key").is_visible()
+    console.close()
+
+
+def test_a_curator_sees_account_and_audit_log(browser: Any, running: tuple[Running, Place]) -> None:
+    service, place = running
+    console = Console(browser, service.url)
+    console.sign_in(place.token("curator"))
+    console.said("2 reservations, oldest first")
+    assert console.page.get_by_role("img", name="Sum of epsilon").count() == 1
+    console.said("of its rows, oldest first")
+    console.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_every_width_and_every_field_has_a_name(
+    browser: Any, running: tuple[Running, Place], scheme: str
+) -> None:
+    service, place = running
+    token = place.token("curator")
+    for width in WIDTHS:
+        console = Console(browser, service.url, width, scheme)
+        console.sign_in(token)
+        console.said("questions are left")
+        page = console.page
+        # tables scroll in themselves, the page does not
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        fields = page.locator("input:visible, select:visible, button:visible")
+        for place_of_field in range(fields.count()):
+            named = "e => (e.labels?.[0]?.textContent || e.textContent).trim() !== ''"
+            assert fields.nth(place_of_field).evaluate(named)
+        assert page.locator("h1").count() == 1
+        console.close()
