@@ -20,6 +20,7 @@ from served_places import (
 
 import secretballot as sb
 from secretballot.service.app import application
+from secretballot.service.json_logs import JsonLines
 from secretballot.service.problems import KINDS, MEDIA_TYPE
 
 QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
@@ -286,6 +287,34 @@ def test_frames_are_asked_by_column(tmp_path: Path) -> None:
             found = client.post(QUESTIONS, json={"points": [wrong]}, headers=key)
             problem(found, "wrong-points")
         assert MARKER not in said.text
+
+
+def test_an_error_that_nobody_foresaw_is_told_by_nothing_and_logged_by_type_and_place(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError(f"the cell {MARKED_NUMBER}")
+
+    key = place.key(quota=5)
+    caplog.set_level(0)
+    with TestClient(application(place.settings, opened=True)) as client:
+        with monkeypatch.context() as once:
+            once.setattr(sb.TrainedTeachers, "vote", broken)
+            found = client.post(QUESTIONS, json={"points": points(2)}, headers=key)
+        problem(found, "defect")
+        assert client.get("/v1/key", headers=key).json()["asked"] == {"registry": 0}
+        # before a group, too: the framework would print the message
+        monkeypatch.setattr("secretballot.service.app.body_of", broken)
+        problem(client.post(QUESTIONS, json={"points": points(2)}, headers=key), "defect")
+        monkeypatch.setattr("secretballot.service.app.Service.session", broken)
+        address = QUESTIONS.removesuffix("/questions")
+        problem(client.get(address, headers=key), "defect")
+    lines = [JsonLines().format(record) for record in caplog.records]
+    troubles = [line for line in lines if "ZeroDivisionError" in line]
+    assert len(troubles) >= 3
+    assert "test_answering.py" in troubles[0] or "session.py" in troubles[0]
+    for text in (*lines, found.text):
+        assert str(MARKED_NUMBER) not in text
 
 
 def test_no_private_cell_is_said_or_logged(

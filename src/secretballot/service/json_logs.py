@@ -12,6 +12,9 @@ import traceback
 from datetime import UTC, datetime
 from typing import Any
 
+from secretballot._validation import plain_line
+from secretballot.exceptions import SecretBallotError
+
 __all__ = ["JsonLines", "defect_of", "event", "log_in_json"]
 
 _LOGGER = "secretballot.service"
@@ -66,7 +69,9 @@ def event(name: str, *, level: int = logging.INFO, **fields: Any) -> None:
 
 
 def defect_of(error: BaseException) -> dict[str, str]:
-    """Return the type of an error and the innermost of our own lines in its traceback."""
+    """Return the type of an error and the innermost of our own lines in its traceback; the message
+    where it is ours."""
+    ours = {"message": plain_line(str(error))} if isinstance(error, SecretBallotError) else {}
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "secretballot" in f.filename]
     place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
-    return {"error": type(error).__name__, "place": place}
+    return {"error": type(error).__name__, "place": place, **ours}

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from secretballot.learners.training.point_digests import question_digests
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.service.api_keys import ApiKey
 from secretballot.service.audit_log import AuditEntry, AuditLog
+from secretballot.service.json_logs import defect_of, event
 from secretballot.service.points import points_in
 from secretballot.service.problems import ProblemError, problem_of
 from secretballot.service.settings import DatasetSettings
@@ -27,6 +29,7 @@ from secretballot.vault import read_secret
 __all__ = ["AskedPoints", "ServedDataset", "ServedSession"]
 
 _LARGEST_FILE = 1 << 30  # bytes of a file of a release
+_MOST_NAMED = 20  # requests of a group, in a line of the log
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +130,7 @@ class ServedSession:
         try:
             answers = self.session.ask_admitted(joined, counted.admit)
         except Exception as error:
-            problem = problem_of(error)
+            problem = self._logged(error, group)
         try:
             # what was stored before it broke off stays counted; where nobody can look, everything
             if answers is None and counted.new:
@@ -136,7 +139,8 @@ class ServedSession:
                 parts = counted.parts(answers)
                 counted.give_back(parts, "budget-spent" if problem is None else problem.kind)
         except Exception as error:
-            problem = problem_of(error) if problem is None else problem
+            other = self._logged(error, group)
+            problem = other if problem is None else problem
         if problem is not None:
             return [
                 ProblemError(problem.kind, problem.detail, retry_after=problem.retry_after)
@@ -146,6 +150,20 @@ class ServedSession:
             refusal or (part if part.given.any() else self._spent())
             for refusal, part in zip(counted.refusals, parts, strict=True)
         ]
+
+    def _logged(self, error: Exception, group: Sequence[AskedPoints]) -> ProblemError:
+        """Return what callers are told of an error, having told the operator more of it."""
+        problem = problem_of(error)
+        event(
+            "trouble",
+            level=logging.ERROR,
+            requests=[asked.request_id for asked in group[:_MOST_NAMED]],
+            problem=problem.kind,
+            dataset=self.dataset,
+            session=self.name,
+            **defect_of(error),
+        )
+        return problem
 
     def entry(self, asked: AskedPoints, new: int) -> AuditEntry:
         """Return what the audit log holds of a request with so many new questions."""
