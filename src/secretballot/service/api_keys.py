@@ -95,8 +95,9 @@ class KeyRing:
     def __init__(self, state: Path) -> None:
         self._folder = make_vault(state)
         self._path = self._folder / _FILE
-        self._seen: tuple[int, int, int] | None = None
-        self._keys: dict[str, ApiKey] = {}
+        # the keys and what was seen of their file, in one place: threads share them, and keys of
+        # an older file beside the marks of a newer one would be kept, revoked ones too
+        self._known: tuple[tuple[int, int, int] | None, dict[str, ApiKey]] = (None, {})
 
     def add(
         self, role: str, datasets: list[str], *, owner: str = "", quota: int | None = None
@@ -177,17 +178,18 @@ class KeyRing:
         try:
             found = os.stat(self._path)
         except FileNotFoundError:
-            self._seen, self._keys = None, {}
-            return self._keys
+            return {}
         except OSError as error:
             raise DataError(
                 f"{self._path} cannot be read ({error.strerror}); put the state folder back."
             ) from None
         seen = (found.st_ino, found.st_mtime_ns, found.st_size)
-        if seen != self._seen:
-            # the keys before what was seen of the file: one that changes in between is read again
-            self._keys, self._seen = self._read(), seen
-        return self._keys
+        known, keys = self._known
+        if seen != known:
+            # looked at before it is read: a file that changes in between is read again
+            keys = self._read()
+            self._known = (seen, keys)
+        return keys
 
     def _read(self) -> dict[str, ApiKey]:
         content = read_secret(self._path, largest=LARGEST_JSON)

@@ -26,7 +26,7 @@ from secretballot.service.console import add_console
 from secretballot.service.guard import Guard, request_id_of
 from secretballot.service.json_logs import defect_of, event
 from secretballot.service.meters import Meters
-from secretballot.service.points import ARROW, JSON, PARQUET
+from secretballot.service.points import ARROW, JSON, PARQUET, is_json
 from secretballot.service.problems import KINDS, MEDIA_TYPE, ProblemError, problem_of
 from secretballot.service.rates import Rates
 from secretballot.service.served import AskedPoints, ServedDataset, ServedSession
@@ -524,9 +524,11 @@ def _add_sessions(app: FastAPI, service: Service) -> None:
     async def ask(request: Request, served: ServedSession) -> Response:
         content = await body_of(request, most=limits.body_bytes, seconds=limits.body_seconds)
         key: ApiKey = request.state.key
-        given = (content, request.headers.get("content-type", ""), limits.points)
+        kind = request.headers.get("content-type", "")
+        # of the other kinds a small body may be large points
         asked = await _off_the_loop(
-            len(content), served.read, *given, key, request_id_of(request.scope)
+            len(content) if is_json(kind) else math.inf,
+            *(served.read, content, kind, limits.points, key, request_id_of(request.scope)),
         )
         _note(request, points=str(len(asked.questions)))
         collector = service.collectors[served.dataset, served.name]
@@ -616,7 +618,7 @@ def _add_sessions(app: FastAPI, service: Service) -> None:
         return _json_response(found)
 
 
-async def _off_the_loop(size: int, work: Callable[..., AskedPoints], *given: Any) -> AskedPoints:
+async def _off_the_loop(size: float, work: Callable[..., AskedPoints], *given: Any) -> AskedPoints:
     """Do work in a thread where its input is large; for few points handing over takes longer."""
     return work(*given) if size <= _SMALL_BODY else await asyncio.to_thread(work, *given)
 

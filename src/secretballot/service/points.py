@@ -6,6 +6,7 @@ What is read here is anybody's. Sizes are bounded before anything is built of th
 import contextlib
 import io
 import json
+import struct
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,7 +16,7 @@ from secretballot._arrow import frame_of_arrow
 from secretballot.exceptions import DataError
 from secretballot.service.problems import ProblemError
 
-__all__ = ["ARROW", "JSON", "PARQUET", "points_in"]
+__all__ = ["ARROW", "JSON", "PARQUET", "is_json", "points_in"]
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -23,6 +24,7 @@ PARQUET = "application/vnd.apache.parquet"
 
 _LONGEST_NUMBER = 400  # digits; Python takes quadratic time to read longer integers
 _MOST_CELLS = 20_000_000  # of one table: 160 MB as doubles
+_MOST_TEXT = 100_000_000  # bytes, with what a dictionary holds once written out in every cell
 _NUMBERS = frozenset((int, float))
 _CELL_KINDS = (str, int, float, bool, type(None))
 
@@ -45,13 +47,22 @@ def points_in(content: bytes, media_type: str, columns: dict[str, Any], most: in
     ProblemError
         If they cannot be read, or are too many.
     """
-    kind = media_type.partition(";")[0].strip().lower()
-    if kind in ("", JSON):
+    if is_json(media_type):
         return _table_of_json(content, columns, most)
+    kind = _plain_kind(media_type)
     if kind not in (ARROW, PARQUET):
         raise ProblemError("wrong-media-type", f"The body must be {JSON}, {ARROW} or {PARQUET}.")
     frame = _frame_of_columnar(content, kind, most)
     return frame if columns["kind"] == "frame" else _array_of_frame(frame)
+
+
+def is_json(media_type: str) -> bool:
+    """Return whether a body of a media type is read as JSON."""
+    return _plain_kind(media_type) in ("", JSON)
+
+
+def _plain_kind(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
 
 
 def _table_of_json(content: bytes, columns: dict[str, Any], most: int) -> Any:
@@ -77,10 +88,15 @@ def _table_of_json(content: bytes, columns: dict[str, Any], most: int) -> Any:
 
 def _json_document(content: bytes) -> Any:
     try:
-        return json.loads(content, parse_constant=_refuse_constant, parse_int=_short_integer)
+        # the parser would take other encodings, and halves of surrogate pairs, which are no text
+        text = content.decode()
+        found = json.loads(text, parse_constant=_refuse_constant, parse_int=_short_integer)
+        if "\\u" in text:
+            json.dumps(found, ensure_ascii=False).encode()
+        return found
     except (ValueError, RecursionError):
         pass
-    raise ProblemError("unreadable", "The body is no JSON, or nested too deeply.")
+    raise ProblemError("unreadable", "The body is no JSON in UTF-8, or nested too deeply.")
 
 
 def _short_integer(digits: str) -> int:
@@ -150,6 +166,11 @@ def _refusals() -> tuple[type[Exception], ...]:
 def _arrow_table(content: bytes, most: int) -> Any:
     import pyarrow as pa
 
+    for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(content)):
+        if _is_compressed(message.metadata.to_pybytes()):
+            raise ProblemError(
+                "wrong-media-type", f"An {ARROW} must come uncompressed; write it so."
+            )
     batches, rows = [], 0
     with pa.ipc.open_stream(pa.BufferReader(content)) as reader:
         for batch in reader:
@@ -158,19 +179,119 @@ def _arrow_table(content: bytes, most: int) -> Any:
             _refuse_many(rows, most)
             _refuse_wide(batch.num_rows, batch.num_columns)
             batches.append(batch)
-        return pa.Table.from_batches(batches, reader.schema)
+        return _refuse_expanding(pa.Table.from_batches(batches, reader.schema))
+
+
+def _is_compressed(metadata: bytes) -> bool:
+    """Return whether the buffers of an Arrow message are compressed: a few bytes of those stand for
+    any number of bytes, and the reader makes room before anybody can look.
+
+    The metadata is a flatbuffer of the schema Message.fbs.
+    """
+
+    def field(table: int, number: int) -> int:
+        """Return the place of a field, 0 where it is left out."""
+        fields = table - struct.unpack_from("<i", metadata, table)[0]
+        entry = 4 + 2 * number
+        if entry >= struct.unpack_from("<H", metadata, fields)[0]:
+            return 0
+        offset: int = struct.unpack_from("<H", metadata, fields + entry)[0]
+        return offset and table + offset
+
+    def table_at(place: int) -> int:
+        found: int = place + struct.unpack_from("<I", metadata, place)[0]
+        return found
+
+    message = table_at(0)
+    kind, header = field(message, 1), field(message, 2)
+    what = metadata[kind] if kind and header else 0
+    if what not in (_DICTIONARY, _BATCH):
+        return False
+    batch = table_at(header)
+    return bool(field(table_at(field(batch, 1)) if what == _DICTIONARY else batch, 3))
+
+
+_DICTIONARY, _BATCH = 2, 3  # kinds of messages
 
 
 def _parquet_table(content: bytes, most: int) -> Any:
     import pyarrow.parquet as pq
 
+    # A value that stands in many cells stays one value: written out it may take any memory. Where
+    # an encoding does not allow that, the reader refuses it.
     with pq.ParquetFile(io.BytesIO(content)) as file:
+        texts = [
+            column.path
+            for column in map(file.metadata.schema.column, range(file.metadata.num_columns))
+            if column.physical_type == "BYTE_ARRAY"
+        ]
+    with pq.ParquetFile(io.BytesIO(content), read_dictionary=texts) as file:
         # the file's own numbers first: few bytes may stand for very many rows
+        groups = range(file.metadata.num_row_groups)
+        _refuse_many(sum(file.metadata.row_group(group).num_rows for group in groups), most)
         _refuse_many(file.metadata.num_rows, most)
         _refuse_wide(file.metadata.num_rows, file.metadata.num_columns)
+        _refuse_unbounded(file.metadata)
         table = file.read()
         _refuse_many(table.num_rows, most)
-        return table
+        return _refuse_expanding(table)
+
+
+def _refuse_unbounded(about: Any) -> None:
+    """Refuse a Parquet file whose columns may be any number of times as large as their bytes."""
+    columns = range(about.num_columns)
+    if any(about.schema.column(place).max_repetition_level for place in columns):
+        raise ProblemError("wrong-points", "The table has lists in its cells; flatten them.")
+    groups = map(about.row_group, range(about.num_row_groups))
+    used = {group.column(place).compression for group in groups for place in columns}
+    if not used <= _BOUNDED_CODECS:
+        raise ProblemError(
+            "wrong-media-type",
+            f"A {PARQUET} must be compressed by Snappy or not at all; write it so.",
+        )
+
+
+#: Others turn a byte into hundreds or thousands; this one into 21 at most.
+_BOUNDED_CODECS = frozenset(("UNCOMPRESSED", "SNAPPY"))
+
+
+def _refuse_expanding(table: Any) -> Any:
+    """Return a table, unless cells share values and would take very much memory once each has its
+    own."""
+    if sum(_size_written_out(chunk) for column in table.columns for chunk in column.chunks) > (
+        _MOST_TEXT
+    ):
+        raise ProblemError(
+            "too-large", f"A table may have at most {_MOST_TEXT} bytes of text; ask in parts."
+        )
+    return table
+
+
+def _size_written_out(chunk: Any) -> int:
+    """Return the bytes of a piece of a column whose cells may share values, 0 of any other."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import types
+
+    if isinstance(chunk.type, pa.BaseExtensionType):
+        return _size_written_out(chunk.storage)
+    if types.is_string_view(chunk.type) or types.is_binary_view(chunk.type):
+        # a view is 16 bytes, of which four are the length
+        lengths = np.frombuffer(chunk.buffers()[1], dtype="<i4")[::4]
+        own = lengths[chunk.offset : chunk.offset + len(chunk)]
+        return int(own[chunk.is_valid().to_numpy(zero_copy_only=False)].sum(dtype=np.int64))
+    if not types.is_dictionary(chunk.type):
+        return 0
+    values, kind = chunk.dictionary, chunk.type.value_type
+    if types.is_primitive(kind) or types.is_null(kind):
+        return 0
+    if types.is_fixed_size_binary(kind):
+        return len(chunk) * int(kind.byte_width)
+    texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    if not any(is_of(kind) for is_of in texts):
+        return _MOST_TEXT + 1  # dictionaries of lists or of dictionaries
+    sizes = pc.cast(pc.binary_length(values), pa.int64()).take(chunk.indices)
+    return pc.sum(sizes).as_py() or 0
 
 
 def _refuse_wide(rows: int, columns: int) -> None:

@@ -1,0 +1,201 @@
+"""Bodies that are made to take more than they show: a few bytes, and the machine is full."""
+
+import io
+import json
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn
+from served_places import Place, TestClient, made_place
+
+from secretballot.ensemble.isolation import isolated
+from secretballot.service import app
+from secretballot.service.api_keys import KeyRing
+from secretballot.service.json_logs import event
+from secretballot.service.points import ARROW, PARQUET, points_in
+from secretballot.service.problems import ProblemError
+
+QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
+FRAME = {"kind": "frame", "columns": [["site", "str", None]]}
+LONG, MANY = "x" * 100_000, 5000  # half a gigabyte, once every cell is written out
+
+
+def stream(column: Any, **options: Any) -> bytes:
+    import pyarrow as pa
+
+    table, sink = pa.table({"site": column}), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def parquet(column: Any, **options: Any) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"site": column}), sink, **options)
+    return sink.getvalue()
+
+
+def dictionary_of(value: str, n: int) -> Any:
+    import pyarrow as pa
+
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, dtype=np.int8)), pa.array([value]))
+
+
+def views_of(value: str, n: int) -> Any:
+    """Return n views of one text."""
+    import pyarrow as pa
+
+    view = pa.array([value], pa.string_view()).buffers()
+    every = pa.py_buffer(view[1].to_pybytes()[:16] * n)
+    return pa.Array.from_buffers(pa.string_view(), n, [None, every, *view[2:]])
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type", "kind"),
+    [
+        (lambda: stream(dictionary_of(LONG, MANY)), ARROW, "too-large"),
+        (lambda: stream(views_of(LONG, MANY)), ARROW, "too-large"),
+        (lambda: stream(["x" * 9000] * 90, compression="zstd"), ARROW, "wrong-media-type"),
+        (
+            lambda: stream(dictionary_of("x" * 9000, 90), compression="lz4"),
+            ARROW,
+            "wrong-media-type",
+        ),
+        (lambda: parquet(dictionary_of(LONG, MANY)), PARQUET, "too-large"),
+        (lambda: parquet(["x" * 9000], compression="zstd"), PARQUET, "wrong-media-type"),
+        (
+            lambda: parquet([LONG] * 9, use_dictionary=False, column_encoding="DELTA_BYTE_ARRAY"),
+            PARQUET,
+            "unreadable",
+        ),
+        (lambda: parquet([[0.0] * 1_000_000]), PARQUET, "wrong-points"),
+    ],
+    ids=[
+        "one long text in every cell",
+        "many views of one text",
+        "compressed batch",
+        "compressed dictionary",
+        "one long text in every cell of a file",
+        "compressed file",
+        "cells that share their beginnings",
+        "a cell without end",
+    ],
+)
+def test_few_bytes_never_stand_for_very_many(
+    content: Callable[[], bytes], media_type: str, kind: str
+) -> None:
+    pytest.importorskip("pyarrow")
+    body = content()
+    assert len(body) < 400_000
+    with pytest.raises(ProblemError) as refused:
+        points_in(body, media_type, FRAME, MANY)
+    assert refused.value.kind == kind
+
+
+def test_ordinary_dictionaries_views_and_files_are_read() -> None:
+    pa = pytest.importorskip("pyarrow")
+    texts = ["north", None, "south", "north of the fifty-first"]
+    bodies = [
+        (stream(pa.array(texts)), ARROW),
+        (stream(pa.array(texts).dictionary_encode()), ARROW),
+        (stream(pa.array(texts, pa.string_view())), ARROW),
+        (parquet(texts), PARQUET),
+        (parquet(texts, compression="none", use_dictionary=False), PARQUET),
+        (parquet(pa.array(texts).dictionary_encode()), PARQUET),
+    ]
+    for body, kind in bodies:
+        frame = points_in(body, kind, FRAME, MANY)
+        assert [None if cell != cell else cell for cell in frame["site"].tolist()] == texts
+
+
+def test_small_tables_are_not_read_on_the_loop(
+    shared_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four kilobytes of a compressed table may be half a gigabyte, and everybody would wait."""
+    pa = pytest.importorskip("pyarrow")
+    threads = []
+    read = app.ServedSession.read
+
+    def noted(*given: Any) -> Any:
+        threads.append(threading.current_thread())
+        return read(*given)
+
+    monkeypatch.setattr(app.ServedSession, "read", noted)
+    table, sink = pa.table({"a": [1.0], "b": [2.0]}), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    key = {**shared_place.key(), "Content-Type": ARROW}
+    with TestClient(app.application(shared_place.settings, opened=True)) as client:
+        content = sink.getvalue().to_pybytes()
+        assert client.post(QUESTIONS, content=content, headers=key).status_code == 200
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+
+
+@pytest.mark.parametrize("cell", [rb'"\ud800"', rb'"\uDC00x"', b'"\xed\xa0\x80"'])
+def test_half_of_a_surrogate_pair_is_no_text(tmp_path: Path, cell: bytes) -> None:
+    place = made_place(tmp_path, frames=True)
+    key = {**place.key(), "Content-Type": "application/json"}
+    with TestClient(app.application(place.settings, opened=True)) as client:
+        body = b'{"points": [{"age": 1, "site": ' + cell + b"}]}"
+        found = client.post(QUESTIONS, content=body, headers=key)
+        assert (found.status_code, found.json()["type"]) == (400, "/problems/unreadable")
+        whole = json.dumps({"points": [{"age": 1, "site": "\U0001f33b"}]}).encode()
+        assert client.post(QUESTIONS, content=whole, headers=key).status_code == 200
+
+
+def test_lines_of_the_log_are_written_while_a_teacher_votes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Learners are silenced for the whole process, and other requests are answered meanwhile."""
+    logger = logging.getLogger("secretballot.service")
+    logger.addHandler(caplog.handler)
+    caplog.set_level(logging.INFO, logger="secretballot.service")
+    try:
+        with isolated(0, sklearn.get_config()):
+            event("request", status=401)
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert [record.__dict__["fields"] for record in caplog.records][-1:] == [{"status": 401}]
+
+
+class _Ring(KeyRing):
+    """Keys of which another thread keeps what it read at the worst moment."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        thread = self.__dict__.get("thread")
+        if thread is not None and thread is not threading.current_thread():
+            self.go_on.set()
+            thread.join()
+
+    def _read(self) -> Any:
+        found = super()._read()
+        if threading.current_thread() is self.__dict__.get("thread"):
+            self.has_read.set()
+            self.go_on.wait(10)
+        return found
+
+
+def test_a_key_revoked_while_another_thread_reads_the_keys_is_revoked(tmp_path: Path) -> None:
+    ring, other = _Ring(tmp_path / "state"), KeyRing(tmp_path / "state")
+    key, token = other.add("analyst", ["registry"])
+    own = ring.__dict__
+    own |= {"has_read": threading.Event(), "go_on": threading.Event()}
+    own["thread"] = threading.Thread(target=ring.find, args=(token,))
+    own["thread"].start()
+    own["has_read"].wait(10)  # it has the keys as they were
+    other.revoke(key.id)
+    for _ in range(2):
+        found = ring.find(token)
+        assert found is not None
+    assert found.revoked_at
