@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ledger_backends import FileLedgers, Ledgers
 
+from ledger_backends import FileLedgers, Ledgers
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.accounting import (
     GaussianEvent,

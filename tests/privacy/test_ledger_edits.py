@@ -4,8 +4,8 @@ were taken away."""
 from pathlib import Path
 
 import pytest
-from ledger_backends import Ledgers
 
+from ledger_backends import Ledgers
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.accounting import PrivacyBudget, PureEvent
 from secretballot.privacy.ledger import Ledger

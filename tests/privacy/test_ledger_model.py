@@ -19,8 +19,8 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from ledger_backends import DatabaseLedgers
 
+from ledger_backends import DatabaseLedgers
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, PureEvent
 from secretballot.privacy.ledger import Ledger

@@ -6,8 +6,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from ledger_backends import Ledgers
 
+from ledger_backends import Ledgers
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import (
     Event,
