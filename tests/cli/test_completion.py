@@ -50,7 +50,7 @@ def completed(path: Path, *words: str) -> list[str]:
     ("words", "offered"),
     [
         (["le"], ["learn", "ledger"]),
-        (["ledger", "c"], ["check", "create"]),
+        (["ledger", "c"], ["check", "copy", "create"]),
         (["learn", "a.csv", "b.csv", "--eps"], ["--epsilon"]),
         (["learn", "--method", "re"], ["record-votes"]),
         (["ledger", "create", "x", "--unit-kind", ""], ["record", "user", "label"]),
