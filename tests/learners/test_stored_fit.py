@@ -298,7 +298,8 @@ def test_without_a_vault_nothing_is_left_but_the_table(tmp_path: Path) -> None:
             warnings.simplefilter("ignore", RepeatedFitWarning)
             model.fit(table, None, X_public=X_PUBLIC, classes=CLASSES)
         assert model.n_features_in_ == table.n_columns
-        assert model.score(SCHEMA.encode(rows(500, 9)), rows(500, 9)["ill"]) > 0.7
+        # fifteen runs of each: .86, .74 and .90 at least; means .88, .87, .90, deviations to .04
+        assert model.score(SCHEMA.encode(rows(500, 9)), rows(500, 9)["ill"]) > 0.6
     assert sorted(path.name for path in (tmp_path / "vault").iterdir()) == ["table"]
 
 
