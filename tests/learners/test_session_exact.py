@@ -96,15 +96,18 @@ class World:
         self.stream: ReleaseStream = self.session._stream
 
     def keep(self) -> tuple[Any, ...]:
-        book = self.stream.ledger._own_book
-        assert book._memory is not None
-        return book._memory.serialize(), book._seen, dict(self.stream._states._held)
+        book, memory = self._book()
+        return memory.serialize(), book._seen, dict(self.stream._states._held)
 
     def put_back(self, kept: tuple[Any, ...]) -> None:
-        book = self.stream.ledger._own_book
-        assert book._memory is not None
-        book._memory.deserialize(kept[0])
+        book, memory = self._book()
+        memory.deserialize(kept[0])
         book._seen, self.stream._states._held = kept[1], dict(kept[2])
+
+    def _book(self) -> tuple[Any, Any]:
+        """Return the account, and the database in memory that holds it."""
+        book: Any = self.stream.ledger._own_book
+        return book, book._store._memory
 
     def hidden(self) -> tuple[int, ...]:
         """Return what the next answer depends on besides its votes."""
