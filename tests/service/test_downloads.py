@@ -150,3 +150,14 @@ def test_the_settings_of_the_guide_are_read_and_are_the_defaults(tmp_path: Path)
         least.shape,
     )
     assert shown.state == least.state
+
+
+def test_the_certificate_says_that_a_session_was_closed_meanwhile(place: Place) -> None:
+    key, address = place.key(), "/v1/datasets/registry/sessions/session"
+    with TestClient(application(place.settings, opened=True)) as client:
+        points = [[1.0, 2.0], [3.0, 4.0]]
+        assert client.post(f"{address}/questions", json={"points": points}, headers=key).is_success
+        before = client.get(f"{address}/certificate", headers=key).json()
+        sb.LabelingSession.reopen(place.folder / "vault").close(points)
+        after = client.get(f"{address}/certificate", headers=key).json()
+    assert (before["plan"]["left"], after["plan"]["left"]) == ("kept", "forfeited")

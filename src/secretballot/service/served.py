@@ -68,7 +68,7 @@ class ServedSession:
         self.dataset, self.name, self.session = dataset, name, session
         self._audit = audit
         self.columns = session.columns
-        self._transcript: tuple[int, dict[str, Any]] | None = None
+        self._transcript: tuple[tuple[int, bool], dict[str, Any]] | None = None
         self._verified: tuple[str, dict[str, Any]] | None = None
 
     def read(
@@ -186,11 +186,11 @@ class ServedSession:
 
     def transcript(self) -> dict[str, Any]:
         """Return all answers so far with the certificate, and the digests of their questions."""
-        used = self.session.used
-        if self._transcript is None or self._transcript[0] != used:
-            released = self.session.transcript()
-            document = released.to_json()
-            self._transcript = (len(released.queries), document)
+        # looked at before: what is asked or closed meanwhile is seen the next time; a certificate
+        # says whether its session is closed
+        state = (self.session.used, self.session.closed)
+        if self._transcript is None or self._transcript[0] != state:
+            self._transcript = (state, self.session.transcript().to_json())
         return self._transcript[1]
 
     def verification(self) -> dict[str, Any]:
