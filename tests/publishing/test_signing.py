@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from typer.testing import CliRunner, Result
 import secretballot as sb
 from secretballot.cli import app
 from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.publishing import signing
 from secretballot.verify_release import check_release, exit_code
 
 pytest.importorskip("cryptography", reason="the extra secretballot[sign]")
@@ -156,6 +158,25 @@ def test_a_passphrase_protects_the_key(
         monkeypatch.setenv(PASSPHRASE, wrong)
         with pytest.raises(DataError, match=f"another passphrase than {PASSPHRASE} has"):
             sb.sign_release(release, key)
+
+
+def test_what_is_signed_is_what_was_verified(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, certificate = made_key(tmp_path), release / "certificate.json"
+    text = certificate.read_bytes()
+
+    def verified(*given: Any) -> sb.report.Verification:
+        found = sb.verify_certificate(*given)
+        # somebody replaces the file while it is looked at
+        certificate.write_bytes(text.replace(b'"epsilon": 20.0', b'"epsilon": 0.1'))
+        return found
+
+    monkeypatch.setattr(signing, "verify_certificate", verified)
+    sb.sign_release(release, key)
+    assert "signature" in failures(release, Path(f"{key}.pub"))
+    certificate.write_bytes(text)
+    assert failures(release, Path(f"{key}.pub")) == []
 
 
 def test_nobody_vouches_for_a_release_that_does_not_verify(release: Path, tmp_path: Path) -> None:

@@ -6,10 +6,13 @@ from typing import Any
 
 from secretballot._drafts import draft_file
 from secretballot.exceptions import CertificateError, DataError
-from secretballot.report.certificate.fields import CERTIFICATE_FILE
-from secretballot.report.certificate.regular_files import named, read_regular
+from secretballot.report.certificate.fields import (
+    CERTIFICATE_FILE,
+    certificate_bytes,
+    certificate_in,
+)
+from secretballot.report.certificate.regular_files import named
 from secretballot.report.certificate.signature import (
-    LONGEST_CERTIFICATE,
     SIGNATURE_FILE,
     ed25519,
     fingerprint,
@@ -109,14 +112,16 @@ def sign_release(folder: str | os.PathLike[str], key: str | os.PathLike[str]) ->
     True
     """
     place = Path(folder)
-    verification = verify_certificate(place)
+    # what is signed is what was verified, should the file be replaced meanwhile
+    content = certificate_bytes(place / CERTIFICATE_FILE)
+    verification = verify_certificate(certificate_in(content), place)
     if not verification.ok:
         failed = verification.failures[0]
         raise CertificateError(
             f"The release does not verify ({failed.name}: {failed.detail}) It was not signed."
         )
     private = _private_key(Path(key))
-    signature = private.sign(read_regular(place / CERTIFICATE_FILE, LONGEST_CERTIFICATE))
+    signature = private.sign(content)
     problem = ""
     try:
         with draft_file(place.parent / SIGNATURE_FILE) as (file, draft):

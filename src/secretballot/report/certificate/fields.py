@@ -18,6 +18,8 @@ __all__ = [
     "FORMAT",
     "LEFT",
     "VERSION",
+    "certificate_bytes",
+    "certificate_in",
     "check_fields",
     "check_format",
     "check_optional_fields",
@@ -56,13 +58,33 @@ def read_certificate(path: str | Path) -> dict[str, Any]:
     CertificateError
         If the file cannot be read, is no regular file, is larger than 10 MB, or is no JSON object.
     """
+    return certificate_in(certificate_bytes(path))
+
+
+def certificate_bytes(path: str | Path) -> bytes:
+    """Return the content of a certificate file.
+
+    Raises
+    ------
+    CertificateError
+        If it cannot be read, is no regular file, or is larger than 10 MB.
+    """
     try:
-        document = json.loads(
-            read_regular(Path(path), _MAX_BYTES).decode("utf-8"),
-            object_pairs_hook=_without_repeated_names,
-        )
+        return read_regular(Path(path), _MAX_BYTES)
     except DataError as error:
         raise CertificateError(str(error)) from None
+
+
+def certificate_in(content: bytes) -> dict[str, Any]:
+    """Return the JSON object in the content of a certificate file.
+
+    Raises
+    ------
+    CertificateError
+        If it is no JSON object.
+    """
+    try:
+        document = json.loads(content.decode("utf-8"), object_pairs_hook=_without_repeated_names)
     except (ValueError, RecursionError):
         raise CertificateError(
             "The file is not JSON; give the certificate.json of a release."

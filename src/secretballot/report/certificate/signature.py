@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
-from secretballot.report.certificate.fields import CERTIFICATE_FILE
+from secretballot.report.certificate.fields import (
+    CERTIFICATE_FILE,
+    certificate_bytes,
+    certificate_in,
+)
 from secretballot.report.certificate.regular_files import named, read_regular
 from secretballot.report.extras import require_extra
 
 __all__ = [
-    "LONGEST_CERTIFICATE",
     "SIGNATURE_BYTES",
     "SIGNATURE_FILE",
     "check_signature",
@@ -30,7 +33,6 @@ __all__ = [
 ]
 
 SIGNATURE_FILE, SIGNATURE_BYTES = "certificate.sig", 64
-LONGEST_CERTIFICATE = 10**9
 _LONGEST_KEY = 10_000  # bytes of a key file
 
 
@@ -56,7 +58,7 @@ def check_signature(document: Mapping[str, Any], folder: Path, public: Any) -> s
     if not os.path.lexists(folder / SIGNATURE_FILE):
         raise CertificateError(f"There is no {SIGNATURE_FILE}: nobody has signed this release.")
     signature = read_regular(folder / SIGNATURE_FILE, _LONGEST_KEY)
-    text = read_regular(folder / CERTIFICATE_FILE, LONGEST_CERTIFICATE)
+    text = certificate_bytes(folder / CERTIFICATE_FILE)
     invalid = require_extra("cryptography.exceptions", "sign").InvalidSignature
     mark, held = fingerprint(public), True
     try:
@@ -64,9 +66,13 @@ def check_signature(document: Mapping[str, Any], folder: Path, public: Any) -> s
     except invalid:
         held = False
     # what was signed must be what was checked, should the file have changed meanwhile
-    if not held or json.loads(text) != dict(document):
+    if not held or _text_of(certificate_in(text)) != _text_of(document):
         raise CertificateError(f"The signature is none of this certificate by the key {mark}.")
     return f"Signed with the key {mark}."
+
+
+def _text_of(document: Mapping[str, Any]) -> str:
+    return json.dumps(dict(document), sort_keys=True)  # in which 1, 1.0 and true differ
 
 
 def fingerprint(public: Any) -> str:
