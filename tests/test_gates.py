@@ -248,3 +248,9 @@ def test_what_stands_beside_the_package_imports_what_there_is(room: str) -> None
         except ModuleNotFoundError:
             known = False
         assert known, f"{file}: {module} has no {name}"
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """Pytest loads them by their bare names, and the second of two would not be run at all."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert len(names) == len(set(names))
