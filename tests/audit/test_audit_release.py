@@ -12,12 +12,15 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from secretballot.audit import audit_release
 from secretballot.audit.neighbours import write_worlds
 from secretballot.audit.release_audit import _prepared_command, _runs_to_choose_on
 from secretballot.audit.runs import WorkFolder
+from secretballot.datasets.cells import vectors_of
+from secretballot.datasets.tables import read_table
 from secretballot.exceptions import DataError, ParameterError
 
 PROGRAM = (sys.executable, "-S", str(Path(__file__).with_name("planted_faults.py")))
@@ -187,6 +190,17 @@ def test_neighbours_are_made_from_one_table(tmp_path, change, rows):
     assert new == {"drop": [], "add-missing": [",south,yes"]}.get(change, ["40000.0,south,no"])
     with pytest.raises(ParameterError, match="no such record"):
         write_worlds(table, change, first, second, row=4)
+
+
+def test_vectors_beside_a_table_are_in_both_worlds(tmp_path):
+    vectors = np.arange(12.0).reshape(4, 3)
+    pd.DataFrame({"age": [1, 2, 3, 4], "ill": list("abab")}).to_csv(tmp_path / "t.csv", index=False)
+    np.save(tmp_path / "t.scan.npy", vectors)
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    write_worlds(tmp_path / "t.csv", "add", first, second, target="ill", row=1)
+    before, after = (vectors_of(read_table(path)["scan"], 3) for path in (first, second))
+    assert (before == vectors).all()
+    assert (after == [*vectors, vectors[1] * 1000]).all()
 
 
 def test_more_runs_choose_where_the_coins_begin_with_one_world():

@@ -3,10 +3,13 @@ replaced."""
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from secretballot._validation import RECORD_CHANGES, check_choice, check_count
+from secretballot.datasets.cells import texts_of, vector_width, vectors_of
 from secretballot.datasets.tables import read_table
 from secretballot.exceptions import Parameter, ParameterError
 
@@ -24,7 +27,7 @@ def write_worlds(
     Parameters
     ----------
     table : Path
-        CSV or Parquet.
+        CSV or Parquet; vectors in it, or in arrays beside it, are written into the CSV files.
     change : {"drop", "add", "add-missing", "replace"}
         What happens to the record; an added one is a copy of it with numbers a thousand times as
         large and another class, a replaced one becomes that, and one added with a missing value is
@@ -45,7 +48,7 @@ def write_worlds(
     """
     check_choice("change", change, RECORD_CHANGES)
     number = check_count("row", row, minimum=0)
-    before = read_table(table, role="private file")
+    before = _with_written_vectors(read_table(table, role="private file"))
     if not number < len(before):
         raise ParameterError(
             Parameter("row"),
@@ -66,6 +69,14 @@ def write_worlds(
     after.to_csv(second, index=False)
 
 
+def _with_written_vectors(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose vectors, in a file or in an array beside it, are texts as in CSV."""
+    for name in table.columns:
+        if any(isinstance(cell, np.ndarray) for cell in table[name]):
+            table[name] = texts_of(table[name])
+    return table
+
+
 def _with_gap(record: pd.DataFrame, target: str | None) -> pd.DataFrame:
     changed = record.copy()
     features = [name for name in record.columns if name != target]
@@ -82,5 +93,20 @@ def _unlike_record(table: pd.DataFrame, record: pd.DataFrame, target: str | None
             changed[name] = others[0] if others else record[name].iloc[0]
         else:
             with contextlib.suppress(ValueError, TypeError):  # texts stay as they are
-                changed[name] = str((float(record[name].iloc[0]) or 1.0) * _FAR)
+                changed[name] = _far(record[name].iloc[0])
     return changed
+
+
+def _far(cell: Any) -> str:
+    """Return a number, or a vector, that is far away.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the cell is none.
+    """
+    width = vector_width(cell)
+    if width is None:
+        return str((float(cell) or 1.0) * _FAR)
+    (vector,) = vectors_of(pd.Series([cell], dtype=object), width)
+    return str([(number or 1.0) * _FAR for number in vector.tolist()])
