@@ -26,6 +26,7 @@ from secretballot.aggregation.base import (
     check_votes,
 )
 from secretballot.aggregation.gaussian import right_chance
+from secretballot.aggregation.noisy_voting import is_drowned
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import (
     ConfidentEvent,
@@ -52,9 +53,6 @@ _FIELDS = (
     *("threshold", "threshold_sigma", "sigma", "n_queries", "max_answers", "n_classes"),
     *("calibration", "budget"),
 )
-# A unanimous vote that is right less often than this share of the way from guessing to certainty is
-# drowned in noise.
-_WORTHWHILE = 0.2
 THRESHOLD_SHARE = 0.25  # of the squared signal-to-noise ratio, by default
 
 
@@ -285,8 +283,8 @@ class ConfidentAggregator(Aggregator):
             If the threshold is above the number of teachers.
         """
         k = self._check_teachers(n_teachers)
-        right, guess = self.right_probability(k), 1 / self.n_classes
-        if right < guess + _WORTHWHILE * (1 - guess):
+        right = self.right_probability(k)
+        if is_drowned(right, self.n_classes):
             message = (
                 f"sigma {self.sigma:.4g} with {k} teachers: even a unanimous vote that is answered"
                 f" is right with probability {right:.2f} only; use more teachers, fewer answers or"

@@ -9,17 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtr
 
-from secretballot._typing import IntArray
 from secretballot._validation import check_choice, check_count
 from secretballot.aggregation.base import (
-    Aggregator,
-    AnswerRun,
-    Answers,
     WeakSignalWarning,
     budget_or_price,
     check_fields,
-    check_votes,
 )
+from secretballot.aggregation.noisy_voting import NoisyVoting, is_drowned
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
     Event,
@@ -35,17 +31,12 @@ from secretballot.privacy.mechanisms import (
     GaussianNoisyCount,
     GaussianNoisyHistogram,
     GaussianNoisyMajority,
-    majority,
-    plurality,
 )
-from secretballot.privacy.noise import NoiseSource, check_scale
+from secretballot.privacy.noise import check_scale
 
 __all__ = ["GaussianAggregator", "paper_sigma", "right_chance"]
 
 _FIELDS = ("sigma", "n_queries", "n_classes", "release", "n_teachers", "calibration", "budget")
-# A unanimous vote that is right less often than this share of the way from guessing to certainty is
-# drowned in noise.
-_WORTHWHILE = 0.2
 
 
 def right_chance(margin: float, sigma: float, n_classes: int) -> float:
@@ -89,7 +80,7 @@ def paper_sigma(budget: PrivacyBudget, shifts: int) -> float:
     )
 
 
-class GaussianAggregator(Aggregator):
+class GaussianAggregator(NoisyVoting):
     """Answer every query with the plurality of counts under discrete Gaussian noise.
 
     Two classes: noise on the number of votes for class 1, label 1 if it is at least half. More:
@@ -335,8 +326,8 @@ class GaussianAggregator(Aggregator):
                 f" noisy counts is off by {error:.3g} votes; use more teachers or a larger epsilon."
             )
         else:
-            right, guess = self.right_probability(k), 1 / self.n_classes
-            useless = right < guess + _WORTHWHILE * (1 - guess)
+            right = self.right_probability(k)
+            useless = is_drowned(right, self.n_classes)
             message = (
                 f"sigma {self.sigma:.4g} with {k} teachers: even a unanimous vote is right with"
                 f" probability {right:.2f} only; use more teachers, fewer queries, a larger"
@@ -344,74 +335,6 @@ class GaussianAggregator(Aggregator):
             )
         if useless:
             warnings.warn(message, WeakSignalWarning, stacklevel=2)
-
-    def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
-        """Draw the answers to at most `n_queries` queries.
-
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (l, n_classes)
-            Votes; every row sums to `n_teachers`.
-        n_teachers : int
-            Number of teachers.
-        noise : NoiseSource
-
-        Returns
-        -------
-        Answers
-            With noisy counts if `release` is "counts"; every query is reached.
-
-        Raises
-        ------
-        DataError
-            If the counts do not fit; no count is named.
-        ParameterError
-            If the noise was priced for another number of teachers.
-        """
-        votes = check_votes(counts, self, self._check_teachers(n_teachers))
-        drawn = self._mechanism_for(n_teachers).release(votes, noise)
-        if self.release == "labels":
-            return Answers(drawn, None, len(votes))
-        labels = majority(drawn, n_teachers) if self.n_classes == 2 else plurality(drawn)
-        return Answers(labels, drawn, len(votes))
-
-    def start(
-        self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
-    ) -> "GaussianRun":
-        """Begin or go on; every query is answered by itself, so there is no state.
-
-        Raises
-        ------
-        ParameterError
-            If a state is given.
-        """
-        if state is not None:
-            raise ParameterError("A state is given, and Gaussian voting has none; give None.")
-        return GaussianRun(self, n_teachers, noise)
-
-
-class GaussianRun(AnswerRun):
-    """Gaussian voting a few queries at a time; obtained from `GaussianAggregator.start`."""
-
-    def __init__(self, aggregator: GaussianAggregator, n_teachers: int, noise: NoiseSource) -> None:
-        self._aggregator, self._n_teachers, self._noise = aggregator, n_teachers, noise
-
-    def answer(self, counts: IntArray) -> Answers:
-        """Draw the answers to the next queries; all of them are reached.
-
-        `counts` has shape (n_queries, n_classes).
-        """
-        return self._aggregator.answer(counts, self._n_teachers, self._noise)
-
-    @property
-    def secret_state(self) -> None:
-        """None: no answer depends on another one's noise."""
-        return None
-
-    @property
-    def stopped(self) -> bool:
-        """False: only the priced number of queries ends it."""
-        return False
 
 
 def _event_of_first(event: Event, asked: int, priced: int) -> Event:

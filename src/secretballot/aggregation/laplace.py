@@ -7,18 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from secretballot._typing import IntArray
 from secretballot._validation import check_choice, check_count
 from secretballot.aggregation.base import (
-    Aggregator,
-    AnswerRun,
-    Answers,
     WeakSignalWarning,
     budget_or_price,
     check_fields,
-    check_votes,
 )
-from secretballot.exceptions import ParameterError
+from secretballot.aggregation.noisy_voting import NoisyVoting, is_drowned
 from secretballot.privacy.accounting import (
     Event,
     PrivacyBudget,
@@ -31,17 +26,12 @@ from secretballot.privacy.mechanisms import (
     LaplaceNoisyCount,
     LaplaceNoisyHistogram,
     LaplaceNoisyMajority,
-    majority,
-    plurality,
 )
-from secretballot.privacy.noise import NoiseSource, check_scale
+from secretballot.privacy.noise import check_scale
 
 __all__ = ["LaplaceAggregator", "laplace_deviation"]
 
 _FIELDS = ("scale", "n_queries", "n_classes", "release", "calibration", "budget")
-# A unanimous vote that is right less often than this share of the way from guessing to certainty is
-# drowned in noise.
-_WORTHWHILE = 0.2
 _NODES = 4000  # quantiles of the noise at which chances of more than two classes are averaged
 
 
@@ -50,7 +40,7 @@ def laplace_deviation(scale: float) -> float:
     return math.sqrt(2 * math.exp(-1 / scale)) / -math.expm1(-1 / scale)
 
 
-class LaplaceAggregator(Aggregator):
+class LaplaceAggregator(NoisyVoting):
     """Answer every query with the plurality of counts under discrete Laplace noise (LNMax).
 
     The promise may have a delta of 0. Two classes: noise on the number of votes for class 1, label
@@ -238,8 +228,8 @@ class LaplaceAggregator(Aggregator):
                 " larger epsilon."
             )
         else:
-            right, guess = self.right_probability(k), 1 / self.n_classes
-            useless = right < guess + _WORTHWHILE * (1 - guess)
+            right = self.right_probability(k)
+            useless = is_drowned(right, self.n_classes)
             message = (
                 f"scale {self.scale:.4g} with {k} teachers: even a unanimous vote is right with"
                 f" probability {right:.2f} only; use more teachers, fewer queries or a larger"
@@ -247,72 +237,6 @@ class LaplaceAggregator(Aggregator):
             )
         if useless:
             warnings.warn(message, WeakSignalWarning, stacklevel=2)
-
-    def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
-        """Draw the answers to at most `n_queries` queries.
-
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (l, n_classes)
-            Votes; every row sums to `n_teachers`.
-        n_teachers : int
-            Number of teachers.
-        noise : NoiseSource
-
-        Returns
-        -------
-        Answers
-            With noisy counts if `release` is "counts"; every query is reached.
-
-        Raises
-        ------
-        DataError
-            If the counts do not fit; no count is named.
-        """
-        votes = check_votes(counts, self, check_count("n_teachers", n_teachers))
-        drawn = self._mechanism_for(n_teachers).release(votes, noise)
-        if self.release == "labels":
-            return Answers(drawn, None, len(votes))
-        labels = majority(drawn, n_teachers) if self.n_classes == 2 else plurality(drawn)
-        return Answers(labels, drawn, len(votes))
-
-    def start(
-        self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
-    ) -> "LaplaceRun":
-        """Begin or go on; every query is answered by itself, so there is no state.
-
-        Raises
-        ------
-        ParameterError
-            If a state is given.
-        """
-        if state is not None:
-            raise ParameterError("A state is given, and Laplace voting has none; give None.")
-        return LaplaceRun(self, n_teachers, noise)
-
-
-class LaplaceRun(AnswerRun):
-    """Laplace voting a few queries at a time; obtained from `LaplaceAggregator.start`."""
-
-    def __init__(self, aggregator: LaplaceAggregator, n_teachers: int, noise: NoiseSource) -> None:
-        self._aggregator, self._n_teachers, self._noise = aggregator, n_teachers, noise
-
-    def answer(self, counts: IntArray) -> Answers:
-        """Draw the answers to the next queries; all of them are reached.
-
-        `counts` has shape (n_queries, n_classes).
-        """
-        return self._aggregator.answer(counts, self._n_teachers, self._noise)
-
-    @property
-    def secret_state(self) -> None:
-        """None: no answer depends on another one's noise."""
-        return None
-
-    @property
-    def stopped(self) -> bool:
-        """False: only the priced number of queries ends it."""
-        return False
 
 
 def _parts_per_query(n_classes: int) -> int:

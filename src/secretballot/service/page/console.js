@@ -337,6 +337,7 @@ async function showPlan() {
     ["records", task.n_records, ""],
     ["teachers", best?.setting?.n_teachers, one.n_teachers],
     ["questions", best?.setting?.n_queries, `${one.used} asked of ${one.planned}`],
+    ["labels right, expected", best?.expected?.vote_accuracy ? `${(100 * best.expected.vote_accuracy.value).toFixed(1)} %` : "", ""],
     ["epsilon", task.epsilon, up(one.price.epsilon)],
     ["delta", task.delta, up(one.price.delta)],
   ]));
