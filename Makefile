@@ -32,18 +32,19 @@ unexport PYTHONDONTWRITEBYTECODE
 # As many workers as there are cores, up to eight; one that has nothing left takes tests from another.
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 
-.PHONY: demo demo-service demo-service-postgres test test-fast test-lowest check docs test-slow bench figures rates audit fuzz fuzz-service torture smoke clean
+.PHONY: demo demo-service demo-service-sqlite test test-fast test-lowest check docs test-slow bench figures rates audit fuzz fuzz-service torture smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
 
-# A service on data that comes with the program: prints its address and keys, ends with Ctrl-C, goes on when started again.
+# A service on data that comes with the program, its ledger in a PostgreSQL server that is started for it: prints its address
+# and keys, ends with Ctrl-C; every start begins anew.
 demo-service: $(VENV)/.ready
-	$(BIN)/python -m secretballot.service.demonstration demo-service
-
-# The same with its ledger in a PostgreSQL server that is started for it; every start begins anew.
-demo-service-postgres: $(VENV)/.ready
 	$(BIN)/python -m campaigns.demo_service
+
+# The same with a ledger of SQLite: nothing else is started, and it goes on when started again.
+demo-service-sqlite: $(VENV)/.ready
+	$(BIN)/python -m secretballot.service.demonstration demo-service
 
 # Files that have processes of their own: they import torch, beside which every small fit takes longer, or start clusters,
 # whose threads stay and draw from the generators that other tests look at.
@@ -108,7 +109,7 @@ audit: $(VENV)/.ready
 fuzz: $(VENV)/.ready
 	$(BIN)/python -m campaigns.fuzzing --examples $(INPUTS) --out build/fuzz
 
-# Hostile requests to the service, made from its OpenAPI document; 100,000 take some twenty minutes.
+# Hostile requests to the service, made from its OpenAPI document; 100,000 take half an hour.
 fuzz-service: $(VENV)/.ready
 	$(BIN)/python -m campaigns.service_requests $(INPUTS)
 

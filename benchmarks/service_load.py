@@ -142,9 +142,12 @@ def request_of(points: list[list[float]], key: str) -> bytes:
 
 
 async def _connection(
-    port: int, make: Callable[[], bytes], end: float, pause: float, times: list[float]
-) -> None:
+    port: int, make: Callable[[], bytes], end: float, pause: float, first: float,
+    times: list[float],
+) -> None:  # fmt: skip
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    # analysts do not come in step: those of one rate are spread over its period
+    await asyncio.sleep(first)
     while time.perf_counter() < end:
         content, began = make(), time.perf_counter()
         writer.write(content)
@@ -178,7 +181,10 @@ def load(
         end = time.perf_counter() + seconds
         pause = connections / rate if rate else 0.0
         await asyncio.gather(
-            *(_connection(port, make, end, pause, times) for _ in range(connections))
+            *(
+                _connection(port, make, end, pause, pause * turn / connections, times)
+                for turn in range(connections)
+            )
         )
 
     asyncio.run(ask())

@@ -17,7 +17,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PostgresServer", "programs_of_postgres", "reason_for_none"]
+__all__ = [
+    "PostgresServer",
+    "children_of",
+    "is_alive",
+    "programs_of_postgres",
+    "reason_for_none",
+]
 
 _PATIENCE_S = 60.0
 _RULES = """
@@ -64,11 +70,19 @@ class PostgresServer:
 
     Parameters
     ----------
-    settings : str
+    *settings : str
         Lines of postgresql.conf.
+    within : sequence of str
+        Words before the command that starts it, run as root, which become another user's with it:
+        those of a network of its own.
+    networks : sequence of str
+        From which it takes connections without a password, besides its socket; then it listens to
+        every address.
     """
 
-    def __init__(self, *settings: str) -> None:
+    def __init__(
+        self, *settings: str, within: Sequence[str] = (), networks: Sequence[str] = ()
+    ) -> None:
         programs = programs_of_postgres()
         assert programs is not None
         self._programs = programs
@@ -83,24 +97,33 @@ class PostgresServer:
         self.port = _free_port()
         self._run("initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8",
                   "--locale=C", "--no-sync", "--no-instructions")  # fmt: skip
-        (self.data / "pg_hba.conf").write_text(_RULES)
+        self._within, self._address = list(within), "*" if networks else "127.0.0.1"
+        trusted = "".join(f"host all all {network} trust\n" for network in networks)
+        (self.data / "pg_hba.conf").write_text(_RULES + trusted)
         with (self.data / "postgresql.conf").open("a") as file:
             file.write("\n".join(["max_connections = 60", "shared_buffers = 16MB", *settings, ""]))
         self.start()
 
-    def url(self, *, user: str = "postgres", schema: str = "secretballot", more: str = "") -> str:
-        """Return the URL of a schema, by the server's socket."""
-        host = str(self.folder).replace("/", "%2F")
+    def url(
+        self,
+        *,
+        user: str = "postgres",
+        schema: str = "secretballot",
+        more: str = "",
+        host: str | None = None,
+    ) -> str:
+        """Return the URL of a schema, by the server's socket or at an address."""
+        host = host or str(self.folder).replace("/", "%2F")
         return f"postgresql://{user}@{host}:{self.port}/postgres?schema={schema}{more}"
 
     def start(self) -> None:
         """Start the server, after a kill, too, and wait until it takes connections."""
         log = (self.folder / "log").open("ab")
         self._process = subprocess.Popen(
-            [self._programs / "postgres", "-D", self.data, "-k", self.folder, "-h", "127.0.0.1",
-             "-p", str(self.port)],
+            [*self._within, self._programs / "postgres", "-D", self.data, "-k", self.folder,
+             "-h", self._address, "-p", str(self.port)],
             stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder,
-            start_new_session=True, **_as_nobody(),
+            start_new_session=True, **({} if self._within else _as_nobody()),
         )  # fmt: skip
         log.close()
         until = time.monotonic() + _PATIENCE_S
@@ -122,13 +145,13 @@ class PostgresServer:
         """Kill the server and all its processes with signal 9, all at once."""
         assert self._process is not None
         os.killpg(self._process.pid, signal.SIGSTOP)  # so that none of them sees another one die
-        children = _children_of(self._process.pid)
+        children = children_of(self._process.pid)
         for number in (*children, self._process.pid):
             with suppress(ProcessLookupError):
                 os.kill(number, signal.SIGKILL)
         self._process.wait()
         until = time.monotonic() + _PATIENCE_S
-        while any(_is_alive(number) for number in children) and time.monotonic() < until:
+        while any(is_alive(number) for number in children) and time.monotonic() < until:
             time.sleep(0.005)
 
     def stop(self) -> None:
@@ -183,12 +206,14 @@ def _free_port() -> int:
         return int(place.getsockname()[1])
 
 
-def _children_of(number: int) -> Sequence[int]:
+def children_of(number: int) -> Sequence[int]:
+    """Return the processes that a process has begun and that are there."""
     found = Path(f"/proc/{number}/task/{number}/children")
     return [int(word) for word in found.read_text().split()] if found.exists() else []
 
 
-def _is_alive(number: int) -> bool:
+def is_alive(number: int) -> bool:
+    """Return whether a process runs; one that only waits to be counted does not."""
     with suppress(OSError):
         return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False

@@ -21,22 +21,37 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pandas as pd
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.app import application
 from secretballot.service.json_logs import JsonLines
 from secretballot.service.points import ARROW, JSON, PARQUET
+from secretballot.service.problems import KINDS
 from secretballot.service.settings import read_settings
 
 #: Stand in private records and nowhere else.
-MARKED_NUMBER, MARKED_CLASSES = 7318.25171, ["no", "yes"]
+MARKED_NUMBER, MARKED_WORD = 7318.25171, "marker-of-a-private-cell"
+MARKERS = (str(MARKED_NUMBER), MARKED_WORD)
+_CLASSES = ["no", "yes"]
 _BEGINNINGS = (b"", b"PAR1", b"\xff\xff\xff\xff", b'{"points": [[', b"[" * 2000)
+_ONE = ["session"]
 _BATCH = 100  # requests of one operation, then of the next
 _SETTINGS = """
+signing_key = "own.pem"
+public_keys = ["curator.pem.pub"]
 [datasets.registry]
 vault = "vault"
 sessions = ["session", "sparse"]
+releases = ["release"]
+[datasets.clinic]
+vault = "clinic-vault"
+sessions = ["session"]
 [limits]
 requests_per_second = 1e9
 burst = 1000000000
@@ -49,17 +64,27 @@ def prepared(folder: Path) -> tuple[Path, list[str]]:
     """Return the settings of a service and a key of each role, a revoked one, and one of others."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
-    X[5, 1] = MARKED_NUMBER
-    y = np.array(MARKED_CLASSES)[(X[:, 0] > 0).astype(int)]
+    y = np.array(_CLASSES)[(X[:, 0] > 0).astype(int)]
+    sites = pd.Series(rng.choice(["north", "south"], len(X)), dtype=object)
+    frame = pd.DataFrame({"age": X[:, 0], "site": sites})
+    frame.loc[3, "site"] = MARKED_WORD
+    X[5, 1] = frame.loc[5, "age"] = MARKED_NUMBER
     teachers = sb.train_teachers(
-        "tree", X, y, classes=MARKED_CLASSES, n_teachers=40, vault=folder / "vault"
+        "tree", X, y, classes=_CLASSES, n_teachers=40, vault=folder / "vault"
     )
     budget = sb.PrivacyBudget(1000.0, 0.1)
     ledger = sb.Ledger(folder / "registry.ledger", dataset="registry", budget=budget)
     counts = sb.GaussianAggregator(30.0, 200, release="counts", delta=1e-6)
-    sb.LabelingSession(teachers, counts, ledger)
+    session = sb.LabelingSession(teachers, counts, ledger)
     sparse = sb.SparseVectorAggregator(0.5, 0.5, 12, 5, refresh=True, n_queries=100, delta=1e-3)
     sb.LabelingSession(teachers, sparse, ledger, request="sparse")
+    asked = rng.normal(size=(20, 2))
+    session.ask_many(asked)
+    for name in ("own", "curator"):
+        sb.new_signing_key(folder / f"{name}.pem")
+    sb.write_release(folder / "release", session.released(asked), without=["student"])
+    sb.sign_release(folder / "release", folder / "curator.pem")
+    _frame_dataset(folder, frame, y, counts)
     config = folder / "service.toml"
     config.write_text(_SETTINGS)
     ring = KeyRing(read_settings(config).state)
@@ -69,6 +94,29 @@ def prepared(folder: Path) -> tuple[Path, list[str]]:
     revoked, token = ring.add("curator", ["*"])
     ring.revoke(revoked.id)
     return config, [*tokens, token, "sb_wrong", ""]
+
+
+def _frame_dataset(folder: Path, frame: pd.DataFrame, y: Any, terms: Any) -> None:
+    """Begin a session whose points are objects with words in them."""
+    learner = make_pipeline(
+        make_column_transformer(
+            (OneHotEncoder(handle_unknown="ignore"), ["site"]), remainder="passthrough"
+        ),
+        DecisionTreeClassifier(max_depth=3),
+    )
+    public = pd.DataFrame({"age": [0.0, 1.0], "site": ["north", "south"]})
+    teachers = sb.train_teachers(
+        learner,
+        frame,
+        y,
+        classes=_CLASSES,
+        n_teachers=20,
+        vault=folder / "clinic-vault",
+        X_public=public,
+    )
+    budget = sb.PrivacyBudget(1000.0, 0.1)
+    ledger = sb.Ledger(folder / "clinic.ledger", dataset="clinic", budget=budget)
+    sb.LabelingSession(teachers, terms, ledger)
 
 
 class Campaign:
@@ -83,6 +131,7 @@ class Campaign:
 
     def __init__(self, app: Any, tokens: list[str], seed: int) -> None:
         self._app, self._tokens, self._dice = app, tokens, random.Random(seed)
+        self._marks = [app.service.signatures.own, *app.service.signatures.pems]
         self.statuses: Counter[int] = Counter()
         self.found: list[str] = []
 
@@ -101,6 +150,8 @@ class Campaign:
                     for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
                         for case in self._cases(operation, mode):
                             await self._send(client, case)
+                so_far = {"requests": sum(self.statuses.values()), "findings": len(self.found)}
+                print(json.dumps(so_far), file=sys.stderr, flush=True)
 
     def _cases(self, operation: Any, mode: Any) -> list[Any]:
         """Return requests of one operation: as the document asks for them, or not."""
@@ -128,9 +179,14 @@ class Campaign:
     async def _send(self, client: httpx.AsyncClient, case: Any) -> None:
         dice = self._dice
         # names that are there, most of the time: else nothing behind them would be reached
+        dataset = dice.choice(["registry", "registry", "clinic"])
         for name, good in (
-            ("dataset", "registry"),
-            ("session", dice.choice(["session", "sparse"])),
+            ("dataset", dataset),
+            ("session", dice.choice(["session", "sparse"] if dataset == "registry" else _ONE)),
+            ("release", "release"),
+            ("name", dice.choice(["certificate.json", "report.html", "labels.csv"])),
+            ("mark", dice.choice(self._marks)),
+            ("kind", dice.choice([*KINDS])),
         ):
             if name in (case.path_parameters or {}) and dice.random() < 0.85:
                 case.path_parameters[name] = good
@@ -142,12 +198,8 @@ class Campaign:
         headers["Authorization"] = f"Bearer {token}"
         if dice.random() < 0.3 and case.method == "POST":
             given.pop("data", None)
-            given["json"] = {
-                "points": [
-                    [dice.choice([0.0, 1.5, -3.0, dice.gauss(0, 1)]) for _ in range(2)]
-                    for _ in range(dice.randrange(1, 4))
-                ]
-            }
+            made = self._row if dataset == "registry" else self._object
+            given["json"] = {"points": [made() for _ in range(dice.randrange(1, 4))]}
             headers["Content-Type"] = "application/json"
         elif dice.random() < 0.3 and case.method == "POST":
             given = {name: given[name] for name in ("method", "url")}
@@ -163,13 +215,29 @@ class Campaign:
         response = await client.send(request)
         self._judge(case, response)
 
+    def _row(self) -> list[float]:
+        """Return a point of numbers, often one that was asked before."""
+        dice = self._dice
+        return [dice.choice([0.0, 1.5, -3.0, dice.gauss(0, 1)]) for _ in range(2)]
+
+    def _object(self) -> dict[str, Any]:
+        """Return a point by column, now and then with cells that no column has."""
+        dice = self._dice
+        ages = [0.0, 1.5, dice.gauss(0, 1), "0.5", True, None, "\ud83d", 10**400]
+        sites = ["north", "south", "elsewhere", "", None, 1, "x" * 5000]
+        right = dice.random() < 0.7
+        return {
+            "age": dice.choice(ages[:3] if right else ages),
+            "site": dice.choice(sites[:2] if right else sites),
+        }
+
     def _judge(self, case: Any, response: httpx.Response) -> None:
         status = response.status_code
         self.statuses[status] += 1
         where = f"{case.method} {case.path}: {status} {response.text[:300]}"
         if status >= 500:
             self.found.append(f"an error of ours: {where}")
-        if str(MARKED_NUMBER) in response.text:
+        if any(marker in response.text or marker in str(response.headers) for marker in MARKERS):
             self.found.append(f"a private value: {where}")
         announced = case.operation.definition.raw["responses"]
         if str(status) not in announced and status not in (404, 405):
@@ -195,15 +263,15 @@ def main(requests: int, seed: int) -> int:
     with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         config, tokens = prepared(Path(place))
-        campaign = Campaign(application(read_settings(config), opened=True), tokens, seed)
+        app = application(read_settings(config), opened=True)
+        campaign = Campaign(app, tokens, seed)
         began = time.monotonic()
         asyncio.run(campaign.run(requests))
         seconds = time.monotonic() - began
         state = b"".join(one.read_bytes() for one in (Path(place) / "service-state").iterdir())
-        ledger = sb.Ledger.open_existing(Path(place) / "registry.ledger")
-        ledger.check()
-    marked = str(MARKED_NUMBER)
-    if marked in lines.getvalue() or marked.encode() in state:
+        for name in ("registry", "clinic"):
+            sb.Ledger.open_existing(Path(place) / f"{name}.ledger").check()
+    if any(one in lines.getvalue() or one.encode() in state for one in MARKERS):
         campaign.found.append("a private value in the log or in the state folder")
     statuses = dict(sorted(campaign.statuses.items()))
     total = sum(statuses.values())

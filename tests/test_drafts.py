@@ -82,6 +82,53 @@ def test_no_writer_loses_its_draft_to_a_sweeper(tmp_path: Path) -> None:
     assert names(tmp_path) == ["x.json"]
 
 
+def test_no_maker_of_folders_loses_one_to_a_sweeper(tmp_path: Path) -> None:
+    ended = threading.Event()
+
+    def sweep() -> None:
+        while not ended.is_set():
+            sweep_drafts(tmp_path, "numbers")
+
+    sweeper = threading.Thread(target=sweep)
+    sweeper.start()
+    try:
+        for shared in [True, False] * 200:
+            with draft_folder(tmp_path, "numbers", shared=shared) as folder:
+                (folder / "one").write_text("1")
+                assert (folder / "one").read_text() == "1"
+    finally:
+        ended.set()
+        sweeper.join()
+    assert names(tmp_path) == []
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from secretballot._drafts import hold_draft
+
+hold_draft(Path(sys.argv[1]) / "gone")
+hold_draft(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_shared_folder_stays_while_one_of_its_processes_lives(tmp_path: Path) -> None:
+    killed = KILLED.replace('"plan")', '"plan", shared=True)')
+    subprocess.run([sys.executable, "-c", killed, str(tmp_path)], check=False)
+    (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    command = [sys.executable, "-c", HOLDER, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        sweep_drafts(tmp_path, "plan")
+        assert (folder / "half").exists()
+        holder.communicate()
+    sweep_drafts(tmp_path, "plan")
+    assert not folder.exists()
+
+
 def test_half_made_ledgers_are_swept_when_one_is_made_in_their_place(tmp_path: Path) -> None:
     for tail in ("", "-journal"):
         (tmp_path / f".l.sqlite-abcd_123{tail}").write_text("")

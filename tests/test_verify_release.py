@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import tracemalloc
 from collections.abc import Callable
 from itertools import product
@@ -21,6 +22,8 @@ import pytest
 import secretballot as sb
 from secretballot import verify_release as second
 from secretballot.privacy.accounting import (
+    AbstentionTableEvent,
+    BoundedRangeEvent,
     ConfidentEvent,
     Event,
     GaussianEvent,
@@ -30,9 +33,11 @@ from secretballot.privacy.accounting import (
     RelabelledSampleEvent,
     SparseVectorEvent,
     StabilityEvent,
+    VoteTableEvent,
     calibrate_confident,
     calibrate_gaussian,
     calibrate_label_gaussian,
+    calibrate_vote_table,
     delta_upper,
 )
 from secretballot.privacy.ledger import Ledger
@@ -41,6 +46,7 @@ from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID
 
 FILE = Path(second.__file__)
+TABLE = AbstentionTableEvent(18.157973366762054, 0.1434538901929139, 8e-10, 50)
 STREAM = SparseVectorEvent(8.0, 11.5, 176, 5, refresh=False)
 
 
@@ -65,12 +71,19 @@ def test_it_imports_the_standard_library_alone() -> None:
         (SparseVectorEvent(8.0, 11.5, 176, 5, refresh=True), 1.0),
         (SparseVectorEvent(3.0, 3.0, 46, 1, refresh=True), 0.8),
         (SparseVectorEvent(26.0, 73.0, 1304, 50, refresh=False), 1.0),
+        (TABLE, 1.0),
+        (TABLE, 0.3),
+        (AbstentionTableEvent(3.7, 0.5, 1e-7, 10), 6.0),
+        (RelabelledSampleEvent(TABLE, 10, 100, "replace-one"), 0.3),
+        (RelabelledSampleEvent(TABLE, 10, 100, "add-remove"), 0.3),
         (RelabelledSampleEvent(STREAM, 10, 100, "replace-one"), 0.3),
         (RelabelledSampleEvent(STREAM, 10, 100, "add-remove"), 0.3),
         (RelabelledSampleEvent(STREAM, 100, 100, "replace-one"), 2.0),
         (PureEvent(0.1, 3), 0.2),
         (PureEvent(0.05, 100), 2.0),
         (StabilityEvent(10.0, 100, 5), 0.7),
+        (BoundedRangeEvent(0.1, 3), 0.2),
+        (BoundedRangeEvent(0.05, 400), 1.0),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -115,14 +128,81 @@ def test_it_confirms_answers_that_pass_a_threshold(
     # of few queries the first program's losses, on a grid, cost up to a quarter of delta more
     assert 0.7e-6 <= own.upper <= 1e-6 * (1 + second.ERROR)
     assert own.lower < own.upper
-    assert own.method == "games, composed"
+    of_classes = "divergences that all votes keep"
+    assert own.method == (of_classes if n_classes > 2 else "games, composed")
     # less noise is not confirmed, and refused where the labels alone would break the promise
     if n_classes > 2:
         cheaper = event.to_json() | {"threshold_sigma": 0.5 * event.threshold_sigma}
         assert second.price_events([cheaper], 1.0, 1e-6).upper > 1.2e-6
+        loud = event.to_json() | {"sigma": 0.7 * event.sigma}
+        assert second.price_events([loud], 1.0, 1e-6).lower > 1e-6
     else:
         loud = event.to_json() | {"sigma": 0.7 * event.sigma}
         assert second.price_events([loud], 1.0, 1e-6).lower > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "queries", "n_teachers"),
+    [
+        (1.0, 1e-6, 20, 114),
+        (1.0, 1e-5, 12, 51),
+        (0.5, 1e-8, 6, 90),
+        (4.0, 1e-6, 5, 9),
+        (1.0, 1e-6, 1, 30),
+    ],
+)
+def test_it_confirms_labels_of_a_table_that_was_calibrated_to_the_promise(
+    epsilon: float, delta: float, queries: int, n_teachers: int
+) -> None:
+    event = calibrate_vote_table(PrivacyBudget(epsilon, delta), queries, n_teachers)
+    own = second.price_events([event.to_json()], epsilon, delta)
+    assert 0.9 * delta <= own.upper <= delta * (1 + second.ERROR)
+    assert own.lower <= own.upper
+    assert own.method.startswith("a game") or queries == 1
+    # the table read one vote too far out tells more than was promised, by the simplest attack
+    weights = event.weights
+    sharper = [*weights[: 1 - n_teachers % 2], *weights[2 - n_teachers % 2 :]]
+    broken = event.to_json() | {"weights": sharper, "queries": 2 * queries}
+    assert second.price_events([broken], epsilon, delta).lower > delta
+
+
+@pytest.mark.parametrize("shape", ["root", "steep", "one step"])
+def test_long_tables_are_decided_or_left_in_seconds(shape: str) -> None:
+    size, half = 10_000, 2**52
+    if shape == "one step":
+        weights = [half - 1, *[half - 2] * (size - 1)]
+    else:
+        kept = {
+            "root": lambda part: 1 - 0.999999 * part**0.5,
+            "steep": lambda part: math.exp(-30 * part),
+        }[shape]
+        weights = [max(1, int(half * kept((k + 1) / size)) - k) for k in range(size)]
+    for queries in (3, 100, 10**12):
+        event = VoteTableEvent(tuple(weights), queries, 2 * size - 1)
+        charged = max(delta_upper([event], 1.0), 1e-300)
+        start = time.process_time()
+        own = second.price_events([event.to_json()], 1.0, charged)
+        assert time.process_time() - start < 25
+        assert own.lower <= min(own.upper, charged * (1 + second.ERROR))
+    # many of them are not priced together at all
+    start = time.process_time()
+    with pytest.raises(second.UndecidedError, match="not priced together"):
+        second.price_events([event.to_json()] * 10, 1.0, charged)
+    assert time.process_time() - start < 5
+
+
+def test_corners_of_a_table_lie_on_or_above_all_its_pairs() -> None:
+    event = calibrate_vote_table(PrivacyBudget(1.0, 1e-6), 30, 140)
+    pairs = second.table_points(list(event.weights), 140)
+    assert {p for pair in pairs for p in pair} == set(event.chances)
+    for share in (0.0, 0.003, 0.05):
+        corners = sorted(second.table_corners(list(event.weights), 140, share))
+        for p, q in pairs:
+            low = max((c for c in corners if c[0] <= p / 2**53), default=corners[0])
+            high = min((c for c in corners if c[0] >= p / 2**53), default=corners[-1])
+            part = 0.0 if low == high else (p / 2**53 - low[0]) / (high[0] - low[0])
+            assert (low[1] + part * (high[1] - low[1])) * (1 + 1e-12) >= q / 2**53
+    assert len(corners) < len(pairs) / 3
 
 
 def test_long_runs_past_a_threshold_are_confirmed_as_noisy_counts_alone() -> None:
@@ -203,6 +283,20 @@ def test_the_probability_of_a_crossing_is_a_sum_over_both_noises() -> None:
         RelabelledSampleEvent(STREAM, 10, 100, "add-remove").to_json() | {"stream": 3},
         RelabelledSampleEvent(STREAM, 10, 100, "add-remove").to_json() | {"sampled": 101},
         ConfidentEvent(9.0, 9.0, 3, 3, 2).to_json() | {"answers": 4},
+        *(
+            {"event": "vote-table", "version": 1, "queries": 3, "n_teachers": 6} | {"weights": w}
+            for w in (
+                [],
+                [2**52],
+                [2**52 - 1, 2**50],
+                [2**52, 0],
+                [2**52, True],
+                [2**52, 2.0**50],
+                [2**52, 2**50, 2**51],
+                [2**52, 4, 3, 2, 1],
+                {"0": 1},
+            )
+        ),
         ConfidentEvent(9.0, 9.0, 3, 3, 2).to_json() | {"n_classes": 1},
     ],
 )

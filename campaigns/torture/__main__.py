@@ -1,8 +1,8 @@
 """Run the campaign:
 `python -m campaigns.torture [--kills 200] [--steps 20] [--purchases 3200] [PART ...]`.
 
-Parts: kills, commands, disk, races, signals, database. A table of counts is printed; the exit code
-is 1 if anything was found.
+Parts: kills, commands, disk, races, signals, database, service, machines. A table of counts is
+printed; the exit code is 1 if anything was found.
 """
 
 import argparse
@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from campaigns.torture.broken_service import DEFECTS
 from campaigns.torture.commands import VERBS
 from campaigns.torture.full_disk import full_disk
 from campaigns.torture.kills import kills_of_commands, kills_of_forks
@@ -21,7 +22,8 @@ from campaigns.torture.races import folder_races, ledger_races
 from campaigns.torture.signals import signals_of
 
 _Found = tuple[Counter[str], list[str]]
-PARTS = ("kills", "commands", "disk", "races", "signals", "database")
+PARTS = ("kills", "commands", "disk", "races", "signals", "database", "service", "machines")
+_BROKEN_KILLS = 6  # of a service that is broken on purpose
 
 
 def _all_jobs(
@@ -62,6 +64,23 @@ def _all_jobs(
         "buyers and server, killed",
         lambda: _database_kills(given.kills, work / "database"),
     )
+    for where in ("file", "database"):
+        yield (
+            "service",
+            f"service with its ledger in a {where}, killed",
+            lambda where=where: _service_kills(where, given.kills, work / "service" / where),
+        )
+    for number, defect in enumerate(DEFECTS):
+        yield (
+            "service",
+            f"service that {defect}",
+            lambda defect=defect, number=number: _broken_service(defect, work / f"broken{number}"),
+        )
+    yield (
+        "machines",
+        "two machines on one database",
+        lambda: _machines(given.kills // 4, work / "machines"),
+    )
 
 
 def _database_kills(kills: int, folder: Path) -> _Found:
@@ -72,6 +91,39 @@ def _database_kills(kills: int, folder: Path) -> _Found:
     from campaigns.torture.database import database_kills
 
     return database_kills(kills, folder)
+
+
+def _service_kills(where: str, kills: int, folder: Path) -> _Found:
+    from campaigns.postgres_server import PostgresServer, reason_for_none
+    from campaigns.torture.service import service_kills
+
+    if where == "file":
+        return service_kills(kills, folder)
+    if reason := reason_for_none():
+        return Counter({f"left out: {reason}": 1}), []
+    server = PostgresServer()
+    try:
+        return service_kills(kills, folder, server=server)
+    finally:
+        server.remove()
+
+
+def _broken_service(defect: str, folder: Path) -> _Found:
+    """Have the campaign look at a service that is broken on purpose: to find nothing is a fault."""
+    from campaigns.torture.service import service_kills
+
+    _, faults = service_kills(_BROKEN_KILLS, folder, defect=defect)
+    counts = Counter({"faults found, as there should be": len(faults)})
+    return counts, [] if faults else [f"a service that {defect} passes"]
+
+
+def _machines(blows: int, folder: Path) -> _Found:
+    from campaigns.postgres_server import reason_for_none
+    from campaigns.torture.machines import reason_for_no_networks, two_machines
+
+    if reason := reason_for_none() or reason_for_no_networks():
+        return Counter({f"left out: {reason}": 1}), []
+    return two_machines(blows, folder)
 
 
 def main() -> int:

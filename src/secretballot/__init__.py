@@ -74,11 +74,13 @@ if TYPE_CHECKING:
         theory as theory,
     )
     from secretballot.aggregation import (
+        AbstentionTableAggregator,
         ConfidentAggregator,
         GaussianAggregator,
         InteractiveAggregator,
         LaplaceAggregator,
         SparseVectorAggregator,
+        VoteTableAggregator,
     )
     from secretballot.door import PaidOutcome, estimate_minority, estimate_stability, release
     from secretballot.ensemble.votes import VoteCounts
@@ -92,6 +94,7 @@ if TYPE_CHECKING:
         SamplerError,
         SecretBallotError,
         ServiceError,
+        VaultError,
     )
     from secretballot.learners.labelers.agnostic import AgnosticLabeler
     from secretballot.learners.labelers.relabel import relabel
@@ -105,6 +108,8 @@ if TYPE_CHECKING:
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
     from secretballot.learners.pate.label_private import LabelPrivateClassifier
+    from secretballot.learners.pate.multi_label import PATEMultiLabelClassifier
+    from secretballot.learners.pate.regressor import PATERegressor
     from secretballot.learners.record_votes.classifier import RecordVotesClassifier
     from secretballot.learners.selection.candidates import choose_candidate
     from secretballot.learners.selection.hold_out import hold_out
@@ -134,12 +139,14 @@ if TYPE_CHECKING:
         fit_student,
     )
     from secretballot.torch_learners.classifier import TorchClassifier
+    from secretballot.vault import unlock_vault
 
 _HOMES = {
     "ActivePATEClassifier": "learners.pate.active",
     "AgnosticLabeler": "learners.labelers.agnostic",
     "BudgetError": "exceptions",
     "CertificateError": "exceptions",
+    "AbstentionTableAggregator": "aggregation",
     "ConfidentAggregator": "aggregation",
     "DataError": "exceptions",
     "GaussianAggregator": "aggregation",
@@ -157,6 +164,8 @@ _HOMES = {
     "MomentsStudent": "students",
     "NoisyCountsClassifier": "students",
     "PATEClassifier": "learners.pate.classifier",
+    "PATEMultiLabelClassifier": "learners.pate.multi_label",
+    "PATERegressor": "learners.pate.regressor",
     "PaidOutcome": "door",
     "Plan": "planning.plan.model",
     "ParameterError": "exceptions",
@@ -178,7 +187,9 @@ _HOMES = {
     "TorchClassifier": "torch_learners.classifier",
     "TrainedTeachers": "learners.training.trained",
     "UniversalLabeler": "learners.universal.labeler",
+    "VaultError": "exceptions",
     "VoteCounts": "ensemble.votes",
+    "VoteTableAggregator": "aggregation",
     "VotingStudent": "students",
     "ask_actively": "learners.online.asked_session",
     "choose_candidate": "learners.selection.candidates",
@@ -198,6 +209,7 @@ _HOMES = {
     "relabel": "learners.labelers.relabel",
     "release": "door",
     "train_teachers": "learners.training.trained",
+    "unlock_vault": "vault",
     "store_table": "runs.stored_records",
     "verify_certificate": "report.certificate.verify",
     "write_release": "publishing.release",
@@ -230,6 +242,7 @@ _ROOMS = (
 )
 
 __all__ = [
+    "AbstentionTableAggregator",
     "ActivePATEClassifier",
     "AgnosticLabeler",
     "BudgetError",
@@ -251,6 +264,8 @@ __all__ = [
     "MomentsStudent",
     "NoisyCountsClassifier",
     "PATEClassifier",
+    "PATEMultiLabelClassifier",
+    "PATERegressor",
     "PaidOutcome",
     "ParameterError",
     "Plan",
@@ -272,7 +287,9 @@ __all__ = [
     "TorchClassifier",
     "TrainedTeachers",
     "UniversalLabeler",
+    "VaultError",
     "VoteCounts",
+    "VoteTableAggregator",
     "VotingStudent",
     "__version__",
     "ask_actively",
@@ -294,6 +311,7 @@ __all__ = [
     "sign_release",
     "store_table",
     "train_teachers",
+    "unlock_vault",
     "verify_certificate",
     "write_release",
 ]

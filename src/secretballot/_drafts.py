@@ -22,7 +22,15 @@ except (
 ):  # Windows has no such locks; drafts of dead writers then stay until somebody removes them
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["draft_file", "draft_folder", "is_draft_of", "sweep_drafts", "try_lock", "wait_for_lock"]
+__all__ = [
+    "draft_file",
+    "draft_folder",
+    "hold_draft",
+    "is_draft_of",
+    "sweep_drafts",
+    "try_lock",
+    "wait_for_lock",
+]
 
 # a dot, the name to be, and what `tempfile` adds
 _DRAFT = re.compile(r"\.(?P<name>.+)-[a-z0-9_]{8}")
@@ -49,26 +57,40 @@ def draft_file(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
 
 
 @contextmanager
-def draft_folder(parent: Path, name: str) -> Iterator[Path]:
+def draft_folder(parent: Path, name: str, *, shared: bool = False) -> Iterator[Path]:
     """Give a new folder of mode 0700 in `parent` for what will be called `name`.
 
     It is gone at the end.
+
+    Parameters
+    ----------
+    parent : Path
+    name : str
+    shared : bool
+        Whether other processes may hold it too, by `hold_draft`.
 
     Raises
     ------
     OSError
         If it cannot be made.
     """
-    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=parent) as draft:
-        if fcntl is None:
-            yield Path(draft)
-            return
-        handle = os.open(draft, os.O_RDONLY)
-        try:
-            try_lock(handle)
-            yield Path(draft)
-        finally:
+    handle, draft = _locked_folder(parent, name, shared=shared)
+    try:
+        with draft as path:
+            yield Path(path)
+    finally:
+        if handle is not None:
             os.close(handle)
+
+
+def hold_draft(folder: Path) -> None:
+    """Keep sweepers from a shared draft until this process ends, whatever becomes of its maker.
+
+    A folder that is gone already cannot be held; nothing happens.
+    """
+    if fcntl is not None:
+        with suppress(OSError):
+            fcntl.flock(os.open(folder, os.O_RDONLY | _WITHOUT_LINKS), fcntl.LOCK_SH)
 
 
 def sweep_drafts(folder: Path, *names: str) -> None:
@@ -147,6 +169,29 @@ def _locked_draft(path: Path) -> tuple[int, Path]:
         if os.fstat(handle).st_nlink:
             return handle, Path(name)
         os.close(handle)
+
+
+def _locked_folder(
+    parent: Path, name: str, *, shared: bool
+) -> "tuple[int | None, tempfile.TemporaryDirectory[str]]":
+    """Return a folder that no sweeper removes, and what holds it.
+
+    One that was swept before it was locked is made again.
+    """
+    while True:
+        draft = tempfile.TemporaryDirectory(prefix=f".{name}-", dir=parent)
+        if fcntl is None:
+            return None, draft
+        with suppress(FileNotFoundError):
+            handle = os.open(draft.name, os.O_RDONLY)
+            # a file system without locks has no sweepers either: they cannot lock
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+            # its name is a random one: what has it now is this folder
+            if os.path.isdir(draft.name):
+                return handle, draft
+            os.close(handle)
+        draft.cleanup()
 
 
 def _remove_if_dead(path: Path) -> None:

@@ -59,7 +59,15 @@ __all__ = [
 Unit = Literal["record", "user", "label"]
 Neighbours = Literal["add-remove", "replace-one"]
 Composition = Literal["basic", "renyi"]
-AggregatorName = Literal["gaussian", "sparse-vector", "laplace", "confident", "interactive"]
+AggregatorName = Literal[
+    "gaussian",
+    "vote-table",
+    "sparse-vector",
+    "abstention-table",
+    "laplace",
+    "confident",
+    "interactive",
+]
 ReleaseKind = Literal["labels", "counts"]
 Abstentions = Literal["drop", "random", "majority"]
 StrategyName = Literal[

@@ -3,16 +3,16 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._typing import BoolArray, IntArray
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count, check_positive, name_part, shown
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = ["ReleasedLabels", "ReleasedSums"]
+__all__ = ["ReleasedLabels", "ReleasedSums", "ReleasedTable"]
 
 _VERSION = 1
 
@@ -306,7 +306,7 @@ class ReleasedSums:
         }
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "ReleasedSums":
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Return the release that `to_json` wrote.
 
         Raises
@@ -324,12 +324,69 @@ class ReleasedSums:
         return cls(document["certificate"])
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ReleasedSums) and self.to_json() == other.to_json()
+        return isinstance(other, type(self)) and self.to_json() == other.to_json()
 
     __hash__ = None  # type: ignore[assignment]  # equal by value, and the certificate is a dict
 
     def __repr__(self) -> str:
-        return "ReleasedSums(certificate=...)"
+        return f"{type(self).__name__}(certificate=...)"
+
+
+class ReleasedTable(ReleasedSums):
+    """Hold answers to votes for sets of labels, or for numbers: public, safe to store and print.
+
+    The answers stand on the certificate.
+
+    Parameters
+    ----------
+    certificate : dict
+        What the release promises, as JSON values.
+
+    Raises
+    ------
+    DataError
+        If the certificate is none.
+
+    Examples
+    --------
+    >>> terms = {"name": "votes-of-labels", "labels": ["a", "b"], "release": "labels",
+    ...          "rows": [4, 7], "answers": [[0, 1], [1, 1]]}
+    >>> table = sb.released.ReleasedTable({"mechanism": terms})
+    >>> table.rows.tolist(), table.values.tolist()
+    ([4, 7], [[0.0, 1.0], [1.0, 1.0]])
+    """
+
+    FORMAT: ClassVar[str] = "secretballot/released-table"
+
+    @property
+    def _terms(self) -> dict[str, Any]:
+        terms: dict[str, Any] = self.certificate["mechanism"]
+        return terms
+
+    @property
+    def rows(self) -> IntArray:
+        """Rows of the public pool that were answered, shape (n_asked,)."""
+        return _read_only_integers("rows", self._terms["rows"])
+
+    @property
+    def answers(self) -> IntArray:
+        """The integers that were drawn, shape (n_asked, n_columns)."""
+        return _read_only_integers("answers", self._terms["answers"])
+
+    @property
+    def values(self) -> FloatArray:
+        """The answers in their own unit, shape (n_asked, n_columns).
+
+        0 and 1 for labels, noisy counts in votes, or numbers: a noisy mean may lie beyond the
+        range.
+        """
+        answers = self.answers.astype(np.float64)
+        if "target_range" not in self._terms:
+            return answers
+        low, high = self._terms["target_range"]
+        if self._terms["rank"] is None:
+            answers = answers / self._terms["n_teachers"]
+        return np.asarray(low + answers * ((high - low) / (self._terms["n_positions"] - 1)))
 
 
 def _check_version(document: Mapping[str, Any]) -> None:

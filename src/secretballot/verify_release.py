@@ -25,12 +25,15 @@ import os
 import re
 import stat
 import sys
+from bisect import bisect_right
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import mul
 from typing import Any
 
 __all__ = [
@@ -64,12 +67,16 @@ _MAX_LABELS = 250 * 10**6
 _MAX_FILES = 1000
 _MAX_TOTAL = 2 * 10**9
 _MAX_INTEGER = 2**53
+_ONE, _HALF = 2**53, 2**52  # chances of a table are whole numbers of 2^-53
+_MOST_CHANCES = 10_000
 _BLINDLY = " and every parameter of the mechanism were fixed without looking at private data."
 _OR_PAID = ", or chosen by a step listed under choices, at its own price."
 _WRONG_OPENDP = ((0, 14, 0), (0, 14, 1))
 _WORK = 4e8  # cells of a game, about half a minute
+_TABLE_WORK = 1.5e8  # the same for a table of chances, some ten seconds
 # events that take seconds, and choices of such events
-_SLOW, _MOST_SLOW = ("label-gaussian", "confident", "relabelled-sample"), 10
+_SLOW = ("label-gaussian", "argmax-gaussian", "vote-table", "confident", "relabelled-sample")
+_MOST_SLOW = 10
 
 
 class WrongError(Exception):
@@ -302,7 +309,7 @@ _SHAPE: dict[str, Any] = {
     "released": {
         "queries": is_count,
         "answered": is_count,
-        "classes": are_classes,
+        "classes": lambda value: value == [] or are_classes(value),
         "n_teachers": is_count,
         "count_columns": is_count,
         "labels_sha256": is_digest,
@@ -375,6 +382,7 @@ def check_words(document: dict[str, Any]) -> None:
 # --- Mechanisms and their events ------------------------------------------------------------------
 
 _STREAM = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
+_TABLE = ("order", "charge", "false_answer", "max_unstable")
 _SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")
 _CONFIDENT = ("threshold", "threshold_sigma", "sigma", "max_answers")
 _ANSWERS_SOME = ("confident", "interactive")
@@ -383,32 +391,58 @@ _CALIBRATIONS = ("given", "tight", "paper", "liu2021", "btt2018")
 _MECHANISMS = {
     "gaussian": {*_TERMS, "sigma", "release", "n_teachers"},
     "laplace": {*_TERMS, "scale", "release"},
+    "vote-table": {*_TERMS, "weights", "n_teachers"},
     "confident": {*_TERMS, *_CONFIDENT},
     "interactive": {*_TERMS, *_CONFIDENT, "confidence"},
     "sparse-vector": {*_TERMS, *_STREAM},
+    "abstention-table": {*_TERMS, *_TABLE},
     "relabelled-sample": {*_TERMS, *_STREAM, *_SAMPLE},
     "record-votes": {*_TERMS, "sigma", "votes_per_record", "neighbours"},
 }
-_ANSWERS_ALL = ("gaussian", "laplace", "record-votes", "record-moments", "exponential-choice")
+_ANSWERS_ALL = (
+    "gaussian",
+    "laplace",
+    "vote-table",
+    "record-votes",
+    "record-moments",
+    "exponential-choice",
+)
 _UNCOVERED = {"expected_uncovered", "uncovered_votes"}
 _MOMENTS = {
     *("name", "n_stages", "n_classes", "sigma", "bound", "coordinates", "residual_units"),
     *("mark_weight", "marks", "expected_uncovered", "n_records", "basis", "basis_sha256"),
     *("budget", "weights", "covered_only", "sums"),
 }
+_VOTED = ("name", "n_queries", "n_teachers", "budget", "rows", "answers")
+_TABLES = {
+    "votes-of-labels": {*_VOTED, "labels", "ballot", "most_named", "release", "sigma"},
+    "votes-of-numbers": {*_VOTED, "target_range", "n_positions", "statistic", "rank", "noise"},
+}
 
 
+_MOST_GROUPS = 16
+_GROUPS_PUBLIC = (
+    "Which budget group a unit is in is public, and follows from nothing that is protected; data"
+    " sets in which units are in other groups are no neighbours."
+)
+_GROUP_SHAPE: dict[str, Any] = {
+    "name": lambda value: is_sentence(value) and len(value) <= 60,
+    "squared_sensitivity": lambda value: is_count(value, 1),
+    "epsilon": is_epsilon,
+    "delta": lambda value: is_delta(value) and value > 0,
+}
 _POSITIVE = ("n_stages", "coordinates", "bound")
 
 
 def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
     """Return the one event that a mechanism's whole plan is."""
+    by_table = "charge" in mechanism
     stream = {
-        "event": "sparse-vector",
+        "event": "abstention-table" if by_table else "sparse-vector",
         "version": 1,
-        **{key: mechanism.get(key) for key in _STREAM},
+        **{key: mechanism.get(key) for key in (_TABLE if by_table else _STREAM)},
     }
-    if mechanism["name"] == "sparse-vector":
+    if mechanism["name"] == stream["event"]:
         return stream
     if mechanism["name"] == "relabelled-sample":
         sample = {key: mechanism[key] for key in _SAMPLE}
@@ -434,6 +468,16 @@ def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
         # One pure part for each count that a teacher moves.
         moved = mechanism["n_queries"] * (1 if mechanism["n_classes"] == 2 else 2)
         return {"event": "pure", "version": 1, "epsilon": 1 / mechanism["scale"], "count": moved}
+    if mechanism["name"] == "vote-table":
+        if mechanism["n_classes"] != 2:
+            raise WrongError("A table of chances is for two classes.")
+        return {
+            "event": "vote-table",
+            "version": 1,
+            "weights": mechanism["weights"],
+            "queries": mechanism["n_queries"],
+            "n_teachers": mechanism["n_teachers"],
+        }
     noise = {"version": 1, "sigma": mechanism["sigma"]}
     if mechanism["name"] == "record-votes":
         # A record that comes brings its votes; one that is replaced takes as many away besides.
@@ -443,6 +487,16 @@ def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
     if binary and mechanism["release"] == "labels":
         labels = {"queries": mechanism["n_queries"], "n_teachers": mechanism["n_teachers"]}
         return {"event": "label-gaussian", **noise, **labels}
+    if mechanism["release"] == "labels":
+        return {"event": "argmax-gaussian", **noise, "queries": mechanism["n_queries"]}
+    return counts_event_of(mechanism)
+
+
+def counts_event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
+    """Return the event of noisy counts, by which earlier versions priced labels of more than two
+    classes too."""
+    binary = mechanism["n_classes"] == 2
+    noise = {"version": 1, "sigma": mechanism["sigma"]}
     # A teacher that changes its vote moves one count of two classes, and two counts of more.
     return {"event": "gaussian", **noise, "shifts": mechanism["n_queries"] * (1 if binary else 2)}
 
@@ -462,6 +516,11 @@ def check_event(event: dict[str, Any]) -> None:
             "queries": is_events_count,
             "n_teachers": lambda value: value is None or is_events_count(value),
         },
+        "argmax-gaussian": {"sigma": is_scale, "queries": is_events_count},
+        "vote-table": {
+            "weights": are_weights,
+            **dict.fromkeys(("queries", "n_teachers"), is_events_count),
+        },
         "confident": {
             **dict.fromkeys(("threshold_sigma", "sigma"), is_scale),
             **dict.fromkeys(("queries", "answers"), is_events_count),
@@ -471,7 +530,20 @@ def check_event(event: dict[str, Any]) -> None:
             "sigma": is_scale,
             **dict.fromkeys(("squared_sensitivity", "coordinates", "count"), is_positive_count),
         },
+        "grouped-vector-sum": {
+            "sigma": is_scale,
+            **dict.fromkeys(("squared_sensitivity", "coordinates", "count"), is_positive_count),
+            "groups": lambda value: isinstance(value, list) and 1 <= len(value) <= _MOST_GROUPS,
+        },
         "pure": {"epsilon": is_epsilon, "count": is_events_count},
+        "bounded-range": {
+            "epsilon": lambda value: is_epsilon(value) and value <= 1e12,
+            "count": is_events_count,
+        },
+        "smooth-gaussian": {
+            **dict.fromkeys(("noise_ratio", "scale_sigma"), is_scale),
+            "steps": lambda value: is_count(value, 1) and value <= 1000,
+        },
         "stability": {"scale": is_scale, "threshold": is_count, "count": is_events_count},
         "sparse-vector": {
             "threshold_scale": is_scale,
@@ -480,9 +552,16 @@ def check_event(event: dict[str, Any]) -> None:
             "max_unstable": is_events_count,
             "refresh": lambda value: isinstance(value, bool),
         },
+        "abstention-table": {
+            "order": lambda value: is_number(value) and 1 + 2.0**-10 <= value <= 2**13,
+            "charge": lambda value: is_number(value) and 2.0**-44 <= value <= 64,
+            "false_answer": lambda value: is_number(value) and 2.0**-56 <= value <= 0.5,
+            "max_unstable": is_events_count,
+        },
         "relabelled-sample": {
-            "stream": (
-                lambda value: isinstance(value, dict) and value.get("event") == "sparse-vector"
+            "stream": lambda value: (
+                isinstance(value, dict)
+                and value.get("event") in ("sparse-vector", "abstention-table")
             ),
             "sampled": is_events_count,
             "out_of": is_events_count,
@@ -501,8 +580,17 @@ def check_event(event: dict[str, Any]) -> None:
         fields,
         "The event",
     )
+    if kind == "vote-table":
+        check_chances(event["weights"], event["n_teachers"])
     if kind == "confident" and not event["answers"] <= event["queries"]:
         raise WrongError("More queries were answered than asked.")
+    if kind == "grouped-vector-sum":
+        for group in event["groups"]:
+            check_shape(group, _GROUP_SHAPE, "A budget group of the event")
+            if group["squared_sensitivity"] > event["squared_sensitivity"]:
+                raise WrongError("A unit of a budget group moves the sums by more than any unit.")
+        if len({group["name"] for group in event["groups"]}) < len(event["groups"]):
+            raise WrongError("Two budget groups have one name.")
     if kind == "relabelled-sample":
         check_event(event["stream"])
         if not event["sampled"] <= event["out_of"]:
@@ -511,6 +599,28 @@ def check_event(event: dict[str, Any]) -> None:
 
 def is_scale(value: object) -> bool:
     return is_number(value) and 1e-6 <= value <= 1e12  # type: ignore[operator]
+
+
+def are_weights(value: object) -> bool:
+    return isinstance(value, list) and all(type(item) is int and item >= 1 for item in value)
+
+
+def check_chances(weights: list[int], n_teachers: int) -> None:
+    """Refuse a table that is not that of a minority's chances, margin by margin.
+
+    Raises
+    ------
+    WrongError
+        If it is not.
+    """
+    if not 1 <= len(weights) <= min(_MOST_CHANCES, n_teachers // 2 + 1):
+        raise WrongError("The table has no chance, or more than the teachers have margins.")
+    if any(later > earlier for earlier, later in pairwise(weights)):
+        raise WrongError("A chance of the minority's label grows with the margin.")
+    if weights[0] > _HALF or weights[-1] >= _HALF:
+        raise WrongError("The minority's label has a chance of more than one half, or never less.")
+    if n_teachers % 2 == 0 and weights[0] != _HALF:
+        raise WrongError("An even vote is no fair coin in the table.")
 
 
 def is_events_count(value: object) -> bool:
@@ -540,15 +650,22 @@ def check_mechanism(document: dict[str, Any]) -> str:
     )
     check_event(event)
     check_relation(event, document)
+    if (not released["classes"]) != (mechanism["name"] in _TABLES):
+        raise WrongError("Labels have two or more classes, and tables of answers none.")
     if mechanism["name"] == "exponential-choice":
         check_chosen(document)
         return "One candidate was chosen, by the pure event that is stated."
+    if mechanism["name"] in _TABLES:
+        check_table(document)
+        return "Answers to votes of teachers were released, by the event that is stated."
     if mechanism["name"] == "record-moments":
         check_moments(document)
         return "Noisy sums over records were released, by the event that is stated."
     fields = _MECHANISMS.get(mechanism["name"])
     if mechanism["name"] == "record-votes" and not _UNCOVERED.isdisjoint(mechanism):
         fields = _MECHANISMS["record-votes"] | _UNCOVERED
+    if mechanism["name"] == "relabelled-sample" and "charge" in mechanism:
+        fields = {*_TERMS, *_TABLE, *_SAMPLE}
     if set(mechanism) != fields:
         raise WrongError(
             f"The mechanism {shown(mechanism['name'])} is unknown, or lacks or adds a field."
@@ -561,10 +678,11 @@ def check_mechanism(document: dict[str, Any]) -> str:
         raise WrongError("The mechanism releases neither labels nor counts.")
     if mechanism["name"] == "record-votes":
         check_records(document)
-    stated = event_of(mechanism)
-    if json.dumps(event, sort_keys=True) != json.dumps(
-        stated, sort_keys=True
-    ):  # in Python 2.0 and true equal 2 and 1
+    known = [event_of(mechanism)]
+    if mechanism["name"] == "gaussian" and mechanism["n_classes"] > 2:
+        known.append(counts_event_of(mechanism))  # dearer than labels, which cost no more
+    # in Python 2.0 and true equal 2 and 1, so texts are compared
+    if json.dumps(event, sort_keys=True) not in [json.dumps(one, sort_keys=True) for one in known]:
         raise WrongError("The event is not the one of the mechanism.")
     if mechanism["budget"] != budget or not all(map(is_number, mechanism["budget"].values())):
         raise WrongError("The mechanism states another budget than the certificate.")
@@ -621,7 +739,7 @@ def check_moments(document: dict[str, Any]) -> None:
         If they are.
     """
     mechanism, released = document["mechanism"], document["released"]
-    if set(mechanism) - {"start", "class_weights"} != _MOMENTS:
+    if set(mechanism) - {"start", "class_weights", "groups"} != _MOMENTS:
         raise WrongError("The mechanism lacks or adds a field.")
     stages, marks, stated = (mechanism[key] for key in ("n_stages", "marks", "n_records"))
     if not all(is_count(mechanism[key], 1) for key in _POSITIVE):
@@ -650,6 +768,18 @@ def check_moments(document: dict[str, Any]) -> None:
         "coordinates": mechanism["coordinates"],
         "count": stages,
     }
+    if "groups" in mechanism:
+        groups = groups_of(document)
+        parts = [
+            {
+                "name": group["name"],
+                "squared_sensitivity": replaced * group["bound"] ** 2,
+                "epsilon": group["epsilon"],
+                "delta": group["delta"],
+            }
+            for group in groups
+        ]
+        event |= {"event": "grouped-vector-sum", "groups": parts}
     if json.dumps(document["events"][0], sort_keys=True) != json.dumps(event, sort_keys=True):
         raise WrongError("The event is not that of the sums.")
     budget = {"epsilon": document["epsilon"], "delta": document["delta"]}
@@ -696,6 +826,128 @@ def check_moments(document: dict[str, Any]) -> None:
         raise WrongError("The residual units are not one integer up to 2^20 for each stage.")
     if not mechanism["bound"] <= 2**30:
         raise WrongError("The bound is larger than any that records are cut to.")
+
+
+def check_table(document: dict[str, Any]) -> None:
+    """Refuse sets of labels, or numbers, that are more or other than their event pays for.
+
+    Raises
+    ------
+    WrongError
+        If they are.
+    """
+    mechanism, released = document["mechanism"], document["released"]
+    if set(mechanism) != _TABLES[mechanism["name"]]:
+        raise WrongError("The mechanism lacks or adds a field.")
+    queries, teachers = mechanism["n_queries"], mechanism["n_teachers"]
+    if not is_count(queries, 1) or not is_count(teachers, 1) or teachers != released["n_teachers"]:
+        raise WrongError("The mechanism states no number of queries, or of other teachers.")
+    event, width, low, high = (
+        labels_terms(mechanism)
+        if mechanism["name"] == "votes-of-labels"
+        else numbers_terms(mechanism)
+    )
+    if json.dumps(document["events"][0], sort_keys=True) != json.dumps(
+        {"version": 1, **event}, sort_keys=True
+    ):
+        raise WrongError("The event is not that of the answers.")
+    budget = {"epsilon": document["epsilon"], "delta": document["delta"]}
+    if mechanism["budget"] != budget or not all(map(is_number, mechanism["budget"].values())):
+        raise WrongError("The mechanism states another budget than the certificate.")
+    if released["classes"] or released["queries"] or document["unit"] == "label":
+        raise WrongError("The answers have no classes, list no labels, and are not about labels.")
+    if "plan" in document:
+        raise WrongError("The answers are one table, without rounds.")
+    rows, answers = mechanism["rows"], mechanism["answers"]
+    if not isinstance(rows, list) or not 1 <= len(rows) <= queries or not all(map(is_count, rows)):
+        raise WrongError("Other rows were answered than paid for.")
+    if len(set(rows)) < len(rows) or not isinstance(answers, list) or len(answers) != len(rows):
+        raise WrongError("A row was answered twice, or not at all.")
+    for answer in answers:
+        if not are_integers(answer, width) or not all(low <= value <= high for value in answer):
+            raise WrongError("An answer is none that the mechanism could have drawn.")
+
+
+def labels_terms(mechanism: dict[str, Any]) -> tuple[dict[str, Any], int, float, float]:
+    """Return the event of votes for sets of labels, and width and bounds of its answers."""
+    labels, cap = mechanism["labels"], mechanism["most_named"]
+    if not are_sentences(labels) or not 1 <= len(set(labels)) == len(labels) <= 10_000:
+        raise WrongError("The labels are no list of names.")
+    sets, alone = mechanism["ballot"] == "sets", mechanism["release"] == "labels"
+    if mechanism["ballot"] not in ("labels", "sets") or (sets and len(labels) > 8):
+        raise WrongError("The ballot is unknown, or has too many sets.")
+    if mechanism["release"] not in ("labels", "counts") or not is_scale(mechanism["sigma"]):
+        raise WrongError("The mechanism releases neither labels nor counts, or states no noise.")
+    if cap is not None and (sets or not is_count(cap, 1) or cap > len(labels)):
+        raise WrongError("The cap on the labels of a teacher is none.")
+    # two sets of one teacher differ in no more labels than there are, or than both name together
+    moved = 2 if sets else min(len(labels), 2 * cap if cap is not None else len(labels))
+    changes = mechanism["n_queries"] * moved
+    event = {"event": "gaussian", "sigma": mechanism["sigma"], "shifts": changes}
+    if alone and not sets:
+        event = {"event": "label-gaussian", "sigma": mechanism["sigma"], "queries": changes}
+        event["n_teachers"] = mechanism["n_teachers"]
+    if alone:
+        return event, len(labels), 0, 1
+    far = 40 * (mechanism["sigma"] + 1)
+    width = 2 ** len(labels) if sets else len(labels)
+    return event, width, -far, mechanism["n_teachers"] + far
+
+
+def numbers_terms(mechanism: dict[str, Any]) -> tuple[dict[str, Any], int, float, float]:
+    """Return the event of votes for numbers, and width and bounds of its answers."""
+    bounds, positions, rank = (mechanism[key] for key in ("target_range", "n_positions", "rank"))
+    if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(is_number, bounds)):
+        raise WrongError("The range of the numbers is none.")
+    if not bounds[0] < bounds[1] or not math.isfinite(bounds[1] - bounds[0]):
+        raise WrongError("The range of the numbers is empty.")
+    if not is_count(positions, 2) or positions > 2**16 or not is_number(mechanism["noise"]):
+        raise WrongError("The mechanism states no grid, or no noise.")
+    if mechanism["statistic"] not in ("mean", "quantile") or (rank is None) != (
+        mechanism["statistic"] == "mean"
+    ):
+        raise WrongError("The answers are neither means nor quantiles.")
+    queries, teachers, steps = mechanism["n_queries"], mechanism["n_teachers"], positions - 1
+    if rank is not None:
+        if not is_count(rank, 1) or rank > teachers:
+            raise WrongError("The rank is that of no teacher.")
+        event = {"event": "bounded-range", "epsilon": mechanism["noise"], "count": queries}
+        return event, 1, 0, steps
+    # one teacher moves every sum by the whole grid at most
+    event = {"event": "vector-sum", "sigma": mechanism["noise"], "coordinates": queries, "count": 1}
+    event["squared_sensitivity"] = queries * steps**2
+    far = 40 * (mechanism["noise"] + 1)
+    return event, 1, -far, teachers * steps + far
+
+
+def groups_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the budget groups of noisy sums, which fit the rest of the certificate.
+
+    Raises
+    ------
+    WrongError
+        If one has a larger bound than all units, or the largest promise is not the certificate's.
+    """
+    mechanism = document["mechanism"]
+    groups, public = mechanism["groups"], mechanism["n_records"] is not None
+    if not isinstance(groups, list) or not 1 <= len(groups) <= _MOST_GROUPS:
+        raise WrongError(f"The budget groups are not from 1 to {_MOST_GROUPS}.")
+    shape = {key: rule for key, rule in _GROUP_SHAPE.items() if key != "squared_sensitivity"}
+    shape["bound"] = lambda value: is_count(value, 1) and value <= mechanism["bound"]
+    if public:
+        shape["records"] = lambda value: is_count(value) and value != 1
+    for group in groups:
+        check_shape(group, shape, "A budget group")
+    if public and sum(group["records"] for group in groups) != mechanism["n_records"]:
+        raise WrongError("The records of the budget groups are not all records.")
+    for key in ("epsilon", "delta"):
+        if max(group[key] for group in groups) != document[key]:
+            raise WrongError(f"The {key} is not the largest of the budget groups.")
+    if document["unit"] == "label":
+        raise WrongError("Sums of labels have no budget groups.")
+    if _GROUPS_PUBLIC not in document["assumptions"]:
+        raise WrongError("The certificate does not say that its budget groups are public.")
+    return groups
 
 
 def check_start(start: object, n_weights: int, of_labels: bool) -> None:
@@ -765,7 +1017,7 @@ def check_counts(document: dict[str, Any]) -> str:
     released, mechanism = document["released"], document["mechanism"]
     # the number of columns follows from the mechanism; the certificate's own word is only compared
     columns = 0
-    if mechanism.get("release") == "counts":
+    if mechanism.get("release") == "counts" and mechanism["name"] not in _TABLES:
         columns = 1 if mechanism["n_classes"] == 2 else mechanism["n_classes"]
     if mechanism["name"] == "record-votes":
         columns = mechanism["n_classes"]
@@ -981,7 +1233,8 @@ def check_files(document: dict[str, Any], folder: str) -> str:
     with os.scandir(folder) as entries:
         found = {entry.name for _, entry in zip(range(_MAX_FILES + 2), entries, strict=False)}
     # a signature is of 64 bytes, and no other content; whose it is, other programs tell
-    if _SIGNATURE in found:
+    signed = _SIGNATURE in found
+    if signed:
         size = sum(map(len, blocks_of(os.path.join(folder, _SIGNATURE), _MAX_TOTAL)))
         if size != _SIGNATURE_BYTES:
             raise WrongError(f"{_SIGNATURE} has {size} bytes; a signature has 64.")
@@ -1006,7 +1259,8 @@ def check_files(document: dict[str, Any], folder: str) -> str:
             raise WrongError(f"{name} is not the file that was released.")
     if listed.get("labels.csv", {}).get("sha256") != document["released"]["labels_sha256"]:
         raise WrongError("The certificate states no or another digest of labels.csv.")
-    return f"{len(listed)} files and no other, each the one that was released."
+    note = f" {_SIGNATURE} was not checked: any 64 bytes look like one." if signed else ""
+    return f"{len(listed)} files and no other, each the one that was released.{note}"
 
 
 def cell(text: str) -> str:
@@ -1355,6 +1609,48 @@ def parts_delta(count: int, e0: float, epsilon: float) -> float:
     return math.fsum(terms)
 
 
+def ranged_price(event: dict[str, Any], epsilon: float) -> Price:
+    """Return bounds on the price of draws whose losses lie in intervals of one length.
+
+    From above by a Renyi divergence of a e^2 / 8 each, or as parts; from below by randomised
+    response of half the length, which is such a draw (docs/explanation/prices.md, section 18).
+    """
+    count, length = event["count"], event["epsilon"]
+    if count * length <= epsilon * (1 + 1e-9):
+        return Price(0.0, 0.0, "plain addition")
+
+    def divergence(a: float) -> float:
+        return float(count * min(a * length**2 / 8, randomised_response_divergence(a, length)))
+
+    upper = min(renyi_delta(divergence, epsilon), parts_delta(count, length, epsilon))
+    least = parts_delta(count, length / 2, epsilon) if count <= 200_000 else 0.0
+    return Price(least * (1 - ERROR), upper, "draws of bounded range")
+
+
+def smooth_divergence(event: dict[str, Any]) -> Callable[[float], float]:
+    """Return bounds on the Renyi divergence of a number whose scale of noise may move, and of that
+    scale (docs/explanation/prices.md, section 17)."""
+    # a hundred thousandth for the lattice: no scale is below a thousand units
+    length = event["steps"] / 1000 + 1e-5
+    inverse = 1 / (event["noise_ratio"] * (1 - 1e-5))
+
+    def divergence(a: float) -> float:
+        told = a * event["steps"] ** 2 / (2 * event["scale_sigma"] ** 2)
+        worst = 0.0
+        for t in (-length, length):
+            variance = a * math.exp(2 * t) + 1 - a  # of the tilted one over that of the first
+            if not variance > 0:
+                return math.inf
+            mean = a * inverse**2 * min(1.0, math.exp(2 * t)) / (2 * variance)
+            worst = max(worst, mean, mean + (2 * a * t - math.log(variance)) / (2 * (a - 1)))
+        # the mean's part is largest at the smaller scale, the other's at either: both are charged
+        first = a * math.exp(-2 * length) * inverse**2 / 2 / (a * math.exp(-2 * length) + 1 - a)
+        wider = (2 * a * length - math.log(a * math.exp(2 * length) + 1 - a)) / (2 * (a - 1))
+        return float(max(worst, first + wider) + told + 1e-12 / (a - 1))
+
+    return divergence
+
+
 def failing(count: int, failure: float) -> float:
     """Return the probability that one of `count` parts fails."""
     return -math.expm1(count * math.log1p(-failure)) if failure < 1 else 1.0
@@ -1388,8 +1684,25 @@ def crossing_probability(event: dict[str, Any]) -> float:
 # --- Prices: streams and samples (sections 4, 5, 7) -----------------------------------------------
 
 
+def table_delta(event: dict[str, Any], epsilon: float) -> float:
+    """Return delta of a stream that answers by a table of chances (section 14).
+
+    All that the table promises is at one order: each abstention multiplies the moment of that order
+    by at most e^charge, and answers do not raise it.
+    """
+    a, count = event["order"], event["max_unstable"]
+    divergence = count * event["charge"] / (a - 1)
+    log_delta = (a - 1) * (divergence - epsilon) + a * math.log1p(-1 / a) - math.log(a - 1)
+    # divergences grow with the order, so smaller orders have at most this one
+    smaller = renyi_delta(lambda order: divergence if order <= a else math.inf, epsilon)
+    pattern = min(smaller, math.exp(min(0.0, log_delta)))
+    return min(1.0, failing(count, event["false_answer"]) + pattern)
+
+
 def stream_profile(event: dict[str, Any]) -> Callable[[float], float]:
-    """Return the profile of a sparse vector: delta at every epsilon, negative ones too."""
+    """Return the profile of a stream: delta at every epsilon, negative ones too."""
+    if event["event"] == "abstention-table":
+        return both_ways(lambda epsilon: table_delta(event, epsilon))
     count, first, second = (
         event["max_unstable"],
         1 / event["threshold_scale"],
@@ -1398,8 +1711,12 @@ def stream_profile(event: dict[str, Any]) -> Callable[[float], float]:
     failure = failing(count, crossing_probability(event))
 
     def at_least_zero(epsilon: float) -> float:
+        charged = failure + renyi_delta(
+            lambda a: count * one_vote_charge(a, second / 2) / (a - 1), epsilon
+        )
         if event["refresh"]:
-            return with_failure(failure, parts_delta(count, first + second, epsilon))
+            parts = with_failure(failure, parts_delta(count, first + second, epsilon))
+            return min(1.0, parts, charged)
         pattern = renyi_delta(
             lambda a: (
                 randomised_response_divergence(a, first) + count * charge(a, second) / (a - 1)
@@ -1407,7 +1724,13 @@ def stream_profile(event: dict[str, Any]) -> Callable[[float], float]:
             epsilon,
         )
         whole = parts_delta(1, first + count * second, epsilon)
-        return min(1.0, failure + pattern, with_failure(failure, whole))
+        return min(1.0, failure + pattern, charged, with_failure(failure, whole))
+
+    return both_ways(at_least_zero)
+
+
+def both_ways(at_least_zero: Callable[[float], float]) -> Callable[[float], float]:
+    """Return a profile at every epsilon, from one at epsilons of at least 0."""
 
     def profile(epsilon: float) -> float:
         # both directions of a pair have this profile, so a negative epsilon follows from the
@@ -1424,6 +1747,20 @@ def charge(a: float, e2: float) -> float:
     log_sum = e2 + math.log1p(math.exp(-e2))  # log(1 + e^e2)
     other = math.exp(e2 - log_sum - a * e2)  # q^a p^(1 - a)
     return a * e2 - log_sum - math.log1p(-other)
+
+
+def one_vote_charge(a: float, e1: float) -> float:
+    """Return kappa(a), what one abstention costs where the threshold is not moved (section 5)."""
+    log_sum = e1 + math.log1p(math.exp(-e1))  # log(1 + e^e1)
+    larger = math.exp(min(0.0, a * e1 - log_sum))  # p^a q^(1 - a)
+    if larger > 0.999:
+        return math.inf
+    smaller = math.exp((1 - a) * e1 - log_sum)  # q^a p^(1 - a)
+    excess = larger + smaller - 1
+    if excess < 1e-6:
+        # of a difference of nearly equal numbers: the exact form, a product
+        excess = 2 * math.sinh(a * e1 / 2) * math.sinh((a - 1) * e1 / 2) / math.cosh(e1 / 2)
+    return math.log1p(excess / (1 - larger))
 
 
 def relabelled_delta(event: dict[str, Any], epsilon: float) -> float:
@@ -1576,22 +1913,24 @@ def attack_delta(pairs: Pairs, queries: int, epsilon: float, sigma: float) -> fl
     ):
         if not 2 - pairs.reach <= t <= pairs.reach:
             continue
-        p, q, r, s = pairs.at(t)
         # probabilities that vanish in floats have no log; leaving them out only lowers this lower
         # bound
-        if min(p, q, r, s) <= 0:
-            continue
-        terms = []
-        for ones in range(queries + 1):
-            choose = (
-                math.lgamma(queries + 1) - math.lgamma(ones + 1) - math.lgamma(queries - ones + 1)
-            )
-            under_p = choose + ones * math.log(p) + (queries - ones) * math.log(r)
-            loss = ones * math.log(p / q) + (queries - ones) * math.log(r / s)
-            if loss > epsilon and under_p > -700:
-                terms.append(math.exp(under_p) * -math.expm1(epsilon - loss))
-        best = max(best, math.fsum(terms))
+        if min(pairs.at(t)) > 0:
+            best = max(best, repeated_delta(pairs.at(t), queries, epsilon))
     return best
+
+
+def repeated_delta(pair: tuple[float, float, float, float], queries: int, epsilon: float) -> float:
+    """Return what is reached by answers that all have one pair of chances."""
+    p, q, r, s = pair
+    terms = []
+    for ones in range(queries + 1):
+        choose = math.lgamma(queries + 1) - math.lgamma(ones + 1) - math.lgamma(queries - ones + 1)
+        under_p = choose + ones * math.log(p) + (queries - ones) * math.log(r)
+        loss = ones * math.log(p / q) + (queries - ones) * math.log(r / s)
+        if loss > epsilon and under_p > -700:
+            terms.append(math.exp(under_p) * -math.expm1(epsilon - loss))
+    return math.fsum(terms)
 
 
 def one_label_delta(pairs: Pairs, epsilon: float) -> float:
@@ -1679,6 +2018,8 @@ def game_profile(
     p, q = corners[0][:2]
     step = math.log(q / p) / cells
     left, right = reach
+    if not step * _WORK > left + right:
+        raise UndecidedError(f"A game of {queries} labels is too fine for this program.")
     start = math.ceil(left / step)  # the cell of x = 1
     size = start + math.ceil(right / step) + 1
     if size * queries * len(corners) > _WORK:
@@ -1817,6 +2158,339 @@ def label_price(
     return Price(min(lower, upper), upper, method)
 
 
+# --- Prices: labels of more than two classes (section 15) -----------------------------------------
+
+
+Chances = tuple[float, float, float]
+
+
+class ClassLabels:
+    """Labels of more than two classes under discrete Gaussian noise on every count.
+
+    The adversary sees the largest noisy count of the classes that are not touched. A label is then
+    one of three outcomes, whose chances follow from two integers: u, the noise that the class
+    losing a vote needs to win over the others, and w, that of the class gaining one. For a
+    neighbour they are u + 1 and w - 1.
+    """
+
+    FAR, DEEP = 9, 3  # deviations; of one noise and of both, beyond which all is told
+    MOST_SIGMA = 300  # votes; beyond, this program takes too long
+
+    def __init__(self, sigma: float, order: float) -> None:
+        self.sigma, self.order = sigma, order
+        self.reach = math.ceil(14 * sigma) + 2
+        weights = [
+            math.exp(-x * x / (2 * sigma * sigma)) for x in range(-self.reach, self.reach + 1)
+        ]
+        whole = math.fsum(weights)
+        self.pmf = [weight / whole for weight in weights]
+        self.sums = [0.0, *accumulate(self.pmf)]
+
+    def below(self, t: int) -> float:
+        """Return P(N < t)."""
+        return self.sums[min(max(0, t + self.reach), len(self.pmf))]
+
+    def chances(self, points: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Chances]:
+        """Return the chances of the three outcomes at each point (u, w): the others, the first
+        class, the second."""
+        lines: dict[int, list[int]] = {}
+        for u, w in points:
+            lines.setdefault(w - u, []).append(u)
+        found = {}
+        size, reach = len(self.pmf), self.reach
+        for d, firsts in lines.items():
+            start = min(max(0, min(min(firsts), min(firsts) + d) + reach), size - 1)
+            pmf = self.pmf[start:]
+            one = self._summed(pmf, start + d + 1)
+            two = self._summed(pmf, start - d)
+            for u in firsts:
+                found[u, u + d] = (
+                    self.below(u) * self.below(u + d),
+                    one[len(pmf) - 1 - (u + reach - start)],
+                    two[len(pmf) - 1 - (u + d + reach - start)],
+                )
+        return found
+
+    def _summed(self, pmf: list[float], first: int) -> list[float]:
+        """Return the sums of pmf times P(N < k) from the last k on, where the first k stands at
+        place `first` of the sums."""
+        most = len(self.sums) - 1
+        below = [self.sums[min(max(0, first + i), most)] for i in range(len(pmf))]
+        return list(accumulate(map(mul, reversed(pmf), reversed(below))))
+
+    def excesses(self, here: Chances, there: Chances) -> list[tuple[float, float]]:
+        """Return, for each outcome, what convex functions of order a of its ratio are."""
+        a, found = self.order, []
+        for p, q in zip(here, there, strict=True):
+            log_r = math.log(q / p)
+            change = math.expm1(log_r)
+            found.append(
+                (
+                    math.expm1((1 - a) * log_r) + (a - 1) * change,
+                    math.expm1(a * log_r) - a * change,
+                )
+            )
+        return found
+
+    def left_out(self, edge: int, deep: int) -> float:
+        """Return what noise beyond the squares adds at most."""
+        both, low = range(-self.reach, -deep), range(-self.reach, -edge)
+        high, whole = range(edge, self.reach + 1), range(-self.reach, self.reach + 1)
+        pairs = [(both, both)]
+        pairs += [pair for far in (low, high) for pair in ((far, whole), (whole, far))]
+        return math.fsum(self._pointwise(*pair) for pair in pairs)
+
+    def _pointwise(self, one: range, other: range) -> float:
+        a, totals = self.order, [1.0, 1.0, 1.0, 1.0]
+        for noises, sign in ((one, -1), (other, 1)):
+            sums = [0.0, 0.0, 0.0, 0.0]
+            for n in noises:
+                log_r = (sign * 2 * n - 1) / (2 * self.sigma**2)
+                for i, power in enumerate((0.0, 1.0, 1 - a, a)):
+                    sums[i] += self.pmf[n + self.reach] * math.exp(power * log_r)
+            totals = [total * value for total, value in zip(totals, sums, strict=True)]
+        p, q, there, back = totals
+        return max(there - p + (a - 1) * (q - p), back - p - a * (q - p))
+
+    def keep(self, most: float) -> bool:
+        """Return whether the moment of order a, less 1, is at most `most` for all votes."""
+        edge, deep = self.FAR * math.ceil(self.sigma), math.ceil((self.DEEP + 0.25) * self.sigma)
+        most = (most - self.left_out(edge, deep)) / (1 + 1e-5)
+        side = 1
+        while side < self.sigma / 4:
+            side *= 2
+        starts = range(-edge, edge + 1, side)
+        squares = [(u, w) for u in starts for w in starts]
+        while squares:
+            far = side - 1
+            squares = [(u, w) for u, w in squares if max(u, w) + far >= -deep]
+            corners = [(u, w + far) for u, w in squares] + [(u + far, w) for u, w in squares]
+            values = self.chances({*corners, *((u + 1, w - 1) for u, w in corners)})
+            open_ones = []
+            for u, w in squares:
+                high, low = (u, w + far), (u + far, w)
+                here = values[high]
+                if far:
+                    top = self.below(u + far) * self.below(w + far)
+                    here = top, here[1], values[low][2]
+                above = self.excesses(values[high], values[u + 1, w + far - 1])
+                under = self.excesses(values[low], values[u + far + 1, w - 1]) if far else above
+                bound = max(
+                    math.fsum(
+                        p * max(one[way], two[way])
+                        for p, one, two in zip(here, above, under, strict=True)
+                    )
+                    for way in (0, 1)
+                )
+                if bound > most:
+                    open_ones.append((u, w))
+            if open_ones and side == 1:
+                return False
+            side //= 2
+            squares = [(u + i, w + j) for u, w in open_ones for i in (0, side) for j in (0, side)]
+        return True
+
+
+def threshold_divergence(sigma: float, a: float) -> float:
+    """Return the largest Renyi divergence of order a of an answer about a threshold."""
+    pairs, worst = Pairs(sigma, None), 0.0
+    for t in range(2 - pairs.reach, pairs.reach + 1):
+        p, q, r, s = pairs.at(t)
+        if min(p, q, r, s) <= 0:
+            continue
+        up, down = math.log(q / p), math.log(s / r)
+        worst = max(
+            worst,
+            p * math.expm1((1 - a) * up) + r * math.expm1((1 - a) * down),
+            q * math.expm1((a - 1) * up) + s * math.expm1((a - 1) * down),
+        )
+    return math.log1p(worst * (1 + 1e-9) + 1e-15) / (a - 1)
+
+
+def classes_fit(
+    sigma: float, labels: int, epsilon: float, promised: float, threshold: tuple[float, int] | None
+) -> bool:
+    """Return whether labels of more than two classes, beside answers about a threshold, keep a
+    delta by their Renyi divergence of some order."""
+    if not 1 <= sigma <= ClassLabels.MOST_SIGMA or not promised > 0:
+        return False
+    if threshold is not None and not 4 <= threshold[0] <= 2_000:
+        return False
+    found = []
+    for a in (1 + 0.25 * 1.1**i for i in range(80)):
+        if a > 1 + 2 * sigma or (threshold is not None and a > 1 + threshold[0]):
+            break
+        factor = a * math.log1p(-1 / a) - math.log(a - 1)
+        room = epsilon + (math.log(promised) - factor) / (a - 1)
+        # before the answers about the threshold are computed, they are nearly 2 / pi of counts
+        likely = labels * a / sigma**2 * (0.64 + 0.015 * (a / sigma) ** 2)
+        if threshold is not None:
+            likely += threshold[1] * 0.637 * a / (2 * threshold[0] ** 2)
+        found.append((room / likely, a, room))
+    # with little noise the likely divergence is off by some per cent, and more orders are tried
+    for share, a, room in sorted(found, reverse=True)[: 8 if sigma < 20 else 1]:
+        if threshold is not None:
+            room -= threshold[1] * threshold_divergence(threshold[0], a)
+        limit = math.expm1(min(700.0, (a - 1) * room / labels)) * (1 - 1e-9)
+        if share > 0.9 and ClassLabels(sigma, a).keep(limit):
+            return True
+    return False
+
+
+def even_vote(sigma: float) -> tuple[float, float, float, float]:
+    """Return the chances of a class that is as high as one other, and far above all the rest.
+
+    The difference of both noises is discrete Gaussian noise, and moves by two votes.
+    """
+    tails = tails_of(math.sqrt(2) * sigma)
+    less, more = tails[1], 1 - tails[2]
+    return less, more, 1 - less, 1 - more
+
+
+def class_labels_price(event: dict[str, Any], epsilon: float, promised: float | None) -> Price:
+    """Return bounds on the price of labels of more than two classes.
+
+    First as noisy counts; while the promise is less, by a Renyi divergence that all votes keep. The
+    lower bound is an even vote between two classes, asked again and again.
+    """
+    sigma, queries = event["sigma"], event["queries"]
+    upper, method = gaussian_delta(sigma, 2 * queries, epsilon), "as the counts they are read off"
+    lower = 0.0
+    if 4 <= sigma <= 1e4 and queries <= 20_000:
+        lower = repeated_delta(even_vote(sigma), queries, epsilon) * (1 - ERROR)
+    if (
+        promised is not None
+        and lower <= promised < upper
+        and classes_fit(sigma, queries, epsilon, promised, None)
+    ):
+        return Price(min(lower, promised), promised, "a divergence that all votes keep")
+    return Price(min(lower, upper), upper, method)
+
+
+# --- Prices: labels drawn from a table (section 13) -----------------------------------------------
+
+
+def table_points(weights: list[int], n_teachers: int) -> list[tuple[int, int]]:
+    """Return the chances of label 1 under v and v + 1 votes, for all v that differ."""
+    upper = [_ONE - weight for weight in weights]
+    if n_teachers % 2 == 0:
+        upper = upper[1:]
+    chances = [*reversed(weights), *upper]
+    return [(p, q) for p, q in pairwise(chances) if p < q]
+
+
+def turns_right(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int]) -> bool:
+    return (b[1] - a[1]) * (c[0] - b[0]) > (c[1] - b[1]) * (b[0] - a[0])
+
+
+def table_hull(points: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the points above which no line between two others passes."""
+    found: list[tuple[int, int]] = []
+    for point in points:
+        while len(found) >= 2 and not turns_right(found[-2], found[-1], point):
+            found.pop()
+        found.append(point)
+    return found
+
+
+def meeting_of(
+    a: tuple[int, int], b: tuple[int, int], c: tuple[int, int], d: tuple[int, int]
+) -> tuple[Fraction, Fraction]:
+    """Return where the line through the first two points meets that through the last two."""
+    first, second = Fraction(b[1] - a[1], b[0] - a[0]), Fraction(d[1] - c[1], d[0] - c[0])
+    p = (c[1] - a[1] + first * a[0] - second * c[0]) / (first - second)
+    return p, a[1] + first * (p - a[0])
+
+
+def table_corners(
+    weights: list[int], n_teachers: int, share: float
+) -> list[tuple[float, float, float, float]]:
+    """Return corners of a polygon around all pairs of a table, the one that tells most first.
+
+    Lines through edges of the hull lie on or above all pairs. Edges between two are left out as
+    long as the two meet at most `share` above the hull, as a share of the gap that is there.
+    """
+    hull = table_hull(table_points(weights, n_teachers))
+    across, gaps = [float(p) for p, _ in hull], [float(q - p) for p, q in hull]
+    slopes = [(gaps[k + 1] - gaps[k]) / (across[k + 1] - across[k]) for k in range(len(hull) - 1)]
+    corners: list[tuple[Any, Any]] = [hull[0]]
+    edge, last = 0, len(hull) - 2
+    while edge < last:
+        ahead = edge + 1
+        # floats say which edges to leave out; where two lines meet is exact
+        while ahead < last and slopes[edge] > slopes[ahead + 1]:
+            fall = slopes[edge] - slopes[ahead + 1]
+            along = gaps[ahead + 1] - slopes[ahead + 1] * (across[ahead + 1] - across[edge])
+            along = (along - gaps[edge]) / fall
+            place = bisect_right(across, across[edge] + along, edge + 1, ahead + 2) - 1
+            inside = across[edge] - across[place] + along
+            below = gaps[place] + slopes[min(place, last)] * inside
+            if not gaps[edge] + slopes[edge] * along <= (1 + share) * below:
+                break
+            ahead += 1
+        alone = ahead == edge + 1
+        ends = hull[edge : edge + 2] + hull[ahead : ahead + 2]
+        corners.append(hull[ahead] if alone else meeting_of(*ends))
+        edge = ahead
+    if last >= 0:
+        corners.append(hull[-1])
+    found = [
+        (float(p / _ONE), float(q / _ONE), float((_ONE - p) / _ONE), float((_ONE - q) / _ONE))
+        for p, q in corners
+    ]
+
+    def loses(corner: tuple[float, float, float, float]) -> float:
+        p, q, r, s = corner
+        return p * math.log(q / p) ** 2 + r * math.log(s / r) ** 2
+
+    first = max(found, key=loses)
+    return [first, *(corner for corner in found if corner is not first)]
+
+
+def table_price(event: dict[str, Any], epsilon: float, promised: float | None) -> Price:
+    """Return bounds on the price of labels drawn from a table of chances.
+
+    First as parts of its largest loss; while the promise is less, as a game.
+    """
+    weights, teachers, queries = event["weights"], event["n_teachers"], event["queries"]
+    pairs = [
+        (p / _ONE, q / _ONE, (_ONE - p) / _ONE, (_ONE - q) / _ONE)
+        for p, q in table_points(weights, teachers)
+    ]
+    # the other way round are these with both labels exchanged, as the table is symmetric
+    loss = max(max(math.log(q / p), math.log(r / s)) for p, q, r, s in pairs)
+    upper, method = parts_delta(queries, loss * (1 + 1e-14), epsilon), "parts of the largest loss"
+    if queries == 1:
+        ratio = math.exp(epsilon)
+        worst = max(
+            max(max(a - ratio * b, 0.0) + max(c - ratio * d, 0.0) for a, b, c, d in both)
+            for both in (((p, q, r, s), (q, p, s, r)) for p, q, r, s in pairs)
+        )
+        return exact(worst * (1 + 1e-9) + 1e-300, "the worst pair of votes")
+    if queries > 20_000:
+        return Price(0.0, upper, method)
+    middle, step = len(pairs) // 2, max(1, len(pairs) // 30)
+    asked = [*range(max(0, middle - 3), middle), *range(middle, len(pairs), step)]
+    lower = min(upper, max(repeated_delta(pairs[i], queries, epsilon) for i in asked))
+    target = upper if promised is None else promised
+    precision = 40 - math.floor(math.log2(max(target, 1e-30)))
+    cells = min(60, max(12, round(12 * math.sqrt(300 / queries))))
+    work = 0.0
+    for share, finer in ((3e-4, 1), (1e-4, 2)):
+        if promised is not None and (lower > promised or upper <= promised * (1 + ERROR)):
+            break
+        corners = table_corners(weights, teachers, share)
+        # a game goes over eight times its spread, and epsilon, in steps of the first corner
+        steps = 8 * math.sqrt(queries) + epsilon / math.log(corners[0][1] / corners[0][0])
+        work += finer * cells * steps * queries * len(corners)
+        if work > _TABLE_WORK:
+            break
+        value = game_delta(corners, queries, epsilon, finer * cells, precision)
+        if value < upper:
+            upper, method = value, f"a game on {finer * cells} cells a step"
+    return Price(min(lower, upper), upper, method)
+
+
 # --- Prices: answers that pass a threshold (section 12) -------------------------------------------
 
 
@@ -1878,6 +2552,15 @@ def confident_price(event: dict[str, Any], epsilon: float, promised: float | Non
         if sigma <= 1e5 and queries <= 20_000:
             attacked = attack_delta(Pairs(sigma, None), queries, epsilon, sigma)
             lower = max(lower, attacked)
+    if not binary and second <= 1e4 and answers <= 20_000:
+        lower = max(lower, repeated_delta(even_vote(second), answers, epsilon) * (1 - ERROR))
+    if (
+        promised is not None
+        and not binary
+        and lower <= promised < upper
+        and classes_fit(second, answers, epsilon, promised, (first, asked))
+    ):
+        return Price(min(lower, promised), promised, "divergences that all votes keep")
     target = upper if promised is None else promised
     precision = 40 - math.floor(math.log2(max(target, 1e-30)))
     counts = (
@@ -1976,12 +2659,23 @@ def price_events(
                 gaussian_delta(event["sigma"], event["shifts"], epsilon), "a sum over the lattice"
             )
         return exact(relabelled_delta(event, epsilon), "a stream, relabelled and sampled")
+    if len(events) == 1 and events[0]["event"] == "argmax-gaussian":
+        return class_labels_price(events[0], epsilon, promised)
+    if len(events) == 1 and events[0]["event"] == "vote-table":
+        return table_price(events[0], epsilon, promised)
     if len(events) == 1 and events[0]["event"] == "confident":
         return confident_price(events[0], epsilon, promised)
-    if len(events) == 1 and events[0]["event"] == "vector-sum":
+    if len(events) == 1 and events[0]["event"] in ("vector-sum", "grouped-vector-sum"):
         return vector_sum_price(events[0], epsilon)
+    if len(events) == 1 and events[0]["event"] == "smooth-gaussian":
+        event = events[0]
+        return Price(0.0, renyi_delta(smooth_divergence(event), epsilon), "two normal scales")
+    if len(events) == 1 and events[0]["event"] == "bounded-range":
+        return ranged_price(events[0], epsilon)
     if len(events) == 1 and events[0]["event"] == "sparse-vector":
         return exact(stream_profile(events[0])(epsilon), "parts, or a charge for each abstention")
+    if len(events) == 1 and events[0]["event"] == "abstention-table":
+        return exact(table_delta(events[0], epsilon), "a charge for each abstention of a table")
     pure = [event for event in events if event["event"] == "pure"]
     if len(pure) == len(events):
         total = math.fsum(event["epsilon"] * event["count"] for event in pure)
@@ -2036,6 +2730,14 @@ def priced(name: str, part: dict[str, Any]) -> Finding:
     )
 
 
+def priced_group(name: str, group: dict[str, Any], event: dict[str, Any]) -> Finding:
+    """Return whether sums cost a budget group what it is promised."""
+    own = {key: value for key, value in event.items() if key != "groups"}
+    own |= {"event": "vector-sum", "squared_sensitivity": group["squared_sensitivity"]}
+    part = {"epsilon": group["epsilon"], "delta": group["delta"], "events": [own]}
+    return priced(name, part)
+
+
 # --- All of it ------------------------------------------------------------------------------------
 
 
@@ -2070,6 +2772,9 @@ def check_release(folder: str) -> list[Finding]:
     # prices are taken of what is known to be in range
     if all(finding.verdict == CONFIRMED for finding in found):
         found.append(safely("price", lambda: priced("price", document)))
+        for group in document["events"][0].get("groups", ()):
+            name = f"group {shown(group['name'])}"
+            found.append(safely(name, partial(priced_group, name, group, document["events"][0])))
         for number, choice in enumerate(document.get("choices", ()), 1):
             found.append(safely(f"choice {number}", partial(priced, f"choice {number}", choice)))
     return found

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from secretballot.bases.columns import LevelColumn
+from secretballot.bases.columns import ONE, LevelColumn, fitted_column
 
 LEVELS: list[tuple[str | float | None, ...]] = [
     (),
@@ -52,3 +52,35 @@ def test_a_cell_says_the_same_whatever_stands_beside_it() -> None:
         other[k] = -1e308
         changed = column._places(pd.Series(other))
         assert np.array_equal(np.delete(changed, k), np.delete(whole, k))
+
+
+@pytest.mark.parametrize("levels", [*LEVELS, (0.0, 1.0), (1.0, None, 0.0)])
+@pytest.mark.parametrize("name", CELLS)
+def test_what_differs_from_the_usual_cell_adds_up_to_what_a_cell_says(
+    levels: tuple[str | float | None, ...], name: str
+) -> None:
+    column, cells = LevelColumn(levels, 0.0), pd.Series(CELLS[name])
+
+    def table(entries: tuple[Any, Any, Any]) -> Any:
+        filled = np.zeros((len(cells), len(levels)), dtype=np.int64)
+        np.add.at(filled, entries[:2], entries[2])
+        return filled
+
+    usual = np.zeros(len(levels), dtype=np.int64)
+    if column.usual is not None:
+        assert levels[column.usual] == 0
+        usual[column.usual] = ONE
+    unusual = column.unusual_entries(cells)
+    assert np.array_equal(table(unusual) + usual, table(column.entries(cells)))
+    if column.usual is not None:
+        is_usual = np.asarray(cells) == 0
+        assert not is_usual[unusual[0]].any()
+
+
+def test_levels_of_numbers_are_counted_as_those_of_objects() -> None:
+    cells = [0.0, -0.0, 1.0, np.nan, 0.0, 1.0, 2.0] * 8 + [5.0] * 7
+    fitted = fitted_column(pd.Series(cells), 16)
+    assert isinstance(fitted, LevelColumn)
+    assert fitted == fitted_column(pd.Series(cells, dtype=object), 16)
+    assert fitted.levels == (None, 0.0, 1.0, 2.0)
+    assert [type(level) for level in fitted.levels[1:]] == [float] * 3

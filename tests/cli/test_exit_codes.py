@@ -177,7 +177,11 @@ def test_every_code_comes_about_as_the_table_says(
     ("option", "allowed"),
     [
         ("--strategy", "passive, disagreement, margin, entropy, committee, k-center, cluster"),
-        ("--aggregator", "gaussian, sparse-vector, laplace, confident, interactive"),
+        (
+            "--aggregator",
+            "gaussian, vote-table, sparse-vector, abstention-table, laplace, confident,"
+            " interactive",
+        ),
         ("--neighbours", "add-remove, replace-one"),
         (
             "--teacher",

@@ -81,6 +81,24 @@ def test_laplace_labels_need_no_delta(counts: Path) -> None:
     assert (found["delta"], found["events"][0]["event"]) == (0, "pure")
 
 
+def test_a_table_of_chances_labels_two_classes(tmp_path: Path) -> None:
+    votes, path = np.tile([[4, 96], [95, 5]], (50, 1)), tmp_path / "counts.npy"
+    np.save(path, votes)
+    table = ("--classes", "a,b", "--aggregator", "vote-table", "--json")
+    refused = label(path, *table, "--delta", "0")
+    assert refused.exit_code != 0
+    assert re.search("delta is 0.*--aggregator laplace", refused.stderr)
+    result = label(path, *table, "--queries", "30")
+    assert result.exit_code == 0, result.stderr
+    folder = tmp_path / "out" / "release"
+    found = json.loads((folder / "certificate.json").read_text())
+    (event,) = found["events"]
+    assert (event["event"], event["queries"], event["n_teachers"]) == ("vote-table", 30, 100)
+    answers = [line.split(",") for line in (folder / "labels.csv").read_text().splitlines()[1:]]
+    assert np.mean([name == "ba"[int(row) % 2] for row, name, _ in answers]) > 0.9
+    assert CliRunner().invoke(app, ["verify", str(tmp_path / "out")]).exit_code == 0
+
+
 def test_confident_answers_stop_where_they_were_told_to(counts: Path) -> None:
     result = label(
         counts,
@@ -126,6 +144,7 @@ def test_votes_teacher_by_teacher_are_read_from_csv(tmp_path: Path) -> None:
         (("--aggregator", "confident", "--threshold", "500"), "threshold is 500, more votes than"),
         (("--aggregator", "confident", "--max-answers", "0"), "--max-answers is 0"),
         (("--aggregator", "confident", "--delta", "0"), "delta is 0.*--aggregator laplace"),
+        (("--aggregator", "vote-table"), "n_classes is 3.*is for two"),
         (("--aggregator", "interactive"), "votes from a file have none"),
         (("--threshold", "50"), "--threshold is 50, and the gaussian aggregator has none"),
         (("--aggregator", "sparse-vector", "--epsilon", "0.1"), "at least|smaller --max-unstable"),

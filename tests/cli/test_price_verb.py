@@ -1,6 +1,7 @@
 """`secretballot price` and `learn --dry-run`: what a run would cost and ask, and nothing spent."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def files(tmp_path: Path) -> Path:
         ("--teachers", "60", "--strategy", "margin", "--queries", "40"),
         ("--teachers", "400", "--aggregator", "sparse-vector", "--max-unstable", "2"),
         ("--teachers", "60", "--aggregator", "laplace"),
+        ("--teachers", "60", "--aggregator", "vote-table", "--queries", "40"),
         ("--teachers", "60", "--aggregator", "confident", "--max-answers", "9"),
         ("--teachers", "60", "--aggregator", "interactive", "--strategy", "margin"),
         ("--method", "record-votes", "--votes-per-record", "4", "--queries", "120"),
@@ -71,6 +73,13 @@ def test_what_is_said_before_is_what_the_certificate_says_after(
     elif mechanism["name"] == "laplace":
         assert said["sigma"] == laplace_deviation(mechanism["scale"])
         assert said["queries"] == mechanism["n_queries"]
+    elif mechanism["name"] == "vote-table":
+        event = certificate["events"][0]
+        assert event["weights"] == mechanism["weights"]
+        # for 60 teachers, an even number: the slope at an even vote
+        moved = 0.5 - mechanism["weights"][1] / 2**53
+        assert said["sigma"] == pytest.approx(1 / (math.sqrt(2 * math.pi) * moved))
+        assert said["queries"] == mechanism["n_queries"] == event["queries"] == 40
     else:
         assert said["sigma"] == mechanism["sigma"]
         assert said["queries"] == mechanism["n_queries"]

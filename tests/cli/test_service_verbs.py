@@ -43,6 +43,18 @@ def test_a_key_is_made_listed_and_revoked(config: Path) -> None:
     assert (code, "There is no key 'nobody'" in text) == (2, True)
 
 
+def test_a_key_says_until_when_it_holds(config: Path) -> None:
+    given = ("add", "--role", "analyst", "--dataset", "registry", "--expires")
+    code, text = ran(config, *given, "2099-12-31")
+    assert (code, "expires      2100-01-01T00:00:00+00:00" in text) == (0, True)
+    assert "valid until 2100-01-01T00:00:00" in ran(config, "list")[1]
+    file = config.parent / "service-state" / "keys.json"
+    file.write_text(file.read_text().replace("2100-01-01", "2001-01-01"))
+    assert "expired 2001-01-01T00:00:00" in ran(config, "list")[1]
+    code, text = ran(config, *given, "2001-01-01")
+    assert (code, "--expires is 2001-01-01, which is over" in text) == (2, True)
+
+
 def test_a_key_of_a_dataset_that_is_not_served_is_refused(config: Path) -> None:
     code, text = ran(config, "add", "--role", "analyst", "--dataset", "registri")
     assert (code, "registri" in text, "registry" in text) == (2, True, True)

@@ -28,6 +28,9 @@ class _Noise:
 
     discrete_gaussian = discrete_laplace
 
+    def uniform_integers(self, bits: int, size: int) -> Any:
+        return np.full(size, 0 if self.value >= 0 else 2**bits - 1, dtype=np.int64)
+
     def exponential_index(self, scores: Any, scale: float, multiplicities: Any = None) -> int:
         return self.value
 
@@ -51,9 +54,17 @@ AGGREGATORS = {
         sb.LaplaceAggregator(40.0, 30, budget=BUDGET, release="counts", n_classes=12),
         12,
     ),
+    "vote table": lambda: (
+        sb.VoteTableAggregator.calibrate(BUDGET, 30, n_teachers=600),
+        2,
+    ),
     "confident": lambda: (
         sb.ConfidentAggregator(400, 60.0, 60.0, 30, max_answers=20, n_classes=12, budget=BUDGET),
         12,
+    ),
+    "table": lambda: (
+        sb.AbstentionTableAggregator.calibrate(BUDGET, n_queries=30, max_unstable=8),
+        2,
     ),
     "sparse vector": lambda: (
         sb.SparseVectorAggregator.calibrate(BUDGET, n_queries=30, max_unstable=8),

@@ -28,7 +28,12 @@ from secretballot.learners.labelers.stream_sizes import (
     teachers_for,
     tight_stream,
 )
-from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent, delta_upper
+from secretballot.privacy.accounting import (
+    PrivacyBudget,
+    SparseVectorEvent,
+    delta_upper,
+    needed_distance,
+)
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.release.page import render_page
 from secretballot.students import HypothesisStudent
@@ -615,7 +620,8 @@ def test_the_printed_calibration_is_certified_up_to_56_and_far_from_tight(epsilo
     assert plans[0].sampled == math.floor(epsilon * n / 56)
     assert all(delta_upper([event], epsilon) <= 1e-6 for event in plans)
     assert plans[1].rate > min(0.999, 3 * plans[0].rate)
-    assert plans[1].stream.threshold < plans[0].stream.threshold / 100
+    needed = [needed_distance(plan.stream) for plan in plans]
+    assert needed[1] < needed[0] / 50
 
 
 # -- the stability labeler

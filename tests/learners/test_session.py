@@ -370,6 +370,11 @@ def test_a_closed_session_answers_what_it_answered(
     stored = ledger.released("session")
     assert stored is not None
     assert sb.ReleasedLabels.from_json(json.loads(stored)) == released
+    # afterwards, too, and in another process: what became of the unused questions
+    for one in (session, sb.LabelingSession.reopen(vault)):
+        for told in (one.transcript(), one.released(POINTS)):
+            assert told.certificate["plan"]["left"] == left
+            assert sb.verify_certificate(told.certificate).ok
     assert begun(vault, LABELS, ledger).ask(POINTS[1]).label == answers.labels[1]
 
 

@@ -78,3 +78,10 @@ def test_bad_scales_are_refused(scale):
         coins().discrete_laplace(scale, 3)
     with pytest.raises(ParameterError, match="sigma is"):
         coins().discrete_gaussian(scale, 3)
+
+
+def test_seeded_uniform_integers_cover_their_range_evenly():
+    drawn = coins(5).uniform_integers(3, DRAWS)
+    assert chisquare(np.bincount(drawn, minlength=8)).pvalue > ALPHA
+    assert coins(5).uniform_integers(53, 1000).max() > 2**52
+    assert (coins(6).uniform_integers(53, 9) == coins(6).uniform_integers(53, 9)).all()

@@ -4,7 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from secretballot.aggregation import ConfidentAggregator, GaussianAggregator, SparseVectorAggregator
+from secretballot.aggregation import (
+    AbstentionTableAggregator,
+    ConfidentAggregator,
+    GaussianAggregator,
+    SparseVectorAggregator,
+)
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Setting, Task
 from secretballot.planning.search.settings import (
@@ -48,15 +53,21 @@ def test_streams_that_nothing_passes_are_not_evaluated() -> None:
     task = Task(100_000, 2000, 2, 1.0, 1e-5)
     noise = Noise(task.budget, 2)
     assert list(stream_settings(task, 50, noise, STOPS)) == []
-    some = list(stream_settings(task, 1000, noise, STOPS))
-    assert [s.max_unstable for s in some] == [1, 3, 10]
+    some = list(stream_settings(task, 300, noise, STOPS))
+    assert [s.max_unstable for s in some] == [1, 3, 10, 30, 100]
+    kinds = {}
     for setting in some:
         aggregator = noise.aggregator(setting)
-        assert isinstance(aggregator, SparseVectorAggregator)
-        assert aggregator == SparseVectorAggregator.calibrate(
+        kind = type(aggregator)
+        assert kind in (SparseVectorAggregator, AbstentionTableAggregator)
+        assert aggregator == kind.calibrate(
             task.budget, setting.n_queries, max_unstable=setting.max_unstable, n_classes=2
         )
-        aggregator.check_useful(1000)
+        aggregator.check_useful(300)
+        kinds[setting.max_unstable] = setting.aggregator
+    # the pure sparse vector for one abstention, the table for many
+    assert kinds[1] == "sparse-vector"
+    assert kinds[10] == kinds[100] == "abstention-table"
     short = stream_settings(Task(100_000, 3, 2, 1.0, 1e-5), 1000, noise, STOPS)
     assert [s.max_unstable for s in short] == [1, 3]  # more abstentions than queries would be idle
 
@@ -109,7 +120,7 @@ def test_the_stated_margin_of_a_stream_is_answered_nine_times_in_ten() -> None:
 def test_a_stream_without_noise_that_keeps_the_budget_is_refused() -> None:
     noise = Noise(PrivacyBudget(1.0, 0.0), 2)
     assert noise.event(3) is None
-    with pytest.raises(ParameterError, match="No sparse vector"):
+    with pytest.raises(ParameterError, match="No sparse-vector voting"):
         noise.aggregator(Setting(1000, "sparse-vector", "labels", 100, max_unstable=3))
 
 

@@ -383,10 +383,14 @@ def test_reservation_that_this_version_cannot_read_is_refused(
 # --- what happens under a living handle ---
 
 
-def test_older_copy_put_back_is_noticed_by_a_living_handle(path: Path) -> None:
+@pytest.mark.parametrize("kept_open", [False, True])
+def test_older_copy_put_back_is_noticed_by_a_living_handle(path: Path, kept_open: bool) -> None:
     copy = path.with_suffix(".copy")
     shutil.copy(path, copy)
     living = Ledger(path, dataset="registry")
+    if kept_open:
+        living.keep_open()
+        living.spent()
     buy(living, "new")
     assert living.spent().epsilon == 0.4
     shutil.copy(copy, path)
@@ -395,16 +399,24 @@ def test_older_copy_put_back_is_noticed_by_a_living_handle(path: Path) -> None:
             use()
 
 
-def test_file_taken_away_is_not_made_again(path: Path) -> None:
+@pytest.mark.parametrize("kept_open", [False, True])
+def test_file_taken_away_is_not_made_again(path: Path, kept_open: bool) -> None:
     living = Ledger(path, dataset="registry")
+    if kept_open:
+        living.keep_open()
+        living.spent()
     path.unlink()
     with pytest.raises(LedgerError, match="cannot be opened; check that the file is still there"):
         buy(living, "new")
     assert not path.exists()
 
 
-def test_other_ledger_put_in_place_is_noticed(path: Path) -> None:
+@pytest.mark.parametrize("kept_open", [False, True])
+def test_other_ledger_put_in_place_is_noticed(path: Path, kept_open: bool) -> None:
     living = Ledger(path, dataset="registry")
+    if kept_open:
+        living.keep_open()
+        living.spent()
     other = path.with_name("other.sqlite")
     Ledger(other, dataset="registry", budget=BUDGET)
     os.replace(other, path)
@@ -504,6 +516,43 @@ def test_foreign_journal_mode_that_stays_is_refused(
         other.execute("SELECT * FROM account").fetchall()
         assert "locked" in refusal(path)
     assert len(Ledger.open_existing(path).history()) == 3
+
+
+def test_a_ledger_that_is_kept_open_is_opened_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, connect = list[Path | None](), file.connect
+    monkeypatch.setattr(file, "connect", lambda place: opened.append(place) or connect(place))
+    ledger = Ledger(path, dataset="registry")
+    ledger.keep_open()
+    opened.clear()
+    for number in range(5):
+        buy(ledger, f"new {number}")
+        assert ledger.spent().epsilon > 0
+    assert opened == [path]
+    # what fails is not kept
+    with pytest.raises(LedgerError, match="new 1"):
+        buy(ledger, "new 1")
+    assert ledger.spent().epsilon > 0
+    assert opened == [path, path]
+
+
+def test_a_ledger_that_is_kept_open_serves_both_sides_of_a_fork(path: Path) -> None:
+    ledger = Ledger(path, dataset="registry")
+    ledger.keep_open()
+    buy(ledger, "before")
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            buy(ledger, "in the child")
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    buy(ledger, "in the parent")
+    requests = [entry.request for entry in Ledger(path, dataset="registry").history()]
+    assert requests[-3:] == ["before", "in the child", "in the parent"]
 
 
 def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:

@@ -3,6 +3,7 @@ gives back."""
 
 import contextlib
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ import pytest
 from ledger_backends import Ledgers
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import (
+    ArgmaxGaussianEvent,
     Event,
     GaussianEvent,
     LabelGaussianEvent,
     PrivacyBudget,
     PureEvent,
+    VoteTableEvent,
     epsilon_upper,
 )
 from secretballot.privacy.ledger import Ledger
@@ -138,6 +141,32 @@ def test_unused_queries_return_to_a_renyi_ledger(ledger: Ledger) -> None:
     )
     opened(same, LabelGaussianEvent(20.0, 2))
     assert fresh.spent() == same.spent()
+
+
+def test_unused_labels_of_three_classes_return_to_a_renyi_ledger(ledger: Ledger) -> None:
+    plan = opened(ledger, ArgmaxGaussianEvent(30.0, 10))
+    with ledger.answering(plan) as page:
+        page.add([(b"a", b"1"), (b"b", b"0")])
+    before = ledger.spent().epsilon
+    for used in ((ArgmaxGaussianEvent(30.0, 1),), (GaussianEvent(30.0, 4),)):
+        with pytest.raises(ParameterError, match="count them again"):
+            ledger.commit(plan, b"two labels", parts=2, used=used)
+    ledger.commit(plan, b"two labels", parts=2, used=(ArgmaxGaussianEvent(30.0, 2),))
+    assert ledger.spent().epsilon == pytest.approx(before / 5)
+
+
+def test_unused_labels_of_a_table_return_to_a_renyi_ledger(ledger: Ledger) -> None:
+    table = VoteTableEvent((2**52, 2**52 - 2**46, 2**52 - 2**47), 10, 5)
+    plan = opened(ledger, table)
+    with ledger.answering(plan) as page:
+        page.add([(b"a", b"1"), (b"b", b"0")])
+    before = ledger.spent().epsilon
+    other = VoteTableEvent((2**52, 2**52 - 2**45, 2**52 - 2**47), 2, 5)
+    for used in ((replace(table, queries=1),), (other,), (replace(table, n_teachers=4),)):
+        with pytest.raises(ParameterError, match="count them again"):
+            ledger.commit(plan, b"two labels", parts=2, used=used)
+    ledger.commit(plan, b"two labels", parts=2, used=(replace(table, queries=2),))
+    assert ledger.spent().epsilon == pytest.approx(before / 5)
 
 
 def test_a_plan_that_answered_nothing_gives_all_back(ledger: Ledger) -> None:

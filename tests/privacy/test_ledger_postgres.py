@@ -137,6 +137,30 @@ def test_a_program_that_hangs_loses_its_hold_and_stores_nothing(
         assert page.count == 0
 
 
+def test_a_server_notices_by_itself_that_a_machine_is_gone(
+    postgres_server: PostgresServer,
+) -> None:
+    # over a network alone: at a socket there is nothing to be set
+    postgres_server.run(f"CREATE ROLE far LOGIN SUPERUSER PASSWORD '{SECRET}'")
+    url = f"postgresql://far:{SECRET}@127.0.0.1:{postgres_server.port}/postgres?schema=far"
+    names = "'tcp_keepalives_idle', 'tcp_keepalives_interval', 'tcp_keepalives_count',"
+    look = (
+        "SELECT name, setting FROM pg_settings WHERE name IN"
+        f" ({names} 'tcp_user_timeout', 'idle_in_transaction_session_timeout')"
+    )
+    try:
+        ledger = Ledger(url, dataset="registry", budget=BUDGET)
+        with ledger._own_book.writing() as (transaction, _):
+            found = {name: int(text) for name, text in transaction.execute(look)}
+        probes = found["tcp_keepalives_interval"] * found["tcp_keepalives_count"]
+        assert 0 < found["tcp_keepalives_idle"] + probes <= 30
+        assert 0 < found["tcp_user_timeout"] <= 30_000
+        assert 0 < found["idle_in_transaction_session_timeout"] <= 120_000
+        del ledger
+    finally:
+        postgres_server.run("DROP SCHEMA IF EXISTS far CASCADE", "DROP ROLE far")
+
+
 # --- durability ---
 
 
@@ -404,7 +428,7 @@ def test_a_database_that_is_down_is_one_sentence_and_nothing_is_drawn(
         ):
             begun = time.monotonic()
             refused(use, "cannot be reached, or broke off .*nothing was changed")
-            assert time.monotonic() - begun < 5
+            assert time.monotonic() - begun < 20  # it would wait longer for another's lock
         assert drawn == []
         assert "unreadable" in repr(ledger)
         server.start()

@@ -18,15 +18,20 @@ from secretballot.audit import (
 )
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
+    AbstentionTableEvent,
+    ArgmaxGaussianEvent,
+    BoundedRangeEvent,
     GaussianEvent,
     LabelGaussianEvent,
     PureEvent,
     SparseVectorEvent,
     StabilityEvent,
+    VoteTableEvent,
     event_from_json,
 )
 from secretballot.privacy.mechanisms import (
     MECHANISMS,
+    AbstentionTable,
     DistanceToInstability,
     ExponentialMechanism,
     GaussianNoisyArgmax,
@@ -43,6 +48,8 @@ from secretballot.privacy.mechanisms import (
     MinoritySum,
     SparseVector,
     StabilityQuantile,
+    VoteQuantile,
+    VoteTableMajority,
     majority,
     margin,
     plurality,
@@ -73,7 +80,7 @@ EXAMPLES = {
         lambda c: c[:, 1:],
         LabelGaussianEvent(3.0, 7, 9),
     ),
-    GaussianNoisyArgmax: (GaussianNoisyArgmax(3.0, 3), 3, lambda c: c, GaussianEvent(3.0, 14)),
+    GaussianNoisyArgmax: (GaussianNoisyArgmax(3.0, 3), 3, lambda c: c, ArgmaxGaussianEvent(3.0, 7)),
     LaplaceNoisyMajority: (
         LaplaceNoisyMajority(3.0, 9),
         2,
@@ -88,6 +95,12 @@ EXAMPLES = {
         PureEvent(1 / 3, 14),
     ),
     LaplaceNoisyArgmax: (LaplaceNoisyArgmax(3.0, 3), 3, lambda c: c, PureEvent(1 / 3, 14)),
+    VoteTableMajority: (
+        VoteTableMajority((2**51, 2**50), 9),
+        2,
+        lambda c: c[:, 1:],
+        VoteTableEvent((2**51, 2**50), 7, 9),
+    ),
     GaussianThreshold: (
         GaussianThreshold(3.0, 6),
         3,
@@ -105,6 +118,12 @@ EXAMPLES = {
         3,
         lambda c: stability(c)[:, None],
         SparseVectorEvent(3.0, 6.0, 4, 2, True),
+    ),
+    AbstentionTable: (
+        AbstentionTable(5.0, 0.5, 0.01, 2, 4),
+        3,
+        lambda c: stability(c)[:, None],
+        AbstentionTableEvent(5.0, 0.5, 0.01, 2),
     ),
     # the count of one class stands for one score
     ExponentialMechanism: (
@@ -125,6 +144,15 @@ EXAMPLES = {
         3,
         lambda c: (c.sum(axis=1) - c.max(axis=1))[:, None],
         PureEvent(0.7, 7),
+    ),
+    # counts of votes for four positions; the distance of one of them
+    VoteQuantile: (
+        VoteQuantile(0.7, 4, 4),
+        4,
+        lambda c: np.array(
+            [[VoteQuantile(0.7, 4, 4).distances(np.repeat(np.arange(4), row))[1]] for row in c]
+        ),
+        BoundedRangeEvent(0.7, 7),
     ),
 }
 KINDS = pytest.mark.parametrize("kind", MECHANISMS, ids=lambda kind: kind.__name__)

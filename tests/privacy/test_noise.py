@@ -122,3 +122,40 @@ def test_entropy_bytes_differ_and_have_their_length():
     assert first != second
     with pytest.raises(ParameterError, match="n is 0"):
         entropy_bytes(0)
+
+
+@pytest.mark.parametrize("bits", [1, 8, 53, 62])
+def test_uniform_integers_are_the_upper_bits_of_fresh_bytes(bits):
+    given = []
+
+    def random_bytes(size):
+        given.append(bytes((7 * i * i + 131) % 256 for i in range(size)))
+        return given[-1]
+
+    drawn = room._drawn_uniformly(bits, 5, random_bytes)
+    words = [int.from_bytes(given[0][8 * i : 8 * i + 8], "little") for i in range(5)]
+    assert drawn.dtype == np.int64
+    assert drawn.tolist() == [word >> (64 - bits) for word in words]
+    assert len(given) == 1
+
+
+def test_uniform_integers_cover_their_range_evenly(source):
+    sample = source.uniform_integers(3, SIZE)
+    counts = np.bincount(sample, minlength=8)
+    assert len(counts) == 8
+    # chi-square with 7 degrees of freedom is above 42 with probability 5e-7
+    assert float(((counts - SIZE / 8) ** 2 / (SIZE / 8)).sum()) < 42
+    wide = source.uniform_integers(53, SIZE)
+    assert 0 <= wide.min() < 2**53 * 1e-3
+    assert 2**53 * (1 - 1e-3) < wide.max() < 2**53
+    # every bit of the 53 is fair: 40,000 draws stay within 6 deviations of a half
+    ones = ((wide[:, None] >> np.arange(53)) & 1).mean(axis=0)
+    assert np.abs(ones - 0.5).max() < 6 * 0.5 / np.sqrt(SIZE)
+    assert len(np.unique(wide)) == SIZE
+    assert source.uniform_integers(53, 0).shape == (0,)
+
+
+@pytest.mark.parametrize(("bits", "size"), [(0, 1), (63, 1), (1.5, 1), (8, -1), (True, 1)])
+def test_uniform_integers_out_of_range_are_refused(source, bits, size):
+    with pytest.raises(ParameterError):
+        source.uniform_integers(bits, size)

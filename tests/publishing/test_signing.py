@@ -70,7 +70,24 @@ def test_a_signed_release_is_that_of_its_signer_alone(release: Path, tmp_path: P
     # without a key the folder is whole, and the note says what was not looked at
     plain = sb.verify_certificate(release)
     assert plain.ok
-    assert "public key of whoever signed" in plain.unchecked[0]
+    assert "public key of whoever must have signed" in plain.unchecked[0]
+    assert [one.signature for one in (unsigned, signed, plain)] == [
+        "none",
+        "checked",
+        "not checked",
+    ]
+    # any 64 bytes are taken for one, and it is said that nobody looked
+    (release / "certificate.sig").write_bytes(bytes(64))
+    forged = sb.verify_certificate(release)
+    assert forged.ok
+    assert forged.to_json()["signature"] == "not checked"
+    assert "any 64 bytes look like one" in forged.unchecked[0]
+    said = CliRunner().invoke(app, ["verify", str(release)])
+    assert said.stdout.endswith("The certificate verifies; who signed it was not checked.\n")
+    second = " ".join(finding.detail for finding in check_release(str(release)))
+    assert "certificate.sig was not checked: any 64 bytes look like one" in second
+    assert failures(release, Path(f"{mine}.pub")) == ["signature"]
+    (release / "certificate.sig").write_bytes(first)
     assert exit_code(check_release(str(release))) == 0
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
@@ -206,7 +223,7 @@ def test_keys_that_are_none_are_bad_input(release: Path, tmp_path: Path) -> None
         sb.verify_certificate(release, key=key)
     document = json.loads((release / "certificate.json").read_text())
     found = sb.verify_certificate(document, key=Path(f"{key}.pub"))
-    assert "give that folder" in found.failures[0].detail
+    assert "give that file, or its folder" in found.failures[0].detail
 
 
 def test_the_command_line_signs_and_verifies(release: Path, tmp_path: Path) -> None:

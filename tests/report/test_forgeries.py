@@ -19,6 +19,7 @@ import pytest
 
 from secretballot import verify_release as second
 from secretballot.aggregation import (
+    AbstentionTableAggregator,
     ConfidentAggregator,
     GaussianAggregator,
     InteractiveAggregator,
@@ -26,16 +27,21 @@ from secretballot.aggregation import (
     RecordVotesAggregator,
     RelabelledAggregator,
     SparseVectorAggregator,
+    VoteTableAggregator,
 )
 from secretballot.privacy.accounting import (
+    AbstentionTableEvent,
     PrivacyBudget,
     PureEvent,
     RelabelledSampleEvent,
     SparseVectorEvent,
+    StreamEvent,
+    VectorSumEvent,
     calibrate_pure,
     calibrate_vector_sum,
     epsilon_upper,
     event_from_json,
+    largest_vector_bound,
     price,
 )
 from secretballot.privacy.mechanisms import NoisyVectorSum
@@ -47,6 +53,7 @@ from secretballot.report.certificate.build import (
     with_about,
 )
 from secretballot.report.certificate.fields import read_certificate
+from secretballot.report.certificate.moments import GROUPS_ASSUMPTION, moments_event
 from secretballot.report.certificate.verify import verify_certificate
 
 Seal = Callable[[Path, dict[str, Any]], None]
@@ -165,12 +172,28 @@ def withheld(refresh: bool = True, n_classes: int = 3) -> ReleasedLabels:
     return issue(aggregator, labels)
 
 
+def tabled(n_classes: int = 3) -> ReleasedLabels:
+    labels = np.arange(N) % n_classes
+    labels[[2, *range(8, N)]] = -1
+    aggregator = AbstentionTableAggregator(
+        15.0, 0.2, 1e-8, 2, n_queries=N, n_classes=n_classes, budget=BUDGET
+    )
+    return issue(aggregator, labels)
+
+
 def passed(kind: type[ConfidentAggregator]) -> ReleasedLabels:
     labels = np.where(np.arange(N) % 3 == 0, np.arange(N) % 2, -1)
     aggregator = kind(160, 120.0, 30.0, N, max_answers=4, delta=1e-5)
     budget = aggregator.budget
     assert budget.epsilon < 2
     return issue(aggregator, labels)
+
+
+def by_chances() -> ReleasedLabels:
+    weights = (2**52, 15 * 2**48, 14 * 2**48)
+    aggregator = VoteTableAggregator(weights, N, n_teachers=250, delta=1e-5)
+    assert aggregator.budget.epsilon < 1.5
+    return issue(aggregator, np.arange(N) % 2)
 
 
 def pure(release: str) -> ReleasedLabels:
@@ -181,8 +204,9 @@ def pure(release: str) -> ReleasedLabels:
     return issue(aggregator, counts.argmax(axis=1), counts if release == "counts" else None)
 
 
-def relabelled(neighbours: str) -> ReleasedLabels:
-    event = RelabelledSampleEvent(SparseVectorEvent(**STREAM, refresh=False), 10, 1000, neighbours)
+def relabelled(neighbours: str, stream: StreamEvent | None = None) -> ReleasedLabels:
+    stream = stream or SparseVectorEvent(**STREAM, refresh=False)
+    event = RelabelledSampleEvent(stream, 10, 1000, neighbours)
     labels = np.where((np.arange(N) < 8) & (np.arange(N) != 3), 1, -1)
     return issue(
         RelabelledAggregator(event, n_queries=N, budget=BUDGET), labels, neighbours=neighbours
@@ -297,6 +321,32 @@ def started() -> ReleasedLabels:
     return replace(plain, certificate=certificate | {"digest": certificate_digest(certificate)})
 
 
+def grouped(neighbours: str = "add-remove") -> ReleasedLabels:
+    """Return sums in which some units have a smaller budget than others."""
+    plain, public = summed(neighbours), neighbours == "replace-one"
+    mechanism = plain.certificate["mechanism"]
+    event = VectorSumEvent(
+        mechanism["sigma"],
+        (4 if public else 1) * 1000**2,
+        mechanism["coordinates"],
+        mechanism["n_stages"],
+    )
+    strict = PrivacyBudget(0.3, BUDGET.delta)
+    groups = [
+        {"name": name, "bound": largest_vector_bound(own, event, 1000), **own.to_json()}
+        | ({"records": records} if public else {})
+        for name, own, records in (("strict", strict, 200), ("open", BUDGET, 300))
+    ]
+    mechanism = mechanism | {"groups": groups}
+    events = [moments_event(mechanism, neighbours)]
+    certificate = plain.certificate | {
+        "mechanism": mechanism,
+        "events": events,
+        "assumptions": [*plain.certificate["assumptions"], GROUPS_ASSUMPTION],
+    }
+    return replace(plain, certificate=certificate | {"digest": certificate_digest(certificate)})
+
+
 def named() -> ReleasedLabels:
     """Return labels with the curator's words on them, as a release folder has them."""
     plain = voted()
@@ -320,11 +370,16 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "counts, of labels": lambda: counted(unit="label", neighbours="replace-one"),
     "counts of three classes": tallied,
     "stream": withheld,
+    "table of abstentions": lambda: tabled(),
+    "table on a relabelled sample": lambda: relabelled(
+        "replace-one", AbstentionTableEvent(15.0, 0.2, 1e-8, 2)
+    ),
     "stream, threshold drawn once": lambda: withheld(refresh=False, n_classes=2),
     "relabelled": lambda: relabelled("replace-one"),
     "relabelled, add-remove": lambda: relabelled("add-remove"),
     "confident": lambda: passed(ConfidentAggregator),
     "interactive": lambda: passed(InteractiveAggregator),
+    "vote table": by_chances,
     "laplace": lambda: pure("labels"),
     "laplace counts": lambda: pure("counts"),
     "rounds and choices": in_rounds,
@@ -336,6 +391,8 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "sums": summed,
     "sums, started from labels": started,
     "sums, of weighted classes": weighted,
+    "sums, of groups": grouped,
+    "sums, of groups, replaced": lambda: grouped("replace-one"),
     "sums, replaced": lambda: summed("replace-one"),
     "sums, by user": lambda: summed(unit="user"),
     "sums, of labels": lambda: summed("replace-one", "label"),
@@ -425,7 +482,8 @@ SUMMED = {
 STREAMS = (
     *("stream", "stream, threshold drawn once", "relabelled", "relabelled, add-remove"),
     *("votes of records", "votes of records, replaced", "votes of records, by user"),
-    "votes of records, uncovered ones apart",
+    *("votes of records, uncovered ones apart", "table of abstentions"),
+    "table on a relabelled sample",
 )
 # what is refused does not enter the price
 PASSED = {"mechanism.threshold", "mechanism.confidence"}
@@ -514,7 +572,8 @@ ODD_WORDS = {
     "kind",
     [
         *("labels by user", "labels with words", "rounds and choices", "relabelled", "choice"),
-        *("votes of records", "sums", "interactive", "laplace counts"),
+        *("votes of records", "sums", "sums, of groups", "interactive", "laplace counts"),
+        "vote table",
     ],
 )
 def test_no_field_holds_a_value_that_only_looks_right(kind: str, make_folder: Any) -> None:
@@ -585,6 +644,39 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
     "longer vectors": lambda d: [
         ("mechanism.bound", 2 * d["mechanism"].get("bound", 1)),
         ("events.0.squared_sensitivity", 4 * d["events"][0].get("squared_sensitivity", 1)),
+    ],
+    "a smaller promise to a group": lambda d: [
+        ("mechanism.groups.0.epsilon", 0.2),
+        ("events.0.groups.0.epsilon", 0.2),
+    ],
+    "a smaller delta for a group": lambda d: [
+        ("mechanism.groups.0.delta", BUDGET.delta / 2),
+        ("events.0.groups.0.delta", BUDGET.delta / 2),
+    ],
+    "longer vectors of a group": lambda d: (
+        [
+            ("mechanism.groups.0.bound", 999),
+            (
+                "events.0.groups.0.squared_sensitivity",
+                (4 if d["neighbours"] == "replace-one" else 1) * 999**2,
+            ),
+        ]
+        if "groups" in d["mechanism"]
+        else []
+    ),
+    "a group beyond the bound of all": lambda d: (
+        [
+            ("mechanism.groups.0.bound", 1001),
+            (
+                "events.0.groups.0.squared_sensitivity",
+                (4 if d["neighbours"] == "replace-one" else 1) * 1001**2,
+            ),
+        ]
+        if "groups" in d["mechanism"]
+        else []
+    ),
+    "a headline that is not the largest of the groups": lambda d: [
+        *[(f"{place}.groups.1.epsilon", 1.1) for place in ("mechanism", "events.0")],
     ],
     "marks beyond the bound": lambda d: [("mechanism.mark_weight", d["mechanism"].get("bound", 1))],
     "residuals whose squares wrap around": lambda d: [("mechanism.residual_units.0", 2**33)],

@@ -2,6 +2,7 @@
 not."""
 
 import copy
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from secretballot import verify_release as second
 from secretballot.privacy.accounting import (
+    ArgmaxGaussianEvent,
+    Event,
     GaussianEvent,
     LabelGaussianEvent,
     PrivacyBudget,
@@ -219,6 +223,38 @@ def test_one_shift_for_each_histogram_is_too_few(make_multi: Make) -> None:
 
 def test_labels_alone_do_not_pay_for_counts(make_binary: Make) -> None:
     release = make_binary(events=[LabelGaussianEvent(32.0, 60, None)])
+    assert failed(release.certificate) == {"mechanism"}
+    assert failed(forged(release.certificate, (("mechanism", "release"), "labels"))) == {"released"}
+
+
+@pytest.mark.parametrize(
+    ("event", "held"),
+    [
+        (ArgmaxGaussianEvent(60.0, 60), True),
+        (GaussianEvent(60.0, 120), True),  # as earlier versions priced them
+        (GaussianEvent(60.0, 60), False),
+        (ArgmaxGaussianEvent(60.0, 59), False),
+        (ArgmaxGaussianEvent(61.0, 60), False),
+        (LabelGaussianEvent(32.0, 60), False),
+    ],
+)
+def test_labels_of_three_classes_are_paid_for_as_such_or_as_counts(
+    make_voted: Make, event: Event, held: bool
+) -> None:
+    release = make_voted(
+        ("a", "b", "c"), events=[event], mechanism={"name": "gaussian", "sigma": 60.0}
+    )
+    assert (failed(release.certificate) == set()) == held
+    document = json.loads(json.dumps(release.certificate))
+    if held:
+        assert "gaussian" in second.check_mechanism(document)
+    else:
+        with pytest.raises(second.WrongError, match="not the one"):
+            second.check_mechanism(document)
+
+
+def test_labels_of_three_classes_do_not_pay_for_counts(make_multi: Make) -> None:
+    release = make_multi(events=[ArgmaxGaussianEvent(60.0, 40)])
     assert failed(release.certificate) == {"mechanism"}
     assert failed(forged(release.certificate, (("mechanism", "release"), "labels"))) == {"released"}
 

@@ -1,7 +1,9 @@
 """Keys: wrong ones, revoked ones, of other datasets and roles, too fast, and with quotas."""
 
+import json
 import sqlite3
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,8 @@ import pytest
 from served_places import QUERIES, Place, TestClient, made_place
 from test_answering import QUESTIONS, points, problem
 
-from secretballot.exceptions import LedgerError, ParameterError
+from secretballot.exceptions import DataError, LedgerError, ParameterError
+from secretballot.service import api_keys, audit_log, forward_clock
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.app import application
 from secretballot.service.audit_log import AuditEntry, AuditLog
@@ -67,6 +70,75 @@ def test_wrong_and_revoked_keys_are_told_apart_from_none_by_nothing_else(place: 
         KeyRing(place.settings.state).revoke(key.id)
         found = client.post(QUESTIONS, json=body, headers=headers)
         assert "revoked" in problem(found, "no-key")["detail"]
+
+
+def test_a_key_is_refused_once_its_day_is_over_and_stays_refused_when_the_date_goes_back(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment = {"now": datetime(2030, 5, 1, 12, tzinfo=UTC), "passed": 1000.0}
+
+    class Date(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
+            return moment["now"]  # type: ignore[return-value]
+
+    monkeypatch.setattr(api_keys, "datetime", Date)
+    monkeypatch.setattr(forward_clock, "datetime", Date)
+    monkeypatch.setattr(audit_log, "datetime", Date)
+    monkeypatch.setattr(forward_clock.time, "monotonic", lambda: moment["passed"])
+    headers = place.key(expires="2030-05-01")
+    lasting = place.key(expires="2030-05-02")
+    body = {"points": points(1)}
+
+    def passes(hours: float, date: datetime | None = None) -> None:
+        moment["passed"] += 3600 * hours  # type: ignore[operator]
+        moment["now"] = date or moment["now"] + timedelta(hours=hours)  # type: ignore[operator]
+
+    with TestClient(application(place.settings, opened=True)) as client:
+        about = client.get("/v1/key", headers=headers).json()
+        assert about["expires_at"] == "2030-05-02T00:00:00+00:00"
+        passes(11.99)
+        assert client.post(QUESTIONS, json=body, headers=headers).status_code == 200
+        passes(0.01)
+        refused = client.post(QUESTIONS, json=body, headers=headers)
+        assert "expired at 2030-05-02" in problem(refused, "no-key")["detail"]
+        assert client.post(QUESTIONS, json=body, headers=lasting).status_code == 200
+        # the date is put back, and a moment later put far ahead: the first is not believed, the
+        # second is forgotten
+        passes(0.1, datetime(2030, 4, 1, tzinfo=UTC))
+        problem(client.post(QUESTIONS, json=body, headers=headers), "no-key")
+        moment["now"] = datetime(2050, 1, 1, tzinfo=UTC)
+        problem(client.post(QUESTIONS, json=body, headers=lasting), "no-key")
+        moment["now"] = datetime(2030, 4, 1, tzinfo=UTC)
+        assert client.post(QUESTIONS, json=body, headers=lasting).status_code == 200
+    # a start after the date was put back begins at the newest row of the audit log
+    with TestClient(application(place.settings, opened=True)) as client:
+        problem(client.post(QUESTIONS, json=body, headers=headers), "no-key")
+        assert client.post(QUESTIONS, json=body, headers=lasting).status_code == 200
+
+
+@pytest.mark.parametrize("day", ["2000-01-01", "tomorrow", "20301231", "2030-13-01", "9999-12-31"])
+def test_a_day_that_is_none_or_over_is_refused(day: str, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"expires is .*; give"):
+        KeyRing(tmp_path).add("analyst", ["*"], expires=day)
+    assert KeyRing(tmp_path).keys() == []
+
+
+def test_keys_of_before_have_no_day_and_a_day_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
+    ring = KeyRing(tmp_path)
+    _, token = ring.add("analyst", ["*"], expires="2090-01-01")
+    file = tmp_path / "keys.json"
+    document = json.loads(file.read_text())
+    for damaged in ("soon", "2090-01-01T00:00:00", 7):
+        document["keys"][0]["expires_at"] = damaged
+        file.write_text(json.dumps(document))
+        with pytest.raises(DataError, match="is damaged"):
+            KeyRing(tmp_path).find(token)
+    del document["keys"][0]["expires_at"]
+    file.write_text(json.dumps(document))
+    found = KeyRing(tmp_path).find(token)
+    assert found is not None
+    assert found.expires_at is None
 
 
 def test_a_key_of_another_dataset_learns_not_even_which_there_are(place: Place) -> None:
@@ -203,11 +275,11 @@ def test_a_draw_that_breaks_off_is_counted_back_where_the_ledger_says_that_nothi
     headers = place.key(quota=100)
     app = application(place.settings, opened=True)
     stream = app.service.datasets["registry"].sessions["session"].session._stream
-    find = stream.find
+    find = stream.find_with_left
 
     def broken(*_: Any) -> Any:
         if not can_look:
-            monkeypatch.setattr(stream, "find", broken)
+            monkeypatch.setattr(stream, "find_with_left", broken)
         raise LedgerError(f"{place.folder} is gone")
 
     with TestClient(app) as client:
@@ -216,7 +288,7 @@ def test_a_draw_that_breaks_off_is_counted_back_where_the_ledger_says_that_nothi
             found = client.post(QUESTIONS, json={"points": points(3)}, headers=headers)
         assert str(place.folder) not in found.text
         problem(found, "ledger-unavailable")
-        monkeypatch.setattr(stream, "find", find)
+        monkeypatch.setattr(stream, "find_with_left", find)
         asked = client.get("/v1/key", headers=headers).json()["asked"]
         assert asked == {"registry": 0 if can_look else 3}
         again = client.post(QUESTIONS, json={"points": points(3)}, headers=headers)

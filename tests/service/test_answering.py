@@ -20,6 +20,7 @@ from served_places import (
 
 import secretballot as sb
 from secretballot.service.app import application
+from secretballot.service.guard import Guard
 from secretballot.service.json_logs import JsonLines
 from secretballot.service.problems import KINDS, MEDIA_TYPE
 
@@ -121,6 +122,60 @@ def test_questions_that_come_together_are_answered_in_one_transaction(place: Pla
     assert place.ledger.head()[0] == before + QUERIES
 
 
+def test_a_question_that_the_ledger_fails_for_fails_alone(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, app = place.key(quota=50), application(place.settings, opened=True)
+    stream = app.service.datasets["registry"].sessions["session"].session._stream
+    given, hurt = stream.answer, points(5)[3]
+    digest = sb.learners.training.point_digests.question_digests(np.array([hurt]))[0]
+
+    def broken(counts: Any, questions: Any, *rest: Any) -> Any:
+        if digest in questions:
+            raise sb.LedgerError(f"{place.folder} says no")
+        return given(counts, questions, *rest)
+
+    async def ask_all() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            await client.post(QUESTIONS, json={"points": points(1)}, headers=key)
+            return await asyncio.gather(
+                *(client.post(QUESTIONS, json={"points": [one]}, headers=key) for one in points(5))
+            )
+
+    with monkeypatch.context() as once:
+        once.setattr(stream, "answer", broken)
+        found = asyncio.run(ask_all())
+    assert [response.status_code for response in found] == [200, 200, 200, 503, 200]
+    assert "says no" not in problem(found[3], "ledger-unavailable")["detail"]
+    session = sb.LabelingSession.reopen(place.folder / "vault")
+    assert session.used == 4
+    with TestClient(app) as client:
+        assert client.get("/v1/key", headers=key).json()["asked"] == {"registry": 4}
+        assert client.post(QUESTIONS, json={"points": [hurt]}, headers=key).status_code == 200
+
+
+def test_where_the_ledger_is_gone_for_all_nobody_is_asked_one_by_one(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, tries = application(place.settings, opened=True), []
+    served = app.service.datasets["registry"].sessions["session"]
+
+    def broken(*_: Any) -> Any:
+        tries.append(1)
+        raise sb.LedgerError("gone")
+
+    monkeypatch.setattr(served.session._stream, "answer", broken)
+    key = app.service.keys.add("analyst", ["registry"])[0]
+    group = [
+        served.read(json.dumps({"points": [one]}).encode(), "application/json", 9, key, str(row))
+        for row, one in enumerate(points(8))
+    ]
+    assert [reply.kind for reply in served.answer(group)] == ["ledger-unavailable"] * 8
+    assert len(tries) == 3  # all together, and two by themselves
+    assert app.service.audit.asked(key.id, "registry") == 0
+
+
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
@@ -161,6 +216,51 @@ def test_a_wrong_media_type_and_a_wrong_method_are_told(shared_place: Place) -> 
         problem(found, "wrong-method")
         assert found.headers["allow"] == "POST"
         problem(client.get("/nothing/here"), "not-found")
+
+
+def test_the_short_way_answers_as_the_framework_would(shared_place: Place) -> None:
+    app = application(shared_place.settings, opened=True)
+    framework = Guard(app._inside._inside, app.service)  # type: ignore[attr-defined]
+    good, sent = shared_place.key(), {"points": points(2, 300)}
+    other = QUESTIONS.replace("registry", "another")
+    cases: list[tuple[str, str, dict[str, Any]]] = [
+        ("POST", QUESTIONS, {"json": sent, "headers": good}),
+        ("POST", QUESTIONS, {"json": sent}),
+        ("POST", QUESTIONS, {"json": sent, "headers": shared_place.key("auditor")}),
+        ("POST", QUESTIONS, {"json": {"points": [["x"]]}, "headers": good}),
+        ("POST", other, {"json": sent, "headers": good}),
+        ("POST", QUESTIONS.replace("session/", "none/"), {"json": sent, "headers": good}),
+        ("POST", QUESTIONS + "/", {"json": sent, "headers": good}),
+        ("POST", QUESTIONS.replace("session/", "a%2Fb/"), {"json": sent, "headers": good}),
+        ("GET", QUESTIONS, {"headers": good}),
+        ("PUT", QUESTIONS, {"headers": good}),
+    ]
+
+    async def both() -> None:
+        for method, address, given in cases:
+            said = []
+            for one in (app, framework):
+                transport = httpx.ASGITransport(one)
+                async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+                    found = await client.request(method, address, **given)
+                assert found.headers.pop("x-request-id")
+                document = found.json() if found.content else {}
+                document.pop("instance", None)
+                said.append((found.status_code, dict(found.headers), document))
+            headers = [one[1] for one in said]
+            assert [one.pop("content-length") for one in headers]
+            assert said[0] == said[1], (method, address)
+        numbers = {
+            (one.labels["route"], one.labels["method"], one.labels["status"]): one.value
+            for family in app.service.meters.requests.collect()
+            for one in family.samples
+            if one.name.endswith("_total")
+        }
+        route = "/v1/datasets/{dataset}/sessions/{session}/questions"
+        assert numbers[route, "POST", "200"] == 2
+
+    asyncio.run(both())
+    asyncio.run(app.service.close())
 
 
 def test_too_many_points_and_too_large_a_body_are_refused(shared_place: Place) -> None:
@@ -327,7 +427,12 @@ def test_no_private_cell_is_said_or_logged(
         openapi = client.get("/openapi.json").json()
         for path in openapi["paths"]:
             address = path.format(
-                dataset="registry", session="session", kind="defect", release="x", name="x"
+                dataset="registry",
+                session="session",
+                kind="defect",
+                release="x",
+                name="x",
+                mark="0",
             )
             texts.append(client.get(address, headers=key).text)
         texts.append(client.post(QUESTIONS, json={"points": points(3)}, headers=key).text)

@@ -12,13 +12,15 @@ import pytest
 from running_service import Running, serving
 from served_places import Place, TestClient, made_place
 
+import secretballot as sb
 from secretballot.service.app import application
+from secretballot.service.audit_log import AuditLog
 
 PAGE = Path(__file__).parents[2] / "src/secretballot/service/page"
 WIDTHS = (380, 768, 1280)
 
 
-def test_the_page_is_three_files_with_a_strict_policy(place: Place) -> None:
+def test_the_page_has_few_files_with_strict_policies(place: Place) -> None:
     with TestClient(application(place.settings, opened=True)) as client:
         for address, kind in (
             ("/", "text/html"),
@@ -33,6 +35,11 @@ def test_the_page_is_three_files_with_a_strict_policy(place: Place) -> None:
             assert "frame-ancestors 'none'" in policy
             assert "unsafe" not in policy
             assert found.content == (PAGE / (address[1:] or "index.html")).read_bytes()
+        # a report may bring its style, and nothing else: no right, no address, no other script
+        frame = client.get("/report.html").headers["content-security-policy"]
+        assert "default-src 'none'; script-src 'sha256-" in frame
+        assert frame.count("unsafe") == frame.count("style-src 'unsafe-inline'") == 1
+        assert frame.endswith("frame-ancestors 'self'; sandbox allow-scripts")
         assert client.request("HEAD", "/").status_code == 200
         assert client.get("/page/index.html").status_code == 404
 
@@ -95,6 +102,14 @@ class Console:
 
     def said(self, text: str) -> None:
         self.page.get_by_text(text).first.wait_for(timeout=20_000)
+
+    def becomes(self, true: str) -> None:
+        """Wait until something is true of the page, whose policy keeps Playwright's own way out."""
+        for _ in range(200):
+            if self.page.evaluate(true):
+                return
+            self.page.wait_for_timeout(50)
+        raise AssertionError(true)
 
     def close(self) -> None:
         assert not self.wrong
@@ -161,6 +176,173 @@ def test_sign_in_ask_until_the_budget_is_spent_and_verify(
     console.close()
 
 
+def test_the_page_says_who_signed_what_and_what_it_downloads_is_accepted(
+    browser: Any, tmp_path: Path
+) -> None:
+    place = made_place(tmp_path)
+    own, curator = (sb.new_signing_key(tmp_path / f"{name}.pem") for name in ("own", "curator"))
+    session = sb.LabelingSession.reopen(tmp_path / "vault")
+    points = np.array([[1.0, 2.0]])
+    session.ask_many(points)
+    for name in ("signed", "unsigned"):
+        released = session.released(points)
+        sb.write_release(tmp_path / name, released, without=["report", "student"])
+    sb.sign_release(tmp_path / "signed", tmp_path / "curator.pem")
+    keys = 'signing_key = "own.pem"\npublic_keys = ["curator.pem.pub"]\n'
+    listed = 'releases = ["signed", "unsigned"]\nsessions ='
+    place.config.write_text(keys + place.config.read_text().replace("sessions =", listed))
+    saved: list[Any] = []
+    with serving(place.config) as service:
+        console = Console(browser, service.url)
+        console.page.on("download", lambda download: saved.append(download))
+        console.sign_in(place.token())
+        console.said(f"Signed with the key {curator}.")
+        console.said("Nobody has signed it.")
+        console.page.get_by_role("button", name="Verify").click()
+        console.said(f"it is signed by this service with the key {own}.")
+        console.page.get_by_role("button", name="Download the certificate").click()
+        for _ in range(100):
+            if len(saved) == 2:
+                break
+            console.page.wait_for_timeout(100)
+        for download in saved:
+            download.save_as(tmp_path / "downloaded" / download.suggested_filename)
+        console.close()
+    found = sb.verify_certificate(
+        tmp_path / "downloaded" / "certificate.json", key=tmp_path / "own.pem.pub"
+    )
+    assert found.ok, found.failures
+    assert found.signature == "checked"
+
+
+@pytest.fixture(scope="module")
+def releasing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Place]]:
+    """A service with a release that has a report."""
+    place = made_place(tmp_path_factory.mktemp("releasing"))
+    session = sb.LabelingSession.reopen(place.folder / "vault")
+    points = np.array([[1.0, 2.0], [-1.0, 0.5]])
+    session.ask_many(points)
+    sb.write_release(place.folder / "first", session.released(points), without=["student"])
+    sb.new_signing_key(place.folder / "own.pem")
+    listed = 'releases = ["first"]\nsessions ='
+    config = place.config.read_text().replace("sessions =", listed)
+    place.config.write_text('signing_key = "own.pem"\n' + config)
+    with serving(place.config) as service:
+        yield service, place
+
+
+def test_a_report_is_shown_in_front_of_the_reader(
+    browser: Any, releasing: tuple[Running, Place]
+) -> None:
+    service, place = releasing
+    console = Console(browser, service.url)
+    page = console.page
+    console.sign_in(place.token())
+    console.becomes("document.activeElement.id === 'main'")  # signed in, all shown
+    button = page.get_by_role("button", name="Show the report of first")
+    button.focus()
+    page.keyboard.press("Enter")
+    shown = page.frame_locator("iframe[title='Report of first']")
+    shown.get_by_role("heading", level=1).wait_for()
+    assert "What was released from" in shown.get_by_role("heading", level=1).inner_text()
+    # its own words and its own looks
+    assert shown.locator("figure svg").count() >= 2
+    assert (
+        shown.locator(".kicker").evaluate("e => getComputedStyle(e).textTransform") == "uppercase"
+    )
+    assert shown.locator("h1").evaluate("e => document.title").startswith("Release report")
+    # as tall as it is: there is one page to scroll
+    console.becomes("document.querySelector('iframe').clientHeight > 2000")
+    tall = "e => [document.documentElement.scrollHeight, innerHeight]"
+    assert len(set(shown.locator("body").evaluate(tall))) == 1
+    button = page.get_by_role("button", name="Hide the report of first")
+    assert button.get_attribute("aria-expanded") == "true"
+    # a keyboard keeps its place, though nobody could press the button while it worked
+    assert button.evaluate("e => e === document.activeElement")
+    button.press("Enter")
+    page.get_by_role("button", name="Show the report of first").wait_for()
+    assert page.locator("iframe").count() == 0
+    console.close()
+    rows = AuditLog(place.settings.state).rows(["registry"], after=0, most=100)
+    # who may download it may look at it, and both are written down
+    assert [row.session for row in rows if row.action == "download"] == ["first"]
+
+
+HOSTILE = """<!doctype html><html><head><title>A report</title>
+<style>body { background: url(/seen-by-style) } p { color: rgb(1, 2, 3) }</style>
+<style>@import "/seen-by-import";</style>
+<script>window.ran = "in the head"</script>
+<meta http-equiv="refresh" content="0; url=/seen-by-refresh">
+<link rel="stylesheet" href="/seen-by-link">
+</head><body onload="window.ran = 'loaded'"><p onclick="window.ran = 'pressed'">Words</p>
+<script>window.ran = "in the body"</script>
+<img src="/seen-by-image" onerror="window.ran = 'broken'">
+<svg onload="window.ran = 'drawn'"><script>window.ran = "in a picture"</script></svg>
+<iframe src="/seen-by-frame"></iframe><object data="/seen-by-object"></object>
+<a href="javascript:window.ran = 'by address'">Address</a>
+<a href="/seen-by-top" target="_top">Top</a>
+<form action="/seen-by-form"><button>Send</button></form>
+</body></html>"""
+
+
+def test_a_hostile_report_runs_nothing_loads_nothing_and_cannot_reach_the_key(
+    browser: Any, releasing: tuple[Running, Place]
+) -> None:
+    service, place = releasing
+    console = Console(browser, service.url)
+    page = console.page
+    seen: list[str] = []
+    page.context.on("request", lambda request: seen.append(request.url))
+    page.route(
+        "**/releases/first/report.html", lambda route: route.fulfill(body=HOSTILE, status=200)
+    )
+    console.sign_in(place.token())
+    page.get_by_role("button", name="Show the report of first").click()
+    shown = page.frame_locator("iframe[title='Report of first']")
+    words = shown.get_by_text("Words")
+    words.click()
+    assert words.evaluate("e => getComputedStyle(e).color") == "rgb(1, 2, 3)"
+    for name in ("Address", "Top"):
+        shown.get_by_text(name).click()
+    shown.get_by_role("button", name="Send").click()
+    page.wait_for_timeout(500)
+    assert words.evaluate("() => window.ran") is None
+    assert words.evaluate("() => self.origin") == "null"
+    reached = """() => ["parent.document", "sessionStorage", "top.location.href"].map(
+        (name) => { try { eval(name); return "reached"; } catch (error) { return error.name; } })"""
+    assert words.evaluate(reached) == ["SecurityError"] * 3
+    asked = "() => fetch('/v1/key').then(() => 'answered', (error) => error.name)"
+    assert words.evaluate(asked) == "TypeError"
+    # not even the server was asked: what was tried failed in the browser
+    answered = [url for url in seen if "seen-by" in url and url not in console.wrong]
+    assert not answered
+    assert page.url.rstrip("/") == service.url
+    # nobody but the console's own frame tells how tall it is
+    page.evaluate("postMessage({ height: 9999 })")
+    page.wait_for_timeout(100)
+    assert page.locator("iframe").evaluate("e => e.clientHeight") < 9000
+    console.wrong.clear()
+    console.close()
+
+
+def test_the_frame_of_reports_takes_none_from_another_address(
+    browser: Any, releasing: tuple[Running, Place]
+) -> None:
+    """Opened by itself it is as empty as it came, and no page of another address may frame it."""
+    service, _ = releasing
+    page = browser.new_page()
+    page.goto(f"{service.url}/report.html")
+    page.evaluate("postMessage('<p>Forged</p>', '*')")
+    page.wait_for_timeout(200)
+    assert page.locator("p").count() == 0
+    framing = f"<iframe src='{service.url}/report.html'></iframe>"
+    page.route("http://elsewhere.test/", lambda route: route.fulfill(body=framing))
+    page.goto("http://elsewhere.test/")
+    page.wait_for_timeout(200)
+    assert page.frames[1].url != f"{service.url}/report.html"
+    page.close()
+
+
 def test_a_curator_sees_account_and_audit_log(browser: Any, running: tuple[Running, Place]) -> None:
     service, place = running
     console = Console(browser, service.url)
@@ -173,15 +355,21 @@ def test_a_curator_sees_account_and_audit_log(browser: Any, running: tuple[Runni
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_fits_every_width_and_every_field_has_a_name(
-    browser: Any, running: tuple[Running, Place], scheme: str
+    browser: Any, releasing: tuple[Running, Place], scheme: str
 ) -> None:
-    service, place = running
+    service, place = releasing
     token = place.token("curator")
     for width in WIDTHS:
         console = Console(browser, service.url, width, scheme)
         console.sign_in(token)
         console.said("questions are left")
         page = console.page
+        page.get_by_role("button", name="Verify").click()
+        console.said("it is signed by this service with the key")
+        page.get_by_role("button", name="Show the report of first").click()
+        console.becomes("document.querySelector('iframe')?.clientHeight > 2000")
+        inside = page.frame_locator("iframe").locator("html")
+        assert inside.evaluate("e => e.scrollWidth <= innerWidth")
         # tables scroll in themselves, the page does not
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         fields = page.locator("input:visible, select:visible, button:visible")

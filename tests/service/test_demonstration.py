@@ -13,9 +13,8 @@ from secretballot.service.settings import read_settings
 
 
 def test_the_demonstration_is_asked_with_the_keys_that_it_prints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo_session, "_TEACHERS", 40)
     monkeypatch.setattr(demo_session, "_QUESTIONS", 30)
     keys = demonstration.prepare(tmp_path)
     config = (tmp_path / "service.toml").read_bytes()
@@ -32,7 +31,20 @@ def test_the_demonstration_is_asked_with_the_keys_that_it_prints(
             headers={"Authorization": f"Bearer {keys['analyst']}"},
         )
         assert found.status_code == 200, found.text
-        assert found.json()["left"] == 27
+        assert found.json()["left"] == 30 - 20 - 3  # the first 20 were released beforehand
+        of_clinic = {"headers": {"Authorization": f"Bearer {keys['analyst']}"}}
+        (clinic,) = client.get("/v1/datasets", **of_clinic).json()["datasets"]
+        assert clinic["plan"]
+        assert {"certificate.json", "report.html"} <= set(clinic["releases"]["first-answers"])
+        assert client.get("/v1/datasets/clinic/plan", **of_clinic).json()["recommended"]
+        assert client.get("/signing-key").status_code == 200
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demonstration, "serve", interrupted)
+    demonstration.main([str(tmp_path), "0"])  # Ctrl-C is how it ends: no traceback
+    assert "serving      http://127.0.0.1:" in capsys.readouterr().out
     again = demonstration.prepare(tmp_path)
     assert (tmp_path / "service.toml").read_bytes() == config
     assert again["analyst"] != keys["analyst"]

@@ -4,9 +4,12 @@ import concurrent.futures
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,6 +20,7 @@ from served_places import MARKED_NUMBER, Place, made_place
 from test_answering import QUESTIONS, points
 
 import secretballot as sb
+from secretballot._drafts import draft_folder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of a Unix")
 
@@ -117,12 +121,40 @@ def test_a_stop_answers_first_what_was_asked(large_place: Place, client: httpx.C
     assert str(MARKED_NUMBER) not in running.log.read_text()
 
 
-def test_two_workers_answer_from_one_ledger(large_place: Place, client: httpx.Client) -> None:
+#: A service that was killed: it could not remove the folder of its numbers.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from secretballot._drafts import draft_folder
+
+with draft_folder(Path(sys.argv[1]), "secretballot-numbers", shared=True) as folder:
+    (folder / "counter_7.db").write_bytes(b"")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def holders_of(folder: Path) -> int:
+    """Return how many open files hold a lock on a folder."""
+    locks = Path("/proc/locks").read_text().splitlines()
+    return sum(f":{folder.stat().st_ino} " in line for line in locks)
+
+
+def test_two_workers_answer_from_one_ledger(
+    large_place: Place, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    subprocess.run([sys.executable, "-c", KILLED, str(temporary)], check=False)
+    (dead,) = temporary.iterdir()
     large_place.config.write_text(
         large_place.config.read_text() + "\n[limits]\nrequests_per_second = 5000.0\nburst = 5000\n"
     )
     key = large_place.key("curator", "*")
-    with serving(large_place.config, "--workers", "2") as running:
+    with (
+        draft_folder(temporary, "secretballot-numbers", shared=True) as living,
+        serving(large_place.config, "--workers", "2") as running,
+    ):
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             # the same points by four, at once: one answer each
             every = list(
@@ -143,7 +175,15 @@ def test_two_workers_answer_from_one_ledger(large_place: Place, client: httpx.Cl
         assert float(line.rpartition(" ")[2]) > 0
         processes = workers_of(running)
         assert len(processes) == 2
+        # the numbers of a killed service went when this one started, those of a living one did not
+        assert not dead.exists()
+        (own,) = set(temporary.glob(".secretballot-numbers-*")) - {living}
+        assert list(own.glob("counter_*.db"))
+        if Path("/proc/locks").read_text():
+            assert holders_of(own) == 3  # the first process and its workers
         assert running.stop() == 0
+        assert not own.exists()
+        assert living.exists()
     assert sb.LabelingSession.reopen(large_place.folder / "vault").used == 20
 
 

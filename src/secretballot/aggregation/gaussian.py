@@ -18,10 +18,12 @@ from secretballot.aggregation.base import (
 from secretballot.aggregation.noisy_voting import NoisyVoting, is_drowned
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
+    ArgmaxGaussianEvent,
     Event,
     GaussianEvent,
     LabelGaussianEvent,
     PrivacyBudget,
+    calibrate_argmax_gaussian,
     calibrate_gaussian,
     calibrate_label_gaussian,
     delta_upper,
@@ -112,8 +114,9 @@ class GaussianAggregator(NoisyVoting):
     Relation : add or remove one unit, or replace it in place.
     Sensitivity : one teacher moves one vote per query: one count by 1 (two classes), two counts by
         1 each (more).
-    Price : two classes, labels alone: the exact adaptive game. Otherwise the discrete Gaussian with
-        one unit shift per query (two classes) or two (more). Queries may be chosen adaptively.
+    Price : two classes, labels alone: the exact adaptive game. More, labels alone: a certified
+        Renyi divergence, or the counts where they cost less. Counts: the discrete Gaussian with one
+        unit shift per query (two classes) or two (more). Queries may be chosen adaptively.
     Source : Liu et al. 2021, Algorithm 1; Papernot et al. 2018, arXiv:1802.08908, for more classes.
     Rounding : upward, in the accountant.
 
@@ -200,6 +203,8 @@ class GaussianAggregator(NoisyVoting):
                 )
         elif classes == 2 and release == "labels":
             sigma = calibrate_label_gaussian(budget, queries, n_teachers)
+        elif release == "labels":
+            sigma = calibrate_argmax_gaussian(budget, queries)
         else:
             sigma = calibrate_gaussian(budget, shifts)
         return cls(
@@ -231,6 +236,8 @@ class GaussianAggregator(NoisyVoting):
     def _all_events(self) -> tuple[Event, ...]:
         if self.n_classes == 2 and self.release == "labels":
             return (LabelGaussianEvent(self.sigma, self.n_queries, self.n_teachers),)
+        if self.release == "labels":
+            return (ArgmaxGaussianEvent(self.sigma, self.n_queries),)
         shifts_per_query = 1 if self.n_classes == 2 else 2
         return (GaussianEvent(self.sigma, shifts_per_query * self.n_queries),)
 
@@ -264,13 +271,7 @@ class GaussianAggregator(NoisyVoting):
         ParameterError
             If `n_asked` is more than the priced queries.
         """
-        asked = check_count("n_asked", n_asked, minimum=0)
-        if not asked <= self.n_queries:
-            raise ParameterError(
-                Parameter("n_asked"),
-                f" is {asked}, more than the {self.n_queries} queries that are priced; count"
-                " again.",
-            )
+        asked = self._checked_number_asked(n_asked)
         return (
             tuple(
                 _event_of_first(event, asked, self.n_queries) for event in self.events(n_teachers)
@@ -339,7 +340,7 @@ class GaussianAggregator(NoisyVoting):
 
 def _event_of_first(event: Event, asked: int, priced: int) -> Event:
     """Return the event of the first `asked` of `priced` queries."""
-    if isinstance(event, LabelGaussianEvent):
+    if isinstance(event, LabelGaussianEvent | ArgmaxGaussianEvent):
         return replace(event, queries=asked)
     assert isinstance(event, GaussianEvent)
     return replace(event, shifts=event.shifts // priced * asked)

@@ -6,14 +6,22 @@ from typing import Any, ClassVar
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_choice, check_count
-from secretballot.aggregation.base import Aggregator, Answers, budget_or_price, check_fields
-from secretballot.aggregation.sparse_vector import SparseVectorAggregator, SparseVectorVoting
+from secretballot.aggregation.base import (
+    Aggregator,
+    AnswerRun,
+    Answers,
+    budget_or_price,
+    check_fields,
+)
+from secretballot.aggregation.streams import stream_aggregator
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
+    AbstentionTableEvent,
     Event,
     PrivacyBudget,
     RelabelledSampleEvent,
     SparseVectorEvent,
+    StreamEvent,
 )
 from secretballot.privacy.noise import NoiseSource
 
@@ -21,11 +29,12 @@ __all__ = ["RelabelledAggregator"]
 
 _NOISE = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
 _SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")
-_FIELDS = (*_NOISE, *_SAMPLE, "n_queries", "n_classes", "calibration", "budget")
+_TABLE = ("order", "charge", "false_answer", "max_unstable")
+_TERMS = (*_SAMPLE, "n_queries", "n_classes", "calibration", "budget")
 
 
 class RelabelledAggregator(Aggregator):
-    """Answer as the sparse vector does.
+    """Answer as the sparse vector or a table of abstentions does.
 
     Pay what it costs on a relabelled secret sample of the records.
 
@@ -54,7 +63,7 @@ class RelabelledAggregator(Aggregator):
         remove one.
     Sensitivity : one record of the relabelled sample reaches one teacher, hence one vote; the
         relabelling is paid for.
-    Price : that of the sparse vector, relabelled, then amplified by sampling.
+    Price : that of the stream, relabelled, then amplified by sampling.
     Source : Nandi and Bassily 2020, Algorithm 3 and Lemma 3.4, with other constants; proofs in
         docs/explanation/prices.md.
     Rounding : upward, in the accountant.
@@ -95,18 +104,8 @@ class RelabelledAggregator(Aggregator):
         self.n_queries = check_count("n_queries", n_queries)
         self.calibration = check_choice("calibration", calibration, ("given", "tight", "paper"))
         self.budget = budget_or_price(budget, delta, (event,))
-        stream = event.stream
-        # the answers are the sparse vector's; only the price differs, so it carries this budget
-        # unpriced
-        self._voting = SparseVectorAggregator(
-            stream.threshold_scale,
-            stream.query_scale,
-            stream.threshold,
-            stream.max_unstable,
-            refresh=stream.refresh,
-            n_queries=self.n_queries,
-            budget=self.budget,
-        )
+        # the answers are the stream's; only the price differs, so it carries this budget unpriced
+        self._voting = stream_aggregator(event.stream, self.n_queries, self.budget)
 
     @property
     def sigma_of_counts(self) -> float | None:
@@ -133,7 +132,7 @@ class RelabelledAggregator(Aggregator):
         rebuilds it."""
         return {
             "name": self.name,
-            **{field: getattr(self.event.stream, field) for field in _NOISE},
+            **{field: getattr(self.event.stream, field) for field in _fields_of(self.event.stream)},
             **{field: getattr(self.event, field) for field in _SAMPLE},
             "n_queries": self.n_queries,
             "n_classes": self.n_classes,
@@ -150,12 +149,15 @@ class RelabelledAggregator(Aggregator):
         ParameterError
             If a field is missing, unknown or out of its range.
         """
-        given = check_fields(description, cls.name, _FIELDS)
+        by_table = "charge" in description
+        noise = _TABLE if by_table else _NOISE
+        given = check_fields(description, cls.name, (*noise, *_TERMS))
         if given.pop("n_classes") != cls.n_classes:
             raise ParameterError(
                 Parameter("n_classes"), " is not 2; a relabelled sample has two classes."
             )
-        stream = SparseVectorEvent(**{field: given.pop(field) for field in _NOISE})
+        kind = AbstentionTableEvent if by_table else SparseVectorEvent
+        stream = kind(**{field: given.pop(field) for field in noise})
         return cls(
             RelabelledSampleEvent(stream, **{field: given.pop(field) for field in _SAMPLE}), **given
         )
@@ -185,7 +187,7 @@ class RelabelledAggregator(Aggregator):
 
     def start(
         self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
-    ) -> SparseVectorVoting:
+    ) -> AnswerRun:
         """Begin a stream, or go on where an earlier run left its secret state.
 
         Raises
@@ -194,3 +196,7 @@ class RelabelledAggregator(Aggregator):
             If the state is not one of this stream.
         """
         return self._voting.start(n_teachers, noise, state)
+
+
+def _fields_of(stream: StreamEvent) -> tuple[str, ...]:
+    return _TABLE if isinstance(stream, AbstentionTableEvent) else _NOISE

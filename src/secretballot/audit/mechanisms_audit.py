@@ -7,8 +7,10 @@ adaptive choice of queries, and compares it with the price. How sharp an attack 
 planting too little noise: the mildest plant that it catches stands beside its result.
 """
 
+import functools
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,9 +25,15 @@ from secretballot.audit.distributions import (
 from secretballot.audit.games import Step, adaptive_delta, shifted_delta
 from secretballot.audit.statistics import sample_p_value
 from secretballot.audit.threshold_game import ThresholdGame, stream_queries
-from secretballot.audit.worlds import all_counts, neighbouring_counts, output_distribution
-from secretballot.privacy.accounting import Event, delta_upper
+from secretballot.audit.worlds import (
+    ScriptedNoise,
+    all_counts,
+    neighbouring_counts,
+    output_distribution,
+)
+from secretballot.privacy.accounting import CHANCE_BITS, Event, delta_upper
 from secretballot.privacy.mechanisms import (
+    AbstentionTable,
     DistanceToInstability,
     ExponentialMechanism,
     GaussianNoisyArgmax,
@@ -41,6 +49,8 @@ from secretballot.privacy.mechanisms import (
     MinoritySum,
     SparseVector,
     StabilityQuantile,
+    VoteQuantile,
+    VoteTableMajority,
     plurality,
     stability,
 )
@@ -55,6 +65,7 @@ _PLANTS = (0.95, 0.9, 0.8, 0.7, 0.5, 0.3)
 _UNLISTED = 1e-11  # noise that no game lists, charged to the mechanism
 _ALPHA = 1e-6
 _EPSILONS = (0.3, 1.0)
+_TABLE = (2**52, 2**51, 2**50, 2**48, 2**46)  # chances of a half, a quarter, an eighth, ...
 
 
 @dataclass(frozen=True)
@@ -188,6 +199,7 @@ def _all_games() -> list[Callable[[], MechanismFinding]]:
             n_classes=3,
             draws=3,
         ),
+        _chances_attack("table of chances, 8 teachers, 4 queries", VoteTableMajority(_TABLE, 8), 4),
         _threshold_attack("Gaussian threshold, 4 queries", GaussianThreshold(2.0, 6), 2.0, 4),
         _counts_attack(
             "Laplace count, 6 queries", LaplaceNoisyCount(4.0).event(6), 4.0, 6, laplace=True
@@ -232,10 +244,14 @@ def _all_games() -> list[Callable[[], MechanismFinding]]:
             4,
             labels=False,
         ),
+        _table_attack(
+            "table of abstentions, 4 queries", AbstentionTable(3.0, 0.75, 0.01, 2, 4), 9, 4
+        ),
         _exponential_attack("exponential choice of 3, monotone", ExponentialMechanism(0.9, True)),
         _exponential_attack(
             "exponential choice of 3, replaced records", ExponentialMechanism(0.9, False)
         ),
+        _quantile_attack("median of 5 votes on 4 positions", VoteQuantile(0.9, 3, 4), 5),
         _pool_attack("sum of minorities, 3 points", MinoritySum(0.9, 3), 3),
         _pool_attack("quantile of stability", StabilityQuantile(0.5, 0.9), 1),
     ]
@@ -302,6 +318,37 @@ def _vote_steps(
         *(side.tolist() for side in neighbouring_counts(n_teachers, n_classes)), strict=True
     )
     return [(outcomes[tuple(here)], outcomes[tuple(there)]) for here, there in pairs]
+
+
+def _chances_attack(
+    name: str, mechanism: VoteTableMajority, length: int
+) -> Callable[[], MechanismFinding]:
+    """Attack a label drawn from a table; the plant is a table that is read too far out."""
+    n_teachers, places = mechanism.n_teachers, np.arange(len(mechanism.weights))
+
+    def play(factor: float, epsilon: float) -> float:
+        drawn = mechanism
+        if factor < 1:
+            logs = np.interp(places[1:] / factor, places, np.log(np.array(mechanism.weights)))
+            further = tuple(np.exp(logs).astype(np.int64).tolist())
+            drawn = VoteTableMajority((mechanism.weights[0], *further), n_teachers)
+        told = {tuple(row): _table_outcomes(drawn, row) for row in all_counts(n_teachers, 2)}
+        pairs = zip(*neighbouring_counts(n_teachers, 2), strict=True)
+        steps = [(told[tuple(here)], told[tuple(there)]) for here, there in pairs]
+        return adaptive_delta(steps, length, epsilon)
+
+    return _game_attack(name, mechanism.event(length), play)
+
+
+def _table_outcomes(
+    mechanism: VoteTableMajority, row: IntArray
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the distribution of a label, from one draw between each two chances of the table."""
+    # the label changes at chances only, so each draw stands for all up to the next chance
+    cuts = np.unique([0, *mechanism.weights])
+    lengths = np.diff(np.append(cuts, 2**CHANCE_BITS)) / 2**CHANCE_BITS
+    labels = mechanism.release(np.tile(row, (len(cuts), 1)), ScriptedNoise(cuts))
+    return np.asarray(np.bincount(labels, weights=lengths, minlength=2), dtype=np.float64)
 
 
 def _counts_attack(
@@ -384,6 +431,61 @@ def _stream_attack(
     return _game_attack(name, event, play, (0.3, pattern.epsilon * pattern.count))
 
 
+def _table_attack(
+    name: str, mechanism: AbstentionTable, n_teachers: int, length: int
+) -> Callable[[], MechanismFinding]:
+    """Attack the answers that a table of chances tells or withholds: all neighbouring counts."""
+    here, there = neighbouring_counts(n_teachers, 2)
+    stops = mechanism.max_below
+
+    def play(factor: float, epsilon: float) -> float:
+        # less noise: a table that rises as if abstentions were charged more
+        planted = replace(mechanism, charge=min(60.0, mechanism.charge / factor**2))
+        steps = {
+            (_told_chances(planted, one), _told_chances(planted, other))
+            for one, other in zip(here, there, strict=True)
+        }
+        return _stopped_delta(sorted(steps), length, stops, epsilon)
+
+    # at the second all of a pattern is lost, and wrong answers are left
+    return _game_attack(name, mechanism.event(), play, (2.0, 4.0, 30.0))
+
+
+def _told_chances(mechanism: AbstentionTable, counts: IntArray) -> tuple[float, ...]:
+    """Return the chances of an abstention and of either class under two counts."""
+    answered = mechanism.above_probability(int(stability(counts[None])[0]))
+    told = [0.0, 0.0]
+    told[int(plurality(counts[None])[0])] = answered
+    return (1 - answered, *told)
+
+
+def _stopped_delta(
+    steps: Sequence[tuple[tuple[float, ...], tuple[float, ...]]],
+    length: int,
+    stops: int,
+    epsilon: float,
+) -> float:
+    """Return the exact delta of adaptive steps whose first outcome may come `stops` times."""
+
+    @functools.cache
+    def value(left: int, open_stops: int, loss: float) -> float:
+        best = max(0.0, -math.expm1(loss))
+        if left == 0 or open_stops == 0:
+            return best
+        for here, there in steps:
+            total = 0.0
+            for outcome, (p, q) in enumerate(zip(here, there, strict=True)):
+                if p > 0 and q > 0:
+                    after = round(loss + math.log(q / p), 9)
+                    total += p * value(left - 1, open_stops - (outcome == 0), after)
+                else:
+                    total += p
+            best = max(best, total)
+        return best
+
+    return value(length, stops, epsilon)
+
+
 def _exponential_attack(
     name: str, mechanism: ExponentialMechanism
 ) -> Callable[[], MechanismFinding]:
@@ -408,6 +510,26 @@ def _exponential_attack(
 def _exponential_weights(scores: IntArray, scale: float) -> np.ndarray[Any, np.dtype[np.float64]]:
     weights = np.exp((scores - scores.max()) / scale)
     return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+
+def _quantile_attack(
+    name: str, mechanism: VoteQuantile, n_teachers: int
+) -> Callable[[], MechanismFinding]:
+    """Attack drawn quantiles: all votes of some teachers and all changes of one of them."""
+    pairs = neighbouring_counts(n_teachers, mechanism.n_positions)
+
+    def play(factor: float, epsilon: float) -> float:
+        steps: list[Step] = []
+        for here, there in zip(*pairs, strict=True):
+            scores = [
+                -mechanism.distances(np.repeat(np.arange(len(counts)), counts))
+                for counts in (here, there)
+            ]
+            weights = [_exponential_weights(one, factor * mechanism.scale) for one in scores]
+            steps.append((weights[0], weights[1]))
+        return adaptive_delta(steps, 2, epsilon)
+
+    return _game_attack(name, mechanism.event(2), play, (0.3, 2 * mechanism.epsilon))
 
 
 def _pool_attack(name: str, mechanism: Any, distance: int) -> Callable[[], MechanismFinding]:

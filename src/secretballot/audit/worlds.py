@@ -53,6 +53,10 @@ class ScriptedNoise:
         """Return the next `size` values."""
         return self._next_draws(size)
 
+    def uniform_integers(self, bits: int, size: int) -> IntArray:
+        """Return the next `size` values."""
+        return self._next_draws(size)
+
     def _next_draws(self, size: int) -> IntArray:
         if size > len(self._left):
             raise ParameterError(

@@ -50,11 +50,30 @@ class LevelColumn:
         """Return a suffix for each feature."""
         return [" missing" if level is None else f"={level}" for level in self.levels]
 
+    @property
+    def usual(self) -> int | None:
+        """The place of the level 0, which most cells of a column of indicators have."""
+        return self.levels.index(0.0) if 0.0 in self.levels else None
+
     def entries(self, cells: "pd.Series[Any]") -> tuple[IntArray, IntArray, IntArray]:
         """Return rows, places and integers of what is not 0."""
         places = self._places(cells)
         rows = np.flatnonzero(places >= 0)
         return rows, places[rows], _ones(rows)
+
+    def unusual_entries(self, cells: "pd.Series[Any]") -> tuple[IntArray, IntArray, IntArray]:
+        """Return the same of the difference from cells of the usual level, if there is one."""
+        if self.usual is None:
+            return self.entries(cells)
+        places = self._places(cells)
+        rows = np.flatnonzero(places != self.usual)
+        found = places[rows]
+        shown = rows[found >= 0]
+        return (
+            np.append(rows, shown),
+            np.append(np.full(len(rows), self.usual), found[found >= 0]),
+            np.append(-_ones(rows), _ones(shown)),
+        )
 
     def covered(self, cells: "pd.Series[Any]") -> BoolArray:
         """Return which cells have a feature; all of a column that has none, which tells nothing."""
@@ -77,10 +96,12 @@ class LevelColumn:
         alone."""
         shown = [(level, place) for place, level in enumerate(self.levels) if type(level) is float]
         shown.sort()
-        levels = np.array([level for level, _ in shown] or [np.nan])
-        own = np.array([place for _, place in shown] or [-1], dtype=np.int64)
-        at = np.minimum(np.searchsorted(levels, values), len(levels) - 1)
-        places: IntArray = np.where(levels[at] == values, own[at], -1)
+        if len(shown) <= 2:  # faster than a search, and what encoded categories have
+            places = np.full(len(values), -1)
+            for level, place in shown:
+                places[values == level] = place
+        else:
+            places = _places_in(shown, values)
         places[np.isnan(values)] = self.levels.index(None) if None in self.levels else -1
         return places
 
@@ -150,13 +171,22 @@ class NumberColumn:
 
         One search finds both, as the edges are values of the pool.
         """
-        distinct, first = np.unique(self.sorted_values, return_index=True)
+        first = np.flatnonzero(np.diff(self.sorted_values, prepend=np.nan))
+        distinct = self.sorted_values[first]
         starts = np.append(first, len(self.sorted_values))
         smaller = np.searchsorted(distinct, values, side="left")
         upto = smaller + (distinct[np.minimum(smaller, len(distinct) - 1)] == values)
         bins_upto = np.append(0, np.searchsorted(self.edges, distinct, side="right"))
         ranks = (starts[smaller] + starts[upto]) * ONE // len(self.sorted_values) - ONE
         return bins_upto[upto], ranks
+
+
+def _places_in(shown: list[tuple[float, int]], values: FloatArray) -> IntArray:
+    """Return the place of each value among ascending levels, -1 for one that is none of them."""
+    levels = np.array([level for level, _ in shown])
+    own = np.array([place for _, place in shown], dtype=np.int64)
+    at = np.minimum(np.searchsorted(levels, values), len(levels) - 1)
+    return np.where(levels[at] == values, own[at], -1)
 
 
 def _ones(rows: IntArray) -> IntArray:
@@ -191,12 +221,22 @@ def _holds_numbers(cells: "pd.Series[Any]") -> bool:
 
 
 def _level_column(cells: "pd.Series[Any]") -> LevelColumn:
-    seen = pd.Series([_level(cell) for cell in _values(cells)], dtype=object).value_counts()
+    seen = _seen_levels(cells)
     often = sorted((level for level, count in seen.items() if count >= LEAST_SEEN), key=repr)
     # without one of its rows a level that is just frequent enough would not be
     rare = seen[seen <= LEAST_SEEN].sum() / max(1, len(cells))
     share = float(rare) if often else 0.0
     return LevelColumn(tuple(_plain_level(level) for level in often), share)
+
+
+def _seen_levels(cells: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return how often each level occurs."""
+    if not _is_of_plain_numbers(cells):
+        return pd.Series([_level(cell) for cell in _values(cells)], dtype=object).value_counts()
+    values = cells.to_numpy().astype(np.float64) + 0.0  # -0 is 0
+    levels, counts = np.unique(values, return_counts=True)
+    known = [MISSING if math.isnan(level) else level for level in levels.tolist()]
+    return pd.Series(counts, index=pd.Index(known, dtype=object, tupleize_cols=False))
 
 
 def _plain_level(level: Hashable) -> str | float | None:

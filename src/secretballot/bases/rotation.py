@@ -40,13 +40,15 @@ class Rotation:
     shift: int
     largest_input: int
 
-    def coordinates(self, inputs: Any) -> IntArray:
+    def coordinates(self, inputs: Any, added: IntArray | int = 0) -> IntArray:
         """Return the coordinates of rows, an array of int64 of shape (n_rows, n_directions).
+
+        `added`, of shape (n_directions,), is the product of what each row has more than `inputs`.
 
         Sums of integers are exact in any order, and rounding looks at one number alone; so a row's
         coordinates do not depend on the rows around it, whatever the library does.
         """
-        sums = exact_products(inputs, self.weights, self.largest_input) - self.offset
+        sums = exact_products(inputs, self.weights, self.largest_input) + (added - self.offset)
         rounded: IntArray = (sums + (1 << (self.shift - 1))) >> self.shift
         return rounded
 

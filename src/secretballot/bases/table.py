@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count
-from secretballot.bases.columns import ONE, NumberColumn, fitted_column
+from secretballot.bases.columns import ONE, LevelColumn, NumberColumn, fitted_column
 from secretballot.bases.integer_basis import IntegerBasis, check_whitening
 from secretballot.bases.rotation import fitted_rotation
 from secretballot.exceptions import DataError, Parameter
@@ -134,8 +134,12 @@ class TableBasis(IntegerBasis):
             If the columns are not as many as those of the public points.
         """
         frame = self._checked_frame(X)
+        # what a row is more than the usual one has few entries
+        usual = _usual_inputs(self._columns) @ self._rotation.weights
         blocks = [
-            self._rotation.coordinates(self._inputs(frame.iloc[start : start + BLOCK]))
+            self._rotation.coordinates(
+                self._inputs(frame.iloc[start : start + BLOCK], less_usual=True), usual
+            )
             for start in range(0, len(frame), BLOCK)
         ]
         return np.concatenate(blocks)
@@ -189,11 +193,15 @@ class TableBasis(IntegerBasis):
             )
         return frame
 
-    def _inputs(self, frame: pd.DataFrame) -> Any:
-        """Return the integer features before the rotation, (n_rows, n_inputs)."""
+    def _inputs(self, frame: pd.DataFrame, *, less_usual: bool = False) -> Any:
+        """Return the integer features before the rotation, (n_rows, n_inputs), or what they are
+        more than those of the usual row."""
         rows, places, integers, width = [], [], [], 0
-        for i, column in enumerate(self._columns):
-            found = column.entries(frame.iloc[:, i])
+        for column, (_, cells) in zip(self._columns, frame.items(), strict=True):
+            if less_usual and isinstance(column, LevelColumn):
+                found = column.unusual_entries(cells)
+            else:
+                found = column.entries(cells)
             rows.append(found[0])
             places.append(found[1] + width)
             integers.append(found[2])
@@ -203,11 +211,20 @@ class TableBasis(IntegerBasis):
         return table.tocsr()
 
 
+def _usual_inputs(columns: Sequence[LevelColumn | NumberColumn]) -> IntArray:
+    """Return the features of a row whose cells are 0 wherever that is a level."""
+    parts = [np.zeros(len(column.names), dtype=np.int64) for column in columns]
+    for column, part in zip(columns, parts, strict=True):
+        if isinstance(column, LevelColumn) and column.usual is not None:
+            part[column.usual] = ONE
+    return np.concatenate(parts)
+
+
 def _covered_rows(columns: Sequence[Any], frame: pd.DataFrame) -> BoolArray:
     """Return which rows have cells alone that the columns were fitted to."""
     covered = np.ones(len(frame), dtype=np.bool_)
-    for i, column in enumerate(columns):
-        covered &= column.covered(frame.iloc[:, i])
+    for column, (_, cells) in zip(columns, frame.items(), strict=True):
+        covered &= column.covered(cells)
     return covered
 
 

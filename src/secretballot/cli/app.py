@@ -23,10 +23,12 @@ from secretballot.cli import (
     ledger,
     plan,
     predict,
+    prepare,
     price,
     schema,
     serve,
     sign,
+    vault,
     verify,
 )
 from secretballot.cli.help_groups import GroupedCommand
@@ -113,8 +115,10 @@ app.command(name="sign", epilog=EXIT_CODES)(sign.sign)
 app.command(name="signing-key", epilog=EXIT_CODES)(sign.signing_key)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(audit.app, name="audit")
+app.command(name="prepare", cls=GroupedCommand, epilog=EXIT_CODES)(prepare.prepare)
 app.command(name="serve", epilog=EXIT_CODES)(serve.serve)
 app.add_typer(keys.app, name="keys")
+app.add_typer(vault.app, name="vault")
 app.command(name="ask", epilog=EXIT_CODES)(ask.ask)
 app.command(name="demo", epilog=EXIT_CODES)(demo.demo)
 app.command(name="completion", epilog=EXIT_CODES)(completion.completion)

@@ -53,13 +53,22 @@ def add(
         int | None,
         typer.Option("--quota", min=0, help="New questions it may ask of each dataset."),
     ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            "--expires",
+            metavar="DATE",
+            help="Last day on which it holds, as 2030-12-31 (UTC); by default until it is revoked.",
+        ),
+    ] = None,
     config: Config = _CONFIG,
     as_json: AsJson = False,
 ) -> None:
     """Make a key and print it, this once: only its hash is kept.
 
     \b
-    Example: secretballot keys add --role analyst --dataset registry --owner Ana --quota 200
+    Example: secretballot keys add --role analyst --dataset registry --owner Ana
+             --quota 200 --expires 2030-12-31
     """
     from secretballot.exceptions import ParameterError
     from secretballot.service.settings import read_settings
@@ -70,12 +79,25 @@ def add(
         raise ParameterError(
             f"--dataset {unknown[0]} is not in the settings; name one of {', '.join(known)}, or *."
         )
-    key, token = _ring(config).add(role, dataset, owner=owner, quota=quota)
+    key, token = _ring(config).add(role, dataset, owner=owner, quota=quota, expires=expires)
     if as_json:
         print_json({**_described(key), "key": token})
         return
     say(f"id           {key.id}")
     say(f"key          {token}")
+    if key.expires_at is not None:
+        say(f"expires      {key.expires_at}")
+
+
+def _state_of(key: "ApiKey") -> str:
+    from datetime import UTC, datetime
+
+    if key.revoked_at is not None:
+        return f"revoked {key.revoked_at[:19]}"
+    if key.expires_at is None:
+        return "valid"
+    over = key.has_expired(datetime.now(UTC))
+    return f"{'expired' if over else 'valid until'} {key.expires_at[:19]}"
 
 
 @app.command("list", epilog=EXIT_CODES)
@@ -90,7 +112,7 @@ def list_keys(config: Config = _CONFIG, as_json: AsJson = False) -> None:
         print_json({"keys": [_described(key) for key in keys]})
         return
     for key in keys:
-        state = "valid" if key.revoked_at is None else f"revoked {key.revoked_at[:19]}"
+        state = _state_of(key)
         quota = "" if key.quota is None else f"  quota {key.quota}"
         say(
             f"{key.id}  {key.role:<8} {','.join(key.datasets)}  made {key.made_at[:19]}  {state}"

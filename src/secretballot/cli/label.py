@@ -29,10 +29,12 @@ from secretballot.cli.options import (
     Seed,
     Threshold,
     Title,
+    VaultKey,
     Without,
     Yes,
     answers_of,
     classes_of,
+    unlock,
     words_of,
 )
 from secretballot.cli.outcome import print_folders, print_json, release_summary, say
@@ -87,6 +89,7 @@ def label(
     ] = "labels",
     seed: Seed = 0,
     out: Out = OUT,
+    vault_key: VaultKey = None,
     ledger: LedgerFile = None,
     own_ledger: OwnLedger = False,
     force: Forced = None,
@@ -138,6 +141,7 @@ def label(
         without=words_of(without),
         about=About(title, purpose, controller, contact),
     )
+    unlock(out / "vault", vault_key)
     with watching() as watch:
         outcome = run_label(run, watch)
     certificate, folder = outcome.certificate, outcome.release

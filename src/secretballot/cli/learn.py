@@ -15,6 +15,7 @@ from secretballot.cli.options import (
     OUT,
     AcceptUnseen,
     AsJson,
+    BudgetColumn,
     Check,
     Classes,
     ClassWeight,
@@ -24,6 +25,8 @@ from secretballot.cli.options import (
     Drop,
     Engine,
     Forced,
+    GroupBudgets,
+    GroupsArePublic,
     HowAnswered,
     HowAsked,
     Jobs,
@@ -46,6 +49,7 @@ from secretballot.cli.options import (
     Threshold,
     Title,
     UnitColumn,
+    VaultKey,
     VotesPerRecord,
     WhatReleased,
     Without,
@@ -53,6 +57,8 @@ from secretballot.cli.options import (
     answers_of,
     class_weight_of,
     classes_of,
+    group_budgets_of,
+    unlock,
     was_given,
     words_of,
 )
@@ -183,6 +189,9 @@ def learn(
     votes_per_record: VotesPerRecord = None,
     positive_rate: PositiveRate = None,
     class_weight: ClassWeight = None,
+    budget_column: BudgetColumn = None,
+    group_budgets: GroupBudgets = None,
+    groups_are_public: GroupsArePublic = False,
     abstentions: Annotated[
         Abstentions,
         typer.Option(
@@ -193,6 +202,7 @@ def learn(
     engine: Engine = "local",
     seed: Seed = 0,
     out: Out = OUT,
+    vault_key: VaultKey = None,
     ledger: LedgerFile = None,
     own_ledger: OwnLedger = False,
     dataset: Dataset = None,
@@ -233,6 +243,7 @@ def learn(
     from secretballot.runs.tables import RunTables
 
     find_in_this_folder(teacher, student)
+    unlock(out / "vault", vault_key)
     tables = RunTables(
         private,
         public,
@@ -244,10 +255,16 @@ def learn(
         evaluate,
         publish_metrics,
         words_of(accept_unseen),
+        budget_column,
     )
     if check:
         print_check(tables, as_json=as_json)
         return
+    groups = group_budgets_of(group_budgets)
+    if groups is not None and plan is None:  # the largest of them is the price
+        largest = max(groups.values(), key=lambda own: (own.epsilon, own.delta))
+        epsilon = largest.epsilon if epsilon is None else epsilon
+        delta = largest.delta if delta is None else delta
     common: dict[str, Any] = {
         "epsilon": epsilon,
         "delta": delta,
@@ -266,6 +283,8 @@ def learn(
     of_moments: dict[str, Any] = {
         "positive_rate": positive_rate,
         "class_weight": class_weight_of(class_weight, positive_rate),
+        "group_budgets": groups,
+        "groups_are_public": groups_are_public or None,
     }
     of_voting: dict[str, Any] = {
         "teachers": teachers,
@@ -283,7 +302,7 @@ def learn(
         "jobs": jobs,
         "engine": engine,
     }
-    options = (*common, *of_voting, *of_record_votes, *of_moments, "plan")
+    options = (*common, *of_voting, *of_record_votes, *of_moments, "plan", "budget_column")
     given = {name for name in options if was_given(ctx, name)}
     given |= set() if positive_rate is None else {"class_weight"}
     given |= {"force"} if yes else set()
@@ -460,6 +479,12 @@ def print_lines(outcome: "LearnOutcome") -> None:
     epsilon, delta = total_price(certificate)
     price = f"epsilon {epsilon:g}, delta {delta:g}"
     say(f"guarantee    {price} for each {certificate['unit']}")
+    for group in certificate["mechanism"].get("groups", ()):
+        weight = group["bound"] / certificate["mechanism"]["bound"]
+        promised = f"epsilon {group['epsilon']:g}, delta {group['delta']:g}"
+        say(
+            f"group        {group['name']}: {promised}; a {certificate['unit']} weighs {weight:.3g}"
+        )
     if outcome.method == "moments":
         n_stages, coordinates = (
             certificate["mechanism"][name] for name in ("n_stages", "coordinates")

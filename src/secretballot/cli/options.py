@@ -1,8 +1,9 @@
 """The options that several verbs share, and the words that some of them take."""
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -10,6 +11,7 @@ from secretballot._databases import DatabasePlace, file_or_database
 from secretballot._naming import integers_or_words
 from secretballot._places import place_of
 from secretballot._validation import (
+    AGGREGATORS,
     AggregatorName,
     Neighbours,
     ReleaseKind,
@@ -19,11 +21,15 @@ from secretballot._validation import (
 from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.exceptions import Parameter, ParameterError
 
+if TYPE_CHECKING:
+    from secretballot.privacy.accounting import PrivacyBudget
+
 __all__ = [
     "OUT",
     "AcceptUnseen",
     "AsJson",
     "AskedRelease",
+    "BudgetColumn",
     "Check",
     "ClassWeight",
     "Classes",
@@ -35,12 +41,15 @@ __all__ = [
     "Engine",
     "Epsilon",
     "Forced",
+    "GroupBudgets",
+    "GroupsArePublic",
     "HowAnswered",
     "HowAsked",
     "Jobs",
     "LedgerFile",
     "MaxAnswers",
     "MaxUnstable",
+    "OpensVault",
     "Out",
     "OwnLedger",
     "PositiveRate",
@@ -57,6 +66,7 @@ __all__ = [
     "Threshold",
     "Title",
     "UnitColumn",
+    "VaultKey",
     "VotesPerRecord",
     "WhatReleased",
     "Without",
@@ -64,6 +74,8 @@ __all__ = [
     "answers_of",
     "class_weight_of",
     "classes_of",
+    "group_budgets_of",
+    "unlock",
     "was_given",
     "words_of",
 ]
@@ -189,7 +201,7 @@ MaxUnstable = Annotated[
     typer.Option(
         "--max-unstable",
         metavar="T",
-        help="Sparse vector only: stop at this many abstentions.",
+        help="Sparse vector and table only: stop at this many abstentions.",
         rich_help_panel=QUERIES,
     ),
 ]
@@ -229,6 +241,40 @@ Out = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+
+
+VaultKey = Annotated[
+    str | None,
+    typer.Option(
+        "--vault-key",
+        metavar="SOURCE",
+        envvar="SECRETBALLOT_VAULT_KEY",
+        show_envvar=False,
+        help="Encrypt the vault: a key file, env:NAME, or command:WORDS that print the key; by"
+        " default $SECRETBALLOT_VAULT_KEY, else the vault is not encrypted.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+
+
+OpensVault = Annotated[
+    str | None,
+    typer.Option(
+        "--vault-key",
+        metavar="SOURCE",
+        help="Key of an encrypted vault: a key file, env:NAME, or command:WORDS that print the key;"
+        " by default $SECRETBALLOT_VAULT_KEY.",
+        rich_help_panel=DATA,
+    ),
+]
+
+
+def unlock(vault: Path, key: str | None) -> None:
+    """Have a vault encrypted, or opened, with the key that somebody names a source of."""
+    if key:
+        from secretballot.vault import unlock_vault
+
+        unlock_vault(vault, key)
 
 
 def ledger_place(text: str) -> Path | DatabasePlace:
@@ -351,7 +397,13 @@ StatedRecords = Annotated[
     ),
 ]
 HowAnswered = Annotated[
-    AggregatorName, typer.Option(help="How votes become answers.", rich_help_panel=QUERIES)
+    AggregatorName,
+    typer.Option(
+        # all names in one bracket would be wider than a terminal
+        metavar="<NAME>",
+        help=f"How votes become answers: {', '.join(AGGREGATORS[:-1])} or {AGGREGATORS[-1]}.",
+        rich_help_panel=QUERIES,
+    ),
 ]
 HowAsked = Annotated[
     StrategyName,
@@ -403,6 +455,34 @@ ClassWeight = Annotated[
         help="balanced, none, or A:W,B:W: what decisions count each class for; balanced with"
         " --positive-rate, else none (moments only).",
         rich_help_panel=TEACHERS,
+    ),
+]
+BudgetColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--budget-column",
+        metavar="COL",
+        help="Column of the private file with the budget group of each record; never a feature"
+        " (moments only).",
+        rich_help_panel=DATA,
+    ),
+]
+GroupBudgets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group-budget",
+        metavar="NAME=EPSILON,DELTA",
+        help="Budget of a group of --budget-column, once for each; the largest is that of the"
+        " release.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+GroupsArePublic = Annotated[
+    bool,
+    typer.Option(
+        "--groups-are-public",
+        help="Declare that who has which budget is public, and follows from nothing protected.",
+        rich_help_panel=PRIVACY,
     ),
 ]
 
@@ -473,6 +553,35 @@ def class_weight_of(text: str | None, positive_rate: float | None) -> str | dict
                 " as in no:1,yes:20.",
             )
     return weights
+
+
+def group_budgets_of(words: Sequence[str] | None) -> "dict[str, PrivacyBudget] | None":
+    """Return the budget of each group; None where no word is given.
+
+    Raises
+    ------
+    ParameterError
+        If a word is no name with an epsilon and a delta, or names a group twice.
+    """
+    from secretballot.privacy.accounting import PrivacyBudget
+
+    if not words:
+        return None
+    budgets: dict[str, PrivacyBudget] = {}
+    for word in words:
+        name, _, pair = word.rpartition("=")
+        try:
+            epsilon, delta = map(float, pair.split(","))
+        except ValueError:
+            name = ""
+        if not name.strip() or name.strip() in budgets:
+            raise ParameterError(
+                Parameter("group_budgets"),
+                f" has {shown(word)}; write NAME=EPSILON,DELTA, each name once, as in"
+                " strict=0.1,1e-6.",
+            )
+        budgets[name.strip()] = PrivacyBudget(epsilon, delta)
+    return budgets
 
 
 def was_given(ctx: typer.Context, name: str) -> bool:

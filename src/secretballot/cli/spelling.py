@@ -12,12 +12,15 @@ _RENAMED = {
     "n_cover": "--points",
     "n_jobs": "--jobs",
     "random_state": "--seed",
+    "budget_groups": "--budget-column",
+    "group_budgets": "--group-budget",
     "unit": "--unit-kind",
 }
 _OF_THE_SAME_NAME = (
     "abstentions",
     "accept_unseen",
     "aggregator",
+    "budget_column",
     "canaries",
     "class_weight",
     "classes",
@@ -34,7 +37,9 @@ _OF_THE_SAME_NAME = (
     "engine",
     "epsilon",
     "estimate_epsilon",
+    "expires",
     "force",
+    "groups_are_public",
     "header",
     "hypotheses",
     "jobs",
@@ -89,4 +94,5 @@ def _as_option(part: str | Parameter | Argument) -> str:
     if isinstance(part, str) or part.name not in OPTIONS:
         return str(part)
     option = OPTIONS[part.name]
-    return option if isinstance(part, Parameter) else f"{option} {part.value}"
+    is_flag = isinstance(part, Argument) and part.value is True
+    return option if isinstance(part, Parameter) or is_flag else f"{option} {part.value}"

@@ -72,13 +72,19 @@ def verify(
         _print_checks(verification)
         for finding in second:
             print(f"{finding.verdict:<7} second: {finding.name:<12} {finding.detail}")
-        print(
-            "The certificate verifies." if verification.ok else "The certificate does NOT verify."
-        )
+        print(_sentence_on(verification))
     if not verification.ok:
         raise typer.Exit(NOT_VERIFIED)
     if second:
         _end_as(exit_code(second), as_json)
+
+
+def _sentence_on(verification: "Verification") -> str:
+    if not verification.ok:
+        return "The certificate does NOT verify."
+    if verification.signature == "not checked":
+        return "The certificate verifies; who signed it was not checked."
+    return "The certificate verifies."
 
 
 def _print_checks(verification: "Verification") -> None:

@@ -198,9 +198,11 @@ class ReleaseStream:
         """Number of queries that may still be answered; 0 once the stream has stopped or is
         closed."""
         with self.ledger.reading(self.reservation) as page:
-            used, last = page.count, page.last()
-        abstained = _last_answer(last)[0]
-        if self.closed or self._has_stopped(used, abstained):
+            return self._left_on(page)
+
+    def _left_on(self, page: AnswerPage) -> int:
+        used, abstained = page.count, _last_answer(page.last())[0]
+        if page.closed or self._has_stopped(used, abstained):
             return 0
         return self.planned - used
 
@@ -214,7 +216,8 @@ class ReleaseStream:
     @property
     def closed(self) -> bool:
         """Whether the reservation was settled: stored answers are all that comes."""
-        return self._own_entry().state != "reserved"
+        with self.ledger.reading(self.reservation) as page:
+            return page.closed
 
     # --- asking ---
 
@@ -222,6 +225,11 @@ class ReleaseStream:
         """Return the stored answers to `questions`; it costs nothing and draws nothing."""
         with self.ledger.reading(self.reservation) as page:
             return self._answers_of(questions, page.find(questions))
+
+    def find_with_left(self, questions: Sequence[bytes]) -> tuple[StreamAnswers, int]:
+        """Return what `find` does, and how many queries were left then: one look at the ledger."""
+        with self.ledger.reading(self.reservation) as page:
+            return self._answers_of(questions, page.find(questions)), self._left_on(page)
 
     def answer(
         self,
@@ -437,6 +445,11 @@ class ReleaseStream:
             and self.ledger.composition == "renyi"
             and self._used_events(self.used) is not None
         )
+
+    @property
+    def returned(self) -> bool:
+        """Whether the reservation was closed with unused queries that went back."""
+        return self.returns and self._own_entry().state == "committed"
 
     def close(self, released: ReleasedLabels) -> None:
         """Settle the reservation with what was released; it answers nothing new afterwards.

@@ -281,6 +281,13 @@ def _checked_stage(asked: StagedSums, before: Sequence[IntArray]) -> Residuals:
             f" coordinates, and {asked.mechanism.bound} with {asked.mechanism.coordinates} were"
             " paid for."
         )
+    factor = 4 if asked.mechanism.replaced else 1
+    squared = [factor * bound**2 for bound in stage.group_bounds]
+    if squared != [group.squared_sensitivity for group in asked.mechanism.groups]:
+        raise ParameterError(
+            "A stage asks for other bounds of the budget groups than were paid for; ask every"
+            " stage alike."
+        )
     return stage
 
 
@@ -373,7 +380,8 @@ def _answers(
     plain = json.loads(json.dumps(dict(asked.about)))
     promise = ("unit", "unit_column", "neighbours")
     return (
-        known.get("start") == plain.get("start")  # one that was not asked for is another question
+        # what was not asked for is another question
+        all(known.get(name) == plain.get(name) for name in ("start", "groups"))
         and all(known.get(name) == value for name, value in plain.items())
         and all(document[name] == declared[name] for name in promise)
         and list(getattr(stored, "classes", ())) == list(asked.classes)

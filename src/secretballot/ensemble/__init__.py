@@ -5,11 +5,14 @@ It knows no noise, no price, no student.
 
 from secretballot.ensemble.partition import KeyedHashPartition, PositionPartition
 from secretballot.ensemble.teachers import Progress, TeacherEnsemble
+from secretballot.ensemble.vote_tables import LabelVotes, NumberVotes
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.named_learners import teacher_by_name
 
 __all__ = [
     "KeyedHashPartition",
+    "LabelVotes",
+    "NumberVotes",
     "PositionPartition",
     "Progress",
     "TeacherEnsemble",

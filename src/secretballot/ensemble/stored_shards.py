@@ -6,20 +6,21 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import FloatArray, IntArray, UnsignedArray
+from secretballot.encryption.unlocked import remember_source, source_of
 from secretballot.ensemble.stored_table import (
     Cells,
     RowBlock,
+    RowFile,
     StoredTable,
-    append_secret,
     block_of,
     read_rows,
     remove_folder,
-    sync_secret,
     units_of,
 )
 from secretballot.exceptions import DataError
@@ -95,6 +96,16 @@ class StoredShards:
         (rows,) = read_rows(path, self.row_type, size, size)
         return block_of(rows, self.cells)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # another process asks for the key of an encrypted vault where this one did; the key itself
+        # does not travel
+        return {"about": dict(vars(self)), "key": source_of(self.folder)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state["about"])
+        if state["key"] is not None:
+            remember_source(*state["key"])
+
     def __repr__(self) -> str:
         return f"StoredShards(n_teachers={self.n_teachers}, records=<private>)"
 
@@ -133,7 +144,7 @@ def dealt_shards(
         return kept
     forget_shards(vault)
     make_vault(folder)
-    sizes, first = np.zeros(n_shards, dtype=np.int64), 0
+    sizes, first, files = np.zeros(n_shards, dtype=np.int64), 0, dict[int, RowFile]()
     for rows in table.stored_rows(max(1, _DEALT_BYTES // table.row_type.itemsize)):
         numbers = shard_of(units_of(rows), first, len(rows))
         order, here = np.argsort(numbers, kind="stable"), np.bincount(numbers, minlength=n_shards)
@@ -141,10 +152,12 @@ def dealt_shards(
         # one file each, hence a loop
         for number in np.flatnonzero(here).tolist():
             part = order[ends[number] - here[number] : ends[number]]
-            append_secret(folder / _name_of(number), rows[part])
+            if number not in files:
+                files[number] = RowFile(folder / _name_of(number))
+            files[number].add(rows[part])
         sizes, first = sizes + here, first + len(rows)
-    for number in np.flatnonzero(sizes).tolist():
-        sync_secret(folder / _name_of(number))
+    for file in files.values():
+        file.finish()
     about |= {"serial": serial, "sizes": sizes.tolist()}
     # last, as it vouches for all the others
     write_secret(folder / ABOUT, json.dumps(about).encode())

@@ -1,7 +1,7 @@
 """A private table that lies on disk, in few bytes a row, and is read block by block.
 
-Its files hold private data in the clear. They lie in a vault, in folders of mode 0700, and are
-removed once nothing needs them.
+Its files hold private data, in the clear unless the vault is encrypted. They lie in a vault, in
+folders of mode 0700, and are removed once nothing needs them.
 """
 
 import json
@@ -18,7 +18,7 @@ from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import AnyArray, FloatArray, IntArray, UnsignedArray
 from secretballot.ensemble.sealed import Sealed
 from secretballot.exceptions import DataError
-from secretballot.vault import make_vault, read_secret, write_secret
+from secretballot.vault import make_vault, read_secret, readable, sealer_of, write_secret
 
 __all__ = [
     "PARTS",
@@ -26,14 +26,13 @@ __all__ = [
     "SHARDS",
     "Cells",
     "RowBlock",
+    "RowFile",
     "StoredTable",
     "TableWriter",
-    "append_secret",
     "block_of",
     "forget_table",
     "read_rows",
     "remove_folder",
-    "sync_secret",
     "units_of",
 ]
 
@@ -54,6 +53,8 @@ _FIELDS = {
 #: Numbers of one block of encoded rows: 2**22 doubles are 32 MiB.
 _BLOCK_ENTRIES = 2**22
 _CELLS, _CLASS, _UNIT = "cells", "class", "unit"
+_PIECE = 2**20  # bytes that are encrypted at once
+_APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
 class Cells(Protocol):
@@ -291,7 +292,7 @@ class TableWriter:
         self._type = row_type(cells, classes, unit_name)
         forget_table(vault)
         make_vault(self._folder)
-        self._n_rows = 0
+        self._rows, self._n_rows = RowFile(self._folder / ROWS), 0
 
     def add(self, cells: AnyArray, classes: IntArray, units: UnsignedArray | None) -> None:
         """Write rows behind those that are there.
@@ -306,7 +307,7 @@ class TableWriter:
         rows[_CELLS], rows[_CLASS] = cells, classes
         if units is not None:
             rows[_UNIT] = units
-        append_secret(self._folder / ROWS, rows)
+        self._rows.add(rows)
         self._n_rows += len(rows)
 
     def finish(
@@ -338,12 +339,12 @@ class TableWriter:
         DataError
             If the rows are not those that were written, or cannot be.
         """
-        if _size_of(self._folder / ROWS) not in (-1, self._n_rows * self._type.itemsize):
+        self._rows.finish()
+        if _size_of(self._folder / ROWS) != self._n_rows * self._type.itemsize:
             raise DataError(
                 f"Something else has written to {self._folder}; give every table a vault of its"
                 " own, and repeat."
             )
-        sync_secret(self._folder / ROWS)
         about: dict[str, Any] = {"format": _FORMAT, "version": _VERSION, "identity": identity}
         about |= {"serial": serial}
         about |= {"n_rows": self._n_rows, "n_units": n_units, "columns": list(columns)}
@@ -400,28 +401,60 @@ def units_of(rows: AnyArray) -> UnsignedArray | None:
     return rows[_UNIT] if _UNIT in (rows.dtype.names or ()) else None
 
 
-def append_secret(path: Path, rows: AnyArray) -> None:
-    """Write rows behind what a secret file holds, which is made with mode 0600.
+class RowFile:
+    """A new secret file, mode 0600, that rows are written to; it is whole once `finish` was called.
 
-    Raises
-    ------
-    DataError
-        If it cannot be written.
+    Between two writes it is closed, so that there may be very many.
+
+    Parameters
+    ----------
+    path : Path
+        In a vault; encrypted if that is.
     """
-    with _opened(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, "written") as file:
-        file.write(np.ascontiguousarray(rows).data)
 
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._waiting: list[bytes] = []
+        self._sealer = sealer_of(path, self._waiting.append)
 
-def sync_secret(path: Path) -> None:
-    """Write a secret file through to the disk; an empty one where there is none.
+    def add(self, rows: AnyArray) -> None:
+        """Write rows behind those that are there.
 
-    Raises
-    ------
-    DataError
-        If it cannot be written.
-    """
-    with _opened(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, "written") as file:
-        os.fsync(file.fileno())
+        Raises
+        ------
+        DataError
+            If they cannot be written.
+        """
+        with _opened(self._path, _APPENDING, "written") as file:
+            content = np.ascontiguousarray(rows).data
+            if self._sealer is None:
+                file.write(content)
+                return
+            # piece by piece: rows and what they are encrypted to are never held twice
+            content = memoryview(content).cast("B")
+            for start in range(0, len(content), _PIECE):
+                self._sealer.add(content[start : start + _PIECE])
+                self._write_waiting(file)
+
+    def finish(self) -> None:
+        """Write the file through to the disk; an empty one where there is none.
+
+        Raises
+        ------
+        DataError
+            If it cannot be written.
+        """
+        with _opened(self._path, _APPENDING, "written") as file:
+            if self._sealer is not None:
+                self._sealer.finish()
+                self._write_waiting(file)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _write_waiting(self, file: IO[bytes]) -> None:
+        waiting = b"".join(self._waiting)
+        self._waiting.clear()
+        file.write(waiting)
 
 
 def read_rows(
@@ -450,19 +483,21 @@ def read_rows(
     DataError
         If it cannot be read, or holds another number of rows.
     """
-    if _size_of(path) != n_rows * kind.itemsize:
-        raise DataError(
-            f"{path} is not whole; remove the folder {path.parent}, and repeat the run."
-        )
+    not_whole = f"{path} is not whole; remove the folder {path.parent}, and repeat the run."
+    if not path.is_file():
+        raise DataError(not_whole)
     with _opened(path, os.O_RDONLY, "read") as file:
+        content, size = readable(file, path)
+        if size != n_rows * kind.itemsize:
+            raise DataError(not_whole)
         if check is not None:
             check()
         for start in range(0, n_rows, most):
             count = min(most, n_rows - start)
-            content = file.read(count * kind.itemsize)
-            if len(content) != count * kind.itemsize:
+            part = content.read(count * kind.itemsize)
+            if len(part) != count * kind.itemsize:
                 raise DataError(f"{path} was changed while it was read; repeat the run.")
-            yield np.frombuffer(content, dtype=kind)
+            yield np.frombuffer(part, dtype=kind)
 
 
 @contextmanager
@@ -482,8 +517,8 @@ def _opened(path: Path, flags: int, what: str) -> Iterator[IO[bytes]]:
 
 
 def _size_of(path: Path) -> int:
-    """Return the size of a file in bytes, -1 where there is none."""
-    try:
-        return path.stat().st_size
-    except OSError:
+    """Return the size of a file's content in bytes, -1 where there is none that can be read."""
+    if not path.is_file():
         return -1
+    with _opened(path, os.O_RDONLY, "read") as file:
+        return readable(file, path)[1]

@@ -1,8 +1,9 @@
 """Keep finished teachers in the vault, so that an interrupted run resumes where it stopped.
 
-A teacher's file holds private data in the clear. It is written whole or not at all, readable by its
-owner alone, and read back only when it belongs to the current user and to the very same run:
-unpickling runs code, and a teacher of other data would break the account of what was released.
+A teacher's file holds private data, in the clear unless the vault is encrypted. It is written whole
+or not at all, readable by its owner alone, and read back only when it belongs to the current user
+and to the very same run: unpickling runs code, and a teacher of other data would break the account
+of what was released.
 """
 
 import hashlib
@@ -17,7 +18,8 @@ from typing import IO, Any
 
 from secretballot._drafts import sweep_drafts
 from secretballot._json_files import json_fields
-from secretballot.vault import make_vault, write_secret
+from secretballot.exceptions import VaultError
+from secretballot.vault import make_vault, readable, write_secret
 
 __all__ = ["TeacherStore", "binding_in"]
 
@@ -93,8 +95,9 @@ class TeacherStore:
             with _opened_file(path) as file:
                 if not _is_ours(os.fstat(file.fileno())):
                     return {}
-                header = json_fields(file.readline(_LONGEST_HEADER), _HEADER)
-                payload = file.read()
+                content, _ = readable(file, path)
+                header = json_fields(content.readline(_LONGEST_HEADER), _HEADER)
+                payload = content.read()
             digest = hashlib.sha256(payload).hexdigest()
             expected = {
                 "format": _FORMAT,
@@ -105,6 +108,8 @@ class TeacherStore:
             if header != expected:
                 return {}
             return {number: pickle.loads(data) for number, data in pickle.loads(payload).items()}
+        except VaultError:
+            raise  # of a file that was encrypted, somebody wants to know that it was changed
         except Exception:
             # Whatever is wrong with the file, the teachers can be trained again.
             return {}
@@ -114,7 +119,8 @@ def binding_in(path: Path) -> str | None:
     """Return the binding that a file of teachers names, None where it is damaged or foreign."""
     with suppress(OSError), _opened_file(path) as file:
         if _is_ours(os.fstat(file.fileno())):
-            header = json_fields(file.readline(_LONGEST_HEADER), _HEADER)
+            content, _ = readable(file, path)
+            header = json_fields(content.readline(_LONGEST_HEADER), _HEADER)
             return None if header is None else str(header["binding"])
     return None
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
     from secretballot.learners.pate.classifier import PATEClassifier
     from secretballot.learners.pate.label_private import LabelPrivateClassifier
+    from secretballot.learners.pate.multi_label import PATEMultiLabelClassifier
+    from secretballot.learners.pate.regressor import PATERegressor
     from secretballot.learners.record_votes.classifier import RecordVotesClassifier
     from secretballot.learners.selection.candidates import choose_candidate
     from secretballot.learners.selection.hold_out import hold_out
@@ -32,6 +34,8 @@ _HOMES = {
     "LabelPrivateMomentsClassifier": "moments.label_private",
     "LabelingSession": "labelers.session",
     "PATEClassifier": "pate.classifier",
+    "PATEMultiLabelClassifier": "pate.multi_label",
+    "PATERegressor": "pate.regressor",
     "RecordMomentsClassifier": "moments.classifier",
     "RecordMomentsMultiLabelClassifier": "moments.multi_label",
     "RecordMomentsRegressor": "moments.regressor",
@@ -56,6 +60,8 @@ __all__ = [
     "LabelPrivateMomentsClassifier",
     "LabelingSession",
     "PATEClassifier",
+    "PATEMultiLabelClassifier",
+    "PATERegressor",
     "RecordMomentsClassifier",
     "RecordMomentsMultiLabelClassifier",
     "RecordMomentsRegressor",

@@ -53,6 +53,7 @@ _MAX_THREADS = 4
 
 _MAX_SCORE = 2**40  # in size: gaps between scores stay far inside 64 bits
 _MAX_MULTIPLICITY = 2**62  # of all candidates together, for the same reason
+_MAX_UNIFORM_BITS = 62
 _SPARE_BITS = 64  # the first look leaves a choice undecided with probability below 2^-60
 
 _Sampler = Callable[[int], IntArray]
@@ -82,6 +83,10 @@ class NoiseSource(Protocol):
 
     def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
         """Draw `size` integers with P(x) proportional to exp(-x^2 / (2 sigma^2))."""
+        ...
+
+    def uniform_integers(self, bits: int, size: int) -> IntArray:
+        """Draw `size` integers, uniform on 0, ..., 2^bits - 1."""
         ...
 
 
@@ -282,6 +287,28 @@ class ExactNoise:
         return _draw_ready(
             "gaussian", check_scale("sigma", sigma), check_count("size", size, minimum=0)
         )
+
+    def uniform_integers(self, bits: int, size: int) -> IntArray:
+        """Draw `size` integers, uniform on 0, ..., 2^bits - 1.
+
+        Parameters
+        ----------
+        bits : int
+            From 1 to 62.
+        size : int
+            At least 0.
+
+        Returns
+        -------
+        ndarray of int64, shape (size,)
+            Each made of fair bits of the operating system, eight bytes for each.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        """
+        return _drawn_uniformly(bits, size, secrets.token_bytes)
 
     def exponential_index(
         self, scores: IntArray, scale: float, multiplicities: IntArray | None = None
@@ -502,6 +529,20 @@ def _choose_range(
     return _drawn_index(
         allowed.max() - allowed, np.ones_like(allowed), scale, random_bits
     ), group - 1
+
+
+def _drawn_uniformly(bits: int, size: int, random_bytes: Callable[[int], bytes]) -> IntArray:
+    """Draw uniform integers, as `ExactNoise.uniform_integers` says."""
+    wanted, length = check_count("bits", bits), check_count("size", size, minimum=0)
+    if not wanted <= _MAX_UNIFORM_BITS:
+        raise ParameterError(
+            Parameter("bits"),
+            f" is {shown(wanted)}; it must be at most {_MAX_UNIFORM_BITS}, so that sums stay inside"
+            " 64 bits.",
+        )
+    # the upper bits of each eight bytes
+    drawn = np.frombuffer(random_bytes(8 * length), dtype="<u8") >> np.uint64(64 - wanted)
+    return drawn.astype(np.int64)
 
 
 def _uniform_below(n: int, random_bits: _Bits) -> int:

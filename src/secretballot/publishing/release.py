@@ -219,8 +219,8 @@ def write_release(
     if isinstance(released, ReleasedSums):
         raise ParameterError(
             Parameter("released"),
-            " holds sums without labels, and a release folder is made of labels; publish its"
-            " certificate and the student of the model instead.",
+            " holds sums or a table without labels of one class each, and a release folder is made"
+            " of those; publish its certificate and the student of the model instead.",
         )
     if not isinstance(released, ReleasedLabels):
         raise ParameterError(

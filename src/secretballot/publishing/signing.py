@@ -21,7 +21,7 @@ from secretballot.report.certificate.signature import (
 )
 from secretballot.report.certificate.verify import verify_certificate
 
-__all__ = ["new_signing_key", "sign_release"]
+__all__ = ["new_signing_key", "public_pem", "read_private_key", "sign_release"]
 
 PASSPHRASE = "SECRETBALLOT_KEY_PASSPHRASE"
 
@@ -60,7 +60,7 @@ def new_signing_key(path: str | os.PathLike[str]) -> str:
     problem = ""
     try:
         _write_new(place, pem, 0o600)
-        _write_new(public_place, _public_pem(private.public_key()), 0o644)
+        _write_new(public_place, public_pem(private.public_key()), 0o644)
     except OSError as error:
         problem = error.strerror or type(error).__name__
     if problem:
@@ -120,7 +120,7 @@ def sign_release(folder: str | os.PathLike[str], key: str | os.PathLike[str]) ->
         raise CertificateError(
             f"The release does not verify ({failed.name}: {failed.detail}) It was not signed."
         )
-    private = _private_key(Path(key))
+    private = read_private_key(Path(key))
     signature = private.sign(content)
     problem = ""
     try:
@@ -137,7 +137,14 @@ def sign_release(folder: str | os.PathLike[str], key: str | os.PathLike[str]) ->
     return fingerprint(private.public_key())
 
 
-def _private_key(path: Path) -> Any:
+def read_private_key(path: Path) -> Any:
+    """Return the private Ed25519 key in a PEM file that its owner alone may read.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read, others may read it, or it holds something else.
+    """
     pem, secret, key = key_file(path), _passphrase(), None
     if hasattr(os, "geteuid") and path.stat().st_mode & 0o077:
         raise DataError(
@@ -162,7 +169,8 @@ def _passphrase() -> bytes | None:
     return found.encode() if found else None
 
 
-def _public_pem(public: Any) -> bytes:
+def public_pem(public: Any) -> bytes:
+    """Return a public key in PEM."""
     names = serialization()
     pem: bytes = public.public_bytes(names.Encoding.PEM, names.PublicFormat.SubjectPublicKeyInfo)
     return pem

@@ -16,7 +16,7 @@ __all__ = ["MappedRows", "mapped_rows"]
 
 #: Coordinates, of four bytes each, that are kept; more are mapped anew whenever they are asked for.
 MOST_KEPT = 2**29
-_BLOCK_ENTRIES = 2**22  # coordinates of one block of rows
+_BLOCK_ENTRIES = 2**20  # coordinates of one block of rows, which stays in the cache
 
 
 class _FittedBasis(Protocol):

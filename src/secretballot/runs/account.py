@@ -24,6 +24,7 @@ __all__ = [
     "check_account",
     "drop_own_ledger",
     "ledger_of_run",
+    "named_account",
     "open_ledger",
     "place_of_account",
     "settle_request",
@@ -130,6 +131,19 @@ def place_of_account(run: PaidRun, folder: RunFolder) -> Path | DatabasePlace:
         return named  # a database's password is told now, and kept nowhere
     if folder.account is not None and Ledger.exists(folder.account):
         return folder.account
+    return named_account(run)
+
+
+def named_account(run: PaidRun) -> Path | DatabasePlace:
+    """Return where the account lies that is named for a run, or that of its private file.
+
+    Raises
+    ------
+    ParameterError
+        If none is named, and the private file is no local one.
+    """
+    usual = os.environ.get(_VARIABLE)
+    named = file_or_database(usual) if run.ledger is None and usual else run.ledger
     if named is None:
         if is_url(run.private_file):
             raise ParameterError(

@@ -10,7 +10,12 @@ import warnings
 from collections.abc import Collection, Iterator, Sequence
 
 from secretballot._validation import shown
-from secretballot.aggregation import Aggregator, SparseVectorAggregator, WeakSignalWarning
+from secretballot.aggregation import (
+    AbstentionTableAggregator,
+    Aggregator,
+    SparseVectorAggregator,
+    WeakSignalWarning,
+)
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.accounting.gaussian import gaussian_mu
@@ -29,6 +34,7 @@ __all__ = [
 
 #: What a run may ask about, by the name under which it is answered beforehand.
 CAUTIONS = ("epsilon", "delta", "records", "teachers", "noise")
+_STREAM_NAMES = {"sparse-vector": "a sparse vector", "abstention-table": "a table of abstentions"}
 #: The answer to all of them.
 ALL = "all"
 
@@ -104,14 +110,15 @@ def cautions_of_noise(aggregator: Aggregator, n_teachers: int) -> Iterator[Cauti
         aggregator.check_useful(n_teachers)
     for warning in caught:
         yield Caution("noise", str(warning.message))
-    if isinstance(aggregator, SparseVectorAggregator):
+    if isinstance(aggregator, SparseVectorAggregator | AbstentionTableAggregator):
         share = aggregator.answer_probability(math.ceil(n_teachers / 2) - 1)
         if share < _RARELY:
             yield Caution(
                 "noise",
-                f"a sparse vector with {n_teachers} teachers and {aggregator.max_unstable}"
-                f" abstentions answers even a unanimous vote with probability {share:.2f} only; use"
-                " more teachers, fewer abstentions with --max-unstable, or a larger epsilon.",
+                f"{_STREAM_NAMES[aggregator.name]} with {n_teachers} teachers and"
+                f" {aggregator.max_unstable} abstentions answers even a unanimous vote with"
+                f" probability {share:.2f} only; use more teachers, fewer abstentions with"
+                " --max-unstable, or a larger epsilon.",
             )
 
 

@@ -3,38 +3,30 @@
 from pathlib import Path
 
 import pandas as pd
-from sklearn.compose import make_column_transformer
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from secretballot.aggregation import GaussianAggregator
+from secretballot._databases import file_or_database
 from secretballot.datasets.demonstration import write_clinic
+from secretballot.datasets.schema import Schema
 from secretballot.learners.labelers.session import LabelingSession
-from secretballot.learners.training.trained import train_teachers
+from secretballot.planning.planner import plan
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
+from secretballot.publishing.release import write_release
+from secretballot.runs.plan_files import write_plan
+from secretballot.runs.prepare import PrepareRun, run_prepare
+from secretballot.runs.tables import RunTables
 
 __all__ = ["begin_demonstration_session"]
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-6)
 _TEACHERS, _QUESTIONS, _EXAMPLES = 250, 300, 20
+_RECORDS = 20_000  # as is stated publicly
+_TITLE = "Who came back: a clinic that never was"
 
 
-def _learner(numbers: list[str], words: list[str]) -> Pipeline:
-    return make_pipeline(
-        make_column_transformer(
-            (make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler()), numbers),
-            (OneHotEncoder(handle_unknown="ignore"), words),
-        ),
-        LogisticRegression(max_iter=1000),
-    )
-
-
-def begin_demonstration_session(folder: Path, ledger_at: str | Path | None = None) -> None:
-    """Train teachers and begin a session: ``vault``, the ledger, and a few public points in
-    ``points.csv``.
+def begin_demonstration_session(folder: Path, ledger_at: str | None = None) -> str:
+    """Plan, train teachers, begin a session and release its first answers: ``plan``,
+    ``clinic-vault``, the ledger, ``first-answers``, and a few public points to ask next in
+    ``points.csv``. Return the lines of a service's settings about it.
 
     Parameters
     ----------
@@ -43,23 +35,37 @@ def begin_demonstration_session(folder: Path, ledger_at: str | Path | None = Non
     ledger_at : path or URL, optional
         Place of the ledger; ``clinic.ledger`` in the folder by default.
     """
+    # from what is public alone, before the private records are read
+    planned = plan(_RECORDS, _QUESTIONS, budget=BUDGET, n_classes=2, n_teachers=_TEACHERS)
+    write_plan(planned, folder / "plan")
     files = write_clinic(folder / "data")
-    private, public = pd.read_csv(files.private), pd.read_csv(files.public)
-    y = private.pop(files.target)
-    public = public[list(private.columns)]
-    names = [str(name) for name in public.columns]
-    numbers = [name for name in names if pd.api.types.is_numeric_dtype(public[name])]
-    words = [name for name in names if name not in numbers]
-    teachers = train_teachers(
-        _learner(numbers, words),
-        private,
-        y.to_numpy(),
-        classes=list(files.classes),
-        X_public=public,
-        n_teachers=_TEACHERS,
-        vault=folder / "vault",
+    prepared = run_prepare(
+        PrepareRun(
+            tables=RunTables(
+                files.private, files.public, target=files.target, classes=files.classes
+            ),
+            name="clinic",
+            epsilon=BUDGET.epsilon,
+            delta=BUDGET.delta,
+            questions=_QUESTIONS,
+            out=folder,
+            teachers=_TEACHERS,
+            ledger=file_or_database(ledger_at or str(folder / "clinic.ledger")),
+            dataset="demo-clinic",
+            title=_TITLE,
+            purpose="a demonstration of the service",
+        )
     )
-    ledger = Ledger(ledger_at or folder / "clinic.ledger", dataset="demo-clinic", budget=BUDGET)
-    terms = GaussianAggregator.calibrate(BUDGET, _QUESTIONS)
-    LabelingSession(teachers, terms, ledger, purpose="a demonstration of the service")
-    public.head(_EXAMPLES).to_csv(folder / "points.csv", index=False)
+    schema, public = Schema.read(prepared.schema), pd.read_csv(files.public)
+    session = LabelingSession.reopen(prepared.vault)
+    asked = schema.encoding(public.head(_EXAMPLES), role="table of points").matrix
+    session.ask_many(asked)
+    write_release(
+        folder / "first-answers",
+        session.released(asked),
+        without=["student"],
+        overwrite=True,  # where a start was broken off
+        about={"title": _TITLE},
+    )
+    public.iloc[_EXAMPLES : 2 * _EXAMPLES].to_csv(folder / "points.csv", index=False)
+    return prepared.table

@@ -67,7 +67,7 @@ class LabelRun:
         How many rows to ask, chosen at random by `seed`; None takes as many as the budget carries,
         at most all.
     aggregator : str
-        "gaussian", "laplace", "sparse-vector" or "confident".
+        "gaussian", "vote-table", "laplace", "sparse-vector" or "confident".
     max_unstable : int or None
         Abstentions at which the sparse vector stops.
     threshold, max_answers : int or None

@@ -124,7 +124,8 @@ class LearnRun:
     queries : int or None
         Public points to have labelled; None takes the learner's default.
     aggregator : str
-        "gaussian", "laplace", "sparse-vector", "confident" or, in rounds, "interactive".
+        "gaussian", "vote-table", "laplace", "sparse-vector", "confident" or, in rounds,
+        "interactive".
     max_unstable : int or None
         Abstentions at which the sparse vector stops.
     threshold, max_answers : int or None

@@ -26,6 +26,9 @@ _OWN: dict[str, tuple[str, ...]] = {
     "votes_per_record": (RECORD_VOTES,),
     "class_weight": (MOMENTS,),
     "positive_rate": (MOMENTS,),
+    "budget_column": (MOMENTS,),
+    "group_budgets": (MOMENTS,),
+    "groups_are_public": (MOMENTS,),
 }
 _OF = {VOTES: "voting", RECORD_VOTES: "votes of records", MOMENTS: "moments"}
 
@@ -97,4 +100,6 @@ def _no_method_words(own: Collection[str]) -> str:
 
 
 def _option(name: str) -> str:
+    if name == "group_budgets":  # an option for each
+        return "--group-budget"
     return f"--{name.replace('_', '-')}"

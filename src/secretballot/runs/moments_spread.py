@@ -17,6 +17,7 @@ from secretballot.learners.moments.stages import MomentStages
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.records import PrivateRecords
 from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.coverage import public_records
 from secretballot.report.certificate.moments import CLASS_WEIGHTS
 from secretballot.runs.moments_forecast import noisy_sums
 from secretballot.students import MomentsStudent
@@ -100,7 +101,7 @@ def moments_spread(
             mechanism["mark_weight"],
             tuple(mechanism["marks"]),
             mechanism["expected_uncovered"],
-            mechanism["n_records"],
+            public_records(mechanism),
             mechanism["sigma"],
         )
         n_records = max(1, round(stages.records_of([np.array(one) for one in mechanism["sums"]])))

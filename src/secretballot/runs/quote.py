@@ -6,12 +6,14 @@ from typing import Any
 
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.aggregation import (
+    AbstentionTableAggregator,
     Aggregator,
     ConfidentAggregator,
     GaussianAggregator,
     LaplaceAggregator,
     RecordVotesAggregator,
     SparseVectorAggregator,
+    VoteTableAggregator,
 )
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import Parameter, ParameterError
@@ -63,7 +65,9 @@ class Quote:
         What would leave, in words.
     sigma : float
         Scale of its noise: of votes in votes, of sums in multiples of what one record can move. The
-        standard deviation, and of the Laplace noise of a sparse vector its own scale.
+        standard deviation, and of the Laplace noise of a sparse vector its own scale; of a table of
+        abstentions the votes over which their chance falls by a factor of e, and of a table of
+        chances the Gaussian noise that tells as much of an even vote.
     n_public : int
         Public points.
     queries : int or None
@@ -75,7 +79,8 @@ class Quote:
         Of labels that all queries get: probability that one comes out right, by the margin of the
         votes as a share of the teachers.
     answered : dict of float to float
-        Of votes under the sparse vector: probability that the first query is answered, by the same.
+        Of votes under the sparse vector or a table: probability that the first query is answered,
+        by the same.
     cautions : tuple of Caution
         What the run would ask.
     account : AccountState or None
@@ -242,17 +247,22 @@ def _quote_of_votes(
             f" {aggregator.threshold} votes are reached"
         )
         right = {share: aggregator.right_probability(share * n_teachers) for share in _MARGINS}
-    elif isinstance(aggregator, SparseVectorAggregator):
-        sigma = aggregator.mechanism.query_scale
+    elif isinstance(aggregator, SparseVectorAggregator | AbstentionTableAggregator):
+        if isinstance(aggregator, AbstentionTableAggregator):
+            sigma = aggregator.votes_per_e
+        else:
+            sigma = aggregator.mechanism.query_scale
         released = f"labels, until {aggregator.max_unstable} queries were not answered"
         answered = {
             share: aggregator.answer_probability(max(0, math.ceil(share * n_teachers / 2) - 1))
             for share in _MARGINS
         }
     else:
-        assert isinstance(aggregator, GaussianAggregator | LaplaceAggregator)
+        assert isinstance(aggregator, GaussianAggregator | LaplaceAggregator | VoteTableAggregator)
         if isinstance(aggregator, LaplaceAggregator):
             sigma = laplace_deviation(aggregator.scale)
+        elif isinstance(aggregator, VoteTableAggregator):
+            sigma = aggregator.like_sigma
         else:
             sigma = aggregator.sigma
         if aggregator.release == "counts":

@@ -19,6 +19,7 @@ from secretballot._validation import (
 from secretballot.ensemble.stored_table import forget_table
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
+from secretballot.learners.moments.groups import GivenGroups, largest_of
 from secretballot.learners.record_votes import RecordVotesClassifier
 from secretballot.planning.plan.model import Plan, check_weighted_names
 from secretballot.privacy.accounting import PrivacyBudget
@@ -69,7 +70,7 @@ MOMENTS, RECORD_VOTES = "moments", "record-votes"
 #: Settings that votes of records alone have.
 _OF_VOTES = ("queries", "votes_per_record")
 #: Settings that moments alone have; runs that were begun before there were any do not name them.
-_OF_MOMENTS = ("class_weight", "positive_rate")
+_OF_MOMENTS = ("class_weight", "positive_rate", "group_budgets", "groups_are_public")
 
 Learner = RecordMomentsClassifier | RecordVotesClassifier
 
@@ -97,6 +98,11 @@ class RecordsRun:
         Of moments: what decisions count each class for; "balanced" or a weight for each.
     positive_rate : float or None
         Of moments: publicly stated share of the second of two classes.
+    group_budgets : mapping of str to PrivacyBudget, or None
+        Of moments: budget of each group that the `budget_column` of the tables names; the largest
+        is (epsilon, delta).
+    groups_are_public : bool or None
+        Of moments: the declaration that the groups follow from nothing protected.
     student : str
         "auto" is the model that the sums fix, or the student of shares of votes; any other name
         learns from its labels of the public points.
@@ -130,6 +136,8 @@ class RecordsRun:
     queries: int | None = None
     class_weight: str | Mapping[Any, float] | None = None
     positive_rate: float | None = None
+    group_budgets: Mapping[str, PrivacyBudget] | None = None
+    groups_are_public: bool | None = None
     student: str = "auto"
     records: int | None = None
     neighbours: str = "add-remove"
@@ -294,9 +302,42 @@ def _refuse_unfit_settings(run: RecordsRun) -> None:
                 raise ParameterError(Parameter(name), f" goes with --method {MOMENTS} alone.")
     if run.positive_rate is not None:
         check_positive_rate(run.positive_rate)
+    _check_groups(run)
     check_unit_column(run.neighbours, run.tables)
     check_stated_records(run.records)
     student_by_name(run.student)
+
+
+def _check_groups(run: RecordsRun) -> None:
+    """Refuse budget groups that are incomplete, not declared public, or named by a column with
+    another duty.
+
+    Raises
+    ------
+    ParameterError
+        If they are.
+    """
+    column = run.tables.budget_column
+    if column is not None and run.method != MOMENTS:
+        raise ParameterError(Parameter("budget_column"), f" goes with --method {MOMENTS} alone.")
+    given = GivenGroups(column, run.group_budgets, run.groups_are_public or False)
+    groups = given.checked_budgets()
+    if groups is None:
+        return
+    if run.plan is not None:
+        raise ParameterError(
+            Parameter("group_budgets"),
+            " does not go with a plan, which forecasts one budget for all; leave one of the two"
+            " out.",
+        )
+    largest_of(run.budget, groups)
+    if column in (run.tables.target, run.tables.unit):
+        duty = "class" if column == run.tables.target else "id of a person"
+        raise ParameterError(
+            Parameter("budget_column"),
+            f" is {shown(column)}, the column with the {duty}; give one that says nothing else, as"
+            " groups are public.",
+        )
 
 
 def check_records_run(run: RecordsRun, inputs: RunInputs, watch: Watch) -> None:
@@ -357,11 +398,22 @@ def _fitted_learner(
             votes_per_record=run.votes_per_record, n_queries=run.queries, **settings
         )
     with public_warnings_noted(watch):
-        model.fit_labels(**inputs.for_fit)
+        model.fit_labels(**inputs.for_fit, **_groups_of(run, inputs))
     coverage = getattr(model, "coverage_", None)
     if coverage is not None and coverage.is_poor:
         watch.note(coverage.warning, private=False)
     return model
+
+
+def _groups_of(run: RecordsRun, inputs: RunInputs) -> dict[str, Any]:
+    """Return what a fit is told of budget groups; nothing where there are none."""
+    if inputs.budget_groups is None:
+        return {}
+    return {
+        "budget_groups": inputs.budget_groups,
+        "group_budgets": run.group_budgets,
+        "groups_are_public": run.groups_are_public,
+    }
 
 
 def weights_of_classes(

@@ -56,6 +56,7 @@ __all__ = [
     "check_classes",
     "check_files",
     "check_labelled_columns",
+    "check_tables",
     "encoded_public",
     "folder_of_run",
     "holds_private_file",
@@ -64,6 +65,7 @@ __all__ = [
     "public_table",
     "raw_rows_of",
     "read_inputs",
+    "refuse_swapped",
     "table_digest",
 ]
 
@@ -99,6 +101,9 @@ class RunTables:
         Whether these metrics are written into the release, too.
     accept_unseen : tuple of str
         Columns with which the run goes on though most of their cells do not fit the public ones.
+    budget_column : str or None
+        Column of the private file with the budget group of each record, declared public; never a
+        feature.
     """
 
     private: TablePlace
@@ -111,6 +116,7 @@ class RunTables:
     evaluate: TablePlace | None = None
     publish_metrics: bool = False
     accept_unseen: tuple[str, ...] = ()
+    budget_column: str | None = None
 
     def description(self) -> dict[str, Any]:
         """Return all that shapes a result: the columns with a duty, and the digests of the files.
@@ -124,7 +130,15 @@ class RunTables:
             f"{name} file": None if path is None else table_digest(path)
             for name, path in files.items()
         }
-        return {**names, **digests}
+        # runs of before there were groups were begun without a word of them
+        grouped = {} if self.budget_column is None else {"budget_column": self.budget_column}
+        return {**names, **grouped, **digests}
+
+    @property
+    def aside(self) -> list[str]:
+        """Columns that are never features, whichever file has them."""
+        given = (self.target, self.unit, self.budget_column, *self.drop)
+        return [name for name in given if name is not None]
 
 
 @dataclass(frozen=True)
@@ -162,6 +176,10 @@ class RunInputs:
         Public rows before and after their encoding.
     published_test : LabelledTable or None
         The test table, where its metrics are to be published.
+    unit_name : str or None
+        Column of the units.
+    budget_groups : ndarray of str objects, shape (n_private,), or None
+        Group of each private record.
     """
 
     schema: Schema
@@ -173,6 +191,7 @@ class RunInputs:
     raw_rows: RawRows | None = None
     published_test: LabelledTable | None = None
     unit_name: str | None = None
+    budget_groups: ObjectArray | None = field(default=None, repr=False)
 
     @property
     def unit(self) -> str:
@@ -259,9 +278,26 @@ def folder_of_run(run: RunOnTables) -> RunFolder:
         )
     check_files(run.tables)
     description = run.description()
-    _refuse_private_as_public(run.tables)
-    _refuse_private_as_test(run.tables)
+    refuse_swapped(run.tables)
     return RunFolder(run.out, description)
+
+
+def check_tables(tables: RunTables) -> None:
+    """Refuse files that cannot be tables, and the private one in the place of a public one.
+
+    Raises
+    ------
+    DataError
+        Naming the file.
+    """
+    check_files(tables)
+    refuse_swapped(tables)
+
+
+def refuse_swapped(tables: RunTables) -> None:
+    """Refuse the private file in the place of a public one."""
+    _refuse_private_as_public(tables)
+    _refuse_private_as_test(tables)
 
 
 def holds_private_file(place: TablePlace, tables: RunTables) -> bool:
@@ -381,7 +417,7 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
     if tables.evaluate is not None:
         test, _ = _labelled_table(tables, tables.evaluate, schema, classes, expected, watch)
     raw_rows = raw_rows_of(schema, public)
-    private, units, columns = _private_records(
+    private, units, groups, columns = _private_records(
         tables, schema, classes, X_public.shape[1], expected, watch, vault
     )
     nowhere = [name for name in not_public if name not in columns]
@@ -392,7 +428,7 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
         )
     published = test if tables.publish_metrics else None
     return RunInputs(
-        schema, classes, private, units, X_public, test, raw_rows, published, tables.unit
+        schema, classes, private, units, X_public, test, raw_rows, published, tables.unit, groups
     )
 
 
@@ -404,16 +440,24 @@ def _private_records(
     public: TableCells,
     watch: Watch,
     vault: Path | None,
-) -> tuple[LabelledTable | StoredRecords, ObjectArray | None, Collection[str]]:
-    """Return the private records, their units if they have any and are in memory, and the columns
-    of the file."""
+) -> tuple[LabelledTable | StoredRecords, ObjectArray | None, ObjectArray | None, Collection[str]]:
+    """Return the private records, their units and their budget groups if they have any and are in
+    memory, and the columns of the file."""
     role = _role(True)
     if not goes_to_disk(tables.private, width):
         private, frame = _labelled_table(
             tables, tables.private, schema, classes, public, watch, private=True
         )
         units = None if tables.unit is None else unit_ids(frame, tables.unit, role=role)
-        return private, units, set(frame.columns)
+        named = tables.budget_column
+        groups = None if named is None else texts_of(frame[named])
+        return private, units, groups, set(frame.columns)
+    if tables.budget_column is not None:
+        raise ParameterError(
+            Parameter("budget_column"),
+            " goes with private records that fit into memory in one local file, and this table is"
+            " read block by block; leave the budget groups out.",
+        )
     expected_rows = estimated_rows(tables.private, role=role)
     read = read_to_disk(
         Wanted(tables.private, schema, tables.target, classes, tables.unit),
@@ -422,7 +466,7 @@ def _private_records(
         lambda cells: note_cells(tables, schema, cells, public, watch, role=role),
         lambda rows: watch.progress(min(rows, expected_rows), expected_rows),
     )
-    return read, None, read.columns
+    return read, None, None, read.columns
 
 
 def goes_to_disk(place: TablePlace, width: int) -> bool:
@@ -486,7 +530,7 @@ def public_table(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame,
     """
     # Columns with a duty leave before the schema is made, or they would become features.
     public = read_table(tables.public, role="public file")
-    aside = [name for name in (tables.target, tables.unit, *tables.drop) if name is not None]
+    aside = tables.aside
     not_public = [name for name in tables.drop if name not in public.columns]
     if tables.target in public.columns:
         watch.note(
@@ -552,7 +596,7 @@ def check_labelled_columns(
         Naming them.
     """
     role = _role(private)
-    aside = {tables.target, tables.unit or tables.target, *tables.drop, *schema.ignored}
+    aside = {*tables.aside, *schema.ignored}
     check = partial(
         check_columns, frame, schema.names, role=role, source=schema.source, aside=aside
     )
@@ -562,6 +606,9 @@ def check_labelled_columns(
     if private:
         if tables.unit is not None:
             check_named(frame, tables.unit, "the column of unit ids with --unit", role=role)
+        if tables.budget_column is not None:
+            named = "the column of budget groups with --budget-column"
+            check_named(frame, tables.budget_column, named, role=role)
         check(extra_allowed=False)
 
 

@@ -7,9 +7,9 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -39,6 +39,8 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "made_at": str,
     "revoked_at": (str, type(None)),
 }
+_EXPIRES = "expires_at"  # which keys of earlier versions do not have
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class ApiKey:
     made_at : str
         UTC, ISO 8601.
     revoked_at : str or None
+    expires_at : str or None
+        From then on it is refused; UTC, ISO 8601. None: it holds until it is revoked.
     """
 
     id: str
@@ -71,6 +75,11 @@ class ApiKey:
     quota: int | None
     made_at: str
     revoked_at: str | None = None
+    expires_at: str | None = None
+
+    def has_expired(self, now: datetime) -> bool:
+        """Return whether its time is over at a moment."""
+        return self.expires_at is not None and not now < datetime.fromisoformat(self.expires_at)
 
     def covers(self, dataset: str) -> bool:
         """Return whether it may be used for a dataset."""
@@ -100,14 +109,30 @@ class KeyRing:
         self._known: tuple[tuple[int, int, int] | None, dict[str, ApiKey]] = (None, {})
 
     def add(
-        self, role: str, datasets: list[str], *, owner: str = "", quota: int | None = None
+        self,
+        role: str,
+        datasets: list[str],
+        *,
+        owner: str = "",
+        quota: int | None = None,
+        expires: str | None = None,
     ) -> tuple[ApiKey, str]:
         """Make a key and return it with its token, which is shown this once.
+
+        Parameters
+        ----------
+        role : {"analyst", "curator", "auditor"}
+        datasets : list of str
+        owner : str
+        quota : int, optional
+        expires : str, optional
+            The last day on which it holds, as 2026-12-31; the day is that of UTC.
 
         Raises
         ------
         ParameterError
-            If the role is unknown, no dataset is named, or the quota is no number.
+            If the role is unknown, no dataset is named, the quota is no number, or the day is none
+            or over.
         DataError
             If the file cannot be read or written.
         """
@@ -120,6 +145,7 @@ class KeyRing:
             check_name("owner", owner)
         if quota is not None:
             check_count("quota", quota, minimum=0)
+        expires_at = None if expires is None else _end_of_day(expires)
         secret = base64.urlsafe_b64encode(entropy_bytes(32)).rstrip(b"=").decode()
         key = ApiKey(
             id=entropy_bytes(6).hex(),
@@ -129,6 +155,7 @@ class KeyRing:
             owner=owner,
             quota=quota,
             made_at=_now(),
+            expires_at=expires_at,
         )
         self._change(lambda keys: {**keys, key.id: key})
         return key, f"sb_{key.id}_{secret}"
@@ -233,7 +260,40 @@ def _key_of(document: Any) -> ApiKey | None:
         return None
     if not all(isinstance(name, str) for name in about["datasets"]):
         return None
-    return ApiKey(**{**about, "datasets": tuple(about["datasets"])})
+    expires = document.get(_EXPIRES)
+    # a day that cannot be read must not make a key that holds for ever
+    if expires is not None and not _is_moment(expires):
+        return None
+    return ApiKey(**{**about, "datasets": tuple(about["datasets"])}, expires_at=expires)
+
+
+def _is_moment(text: object) -> bool:
+    with suppress(ValueError):
+        return isinstance(text, str) and datetime.fromisoformat(text).tzinfo is not None
+    return False
+
+
+def _end_of_day(day: str) -> str:
+    """Return the moment at which a day of UTC is over.
+
+    Raises
+    ------
+    ParameterError
+        If it is no day, or is over.
+    """
+    end = None
+    if isinstance(day, str) and _DAY.fullmatch(day):
+        with suppress(ValueError, OverflowError):
+            end = datetime.combine(date.fromisoformat(day), time(), UTC) + timedelta(days=1)
+    if end is None:
+        raise ParameterError(
+            Parameter("expires"), f" is {shown(day)}; give a day as YYYY-MM-DD, such as 2030-12-31."
+        )
+    if not datetime.now(UTC) < end:
+        raise ParameterError(
+            Parameter("expires"), f" is {day}, which is over; give today or a later day."
+        )
+    return end.isoformat(timespec="seconds")
 
 
 def _digest(secret: str) -> str:

@@ -1,6 +1,7 @@
 """The application: addresses, who may use them, and what stands behind each."""
 
 import asyncio
+import base64
 import json
 import logging
 import math
@@ -8,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
@@ -23,6 +25,7 @@ from secretballot.service.audit_log import AuditEntry, AuditLog
 from secretballot.service.bodies import body_of
 from secretballot.service.collector import Collector
 from secretballot.service.console import add_console
+from secretballot.service.forward_clock import ForwardClock
 from secretballot.service.guard import Guard, request_id_of
 from secretballot.service.json_logs import defect_of, event
 from secretballot.service.meters import Meters
@@ -31,6 +34,8 @@ from secretballot.service.problems import KINDS, MEDIA_TYPE, ProblemError, probl
 from secretballot.service.rates import Rates
 from secretballot.service.served import AskedPoints, ServedDataset, ServedSession
 from secretballot.service.settings import ServiceSettings
+from secretballot.service.short_way import Answering, ShortWay
+from secretballot.service.signatures import Signatures
 
 __all__ = ["application"]
 
@@ -51,6 +56,9 @@ class Service:
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
         self.keys, self.audit = KeyRing(settings.state), AuditLog(settings.state)
+        self.signatures = Signatures(settings.signing_key, settings.public_keys)
+        newest = self.audit.newest()
+        self.clock = ForwardClock(None if newest is None else datetime.fromisoformat(newest))
         self.meters = Meters()
         workers = settings.listening.workers
         limits = settings.limits
@@ -66,7 +74,7 @@ class Service:
         """Open every dataset; it takes as long as teachers take to load."""
         limits = self.settings.limits
         for name, about in self.settings.datasets.items():
-            dataset = ServedDataset(about, self.audit)
+            dataset = ServedDataset(about, self.audit, self.signatures)
             self.datasets[name] = dataset
             for session in dataset.sessions.values():
                 self.collectors[name, session.name] = Collector(
@@ -109,7 +117,7 @@ class Service:
         Raises
         ------
         ProblemError
-            If it is missing, unknown or revoked, or its rate is spent.
+            If it is missing, unknown, revoked or expired, or its rate is spent.
         """
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         key = self.keys.find(token.strip()) if scheme.lower() == "bearer" else None
@@ -119,6 +127,11 @@ class Service:
         if key.revoked_at is not None:
             raise ProblemError(
                 "no-key", f"The key {key.id} was revoked; ask the curator for another."
+            )
+        if key.has_expired(self.clock.now()):
+            raise ProblemError(
+                "no-key",
+                f"The key {key.id} expired at {key.expires_at}; ask the curator for another.",
             )
         wait = self.rates.wait_of(key.id)
         if wait:
@@ -255,9 +268,14 @@ async def _shaped(
         response.body = bytes(response.body) + b" " * missing
         response.headers["content-length"] = str(len(response.body))
     if shape.grid_seconds:
-        steps = math.ceil((time.monotonic() - began) / shape.grid_seconds)
-        await asyncio.sleep(began + steps * shape.grid_seconds - time.monotonic())
+        now = time.monotonic()
+        await asyncio.sleep(_leaves_at(began, now, shape.grid_seconds) - now)
     return response
+
+
+def _leaves_at(began: float, now: float, grid_seconds: float) -> float:
+    """Return the first moment from now on that is whole steps of the grid after the beginning."""
+    return began + math.ceil((now - began) / grid_seconds) * grid_seconds
 
 
 def _told(service: Service, error: Exception, request: Request) -> Response:
@@ -382,14 +400,27 @@ def application(settings: ServiceSettings, *, opened: bool = False) -> Guard:
         swagger_ui_oauth2_redirect_url=None,
     )
     # addresses are tried in this order: questions first
-    _add_sessions(app, service)
+    answered = _add_sessions(app, service)
     _add_public(app, service)
     _add_datasets(app, service)
     _add_oversight(app, service)
     add_console(app)
     _add_problems(app, service)
     _add_openapi(app)
-    return Guard(app, service)
+    return Guard(ShortWay(app, answered), service)
+
+
+_PEM: dict[str, Any] = {
+    "response_class": Response,
+    "responses": {200: {"content": {"application/x-pem-file": {}}}, **_problems("not-found")},
+}
+
+
+def _pem_response(service: Service, mark: str | None) -> Response:
+    pem = None if mark is None else service.signatures.pems.get(mark)
+    if pem is None:
+        raise ProblemError("not-found", "The service publishes no such key.")
+    return Response(pem, media_type="application/x-pem-file")
 
 
 def _add_public(app: FastAPI, service: Service) -> None:
@@ -408,6 +439,18 @@ def _add_public(app: FastAPI, service: Service) -> None:
         """Whether questions can be answered now: the ledgers can be read and nothing is stuck."""
         found = await service.ready()
         return _json_response({"status": "ready" if found else "not ready"}, 200 if found else 503)
+
+    @app.get("/signing-key", **_PEM, tags=["keys"])
+    async def signing_key() -> Response:
+        """The public key by which the service signs certificates, Ed25519 in PEM."""
+        return _pem_response(service, service.signatures.own)
+
+    @app.get("/signing-key/{mark}", **_PEM, tags=["keys"])
+    async def earlier_key(
+        mark: Annotated[str, InPath(max_length=80, description="SHA-256 of the key in DER")],
+    ) -> Response:
+        """A public key by its fingerprint: an earlier one of the service, or a curator's."""
+        return _pem_response(service, mark)
 
     @app.get("/problems/{kind}", tags=["problems"], responses=_problems("not-found"))
     async def problem(kind: Annotated[str, InPath(max_length=80)]) -> Response:
@@ -438,6 +481,7 @@ def _add_datasets(app: FastAPI, service: Service) -> None:
                 "owner": key.owner,
                 "datasets": names,
                 "quota": key.quota,
+                "expires_at": key.expires_at,
                 "asked": {name: service.audit.asked(key.id, name) for name in names},
             }
         )
@@ -462,6 +506,7 @@ def _add_datasets(app: FastAPI, service: Service) -> None:
                         "releases": {
                             release: sorted(files) for release, files in dataset.releases.items()
                         },
+                        "signatures": dataset.signatures,
                     }
                     for name, dataset in service.datasets.items()
                     if key.covers(name)
@@ -512,12 +557,13 @@ def _add_datasets(app: FastAPI, service: Service) -> None:
         return Response(
             content,
             media_type="application/octet-stream",
-            # a page of a release is looked at on the reader's own machine, not under our address
+            # a report is no page under our address: the console shows it in a sandbox
             headers={"Content-Disposition": f'attachment; filename="{name}"'},
         )
 
 
-def _add_sessions(app: FastAPI, service: Service) -> None:
+def _add_sessions(app: FastAPI, service: Service) -> Answering:
+    """Add what is about one session, and return what answers questions."""
     limits = service.settings.limits
     address = "/v1/datasets/{dataset}/sessions/{session}"
 
@@ -525,15 +571,24 @@ def _add_sessions(app: FastAPI, service: Service) -> None:
         content = await body_of(request, most=limits.body_bytes, seconds=limits.body_seconds)
         key: ApiKey = request.state.key
         kind = request.headers.get("content-type", "")
-        # of the other kinds a small body may be large points
+        # of the other kinds a small body may be large points, and encoding takes its time
         asked = await _off_the_loop(
-            len(content) if is_json(kind) else math.inf,
+            len(content) if is_json(kind) and served.schema is None else math.inf,
             *(served.read, content, kind, limits.points, key, request_id_of(request.scope)),
         )
         _note(request, points=str(len(asked.questions)))
         collector = service.collectors[served.dataset, served.name]
         answers = await collector.ask(asked, len(asked.questions))
         return _json_response(_answers_document(served, answers))
+
+    async def answered(request: Request) -> Response:
+        names = request.path_params
+
+        async def work() -> Response:
+            served = service.session(request, names["dataset"], names["session"], ASKERS)
+            return await ask(request, served)
+
+        return await _shaped(service, request, work)
 
     @app.post(
         f"{address}/questions",
@@ -547,13 +602,7 @@ def _add_sessions(app: FastAPI, service: Service) -> None:
         """Ask one point or many. A point that was asked before has its stored answer, for nothing;
         where the budget ends inside a request, `given` says which points have an answer."""
 
-        names = request.path_params
-
-        async def work() -> Response:
-            served = service.session(request, names["dataset"], names["session"], ASKERS)
-            return await ask(request, served)
-
-        return await _shaped(service, request, work)
+        return await answered(request)
 
     @app.get(
         address,
@@ -572,11 +621,18 @@ def _add_sessions(app: FastAPI, service: Service) -> None:
         tags=["sessions"],
     )
     def certificate(request: Request, dataset: DatasetName, session: SessionName) -> Response:
-        """The certificate of all answers so far, in the order in which they were asked."""
+        """The certificate of all answers so far, in the order in which they were asked. Where the
+        service has a key, `Certificate-Signature` is the Ed25519 signature of the body in base64,
+        and `Certificate-Key` the fingerprint of the key, which `/signing-key` has."""
         served = service.session(request, dataset, session, ANYONE)
-        found = served.transcript()["certificate"]
+        response = _json_response(served.transcript()["certificate"])
         service.download(request, dataset, session)
-        return _json_response(found)
+        # of the very bytes that are sent: another worker would write another moment
+        signature = service.signatures.signature(bytes(response.body))
+        if signature is not None:
+            response.headers["Certificate-Signature"] = base64.b64encode(signature).decode()
+            response.headers["Certificate-Key"] = str(service.signatures.own)
+        return response
 
     @app.get(
         f"{address}/verification",
@@ -587,7 +643,7 @@ def _add_sessions(app: FastAPI, service: Service) -> None:
     def verification(request: Request, dataset: DatasetName, session: SessionName) -> Response:
         """The checks of the certificate of all answers so far, made anew by the service."""
         served = service.session(request, dataset, session, ANYONE)
-        return _json_response(served.verification())
+        return _json_response(served.verification() | {"signed_by": service.signatures.own})
 
     @app.get(
         f"{address}/released",
@@ -614,8 +670,11 @@ def _add_sessions(app: FastAPI, service: Service) -> None:
         kind = request.headers.get("content-type", "")
         points = await asyncio.to_thread(served.table, content, kind, limits.points)
         found = await asyncio.to_thread(served.released, points)
-        service.download(request, dataset, session)
+        # it writes to the disk, for which nobody else should wait
+        await asyncio.to_thread(service.download, request, dataset, session)
         return _json_response(found)
+
+    return answered
 
 
 async def _off_the_loop(size: float, work: Callable[..., AskedPoints], *given: Any) -> AskedPoints:

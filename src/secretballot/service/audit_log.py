@@ -144,6 +144,12 @@ class AuditLog:
             for entry in entries:
                 tail.add(entry)
 
+    def newest(self) -> str | None:
+        """Return the latest time of any row, None where there is none."""
+        with self._lock, _in_words(self._path):
+            (found,) = self._connection.execute("SELECT max(at) FROM entry").fetchone()
+        return None if found is None else str(found)
+
     def asked(self, key: str, dataset: str) -> int:
         """Return how many new questions a key has asked of a dataset."""
         with self._lock, _in_words(self._path):

@@ -1,14 +1,18 @@
 """A service to look at: a clinic that never was, its teachers, a session, keys, and the server.
 
-Run it as ``python -m secretballot.service.demonstration FOLDER [PORT [LEDGER]]``, or by
-``make demo-service``. In a folder that was made before it goes on with the same session.
+Run it as ``python -m secretballot.service.demonstration FOLDER [PORT [LEDGER]]``, by
+``make demo-service-sqlite``, or with a PostgreSQL server by ``make demo-service``. In a folder that
+was made before it goes on with the same session.
 """
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
+from secretballot.publishing.signing import new_signing_key
 from secretballot.runs.demo_session import begin_demonstration_session
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.run import listening_socket, serve
@@ -19,20 +23,23 @@ __all__ = ["main", "prepare"]
 _SETTINGS = """\
 # The service of a demonstration; every setting is described in docs/guides/service.md.
 state = "service-state"
-
-[datasets.clinic]
-title = "Who came back: a clinic that never was"
-vault = "vault"
-sessions = ["session"]
+{signs}
+{dataset}plan = "plan/plan.json"
+releases = ["first-answers"]
 """
 
 
 def prepare(folder: Path, ledger_at: str | None = None) -> dict[str, str]:
     """Train teachers, begin a session and make keys; return the token of each key by its role."""
     config = folder / "service.toml"
-    if not config.exists():
-        begin_demonstration_session(folder, ledger_at)
-        config.write_text(_SETTINGS)  # last: without it nothing was prepared
+    # preparing writes settings too; these are complete once they name what was released
+    if not config.exists() or "first-answers" not in config.read_text(encoding="utf-8"):
+        dataset = begin_demonstration_session(folder, ledger_at)
+        key = folder / "service.pem"
+        if find_spec("cryptography") is not None and not key.exists():
+            new_signing_key(key)
+        signs = f'signing_key = "{key.name}"\n' if key.exists() else ""
+        config.write_text(_SETTINGS.format(signs=signs, dataset=dataset), encoding="utf-8")
     ring = KeyRing(read_settings(config).state)
     return {
         role: ring.add(role, ["*"], owner="demonstration")[1] for role in ("analyst", "curator")
@@ -57,7 +64,8 @@ def main(words: list[str]) -> None:
             f"ask          SECRETBALLOT_KEY={keys['analyst']} secretballot ask {address} {points}"
         )
         sys.stdout.flush()
-        serve(settings, listening)
+        with suppress(KeyboardInterrupt):  # how it is meant to end
+            serve(settings, listening)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ __all__ = [
     "KeyDocument",
     "ProblemDocument",
     "Session",
+    "Signature",
     "Verification",
 ]
 
@@ -98,8 +99,17 @@ class Verification(BaseModel):
     """Whether a certificate holds by its own words."""
 
     ok: bool
+    signature: str = Field(description="Of a certificate that is shown: none")
     checks: list[Check]
     unchecked: list[str]
+    signed_by: str | None = Field(description="Key that signs it when it is downloaded")
+
+
+class Signature(BaseModel):
+    """Whether a release is signed, and by which of the keys that the service publishes."""
+
+    signature: str = Field(description="none, checked, or not checked: by a key not known here")
+    key: str | None = Field(description="Fingerprint of the key")
 
 
 class DatasetDocument(BaseModel):
@@ -110,6 +120,7 @@ class DatasetDocument(BaseModel):
     sessions: list[str]
     plan: bool = Field(description="Whether there is a plan to look at")
     releases: dict[str, list[str]] = Field(description="Files of each release")
+    signatures: dict[str, Signature] = Field(description="Who signed each release")
 
 
 class Datasets(BaseModel):
@@ -156,6 +167,7 @@ class KeyDocument(BaseModel):
     owner: str
     datasets: list[str]
     quota: int | None
+    expires_at: str | None = Field(description="From then on it is refused; null: until revoked")
     asked: dict[str, int] = Field(description="New questions so far, by dataset")
 
 

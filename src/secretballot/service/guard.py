@@ -43,6 +43,7 @@ class Guard:
     def __init__(self, inside: Application, service: Any) -> None:
         self._inside, self.service = inside, service
         self._meters: Meters = service.meters
+        self._counted: dict[tuple[str, str, int], tuple[Any, Any]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or hand on what is none."""
@@ -76,8 +77,13 @@ class Guard:
         # an address that nobody serves, and a method that nobody knows, may be anything
         route = getattr(scope.get("route"), "path", "none")
         method = scope["method"] if scope["method"] in _METHODS else "other"
-        self._meters.requests.labels(method, route, str(status)).inc()
-        self._meters.seconds.labels(route).observe(seconds)
+        kind = (method, route, status)
+        if kind not in self._counted:  # to look them up by their labels takes longer than to count
+            requests = self._meters.requests.labels(method, route, str(status))
+            self._counted[kind] = requests, self._meters.seconds.labels(route)
+        requests, times = self._counted[kind]
+        requests.inc()
+        times.observe(seconds)
         event(
             "request",
             request_id=request_id,

@@ -15,6 +15,7 @@ from secretballot.exceptions import (
     ParameterError,
     ResourceError,
     SamplerError,
+    VaultError,
 )
 
 __all__ = ["KINDS", "MEDIA_TYPE", "Kind", "ProblemError", "problem_of"]
@@ -137,7 +138,7 @@ def problem_of(error: BaseException) -> ProblemError:
     if isinstance(error, BudgetError):
         return ProblemError("budget-spent", str(error))
     # points were checked before: what is left of these errors is about vault and terms
-    if isinstance(error, LedgerError | DataError | ParameterError):
+    if isinstance(error, LedgerError | DataError | ParameterError | VaultError):
         return ProblemError(
             "ledger-unavailable",
             "The ledger of this dataset cannot be used now; ask again later.",

@@ -1,12 +1,15 @@
 """Sessions behind a service, asked as those of this process are."""
 
 import asyncio
+import base64
 import contextlib
 import io
 import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -26,6 +29,7 @@ from secretballot.learners.labelers.session import SessionAnswer, SessionAnswers
 from secretballot.learners.training.inputs import as_matrix, n_rows, single_point
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.signature import SIGNATURE_BYTES
 from secretballot.report.extras import require_extra
 
 __all__ = ["AsyncRemoteSession", "RemoteSession", "connect", "connect_async"]
@@ -239,6 +243,43 @@ class RemoteSession:
         """Let go of the connections; the session there goes on."""
         self._line.close()
 
+    def save_certificate(self, folder: str | os.PathLike[str]) -> str | None:
+        """Write the certificate of all answers so far into a folder, and the service's signature
+        beside it, for ``secretballot verify``.
+
+        Parameters
+        ----------
+        folder : path
+            Takes ``certificate.json`` and, where the service signs, ``certificate.sig``.
+
+        Returns
+        -------
+        str or None
+            What the service says that the key is; take the key itself from elsewhere, or from its
+            ``/signing-key``.
+
+        Raises
+        ------
+        DataError
+            If the files cannot be written.
+        ServiceError
+            If the service cannot be asked, or its signature is none.
+        """
+        place = Path(folder)
+        content, headers = self._line.fetch_bytes(f"{self._terms.address}/certificate")
+        signature, problem = _signature_in(headers), ""
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            (place / "certificate.sig").unlink(missing_ok=True)  # of an earlier certificate
+            (place / "certificate.json").write_bytes(content)
+            if signature is not None:
+                (place / "certificate.sig").write_bytes(signature)
+        except OSError as error:
+            problem = error.strerror or type(error).__name__
+        if problem:
+            raise DataError(f"The certificate cannot be written into {place} ({problem}).")
+        return None if signature is None else plain_line(headers.get("certificate-key", ""))
+
     @property
     def used(self) -> int:
         """Questions answered so far, abstentions included."""
@@ -347,6 +388,24 @@ class AsyncRemoteSession:
         path = f"{self._terms.address}/released"
         found = await self._line.fetch(_Exchange("POST", path, content, kind))
         return ReleasedLabels.from_json(found)
+
+
+def _signature_in(headers: Mapping[str, str]) -> bytes | None:
+    """Return the signature that came with a certificate, None where there is none.
+
+    Raises
+    ------
+    ServiceError
+        If what came is none.
+    """
+    text = headers.get("certificate-signature")
+    if text is None:
+        return None
+    with contextlib.suppress(ValueError):
+        found = base64.b64decode(text, validate=True)
+        if len(found) == SIGNATURE_BYTES:
+            return found
+    raise ServiceError("The signature of the certificate is none; report it to the service.")
 
 
 def _nothing(n: int) -> dict[str, Any]:
@@ -543,6 +602,15 @@ class _Line:
         self, exchange: _Exchange, sleep: Callable[[float], object] = time.sleep
     ) -> Mapping[str, Any]:
         """Return what the service says to a request."""
+        return self._manners.document(self._response(exchange, sleep))
+
+    def fetch_bytes(self, path: str) -> tuple[bytes, Mapping[str, str]]:
+        """Return the very bytes at an address, and their headers."""
+        response = self._response(_Exchange("GET", path), time.sleep)
+        self._manners.document(response)  # raises where the service refused
+        return bytes(response.content), response.headers
+
+    def _response(self, exchange: _Exchange, sleep: Callable[[float], object]) -> Any:
         for attempt in range(self._manners.retries + 1):
             response = None
             with contextlib.suppress(self._manners.httpx.TransportError):
@@ -551,7 +619,7 @@ class _Line:
             if wait is None:
                 break
             sleep(wait)
-        return self._manners.document(response)
+        return response
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -3,15 +3,16 @@
 import gc
 import multiprocessing
 import os
-import shutil
 import signal
 import socket
 import sys
 import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
+from secretballot._drafts import draft_folder, hold_draft, sweep_drafts
 from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
 from secretballot.service.json_logs import event
@@ -65,17 +66,20 @@ def serve(settings: ServiceSettings, listening: socket.socket) -> None:
     """
     for module in ("fastapi", "uvicorn", "prometheus_client"):
         require_extra(module, "service")
-    workers = settings.listening.workers
-    numbers = None
-    if workers > 1:
-        # read by the library when it is imported, here and in every worker
-        numbers = tempfile.mkdtemp(prefix="secretballot-numbers-")
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = numbers
-    try:
+    temporary = Path(tempfile.gettempdir())
+    # a first process that was killed could not remove its own
+    sweep_drafts(temporary, _NUMBERS)
+    if settings.listening.workers == 1:
         _serve(settings, listening)
-    finally:
-        if numbers is not None:
-            shutil.rmtree(numbers, ignore_errors=True)
+        return
+    with draft_folder(temporary, _NUMBERS, shared=True) as numbers:
+        # read by the library when it is imported, here and in every worker
+        os.environ[_NUMBERS_AT] = str(numbers)
+        _serve(settings, listening)
+
+
+#: Folder of temporary files where the numbers of all workers meet, and what names it to them.
+_NUMBERS, _NUMBERS_AT = "secretballot-numbers", "PROMETHEUS_MULTIPROC_DIR"
 
 
 def _serve(settings: ServiceSettings, listening: socket.socket) -> None:
@@ -190,6 +194,8 @@ _EARLY_S, _MOST_EARLY_DEATHS = 10.0, 8
 
 def work_until_stopped(settings: ServiceSettings, listening: socket.socket) -> None:
     """Be a worker: answer on the socket until a signal comes, or the first process is gone."""
+    hold_draft(Path(os.environ[_NUMBERS_AT]))  # until it has ended, its first process or not
+
     import uvicorn
 
     from secretballot.service.app import application

@@ -14,9 +14,13 @@ from scipy import sparse
 
 from secretballot._json_files import LARGEST_JSON
 from secretballot._typing import BoolArray
+from secretballot._validation import shown
+from secretballot.datasets.columns import NumericColumn
+from secretballot.datasets.schema import Schema
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.learners.labelers.session import LabelingSession, SessionAnswers
 from secretballot.learners.training.point_digests import question_digests
+from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.service.api_keys import ApiKey
 from secretballot.service.audit_log import AuditEntry, AuditLog
@@ -24,11 +28,13 @@ from secretballot.service.json_logs import defect_of, event
 from secretballot.service.points import points_in
 from secretballot.service.problems import ProblemError, problem_of
 from secretballot.service.settings import DatasetSettings
-from secretballot.vault import read_secret
+from secretballot.service.signatures import Signatures
+from secretballot.vault import read_secret, unlock_vault
 
 __all__ = ["AskedPoints", "ServedDataset", "ServedSession"]
 
 _LARGEST_FILE = 1 << 30  # bytes of a file of a release
+_MOST_FAILURES = 2  # requests of a group that fail by themselves, one after the other
 _MOST_NAMED = 20  # requests of a group, in a line of the log
 
 
@@ -62,12 +68,21 @@ class ServedSession:
         In addresses.
     session : LabelingSession
     audit : AuditLog
+    schema : Schema, optional
+        By which points are encoded before they are asked.
     """
 
-    def __init__(self, dataset: str, name: str, session: LabelingSession, audit: AuditLog) -> None:
+    def __init__(
+        self,
+        dataset: str,
+        name: str,
+        session: LabelingSession,
+        audit: AuditLog,
+        schema: Schema | None = None,
+    ) -> None:
         self.dataset, self.name, self.session = dataset, name, session
-        self._audit = audit
-        self.columns = session.columns
+        self._audit, self.schema = audit, schema
+        self.columns = session.columns if schema is None else _columns_of(schema, session)
         self._transcript: tuple[tuple[int, bool], dict[str, Any]] | None = None
         self._verified: tuple[str, dict[str, Any]] | None = None
 
@@ -93,7 +108,9 @@ class ServedSession:
             If they cannot be read or do not fit.
         """
         given = points_in(content, media_type, self.columns, most)
-        if self._takes_as_they_are(given):
+        if self.schema is not None:
+            given = _encoded(given, self.schema)
+        elif self._takes_as_they_are(given):
             return given
         problem = ""
         try:
@@ -122,11 +139,31 @@ class ServedSession:
         In this order: what was asked before is looked up; the new questions of each request are
         counted against its key's quota and written into the audit log, where one that two requests
         share counts for the first; the session answers; what it did not answer is counted back.
+        Where that fails for all together, a request whose points have stored answers gets these,
+        and the others are asked one by one.
         """
+        replies = self._answered_at_once(group)
+        failed = [row for row, reply in enumerate(replies) if isinstance(reply, _TogetherError)]
+        in_a_row = 0
+        for row in failed:
+            # one question may be at fault for all: each request is asked by itself, until it shows
+            # that all would fail
+            reply = replies[row]
+            assert isinstance(reply, _TogetherError)
+            if reply.again and in_a_row < _MOST_FAILURES:
+                reply = self._answered_at_once([group[row]])[0]
+                in_a_row = in_a_row + 1 if isinstance(reply, _TogetherError) else 0
+            replies[row] = reply
+        return replies
+
+    def _answered_at_once(
+        self, group: Sequence[AskedPoints]
+    ) -> list[SessionAnswers | ProblemError]:
         counted = _Counted(self, group, self._audit)
         joined = _joined([asked.points for asked in group])
         problem: ProblemError | None = None
         answers: SessionAnswers | None = None
+        parts: list[SessionAnswers] = []
         try:
             answers = self.session.ask_admitted(joined, counted.admit)
         except Exception as error:
@@ -142,9 +179,16 @@ class ServedSession:
             other = self._logged(error, group)
             problem = other if problem is None else problem
         if problem is not None:
+            refusals = counted.refusals or [None] * len(group)
+            stored: list[SessionAnswers | None] = [*parts] or [None] * len(group)
             return [
-                ProblemError(problem.kind, problem.detail, retry_after=problem.retry_after)
-                for _ in group
+                refusal
+                or (
+                    part
+                    if part is not None and part.given.all()
+                    else _TogetherError(problem, again=len(group) > 1 and part is not None)
+                )
+                for refusal, part in zip(refusals, stored, strict=True)
             ]
         return [
             refusal or (part if part.given.any() else self._spent())
@@ -235,6 +279,21 @@ class ServedSession:
         }
 
 
+class _TogetherError(ProblemError):
+    """What went wrong with a whole group.
+
+    Parameters
+    ----------
+    problem : ProblemError
+    again : bool
+        Whether a request of the group may be asked by itself: the ledger can be read.
+    """
+
+    def __init__(self, problem: ProblemError, *, again: bool) -> None:
+        super().__init__(problem.kind, problem.detail, retry_after=problem.retry_after)
+        self.again = again
+
+
 class _Counted:
     """The new questions of a group, counted request by request.
 
@@ -296,6 +355,7 @@ class ServedDataset:
     ----------
     settings : DatasetSettings
     audit : AuditLog
+    signatures : Signatures
 
     Raises
     ------
@@ -305,14 +365,23 @@ class ServedDataset:
         If the ledger cannot be used.
     """
 
-    def __init__(self, settings: DatasetSettings, audit: AuditLog) -> None:
+    def __init__(self, settings: DatasetSettings, audit: AuditLog, signatures: Signatures) -> None:
         self.name, self.title = settings.name, settings.title
+        if settings.vault_key is not None:
+            unlock_vault(settings.vault, settings.vault_key)
+        schema = None if settings.schema is None else Schema.read(settings.schema)
         self.sessions = {
             name: ServedSession(
-                settings.name, name, LabelingSession.reopen(settings.vault, request=name), audit
+                settings.name,
+                name,
+                LabelingSession.reopen(settings.vault, request=name),
+                audit,
+                schema,
             )
             for name in settings.sessions
         }
+        for served in self.sessions.values():
+            served.session.ledger.keep_open()
         self.ledger = next(iter(self.sessions.values())).session.ledger
         others = {served.session.ledger.account for served in self.sessions.values()}
         if len(others) > 1:
@@ -322,6 +391,9 @@ class ServedDataset:
             )
         self.plan = None if settings.plan is None else _plan_document(settings.plan)
         self.releases = {folder.name: _listed_files(folder) for folder in settings.releases}
+        self.signatures = {
+            folder.name: signatures.of_release(folder) for folder in settings.releases
+        }
         self._folders = {folder.name: folder for folder in settings.releases}
 
     def budget(self) -> dict[str, Any]:
@@ -381,6 +453,53 @@ class ServedDataset:
         except SecretBallotError:
             return False
         return True
+
+
+def _columns_of(schema: Schema, session: LabelingSession) -> dict[str, Any]:
+    """Return the columns of points before they are encoded, as `LabelingSession.columns` has them.
+
+    Raises
+    ------
+    DataError
+        If the teachers did not learn from rows that the schema encodes.
+    """
+    own, width = session.columns, len(schema.feature_names)
+    if own["kind"] != "array" or own["columns"] != width:
+        raise DataError(
+            f"The schema encodes a point as {width} numbers, and the teachers of the session"
+            f" {session.request!r} take {own['columns']} or a frame; name the schema that they were"
+            " prepared with."
+        )
+    columns = [
+        [column.name, "float64" if type(column) is NumericColumn else "object", None]
+        for column in schema.columns
+        if column.feature_names
+    ]
+    return {"kind": "frame", "columns": columns}
+
+
+def _encoded(points: Any, schema: Schema) -> Any:
+    """Return points as the teachers take them; a cell that cannot be read is refused.
+
+    Raises
+    ------
+    ProblemError
+        Naming the column and the point.
+    """
+    problem = ""
+    try:
+        found = schema.encoding(points, role="table of points")
+    except DataError as error:
+        problem = str(error)
+    if not problem:
+        if not found.unreadable:
+            return found.matrix
+        name, rows = next(iter(found.unreadable.items()))
+        problem = (
+            f"The column {shown(name)} of point {int(rows[0]) + 1} cannot be read; give what the"
+            " schema says, or null."
+        )
+    raise ProblemError("wrong-points", problem)
 
 
 def _quota_problem(asked: AskedPoints, new: int) -> ProblemError:
@@ -459,4 +578,7 @@ def _listed_files(folder: Path) -> dict[str, str]:
     assert content is not None  # it was verified just now
     listed = json.loads(content)["files"]
     files = {name: str(about["sha256"]) for name, about in listed.items()}
+    signature = read_secret(folder / SIGNATURE_FILE, largest=SIGNATURE_BYTES)
+    if signature is not None:
+        files[SIGNATURE_FILE] = hashlib.sha256(signature).hexdigest()
     return {"certificate.json": hashlib.sha256(content).hexdigest(), **files}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from secretballot._validation import check_count, check_name, check_path, check_positive, shown
+from secretballot.encryption.key_sources import KeySource, key_source
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = [
@@ -107,6 +108,10 @@ class DatasetSettings:
         For people.
     vault : Path
         Secret folder that holds the teachers and the sessions.
+    vault_key : KeySource or None
+        Where the key of an encrypted vault comes from; None as the environment says.
+    schema : Path or None
+        Public schema by which points are encoded, where teachers learned from encoded rows.
     sessions : tuple of str
         Requests under which sessions were begun; the first is the one that is asked by default.
     plan : Path or None
@@ -118,6 +123,8 @@ class DatasetSettings:
     name: str
     title: str
     vault: Path
+    vault_key: KeySource | None = None
+    schema: Path | None = None
     sessions: tuple[str, ...] = ("session",)
     plan: Path | None = None
     releases: tuple[Path, ...] = ()
@@ -135,6 +142,10 @@ class ServiceSettings:
     listening : Listening
     limits : Limits
     shape : AnswerShape
+    signing_key : Path or None
+        Private key by which the service signs its certificates.
+    public_keys : tuple of Path
+        Public keys that it publishes besides its own.
     """
 
     state: Path
@@ -142,6 +153,8 @@ class ServiceSettings:
     listening: Listening = field(default_factory=Listening)
     limits: Limits = field(default_factory=Limits)
     shape: AnswerShape = field(default_factory=AnswerShape)
+    signing_key: Path | None = None
+    public_keys: tuple[Path, ...] = ()
 
 
 def read_settings(path: Path) -> ServiceSettings:
@@ -156,7 +169,8 @@ def read_settings(path: Path) -> ServiceSettings:
     """
     check_path("config", path)
     document = _document(path)
-    _refuse_unknown("The settings", document, {"state", "listen", "limits", "answers", "datasets"})
+    known = {"state", "listen", "limits", "answers", "datasets", "signing_key", "public_keys"}
+    _refuse_unknown("The settings", document, known)
     folder = path.absolute().parent
     given = document.get("datasets")
     if not isinstance(given, dict) or not given:
@@ -167,6 +181,12 @@ def read_settings(path: Path) -> ServiceSettings:
         listening=_checked_listening(_section(Listening, "listen", document)),
         limits=_section(Limits, "limits", document),
         shape=_section(AnswerShape, "answers", document),
+        signing_key=folder / _text("signing_key", document["signing_key"])
+        if "signing_key" in document
+        else None,
+        public_keys=tuple(
+            folder / one for one in _texts("public_keys", document.get("public_keys", []))
+        ),
     )
 
 
@@ -220,7 +240,8 @@ def _dataset(name: str, about: Any, folder: Path) -> DatasetSettings:
     where = f"[datasets.{name}]"
     if not isinstance(about, dict):
         raise ParameterError(f"{where} is {shown(about)}; write it as a table.")
-    _refuse_unknown(where, about, {"title", "vault", "sessions", "plan", "releases"})
+    known = {"title", "vault", "vault_key", "schema", "sessions", "plan", "releases"}
+    _refuse_unknown(where, about, known)
     if "vault" not in about:
         raise ParameterError(f"{where} lacks vault; give the folder of its teachers.")
     sessions = _texts("sessions", about.get("sessions", ["session"]))
@@ -238,10 +259,20 @@ def _dataset(name: str, about: Any, folder: Path) -> DatasetSettings:
         name=name,
         title=_text("title", about.get("title", name)),
         vault=folder / _text("vault", about["vault"]),
+        vault_key=_key_source(about["vault_key"], folder) if "vault_key" in about else None,
+        schema=folder / _text("schema", about["schema"]) if "schema" in about else None,
         sessions=tuple(sessions),
         plan=folder / _text("plan", about["plan"]) if "plan" in about else None,
         releases=releases,
     )
+
+
+def _key_source(given: object, folder: Path) -> KeySource:
+    """Return where a key comes from; the path of a file starts at the settings' folder."""
+    source = key_source(_text("vault_key", given))
+    if source.kind == "file":
+        return key_source(folder / str(given))
+    return source
 
 
 def _check_address(what: str, name: str) -> None:

@@ -1,6 +1,7 @@
 """Events from a stranger: every list gets a price or a sentence, in bounded time, and adding
 events never helps."""
 
+import itertools
 import math
 import random
 import time
@@ -10,18 +11,27 @@ from mpmath import mp, mpf
 
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
+    AbstentionTableEvent,
+    ArgmaxGaussianEvent,
+    BoundedRangeEvent,
+    BudgetGroup,
     Event,
     GaussianEvent,
+    GroupedVectorSumEvent,
     LabelGaussianEvent,
     PureEvent,
     RelabelledSampleEvent,
+    SmoothGaussianEvent,
     SparseVectorEvent,
     StabilityEvent,
+    StreamEvent,
     VectorSumEvent,
+    VoteTableEvent,
     delta_upper,
     failure_probability,
     price,
 )
+from secretballot.privacy.accounting.renyi import ORDERS
 from secretballot.privacy.accounting.sparse_vector import false_answer, laplace_above
 
 SECONDS = 20.0  # of this process's own time; some 3 are measured at most
@@ -33,15 +43,38 @@ LOSSES = (5e-324, 1e-300, 1e-9, 0.1, 1.0, 50.0, 1e4, 1e12)
 EPSILONS = (1e-9, 0.01, 0.1, 1.0, 3.0, 20.0, 26.0, 1e3, 1e4)
 
 
-def _stream(rng: random.Random) -> SparseVectorEvent:
+def _stream(rng: random.Random) -> StreamEvent:
+    if rng.random() < 0.4:
+        return AbstentionTableEvent(
+            rng.choice([*ORDERS[30:290:20], 1 + 2.0**-10, 2.0**13]),
+            rng.choice([2.0**-44, 1e-6, 0.01, 1.0, 64.0]),
+            rng.choice([2.0**-56, 1e-12, 1e-6, 0.01, 0.5]),
+            rng.choice(COUNTS),
+        )
     threshold = rng.choice([0, 1, 1000, 10**6, 10**15, rng.randint(0, 5000)])
     return SparseVectorEvent(
         rng.choice(SCALES), rng.choice(SCALES), threshold, rng.choice(COUNTS), rng.random() < 0.5
     )
 
 
+def _table(rng: random.Random) -> VoteTableEvent:
+    """A table of any length, of chances that fall slowly, fast, at once or hardly at all."""
+    length, half = rng.choice([1, 2, 3, 30, 300, 10_000]), 2**52
+    falls = [rng.choice([0.0, 1e-17, 1e-12, 1e-3, 0.1, 2.0]) for _ in range(length)]
+    logs = itertools.accumulate(rng.choice([fall, 0.0, falls[0]]) for fall in falls)
+    weights = [max(1, int(half * math.exp(-min(log, 50.0)))) for log in logs]
+    weights = [min(half - 1, weight) for weight in weights]
+    if rng.random() < 0.5:
+        return VoteTableEvent(
+            (half, *weights[1:], 1)[: max(2, length)], rng.choice(COUNTS), 2 * 10**4
+        )
+    return VoteTableEvent(tuple(weights), rng.choice(COUNTS), 2 * 10**4 + 1)
+
+
 def _event(rng: random.Random) -> Event:
-    match rng.randrange(7):
+    match rng.randrange(10):
+        case 9:
+            return ArgmaxGaussianEvent(rng.choice(SCALES), min(rng.choice(COUNTS), 10**11))
         case 0:
             return GaussianEvent(rng.choice(SCALES), rng.choice(COUNTS))
         case 1:
@@ -54,10 +87,23 @@ def _event(rng: random.Random) -> Event:
             )
         case 4:
             return _stream(rng)
+        case 6:
+            return _table(rng)
         case 5:
             squared = rng.choice([1, 2, 100, 2**40, 10**18])
-            return VectorSumEvent(
-                rng.choice(SCALES), squared, rng.choice(COUNTS), rng.choice(COUNTS)
+            drawn = rng.choice(SCALES), squared, rng.choice(COUNTS), rng.choice(COUNTS)
+            if rng.random() < 0.5:
+                return VectorSumEvent(*drawn)
+            groups = tuple(
+                BudgetGroup(str(number), rng.randint(1, squared), rng.choice(EPSILONS), 1e-6)
+                for number in range(rng.choice([1, 2, 16]))
+            )
+            return GroupedVectorSumEvent(*drawn, groups)
+        case 6:
+            return BoundedRangeEvent(rng.choice(LOSSES), rng.choice(COUNTS))
+        case 7:
+            return SmoothGaussianEvent(
+                rng.choice(SCALES), rng.choice([1, 2, 30, 1000]), rng.choice(SCALES)
             )
     out_of = rng.choice(COUNTS)
     neighbours, loss = (
@@ -117,6 +163,23 @@ def test_many_hostile_lists_are_priced_in_bounded_time(seed: int) -> None:
     _check_hostile(seed)
 
 
+@pytest.mark.parametrize(("size", "number"), [(10_000, 20), (1_000, 200), (3, 1_000)])
+def test_many_different_long_tables_are_priced_in_seconds(size: int, number: int) -> None:
+    half, falls = 2**52, [1e-3 * place for place in range(size)]
+    events = [
+        VoteTableEvent(
+            tuple(max(1, int(half * math.exp(-fall)) - first) for fall in falls), 2, 2 * size + 1
+        )
+        for first in range(1, number + 1)
+    ]
+    assert len(set(events)) == number
+    start = time.process_time()
+    found = price(events, epsilon=0.5)
+    assert time.process_time() - start < SECONDS
+    assert found.method == "renyi"
+    assert found.delta >= delta_upper(events[:2], 0.5)
+
+
 @pytest.mark.parametrize(
     "events",
     [
@@ -127,11 +190,15 @@ def test_many_hostile_lists_are_priced_in_bounded_time(seed: int) -> None:
             )
         ],
         [LabelGaussianEvent(50.0 + 0.01 * i, 100, 250) for i in range(400)],  # once 33 s
+        [ArgmaxGaussianEvent(2000.0 - i, 100) for i in range(300)],
+        [ArgmaxGaussianEvent(300.0 + i, 100) for i in range(3)],
         [LabelGaussianEvent(1e4 + i, 100, 250) for i in range(300)],  # once 320 s
         [SparseVectorEvent(20.0 + 0.01 * i, 30.0, 1000, 500, False) for i in range(1000)],
         [GaussianEvent(1e5, 500), PureEvent(1e-4, 190_000)],
         [GaussianEvent(1e5, 500), *[PureEvent(1e-3 * 2**i, 1) for i in range(17)]],
         [LabelGaussianEvent(200.0, 10**12, None), PureEvent(0.01, 1000)],
+        [AbstentionTableEvent(10.0 + 0.01 * i, 0.1, 1e-9, 10) for i in range(1000)],
+        [AbstentionTableEvent(2.0**13, 64.0, 0.5, 10**12)],
     ],
     ids=lambda events: f"{type(events[0]).__name__}-{len(events)}",
 )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mpmath import mp, mpf
 
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
@@ -16,10 +17,16 @@ from secretballot.privacy.accounting import (
     calibrate_sparse_vector,
     delta_upper,
     needed_distance,
+    renyi_divergence,
 )
 from secretballot.privacy.accounting import sparse_vector as room
 from secretballot.privacy.accounting.parts import Part, compose_parts, one_of_many
-from secretballot.privacy.accounting.renyi import ORDERS, renyi_delta, response_renyi
+from secretballot.privacy.accounting.renyi import (
+    ORDERS,
+    renyi_delta,
+    renyi_delta_at_orders,
+    response_renyi,
+)
 
 
 def _laplace(scale: float, reach: int) -> tuple[np.ndarray, np.ndarray]:
@@ -77,11 +84,15 @@ def test_hit_charge_at_the_errata_noise() -> None:
     event = SparseVectorEvent(36.2, 72.4, 1304, 50, False)
     assert delta_upper([event], 1.0) <= 1.02e-6
     assert room.answer_failure(event) < 1e-6
-    # and at Liu's own noise epsilon is .451 instead of 1
+    # and at Liu's own noise epsilon is .451 instead of 1; charged by one vote it is .352
     log = math.log(2e6)
     scale = math.sqrt(100 * (1 + log)) + math.sqrt(100 * log)
     own = SparseVectorEvent(scale, 2 * scale, math.ceil(36 * scale), 50, False)
-    assert delta_upper([own], 0.46) <= 1e-6 < delta_upper([own], 0.43)
+    hit = room.hit_charges_renyi(own)
+    failure = room.answer_failure(own)
+    assert renyi_delta_at_orders(hit, 0.46) + failure <= 1e-6
+    assert renyi_delta_at_orders(hit, 0.43) + failure > 1e-6
+    assert delta_upper([own], 0.353) <= 1e-6 < delta_upper([own], 0.345)
 
 
 def test_refreshed_figures_of_the_errata() -> None:
@@ -127,9 +138,26 @@ def test_ten_unstable_answers_at_the_tight_price() -> None:
     assert 1 / abstain == pytest.approx(10, abs=0.3)
 
 
-def test_threshold_without_noise_is_priced_as_worthless() -> None:
+def test_a_threshold_without_noise_has_no_pure_price_and_one_by_its_abstentions() -> None:
     # a threshold scale near 0 stands for "no threshold noise": its loss is unbounded
-    assert delta_upper([SparseVectorEvent(1e-3, 100.0, 500, 1, True)], 1.0) > 0.99
+    event = SparseVectorEvent(1e-3, 100.0, 500, 1, True)
+    assert compose_parts([room.epochs(event)], 1.0) > 0.99
+    # but large losses are rare: what is left is a wrong answer, as one vote moves little
+    found = delta_upper([event], 1.0)
+    assert room.answer_failure(event) < found < 1.001 * room.answer_failure(event)
+    # at an epsilon where the pattern counts, streams of one query asked for ever tell less than
+    # the price: how many answers come before the abstention is geometric on both sides
+    small = SparseVectorEvent(1e-3, 8.0, 10**6, 1, True)
+    answers = np.arange(40_000)
+    for epsilon in (0.3, 0.6):
+        worst = 0.0
+        for distance in range(-20, 40):
+            f, g = (1 - room.laplace_above(-d, 8.0) for d in (distance, distance + 1))
+            for p, q in ((f, g), (g, f)):
+                here, there = p * (1 - p) ** answers, q * (1 - q) ** answers
+                loss = np.maximum(0.0, here - math.exp(epsilon) * there)
+                worst = max(worst, float(loss.sum()))
+        assert 0 < worst <= delta_upper([small], epsilon) < 1
 
 
 def test_stability_tests_compose() -> None:
@@ -210,4 +238,111 @@ def test_the_charge_read_at_all_orders_at_once_is_the_charge(
     for epsilon in (0.1, 1.0, 5.0):
         pure = compose_parts([Part(room.pure_bound(event), 0.0, 1)], epsilon)
         slow = renyi_delta(lambda order: room.hit_charge_renyi(event, order), epsilon)
-        assert room.pattern_delta(event, epsilon) == pytest.approx(min(slow, pure), rel=1e-9)
+        one_vote = renyi_delta(
+            lambda order: min(
+                room.hit_charge_renyi(event, order), room.one_vote_renyi(event, order)
+            ),
+            epsilon,
+        )
+        assert one_vote <= slow
+        assert room.pattern_delta(event, epsilon) == pytest.approx(min(one_vote, pure), rel=1e-9)
+
+
+# -- the threshold's noise is not moved
+# --------------------------------------------------------------------------------------------------
+
+
+def _largest_charge(order: float, loss: float) -> float:
+    """Return the supremum over pairs of chances that one vote allows, by search in many digits."""
+    best = mpf(0)
+    with mp.workdps(40):
+        a, e = mpf(order), mp.exp(loss)
+        middle = 1 / (1 + e)
+        for share in [mpf(i) / 200 for i in range(1, 200)] + [mpf(10) ** -i for i in range(3, 12)]:
+            for f in (middle * share, middle, middle + (1 - middle) * share, 1 - share / 1000):
+                s = 1 - f
+                least, most = max(f / e, 1 - e * s), min(e * f, 1 - s / e)
+                for other in (least, most, (least + most) / 2, (3 * most + least) / 4):
+                    h = s**a * (1 - other) ** (1 - a)
+                    if h >= 1:
+                        return math.inf
+                    best = max(best, f**a * other ** (1 - a) / (1 - h))
+        return float(mp.log(best))
+
+
+@pytest.mark.parametrize("order", [1.01, 1.5, 2.0, 8.0, 25.0])
+@pytest.mark.parametrize("loss", [1e-3, 0.01, 0.02, 0.3, 1.5])
+def test_one_vote_is_charged_the_supremum_over_what_it_may_do(order: float, loss: float) -> None:
+    charged, sought = room.one_vote_charge(order, loss), _largest_charge(order, loss)
+    if math.isinf(charged):
+        # answers would have to be charged too, or nearly
+        p = 1 / (1 + math.exp(-loss))
+        assert math.isinf(sought) or p * math.exp((order - 1) * loss) > 0.998
+    else:
+        assert charged >= sought * (1 - 1e-9)
+        assert charged == pytest.approx(sought, rel=1e-9)
+
+
+def _largest_moment(scale: float, order: float, queries: int, stops: int) -> float:
+    """Return the largest moment of runs at one threshold, each query at any distance from it."""
+    below = [1 - room.laplace_above(d, scale) for d in range(-60, 61)]
+    above = [room.laplace_above(d, scale) for d in range(-60, 61)]
+    pairs = [(i, j) for i in range(121) for j in (i - 1, i, i + 1) if 0 <= j < 121]
+    rows = np.array(
+        [
+            (
+                below[i] ** order * below[j] ** (1 - order),
+                above[i] ** order * above[j] ** (1 - order),
+            )
+            for i, j in pairs
+        ]
+    )
+    values = np.ones(stops + 1)
+    for _ in range(queries):
+        after = values.copy()
+        for left in range(1, stops + 1):
+            told = rows[:, 0] * values[left - 1] + rows[:, 1] * values[left]
+            after[left] = max(1.0, float(told.max()))
+        values = after
+    return float(values[stops])
+
+
+@pytest.mark.parametrize(("scale", "order"), [(4.0, 2.0), (6.0, 4.5), (20.0, 3.0)])
+def test_long_streams_at_one_threshold_keep_the_charge_and_no_smaller_one(
+    scale: float, order: float
+) -> None:
+    charge = room.one_vote_charge(order, 1 / scale)
+    for stops in (1, 3):
+        found = math.log(_largest_moment(scale, order, 1500, stops))
+        assert found <= stops * charge * (1 + 1e-9)
+        # attained: less noise, or one abstention that is not charged, would break it
+        assert found > 0.97 * stops * charge
+    weaker = math.log(_largest_moment(0.9 * scale, order, 1500, 1))
+    assert weaker > charge
+    assert math.log(_largest_moment(scale, order, 1500, 4)) > 1.2 * 3 * charge
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+@pytest.mark.parametrize("stops", [1, 20, 300])
+def test_the_price_of_a_stream_is_never_above_the_earlier_one(refresh: bool, stops: int) -> None:
+    for scale in (1.0, 30.0, 200.0):
+        event = SparseVectorEvent(scale / 2, scale, round(30 * scale), stops, refresh)
+        for order in (1.5, 6.0, 30.0):
+            if refresh:
+                earlier = stops * response_renyi(order, 2 / scale + 2 / scale)
+            else:
+                earlier = min(
+                    response_renyi(order, 2 / scale + 2 * stops / scale),
+                    room.hit_charge_renyi(event, order),
+                )
+            assert renyi_divergence(event, order) <= earlier
+            # and below it where abstentions are many
+            if stops == 300 and scale == 200.0 and order == 6.0:
+                assert renyi_divergence(event, order) < 0.5 * earlier
+
+
+@pytest.mark.parametrize(("stops", "distance"), [(50, 1404), (200, 2661), (1000, 5937)])
+def test_many_abstentions_need_less_distance_than_before(stops: int, distance: int) -> None:
+    event = calibrate_sparse_vector(PrivacyBudget(1.0, 1e-6), stops)
+    assert needed_distance(event) <= distance
+    assert delta_upper([event], 1.0) <= 1e-6

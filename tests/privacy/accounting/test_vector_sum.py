@@ -112,7 +112,10 @@ def test_sums_of_several_scales_are_one_gaussian() -> None:
     mixed = [VectorSumEvent(300.0, 10_000, 50), GaussianEvent(30.0, 100)]
     assert delta_upper(mixed, 1.0) == pytest.approx(delta_upper([together], 1.0), rel=0.02)
     with_labels = [VectorSumEvent(300.0, 10_000, 50), LabelGaussianEvent(30.0, 100, 250)]
-    assert delta_upper(with_labels, 1.0) == pytest.approx(delta_upper(mixed, 1.0), rel=1e-9)
+    # labels tell about 2 / pi of their counts, which is as if fewer of these were released
+    fewer = [VectorSumEvent(300.0, 10_000, 50), GaussianEvent(30.0, 63)]
+    found = delta_upper(with_labels, 1.0)
+    assert delta_upper(fewer, 1.0) < found < 1.15 * delta_upper(fewer, 1.0)
 
 
 def test_more_of_anything_costs_more() -> None:

@@ -379,18 +379,18 @@ class LabelingSession:
         points = self._teachers.points(X)
         questions = question_digests(points)
         self._stream.check_predictions(predictions, len(questions))
-        answers = self._stream.find(questions)
+        answers, left = self._stream.find_with_left(questions)
         new = np.flatnonzero(admit(~answers.given) & ~answers.given)
         # looked at where it was so before alone: the door looks again in any case
-        if len(new) and not (self._ended and not self.left):
+        if len(new) and not (self._ended and not left):
             # The teachers vote outside of the ledger's lock, on what is new alone.
             drawn = self._stream.answer(
                 self._teachers.vote(take_rows(points, new), request=self.request),
                 [questions[row] for row in new],
                 None if predictions is None else np.asarray(predictions)[new],
             )
-            answers = _with_drawn(answers, new, drawn)
-        return self._with_class_values(answers)
+            answers, left = _with_drawn(answers, new, drawn), self.left
+        return self._with_class_values(answers, left)
 
     def points(self, X: Any) -> Any:
         """Return points, of shape (n, n_features), as the teachers take them; nothing is asked.
@@ -415,9 +415,8 @@ class LabelingSession:
         DataError
             If the points do not fit the teachers.
         """
-        return self._with_class_values(
-            self._stream.find(question_digests(self._teachers.points(X)))
-        )
+        questions = question_digests(self._teachers.points(X))
+        return self._with_class_values(*self._stream.find_with_left(questions))
 
     def transcript(self) -> ReleasedLabels:
         """Return all answers so far with the certificate of the reservation, in the order in which
@@ -433,7 +432,7 @@ class LabelingSession:
         """
         for _ in range(_ATTEMPTS):
             rows = {question: row for row, question in enumerate(self._stream.order())}
-            plan = self._plan_summary("kept" if self.left else "forfeited")
+            plan = self._plan_summary(self._state_of_unused())
             # another process may answer between the readings: then numbers would not agree
             with contextlib.suppress(DataError):
                 released = self._stream.released(rows, plan)
@@ -459,7 +458,7 @@ class LabelingSession:
         """
         questions = question_digests(self._teachers.points(X))
         rows = {question: row for row, question in reversed(list(enumerate(questions)))}
-        return self._stream.released(rows, self._plan_summary("kept" if self.left else "forfeited"))
+        return self._stream.released(rows, self._plan_summary(self._state_of_unused()))
 
     def close(self, X: Any) -> ReleasedLabels:
         """Settle the session and return `released(X)`, for ever.
@@ -491,6 +490,12 @@ class LabelingSession:
         self._stream.close(released)
         return released
 
+    def _state_of_unused(self) -> str:
+        """Return what has become of unused questions by now, as certificates say it."""
+        if self.left:
+            return "kept"
+        return "returned" if self._stream.returned else "forfeited"
+
     def _plan_summary(self, left: str) -> dict[str, object]:
         used, planned = self.used, self.planned
         return {
@@ -501,12 +506,11 @@ class LabelingSession:
             "left": "none" if used == planned else left,
         }
 
-    def _with_class_values(self, answers: StreamAnswers) -> SessionAnswers:
+    def _with_class_values(self, answers: StreamAnswers, left: int) -> SessionAnswers:
         answered = answers.labels >= 0
         labels = np.full(len(answered), None, dtype=object)
         for row in np.flatnonzero(answered):
             labels[row] = self._teachers.classes[answers.labels[row]]
-        left = self.left
         self._ended = not left
         return SessionAnswers(labels, answered, answers.given, answers.noisy_counts, left)
 

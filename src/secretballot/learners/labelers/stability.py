@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from secretballot._old_names import takes_old_names
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability
 from secretballot.aggregation import SparseVectorAggregator
+from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
 from secretballot.ensemble.engines import LOCAL
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.labelers.base import Labeler
@@ -17,6 +18,7 @@ from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.labelers.stream_sizes import (
     printed_abstentions,
     printed_teachers,
+    stream_for,
     teachers_for,
     tight_stream,
 )
@@ -58,7 +60,8 @@ class StabilityLabeler(Labeler):
     n_teachers : int, optional
         Number K of shards; by default so many that a lead of K / 3 is answered.
     calibration : {"tight", "btt2018"}, default "tight"
-        Noise, T and K: the least that keep the budget, or as printed.
+        Noise, T and K: the least that keep the budget, by the sparse vector or by a table of
+        abstentions, whichever answers the less stable questions; or the sparse vector as printed.
     neighbours, ledger, vault, request, purpose, n_jobs, engine, random_state, progress
         As for `train_teachers` and `LabelingSession`.
 
@@ -196,7 +199,7 @@ class StabilityLabeler(Labeler):
         self.n_teachers_, self.max_unstable_ = n_teachers, aggregator.max_unstable
         return self
 
-    def _calibrated_terms(self, n_classes: int) -> tuple[SparseVectorAggregator, int]:
+    def _calibrated_terms(self, n_classes: int) -> tuple[StreamAggregator, int]:
         """Return the aggregator and the number of teachers, from public numbers alone."""
         budget, m = required_budget(self.budget), check_count("n_queries", self.n_queries)
         alpha, beta = check_probability("alpha", self.alpha), check_probability("beta", self.beta)
@@ -209,12 +212,16 @@ class StabilityLabeler(Labeler):
         else:
             unstable = printed_abstentions(m, alpha, beta)
         # The number of teachers follows from the noise, hence after it.
-        aggregator = SparseVectorAggregator.calibrate(
-            budget, m, max_unstable=unstable, n_classes=n_classes, calibration=self.calibration
-        )
-        if given is None and self.calibration == "tight":
-            given = teachers_for(aggregator.mechanism.event(), m, beta)
-        elif given is None:
-            given = printed_teachers(budget, m, unstable, beta)
+        if self.calibration == "tight":
+            stream = stream_for(budget, unstable)
+            given = teachers_for(stream, m, beta) if given is None else given
+            aggregator = stream_aggregator(
+                stream, m, budget, n_classes=n_classes, calibration="tight"
+            )
+        else:
+            given = printed_teachers(budget, m, unstable, beta) if given is None else given
+            aggregator = SparseVectorAggregator.calibrate(
+                budget, m, max_unstable=unstable, n_classes=n_classes, calibration=self.calibration
+            )
         aggregator.check_useful(given)
         return aggregator, given

@@ -12,10 +12,11 @@ import math
 from scipy.stats import binom
 
 from secretballot._validation import check_count, check_probability
+from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    SparseVectorEvent,
-    calibrate_sparse_vector,
+    StreamEvent,
+    calibrate_stream,
     needed_distance,
 )
 
@@ -34,9 +35,9 @@ _ROUNDS = 6
 
 
 @functools.lru_cache(maxsize=64)
-def stream_for(budget: PrivacyBudget, max_unstable: int) -> SparseVectorEvent:
-    """Return what `calibrate_sparse_vector` returns; a second or two the first time."""
-    return calibrate_sparse_vector(budget, max_unstable)
+def stream_for(budget: PrivacyBudget, max_unstable: int) -> StreamEvent:
+    """Return what `calibrate_stream` returns; a second or two the first time."""
+    return calibrate_stream(budget, max_unstable)
 
 
 def abstentions_for(n_queries: int, error: float, beta: float, n_teachers: int) -> int:
@@ -64,30 +65,41 @@ def abstentions_for(n_queries: int, error: float, beta: float, n_teachers: int) 
     return max(1, min(3 * errors + 1, m))
 
 
-def teachers_for(stream: SparseVectorEvent, n_queries: int, beta: float) -> int:
+def teachers_for(stream: StreamEvent, n_queries: int, beta: float) -> int:
     """Return the number K of teachers at which a lead of K / 3 is answered, on all questions with
     probability 1 - beta.
 
     Parameters
     ----------
-    stream : SparseVectorEvent
+    stream : SparseVectorEvent or AbstentionTableEvent
     n_queries : int
     beta : float
+
+    Raises
+    ------
+    ParameterError
+        If a table of abstentions does not get there at any distance.
     """
     allowed = check_probability("beta", beta) / check_count("n_queries", n_queries)
+    needed = needed_distance(stream, 1 - allowed)
+    if not math.isfinite(needed):
+        raise ParameterError(
+            f"With {stream.max_unstable} abstentions in this budget no number of teachers is"
+            " answered surely enough; ask fewer questions, or take a larger epsilon."
+        )
     # stability is ceil(lead / 2) - 1
-    return 6 * (math.ceil(needed_distance(stream, 1 - allowed)) + 1)
+    return 6 * (math.ceil(needed) + 1)
 
 
 def tight_stream(
     budget: PrivacyBudget, n_queries: int, error: float, beta: float, n_teachers: int | None
-) -> SparseVectorEvent:
+) -> StreamEvent:
     """Return the stream with the fewest abstentions for teachers of that error, and noise that
     keeps the budget."""
     # More teachers err more often somewhere, so more abstentions are needed, hence more noise,
     # hence more teachers: repeated until nothing grows.
     teachers, unstable = n_teachers or _FIRST_TEACHERS, 0
-    stream: SparseVectorEvent | None = None
+    stream: StreamEvent | None = None
     for _ in range(_ROUNDS):
         needed = abstentions_for(n_queries, error, beta, teachers)
         if stream is not None and needed <= unstable:

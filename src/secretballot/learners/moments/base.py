@@ -19,6 +19,7 @@ from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import ClassWeights, suited_basis
+from secretballot.learners.moments.groups import GivenGroups, check_group_budgets, largest_of
 from secretballot.learners.moments.private_input import private_input
 from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.start import check_start, released_start
@@ -35,7 +36,7 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.coverage import Coverage
-from secretballot.report.certificate.moments import CLASS_WEIGHTS
+from secretballot.report.certificate.moments import CLASS_WEIGHTS, GROUPS_ASSUMPTION
 from secretballot.students.fitting import fit_student
 from secretballot.students.moment_links import ClassesLink
 from secretballot.students.trial import Teaching, try_student
@@ -88,16 +89,28 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         student: Any = None,
         class_weights: ClassWeights | None = None,
         class_shares: FloatArray | None = None,
+        given_groups: GivenGroups | None = None,
     ) -> LearntModel:
         """Release the sums of all stages, and note certificate, coverage and columns."""
         # Settings, then public points and the basis, then the account; private records come last,
         # and are only mapped before the purchase.
         refuse_private_steps(self)
-        budget = self._checked_budget(X.unit_name if isinstance(X, StoredTable) else units)
+        given = GivenGroups() if given_groups is None else given_groups
+        group_budgets = given.checked_budgets()
+        budget = self._checked_budget(
+            X.unit_name if isinstance(X, StoredTable) else units, group_budgets
+        )
         private, X_public = private_input(X, y, X_public, units, unit_name, target.classes)
         check_start(start, target.classes, X_public)
         try_student_of_labels(student, X_public, target.classes)
         private.read(target)
+        groups = None
+        if group_budgets is not None:
+            groups = given.read(group_budgets, private.n_records)
+            private.divide(groups)
+            # under add-remove a size is private: a refusal would tell it, and nothing pays for that
+            if self.neighbours == "replace-one":
+                groups.check_public_sizes()
         check_keeping(self.ledger, None, self.request)
         account = account_of_fit(self.ledger, budget, unit=private.unit, neighbours=self.neighbours)
         noted = private.noted(X_public, account, alone=self.ledger is None)
@@ -122,6 +135,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 points_sha256=points_digest(X_public),
                 start=begun,
                 class_weights=class_weights,
+                groups=groups,
             )
             released = release_sums(
                 private.records(basis, target, counted=public_number is None),
@@ -133,6 +147,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                     "unit": private.unit,
                     "unit_column": private.unit_name,
                     "neighbours": self.neighbours,
+                    **({} if groups is None else {"assumptions": [GROUPS_ASSUMPTION]}),
                 },
             )
         noted.paid()
@@ -145,9 +160,14 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         private.note_columns(self)
         return LearntModel(basis, last_weights(mechanism, pool.shape[1]), released)
 
-    def _checked_budget(self, units: Any) -> PrivacyBudget:
+    def _checked_budget(
+        self, units: Any, groups: Mapping[str, PrivacyBudget] | None = None
+    ) -> PrivacyBudget:
         """Return the budget, after refusing settings that cannot be."""
-        budget = checked_basis_and_budget(self.basis, self.budget)
+        own = self.budget if groups is None else largest_of(self.budget, groups)
+        budget = checked_basis_and_budget(self.basis, own)
+        if groups is not None and self.ledger is not None:
+            check_group_budgets(groups, self.ledger.budget)
         if check_count("n_stages", self.n_stages) > MOST_STAGES:
             raise ParameterError(
                 Parameter("n_stages"),

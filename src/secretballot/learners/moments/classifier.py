@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from secretballot.bases import Basis
 from secretballot.learners.moments.base import MomentsLearner, student_of_labels
 from secretballot.learners.moments.class_weights import checked_shares, checked_weights
+from secretballot.learners.moments.groups import GivenGroups
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.student_predictions import StudentPredictions
@@ -137,6 +138,9 @@ class RecordMomentsClassifier(
         units: Any = None,
         unit_name: str | None = None,
         start: ReleasedLabels | None = None,
+        budget_groups: Any = None,
+        group_budgets: Mapping[str, PrivacyBudget] | None = None,
+        groups_are_public: bool = False,
     ) -> Self:
         """Learn from private records.
 
@@ -159,6 +163,14 @@ class RecordMomentsClassifier(
             An earlier release about the same public points and classes, by any learner: the stages
             start from a model of its labels instead of from nothing. It may come from another
             ledger; the certificate names it. What it cost comes on top.
+        budget_groups : sequence of str, shape (n_records,), optional
+            Name of each record's budget group: public, and chosen independently of all that is
+            protected. A record counts for as much as its group's budget allows. All records of one
+            id are in one group.
+        group_budgets : mapping of str to PrivacyBudget, optional
+            Of each group; the largest is that of the release, so `budget` may be left out.
+        groups_are_public : bool, default False
+            The declaration that they are; groups are refused without it.
 
         Raises
         ------
@@ -176,6 +188,9 @@ class RecordMomentsClassifier(
             units=units,
             unit_name=unit_name,
             start=start,
+            budget_groups=budget_groups,
+            group_budgets=group_budgets,
+            groups_are_public=groups_are_public,
         )
         self.student_ = student_of_labels(
             self.student,
@@ -196,14 +211,18 @@ class RecordMomentsClassifier(
         units: Any = None,
         unit_name: str | None = None,
         start: ReleasedLabels | None = None,
+        budget_groups: Any = None,
+        group_budgets: Mapping[str, PrivacyBudget] | None = None,
+        groups_are_public: bool = False,
     ) -> Self:
         """Do all that `fit` does but fit a `student`, which is only tried: the model itself is
         there."""
         target = ClassTarget.declared(classes)
         shares = checked_shares(self.class_shares, target.classes)
         weights = checked_weights(self.class_weight, target.classes)
+        groups = GivenGroups(budget_groups, group_budgets, groups_are_public)
         learnt = self._fit_to(
-            target, X, y, X_public, units, unit_name, start, self.student, weights, shares
+            target, X, y, X_public, units, unit_name, start, self.student, weights, shares, groups
         )
         assert isinstance(learnt.released, ReleasedLabels)
         self.released_labels_ = learnt.released

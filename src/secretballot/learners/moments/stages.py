@@ -20,9 +20,19 @@ from secretballot.bases.integer_targets import TargetModel
 from secretballot.bases.rotation import UNIT
 from secretballot.door.vector_sums import StagedSums
 from secretballot.learners.moments.class_weights import ClassWeights
+from secretballot.learners.moments.groups import (
+    BudgetGroups,
+    GroupTerms,
+    effective_number,
+    terms_of_groups,
+)
 from secretballot.learners.moments.start import ReleasedStart
 from secretballot.learners.moments.targets import ClassTarget, Target
-from secretballot.privacy.accounting import PrivacyBudget, calibrate_vector_sum
+from secretballot.privacy.accounting import (
+    PrivacyBudget,
+    VectorSumEvent,
+    calibrate_vector_sum,
+)
 from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.records import Residuals
 from secretballot.report.certificate.coverage import (
@@ -32,7 +42,7 @@ from secretballot.report.certificate.coverage import (
     Coverage,
     counted_by_marks,
 )
-from secretballot.report.certificate.moments import CLASS_WEIGHTS
+from secretballot.report.certificate.moments import CLASS_WEIGHTS, GROUPS
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
 
 __all__ = ["MomentStages", "label_sums", "staged_sums"]
@@ -75,6 +85,8 @@ class MomentStages:
         one that begins anew.
     class_weights : ClassWeights, optional
         By how much the decisions of the last model count each class.
+    groups : tuple of GroupTerms
+        Units with budgets of their own; none where all have the same.
     """
 
     pool: IntArray
@@ -84,11 +96,12 @@ class MomentStages:
     mark_weight: int
     marks: tuple[str, ...]
     expected_uncovered: float
-    n_records: int | None
+    n_records: float | None
     sigma: float
     counts: FloatArray | None = None
     start: ReleasedStart | None = None
     class_weights: ClassWeights | None = None
+    groups: tuple[GroupTerms, ...] = ()
     _fits: dict[tuple[bytes, ...], MomentFit] = field(default_factory=dict)
 
     def fit_after(self, sums: Sequence[IntArray]) -> MomentFit:
@@ -134,10 +147,20 @@ class MomentStages:
         return bool(sums) and self.coverage_of(sums).is_poor
 
     def records_of(self, sums: Sequence[IntArray]) -> float:
-        """Return the number of records, public or counted with noise."""
-        if self.n_records is not None:
-            return float(self.n_records)
+        """Return the number of records, public or counted with noise; of groups that weigh less,
+        the number of full ones that they come to."""
+        number = self._public_number
+        if number is not None:
+            return number
         return self._counted(sums)[1]
+
+    @property
+    def _public_number(self) -> float | None:
+        if self.n_records is None:
+            return None
+        if self.groups:
+            return effective_number(self.groups, self.bound)
+        return float(self.n_records)
 
     def coverage_of(self, sums: Sequence[IntArray]) -> Coverage:
         """Return how far the public points cover the records, by the sums so far."""
@@ -146,7 +169,12 @@ class MomentStages:
     def _counted(self, sums: Sequence[IntArray]) -> tuple[Coverage, float, float]:
         """Return what the marks of the sums so far say, as the certificate's readers find it."""
         return counted_by_marks(
-            sums, self.marks, self.mark_weight, self.sigma, self.n_records, self.expected_uncovered
+            sums,
+            self.marks,
+            self.mark_weight,
+            self.sigma,
+            self._public_number,
+            self.expected_uncovered,
         )
 
     def asked_after(self, sums: Sequence[IntArray]) -> Residuals:
@@ -160,6 +188,7 @@ class MomentStages:
             self.mark_weight,
             len(self.marks),
             self._covered_only_after(sums),
+            tuple(group.bound for group in self.groups),
         )
 
     def outcome_of(self, sums: Sequence[IntArray]) -> tuple[dict[str, Any], IntArray]:
@@ -219,6 +248,7 @@ def staged_sums(
     points_sha256: str,
     start: ReleasedStart | None = None,
     class_weights: ClassWeights | None = None,
+    groups: BudgetGroups | None = None,
 ) -> tuple[MomentStages, StagedSums]:
     """Return the public terms of a release, and what the door is asked.
 
@@ -242,6 +272,13 @@ def staged_sums(
         What the first stage starts from; of classes alone.
     class_weights : ClassWeights, optional
         By how much the decisions of the last model count each class.
+    groups : BudgetGroups, optional
+        Records with budgets of their own, of which `budget` is the largest.
+
+    Raises
+    ------
+    ParameterError
+        If a group's budget is too small for its records to add anything.
     """
     longest = np.quantile(np.linalg.norm(pool / UNIT, axis=1), 1 - CLIPPED)
     rest = max(1, round(target.longest * longest * UNIT * RESIDUAL_UNIT))
@@ -254,6 +291,10 @@ def staged_sums(
     replaced = neighbours == "replace-one"
     squared = (4 if replaced else 1) * bound**2
     sigma = calibrate_vector_sum(budget, squared, coordinates, n_stages)
+    terms: tuple[GroupTerms, ...] = ()
+    if groups is not None:
+        event = VectorSumEvent(sigma, squared, coordinates, n_stages)
+        terms = terms_of_groups(groups, event, bound, weight, counted=n_records is None)
     stages = MomentStages(
         pool,
         target,
@@ -266,6 +307,7 @@ def staged_sums(
         sigma,
         start=start,
         class_weights=class_weights,
+        groups=terms,
     )
     return stages, _asked_by(
         stages, budget, replaced=replaced, basis=basis, points_sha256=points_sha256
@@ -338,9 +380,11 @@ def _asked_by(
         "basis_sha256": hashlib.sha256(stages.pool.astype("<i8").tobytes()).hexdigest(),
         "budget": budget.to_json(),
         **({} if stages.start is None else {"start": stages.start.to_json()}),
+        **({GROUPS: [group.to_json() for group in stages.groups]} if stages.groups else {}),
     }
+    groups = tuple(group.event_part(replaced=replaced) for group in stages.groups)
     return StagedSums(
-        NoisyVectorSum(stages.sigma, stages.bound, coordinates, replaced),
+        NoisyVectorSum(stages.sigma, stages.bound, coordinates, replaced, groups),
         n_stages,
         budget,
         about,

@@ -17,6 +17,8 @@ from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import (
+    PURE,
+    TABLE,
     THRESHOLDS,
     choose_aggregator,
     choose_label_queries,
@@ -290,7 +292,7 @@ class ActivePATEClassifier(PATEClassifier):
             and not isinstance(self.aggregator, Aggregator)
             and self.aggregator not in THRESHOLDS
         ):
-            noise = "laplace" if self.aggregator == "laplace" else "gaussian"
+            noise = self.aggregator if self.aggregator in (PURE, TABLE) else "gaussian"
             queries = choose_label_queries(
                 budget, self.n_teachers, n_classes, n_askable, aggregator=noise
             )

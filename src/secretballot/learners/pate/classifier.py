@@ -87,8 +87,9 @@ class PATEClassifier(
     budget : PrivacyBudget
         (epsilon, delta) of this fit.
     aggregator : str or Aggregator, default "gaussian"
-        "gaussian", "laplace", "sparse-vector" or "confident"; "interactive" where queries are asked
-        in rounds. Recipe that turns votes into answers; a name is calibrated to `budget`.
+        "gaussian", "vote-table" (two classes), "laplace", "sparse-vector" or "confident";
+        "interactive" where queries are asked in rounds. Recipe that turns votes into answers; a
+        name is calibrated to `budget`.
     n_queries : int, optional
         How many public points are labelled, chosen at random with `random_state`. By default all of
         them where noisy counts are released; where labels alone are, as many as leave a vote of

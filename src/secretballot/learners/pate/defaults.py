@@ -8,12 +8,14 @@ from scipy.optimize import brentq
 
 from secretballot._validation import AGGREGATORS, RELEASES, check_choice, check_count
 from secretballot.aggregation import (
+    AbstentionTableAggregator,
     Aggregator,
     ConfidentAggregator,
     GaussianAggregator,
     InteractiveAggregator,
     LaplaceAggregator,
     SparseVectorAggregator,
+    VoteTableAggregator,
 )
 from secretballot.aggregation.confident import THRESHOLD_SHARE
 from secretballot.aggregation.laplace import laplace_deviation
@@ -21,6 +23,8 @@ from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     PureEvent,
+    StreamEvent,
+    calibrate_abstention_table,
     calibrate_sparse_vector,
     delta_upper,
     needed_distance,
@@ -29,6 +33,9 @@ from secretballot.students import learns_from_counts
 
 __all__ = [
     "MAX_UNSTABLE",
+    "PURE",
+    "TABLE",
+    "THRESHOLDS",
     "WITHOUT_COUNTS",
     "choose_aggregator",
     "choose_label_queries",
@@ -48,16 +55,25 @@ MAX_UNSTABLE = 1000
 #: Aggregators that have labels to give and no counts, and what a message calls them.
 WITHOUT_COUNTS = {
     "sparse-vector": "the sparse vector",
+    "abstention-table": "the table of abstentions",
     "confident": "confident voting",
     "interactive": "interactive voting",
+    "vote-table": "a table of chances",
 }
 #: Aggregators with a threshold and a number of answers, and the share of the teachers that the
 #: threshold is by default: a stable query of two classes has four fifths of the votes, and one that
 #: contradicts a student hardly has half of them more than the student expects.
 THRESHOLDS = {"confident": 0.8, "interactive": 0.5}
 ASKED_PER_ANSWER = 3  # queries that may be asked for each that is answered
+#: Aggregators that stop at the T-th abstention, and what finds their noise.
+STREAMS: dict[str, Callable[[PrivacyBudget, int], StreamEvent]] = {
+    "sparse-vector": calibrate_sparse_vector,
+    "abstention-table": calibrate_abstention_table,
+}
 #: The aggregator whose promise needs no delta.
 PURE = "laplace"
+#: The aggregator that draws labels of two classes from a table of chances.
+TABLE = "vote-table"
 
 
 def choose_release(asked: str, student: Any, aggregator: str | Aggregator) -> str:
@@ -127,12 +143,14 @@ def choose_aggregator(
         return asked
     name = check_choice("aggregator", asked, AGGREGATORS)
     _check_delta(budget, name)
-    if max_unstable is not None and name != "sparse-vector":
+    if max_unstable is not None and name not in STREAMS:
         raise ParameterError(
             Parameter("max_unstable"),
             f" is {max_unstable}, and the {name} aggregator answers every query; leave it out, or"
             " use ",
             Argument("aggregator", "sparse-vector"),
+            " or ",
+            Argument("aggregator", "abstention-table"),
             ".",
         )
     if n_queries is not None:
@@ -149,15 +167,22 @@ def choose_aggregator(
                 Argument("aggregator", "confident"),
                 ".",
             )
-    if name == "sparse-vector":
-        unstable = choose_max_unstable(budget, n_teachers) if max_unstable is None else max_unstable
-        return SparseVectorAggregator.calibrate(
+    if name in STREAMS:
+        unstable = (
+            choose_max_unstable(budget, n_teachers, name) if max_unstable is None else max_unstable
+        )
+        stream = SparseVectorAggregator if name == "sparse-vector" else AbstentionTableAggregator
+        return stream.calibrate(
             budget, n_queries or n_public, max_unstable=unstable, n_classes=n_classes
         )
-    if name == PURE:
+    if name in (PURE, TABLE):
         if n_queries is None:
             n_queries = choose_label_queries(
                 budget, n_teachers, n_classes, n_public, aggregator=name
+            )
+        if name == TABLE:
+            return VoteTableAggregator.calibrate(
+                budget, n_queries, n_classes=n_classes, n_teachers=n_teachers
             )
         return LaplaceAggregator.calibrate(budget, n_queries, n_classes=n_classes, release=release)
     if n_queries is None and release == "counts":
@@ -257,6 +282,8 @@ def choose_label_queries(
     _check_delta(budget, aggregator)
     if aggregator == PURE:
         return _laplace_queries(assumed, budget, n_classes, n_public)
+    if aggregator == TABLE:
+        return _table_queries(assumed, budget, n_teachers, n_classes, n_public)
     trial = min(TRIAL_QUERIES, n_public)
     sigma = GaussianAggregator.calibrate(
         budget, trial, n_classes=n_classes, n_teachers=n_teachers
@@ -293,14 +320,37 @@ def _laplace_queries(margin: float, budget: PrivacyBudget, n_classes: int, n_pub
     return max(1, last_that_holds(fits, n_public))
 
 
-def choose_max_unstable(budget: PrivacyBudget, n_teachers: int) -> int:
+def _table_queries(
+    margin: float, budget: PrivacyBudget, n_teachers: int, n_classes: int, n_public: int
+) -> int:
+    """Return how many labels a table of chances gives that leaves this margin right."""
+
+    def right(queries: int) -> bool:
+        table = VoteTableAggregator.estimated(
+            budget, queries, n_classes=n_classes, n_teachers=n_teachers
+        )
+        return table.right_probability(margin) >= RIGHT
+
+    return max(1, last_that_holds(right, n_public))
+
+
+def choose_max_unstable(
+    budget: PrivacyBudget, n_teachers: int, aggregator: str = "sparse-vector"
+) -> int:
     """Return the largest T at which a margin of `STABLE_MARGIN` K is answered surely; 1 at least.
 
     Surely is with probability 0.999.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+    n_teachers : int
+    aggregator : {"sparse-vector", "abstention-table"}
     """
+    calibrate = STREAMS[aggregator]
     distance = math.ceil(STABLE_MARGIN * n_teachers / 2) - 1
     holds = last_that_holds(
-        lambda t: needed_distance(calibrate_sparse_vector(budget, t)) <= distance, MAX_UNSTABLE
+        lambda t: needed_distance(calibrate(budget, t)) <= distance, MAX_UNSTABLE
     )
     return max(1, holds)
 

@@ -13,6 +13,7 @@ from secretballot.aggregation import (
     GaussianAggregator,
     LaplaceAggregator,
     SparseVectorAggregator,
+    VoteTableAggregator,
     WeakSignalWarning,
 )
 from secretballot.door.outcomes import PaidOutcome, estimate_stability
@@ -33,7 +34,7 @@ __all__ = ["BETA", "FRACTIONS", "EstimatedSize"]
 # Share of the pool that may be less stable than the released number says. Gaussian voting is
 # planned for the typical point. The sparse vector pays only where nearly all points are stable, so
 # that is what is asked about.
-FRACTIONS = {"gaussian": 0.5, "laplace": 0.5, "sparse-vector": 0.1}
+FRACTIONS = {"gaussian": 0.5, "vote-table": 0.5, "laplace": 0.5, "sparse-vector": 0.1}
 BETA = 0.05  # failure probability of what is read off the number
 _ROUNDING = 1 + 1e-9
 
@@ -50,7 +51,7 @@ class EstimatedSize:
         Price of the estimate.
     budget : PrivacyBudget
         For the estimate and the answers together.
-    aggregator : {"gaussian", "laplace", "sparse-vector"}
+    aggregator : {"gaussian", "vote-table", "laplace", "sparse-vector"}
     release : {"labels", "counts"}
     n_teachers, n_classes, n_points : int
         Public numbers; `n_points` is the size of the pool.
@@ -348,6 +349,10 @@ class EstimatedSize:
         if self.aggregator == "sparse-vector":
             return SparseVectorAggregator.calibrate(
                 self.rest, self.n_points, max_unstable=size, n_classes=self.n_classes
+            )
+        if self.aggregator == "vote-table":
+            return VoteTableAggregator.calibrate(
+                self.rest, size, n_classes=self.n_classes, n_teachers=self.n_teachers
             )
         if self.aggregator == "laplace":
             return LaplaceAggregator.calibrate(

@@ -46,8 +46,9 @@ class LabelPrivateClassifier(PATEClassifier):
         be asked. With 0 no label is dropped, every record teaches one teacher, and every point may
         be asked.
     aggregator : str or Aggregator, default "gaussian"
-        "gaussian", "laplace", "sparse-vector" or "confident"; "interactive" where queries are asked
-        in rounds. Recipe that turns votes into answers; a name is calibrated to `budget`.
+        "gaussian", "vote-table" (two classes), "laplace", "sparse-vector" or "confident";
+        "interactive" where queries are asked in rounds. Recipe that turns votes into answers; a
+        name is calibrated to `budget`.
     n_queries, release, max_unstable, threshold, max_answers, abstentions, vault, request, purpose,
     n_jobs, engine, progress
         As in `PATEClassifier`.

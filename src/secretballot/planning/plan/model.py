@@ -44,7 +44,8 @@ FORMAT = "secretballot/plan"
 VERSION = 1
 UNFIT = "the plan cannot be used: "
 SOURCES = ("stand-in", "curve", "guess")
-PLANNED = ("gaussian", "laplace", "sparse-vector", "confident")  # aggregators that are forecast
+STREAMS = ("sparse-vector", "abstention-table")  # that stop at the T-th abstention
+PLANNED = ("gaussian", "laplace", *STREAMS, "confident")  # aggregators that are forecast
 BALANCED = "balanced"
 #: Fields that came later, and what they are where a file lacks them; written where they say more.
 _LATER_OF_TASK = {"positive_rate": None, "class_weight": None}
@@ -153,13 +154,13 @@ class Setting:
     n_teachers : int
         K.
     aggregator : str
-        "gaussian", "laplace", "sparse-vector" or "confident".
+        "gaussian", "laplace", "sparse-vector", "abstention-table" or "confident".
     release : str
         "labels" or "counts".
     n_queries : int
-        l, the public points that are asked; for a sparse vector the longest stream.
+        l, the public points that are asked; for a sparse vector or a table the longest stream.
     max_unstable : int or None
-        T of a sparse vector, None for all other voting.
+        T of a sparse vector or a table, None for all other voting.
     strategy : str
         "passive", or the name of a query strategy that asks in rounds.
     threshold, max_answers : int or None
@@ -192,11 +193,11 @@ class Setting:
         check_choice("release", self.release, RELEASES)
         check_count("n_queries", self.n_queries)
         check_choice("strategy", self.strategy, STRATEGIES)
-        if (self.max_unstable is None) == (self.aggregator == "sparse-vector"):
+        if (self.max_unstable is None) == (self.aggregator in STREAMS):
             raise ParameterError(
                 Parameter("max_unstable"),
                 f" is {shown(self.max_unstable)} for {self.aggregator} voting; a sparse vector"
-                " needs one and other voting takes none.",
+                " and a table of abstentions need one and other voting takes none.",
             )
         if self.max_unstable is not None:
             check_count("max_unstable", self.max_unstable)
@@ -210,7 +211,7 @@ class Setting:
                 )
             if value is not None:
                 check_count(name, value)
-        if self.aggregator in ("sparse-vector", "confident") and self.release == "counts":
+        if self.aggregator in (*STREAMS, "confident") and self.release == "counts":
             raise ParameterError(
                 Parameter("release"),
                 f" is 'counts', and {self.aggregator} voting releases labels only; use 'labels'.",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from secretballot.planning.plan.model import (
+    STREAMS,
     Candidate,
     Expected,
     FrontierPoint,
@@ -145,6 +146,8 @@ def recipe_name(setting: Setting) -> str:
     """Return how a reader calls the way in which a setting asks and answers."""
     if setting.aggregator == "sparse-vector":
         name = "sparse vector"
+    elif setting.aggregator == "abstention-table":
+        name = "table of abstentions"
     elif setting.aggregator == "confident":
         name = "confident labels"
     else:
@@ -273,7 +276,7 @@ def _loss_sentences(plan: Plan) -> list[str]:
 
 def _noise_words(candidate: Candidate) -> str:
     teachers, noise = candidate.setting.n_teachers, number_text(float(f"{candidate.noise:.3g}"))
-    if candidate.setting.aggregator == "sparse-vector":
+    if candidate.setting.aggregator in STREAMS:
         return (
             f"a vote needs a lead of {noise} among {teachers} teachers to be answered nine times"
             " in ten"
@@ -541,7 +544,7 @@ def _two_class_noise_text(release: str) -> str:
     """Return how much less noise two classes need: a teacher moves one count of theirs, not two."""
     if release == "counts":
         return "the same number of noisy counts would take noise 1.4 times smaller"
-    return "the same number of labels would take noise about 1.8 times smaller"
+    return "the same number of labels would take noise about 1.5 times smaller"
 
 
 def _gain_text(gain: float) -> str:

@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from secretballot._typing import FloatArray
-from secretballot.planning.plan.model import Candidate, Estimate, Expected, Setting, Task
+from secretballot.planning.plan.model import (
+    STREAMS,
+    Candidate,
+    Estimate,
+    Expected,
+    Setting,
+    Task,
+)
 from secretballot.planning.search.settings import (
     Noise,
     confident_settings,
@@ -101,8 +108,7 @@ class Evaluation:
             return self._rough[key].gaussian(
                 self.noise.sigma(setting), setting.n_queries, setting.release
             )
-        event = self.noise.event(setting.max_unstable)
-        assert event is not None
+        event = self.noise.event_of(setting)
         return forecast_stream(self.model.votes(*key, 0), event, setting.n_queries)
 
     def teaches(self, setting: Setting) -> bool:
@@ -120,7 +126,7 @@ class Evaluation:
         kinds: dict[str, list[tuple[Setting, Forecast]]] = {
             "labels": [],
             "counts": [],
-            "sparse-vector": [],
+            **{name: [] for name in STREAMS},
             "confident": [],
         }
         for k in self.teachers:

@@ -12,15 +12,16 @@ from secretballot.aggregation import (
     ConfidentAggregator,
     GaussianAggregator,
     LaplaceAggregator,
-    SparseVectorAggregator,
 )
 from secretballot.aggregation.confident import THRESHOLD_SHARE
 from secretballot.aggregation.laplace import laplace_deviation
+from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.planning.plan.model import Setting, Task
+from secretballot.planning.plan.model import STREAMS, Setting, Task
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    SparseVectorEvent,
+    StreamEvent,
+    calibrate_abstention_table,
     calibrate_gaussian,
     calibrate_sparse_vector,
     needed_distance,
@@ -55,12 +56,16 @@ LEAST_ASKED = 1.5  # where fewer may be asked for each answer, a refusal only wa
 STOPS = (1, 3, 10, 30, 100, 300, 1000)  # T of a sparse vector
 FEWER_STOPS = (10, 100)
 SHORT_GAME = 2e8  # multiplications; a calibration plays some ten games
+HALF = 0.5  # of the unanimous votes should be answered, or a stream is no choice
 USUALLY_ANSWERED = 0.9  # chance at which a candidate's margin is stated
-# A label tells 2 / pi of what its noisy count does where many are released, and all of it where one
-# is; between, this power of their number fits the calibrated noise to 1 % at epsilon 0.01 to 4 and
-# to some percent up to 20.
+# A label of two classes tells 2 / pi of what its noisy count does where many are released, and all
+# of it where one is; between, this power of their number fits the calibrated noise to 1 % at
+# epsilon 0.01 to 4 and to some percent up to 20.
 MANY_LABELS = math.sqrt(2 / math.pi)
 LABELS_POWER = 0.6
+# Of more classes, of the squared noise of their counts: of many labels, and over their number.
+MANY_CLASS_LABELS, FEW_CLASS_LABELS = 0.755, 0.5
+SHORT_DIVERGENCE = 300.0  # votes of noise, up to which a calibration takes about a second
 
 
 def teacher_counts(least: int, most: int, n_records: int) -> list[int]:
@@ -128,14 +133,15 @@ def noisy_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
 def stream_settings(
     task: Task, n_teachers: int, noise: "Noise", stops: tuple[int, ...]
 ) -> Iterator[Setting]:
-    """Yield sparse vectors, as long as can be evaluated, that unanimous teachers would pass."""
+    """Yield sparse vectors or tables of abstentions, whichever answers less stable queries, as long
+    as can be evaluated, that unanimous teachers would pass."""
     for stop in stops:
         event = noise.event(stop) if stop <= task.n_public else None
-        # noise and threshold grow with T, so no larger T has an event that passes either
-        if event is None or event.threshold >= (n_teachers - 1) // 2:
+        # the distance that is needed grows with T, so no larger T has an event that passes either
+        if event is None or needed_distance(event, HALF) > (n_teachers - 1) // 2:
             return
         longest = min(task.n_public, LONGEST_STREAM)
-        yield Setting(n_teachers, "sparse-vector", "labels", longest, max_unstable=stop)
+        yield Setting(n_teachers, event.name, "labels", longest, max_unstable=stop)
 
 
 class Noise:
@@ -167,22 +173,11 @@ class Noise:
             return self._confident_aggregator(setting, exact=False)
         if setting.max_unstable is None:
             return self._gaussian_aggregator(setting, self.sigma(setting))
-        event = _calibrated_event(self.budget, setting.max_unstable)
-        if event is None:
-            raise ParameterError(
-                "No sparse vector with ",
-                Parameter("max_unstable"),
-                f" {setting.max_unstable} keeps the budget.",
-            )
-        return SparseVectorAggregator(
-            event.threshold_scale,
-            event.query_scale,
-            event.threshold,
-            event.max_unstable,
-            refresh=event.refresh,
-            n_queries=setting.n_queries,
+        return stream_aggregator(
+            self.event_of(setting),
+            setting.n_queries,
+            self.budget,
             n_classes=self._n_classes,
-            budget=self.budget,
             calibration="tight",
         )
 
@@ -219,8 +214,8 @@ class Noise:
         assert setting.threshold is not None
         shifts = (1 if self._n_classes == 2 else 2) * setting.max_answers
         share = THRESHOLD_SHARE
-        # answers about a threshold, and labels of two classes, tell less than their counts
-        labels = MANY_LABELS**2 if self._n_classes == 2 else 1.0
+        # answers about a threshold, and labels, tell less than their counts
+        labels = MANY_LABELS**2 if self._n_classes == 2 else MANY_CLASS_LABELS
         whole = (MANY_LABELS**2 * share + labels * (1 - share)) / (1 - share)
         sigma = _unit_of_counts(self.budget) * math.sqrt(shifts * whole)
         ratio = math.sqrt(setting.n_queries / share / (shifts / (1 - share)))
@@ -238,19 +233,43 @@ class Noise:
             setting.threshold, ratio * sigma, sigma, setting.n_queries, **terms
         )
 
-    def event(self, max_unstable: int) -> SparseVectorEvent | None:
-        """Return the calibrated sparse vector, None where there is none."""
-        return _calibrated_event(self.budget, max_unstable)
+    def event(self, max_unstable: int) -> StreamEvent | None:
+        """Return the calibrated sparse vector or table, whichever answers less stable queries.
+
+        None where there is none.
+        """
+        found = [_calibrated_event(self.budget, name, max_unstable) for name in STREAMS]
+        return min((one for one in found if one is not None), key=needed_distance, default=None)
+
+    def event_of(self, setting: Setting) -> StreamEvent:
+        """Return the calibrated stream of a setting that has a number of abstentions.
+
+        Raises
+        ------
+        ParameterError
+            If no noise keeps the budget.
+        """
+        assert setting.max_unstable is not None
+        event = _calibrated_event(self.budget, setting.aggregator, setting.max_unstable)
+        if event is None:
+            raise ParameterError(
+                f"No {setting.aggregator} voting with ",
+                Parameter("max_unstable"),
+                f" {setting.max_unstable} keeps the budget.",
+            )
+        return event
 
     def sigma(self, setting: Setting) -> float:
         """Return the sigma of Gaussian voting, in votes.
 
-        For labels of two classes right to 2 %, where teachers are many.
+        For labels right to 2 %, of two classes where teachers are many.
         """
         n, unit = setting.n_queries, _unit_of_counts(self.budget)
         # one record moves two counts of several classes, and the single count of two
         if self._n_classes > 2:
-            return unit * math.sqrt(2 * n)
+            counts = setting.release == "counts"
+            told = 1.0 if counts else min(1.0, MANY_CLASS_LABELS + FEW_CLASS_LABELS / n)
+            return unit * math.sqrt(2 * n * told)
         if setting.release == "counts":
             return unit * math.sqrt(n)
         # a label of two classes tells less than its count, so it needs less noise
@@ -259,8 +278,10 @@ class Noise:
 
     def _game_multiplications(self, setting: Setting) -> float:
         """Return what a game costs, in multiplications; 0 where none is played."""
-        if self._n_classes > 2 or setting.release == "counts":
+        if setting.release == "counts":
             return 0.0
+        if self._n_classes > 2:  # a divergence in place of a game, dear where there is much noise
+            return 0.0 if self.sigma(setting) <= SHORT_DIVERGENCE else math.inf
         return game_cost(
             self.sigma(setting), setting.n_queries, setting.n_teachers, self.budget.epsilon
         )
@@ -276,23 +297,27 @@ class Noise:
 
 
 def stated_noise(aggregator: Aggregator) -> float:
-    """Return the standard deviation of the noise, or the margin that a sparse vector answers nine
-    times in ten, in votes."""
+    """Return the standard deviation of the noise, or the margin that a stream answers nine times in
+    ten, in votes."""
     if isinstance(aggregator, GaussianAggregator | ConfidentAggregator):
         return aggregator.sigma
     if isinstance(aggregator, LaplaceAggregator):
         return laplace_deviation(aggregator.scale)
-    assert isinstance(aggregator, SparseVectorAggregator)
-    return 2 * math.ceil(needed_distance(aggregator.mechanism.event(), USUALLY_ANSWERED)) + 1.0
+    assert isinstance(aggregator, StreamAggregator)
+    (event,) = aggregator.events(1)
+    assert isinstance(event, StreamEvent)
+    needed = needed_distance(event, USUALLY_ANSWERED)
+    return 2 * math.ceil(needed) + 1.0 if math.isfinite(needed) else math.inf
 
 
 @lru_cache(1024)
-def _calibrated_event(budget: PrivacyBudget, max_unstable: int) -> SparseVectorEvent | None:
+def _calibrated_event(budget: PrivacyBudget, name: str, max_unstable: int) -> StreamEvent | None:
     # kept, as is that there is none: a plan asks for the same few of them hundreds of times
     if not budget.delta > 0:
         return None
+    calibrate = calibrate_sparse_vector if name == "sparse-vector" else calibrate_abstention_table
     try:
-        return calibrate_sparse_vector(budget, max_unstable)
+        return calibrate(budget, max_unstable)
     except ParameterError:
         return None
 

@@ -17,13 +17,14 @@ from secretballot.aggregation import (
     ConfidentAggregator,
     GaussianAggregator,
     LaplaceAggregator,
-    SparseVectorAggregator,
+    VoteTableAggregator,
 )
 from secretballot.aggregation.laplace import laplace_deviation
+from secretballot.aggregation.streams import StreamAggregator
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.simulation.stream_forecast import expected_stream
 from secretballot.planning.simulation.votes import VoteSample
-from secretballot.privacy.accounting import SparseVectorEvent
+from secretballot.privacy.accounting import StreamEvent
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
 from secretballot.privacy.mechanisms import plurality, stability
 
@@ -35,6 +36,7 @@ __all__ = [
     "forecast_gaussian",
     "forecast_laplace",
     "forecast_stream",
+    "forecast_table",
     "laplace_right_chances",
     "right_chances",
     "vote_accuracy",
@@ -93,16 +95,20 @@ def forecast(sample: VoteSample, aggregator: Aggregator) -> Forecast:
         )
     if isinstance(aggregator, GaussianAggregator):
         return forecast_gaussian(sample, aggregator.sigma, aggregator.n_queries, aggregator.release)
+    if isinstance(aggregator, VoteTableAggregator):
+        return forecast_table(sample, aggregator)
     if isinstance(aggregator, LaplaceAggregator):
         return forecast_laplace(sample, aggregator.scale, aggregator.n_queries, aggregator.release)
     if isinstance(aggregator, ConfidentAggregator) and aggregator.name == "confident":
         return forecast_confident(sample, aggregator)
-    if isinstance(aggregator, SparseVectorAggregator):
-        return forecast_stream(sample, aggregator.mechanism.event(), aggregator.n_queries)
+    if isinstance(aggregator, StreamAggregator):
+        (event,) = aggregator.events(1)
+        assert isinstance(event, StreamEvent)
+        return forecast_stream(sample, event, aggregator.n_queries)
     raise ParameterError(
         Parameter("aggregator"),
-        f" is {shown(aggregator)}; forecasts are for Gaussian, Laplace and confident voting"
-        " and sparse vectors.",
+        f" is {shown(aggregator)}; forecasts are for Gaussian, Laplace and confident voting,"
+        " tables of chances, sparse vectors and tables of abstentions.",
     )
 
 
@@ -125,6 +131,34 @@ def forecast_gaussian(sample: VoteSample, sigma: float, n_queries: int, release:
         else _label_information(right, sample.counts.shape[1])
     )
     return Forecast(queries, queries, queries, vote_accuracy(sample), right, queries * information)
+
+
+def forecast_table(sample: VoteSample, aggregator: VoteTableAggregator) -> Forecast:
+    """Return what labels drawn from a table of chances should be: every query is answered.
+
+    Exact, also for the rule for ties.
+
+    Raises
+    ------
+    ParameterError
+        If the table is for another number of teachers.
+    """
+    if aggregator.n_teachers != sample.n_teachers:
+        raise ParameterError(
+            f"the table is for {aggregator.n_teachers} teachers and the votes are of"
+            f" {sample.n_teachers}; calibrate it for as many."
+        )
+    kept = aggregator.right_chances(sample.counts[:, 1] - sample.counts[:, 0])
+    chances = np.where(plurality(sample.counts) == sample.truth, kept, 1 - kept)
+    right, queries = float(chances.mean()), aggregator.n_queries
+    return Forecast(
+        queries,
+        queries,
+        queries,
+        vote_accuracy(sample),
+        right,
+        queries * _label_information(right, 2),
+    )
 
 
 def forecast_laplace(sample: VoteSample, scale: float, n_queries: int, release: str) -> Forecast:
@@ -176,8 +210,8 @@ def forecast_confident(sample: VoteSample, aggregator: ConfidentAggregator) -> F
     return Forecast(answered, low, high, vote_accuracy(sample), accuracy, answered * information)
 
 
-def forecast_stream(sample: VoteSample, event: SparseVectorEvent, n_queries: int) -> Forecast:
-    """Return what a sparse vector should make of a stream of votes like these.
+def forecast_stream(sample: VoteSample, event: StreamEvent, n_queries: int) -> Forecast:
+    """Return what a sparse vector or a table of abstentions should make of votes like these.
 
     Answers are exact pluralities; points far from a tie are answered more often, and their labels
     are right more often.

@@ -77,3 +77,14 @@ class SeededNoise:
             drawn[waiting[kept]] = offered[kept]
             waiting = waiting[~kept]
         return drawn
+
+    def uniform_integers(self, bits: int, size: int) -> IntArray:
+        """Draw `size` integers, uniform on 0, ..., 2^bits - 1.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        """
+        high = 2 ** check_count("bits", bits)
+        return self._rng.integers(high, size=check_count("size", size, minimum=0), dtype=np.int64)

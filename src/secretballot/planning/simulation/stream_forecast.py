@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.privacy.accounting import SparseVectorEvent
+from secretballot.privacy.accounting import AbstentionTableEvent, SparseVectorEvent, StreamEvent
+from secretballot.privacy.accounting.abstention_table import MAX_DISTANCE, rough_chances
 from secretballot.theory.voting import capped_binomial_mean
 
 __all__ = ["StreamForecast", "expected_stream"]
@@ -37,7 +38,7 @@ class StreamForecast:
 
 
 def expected_stream(
-    event: SparseVectorEvent,
+    event: StreamEvent,
     n_queries: int,
     distances: IntArray,
     right: FloatArray,
@@ -54,8 +55,8 @@ def expected_stream(
 
     Parameters
     ----------
-    event : SparseVectorEvent
-        Noise, threshold and T.
+    event : SparseVectorEvent or AbstentionTableEvent
+        Noise, threshold and T, or a table of chances and T.
     n_queries : int
         Most queries m of the stream.
     distances : ndarray of int64, shape (n_points,)
@@ -65,16 +66,36 @@ def expected_stream(
     seed : int
         Of the drawn streams; they are simulated.
     """
-    noise = np.arange(-_noise_reach(event), _noise_reach(event) + 1)
-    chances = np.exp(-np.abs(noise) / event.threshold_scale)
-    chances /= chances.sum()
-    passing, passing_right = _passing_chances(event, noise, distances, right)
+    if isinstance(event, AbstentionTableEvent):
+        # no hidden noise: every query is answered with a chance of its own
+        chances = np.ones(1)
+        passing, passing_right = _table_chances(event, distances, right)
+    else:
+        noise = np.arange(-_noise_reach(event), _noise_reach(event) + 1)
+        chances = np.exp(-np.abs(noise) / event.threshold_scale)
+        chances /= chances.sum()
+        passing, passing_right = _passing_chances(event, noise, distances, right)
     counted = np.column_stack([passing, passing_right])
     answered, good = _expected_answers(event, n_queries, chances, passing, counted).tolist()
     low, high = _quantiles_of_answers(
         event, n_queries, chances, passing, np.random.default_rng(seed)
     )
     return StreamForecast(answered, min(good, answered), min(low, answered), max(high, answered))
+
+
+def _table_chances(
+    event: AbstentionTableEvent, distances: IntArray, right: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the chance of an answer by a table, and of one that is right, of shape (1,) each."""
+    length = min(int(distances.max()), MAX_DISTANCE) + 1
+    # in floats: the exact weights take seconds, and a plan looks at many tables
+    chances = rough_chances(event.order, event.charge, event.false_answer, length)
+    answered = chances[np.minimum(distances, length - 1)]
+    return np.array([answered.mean()]), np.array([float(answered @ right) / len(right)])
+
+
+def _is_refreshed(event: StreamEvent) -> bool:
+    return isinstance(event, SparseVectorEvent) and event.refresh
 
 
 def _noise_reach(event: SparseVectorEvent) -> int:
@@ -113,12 +134,12 @@ def _laplace_above(values: IntArray, scale: float) -> FloatArray:
 
 
 def _expected_answers(
-    event: SparseVectorEvent, m: int, chances: FloatArray, passing: FloatArray, counted: FloatArray
+    event: StreamEvent, m: int, chances: FloatArray, passing: FloatArray, counted: FloatArray
 ) -> FloatArray:
     """Return the expected numbers of queries counted before the T-th abstention, shape (ways,)."""
     refusal = np.maximum(1 - passing, 1e-300)
     # one threshold for the whole stream: given its noise, queries are independent of each other
-    if not event.refresh:
+    if not _is_refreshed(event):
         stops = capped_binomial_mean(refusal, m, event.max_unstable)
         asked = np.where(refusal > 1e-12, stops / refusal, m)
         return np.asarray((chances * asked) @ counted)
@@ -154,7 +175,7 @@ def _epoch_starts(length: FloatArray, epochs: int) -> FloatArray:
 
 
 def _quantiles_of_answers(
-    event: SparseVectorEvent,
+    event: StreamEvent,
     m: int,
     chances: FloatArray,
     passing: FloatArray,
@@ -164,7 +185,7 @@ def _quantiles_of_answers(
     stops = min(event.max_unstable, m)
     # as many streams as time allows: each takes as many draws as it has epochs
     repeats = max(200, min(REPEATS, MOST_STOPS // stops))
-    shape = (repeats, stops if event.refresh else 1)
+    shape = (repeats, stops if _is_refreshed(event) else 1)
     refusal = np.clip(1 - passing, 1e-12, 1.0)[rng.choice(len(chances), size=shape, p=chances)]
     ends = np.cumsum(
         rng.geometric(np.broadcast_to(refusal, (repeats, stops))).astype(np.float64), axis=1

@@ -10,37 +10,68 @@ from dataclasses import replace
 
 from secretballot._validation import check_count, check_probability
 from secretballot.exceptions import Parameter, ParameterError
+from secretballot.privacy.accounting import label_blocks
+from secretballot.privacy.accounting.abstention_table import distance_answered
 from secretballot.privacy.accounting.budget import PrivacyBudget
+from secretballot.privacy.accounting.class_labels import likely_divergences
 from secretballot.privacy.accounting.events import (
     MAX_SCALE,
     MIN_SCALE,
+    AbstentionTableEvent,
+    ArgmaxGaussianEvent,
+    BoundedRangeEvent,
     ConfidentEvent,
     GaussianEvent,
     LabelGaussianEvent,
     PureEvent,
+    SmoothGaussianEvent,
     SparseVectorEvent,
+    StreamEvent,
     VectorSumEvent,
+    VoteTableEvent,
 )
 from secretballot.privacy.accounting.gaussian import gaussian_mu
 from secretballot.privacy.accounting.parts import MAX_COMBINATIONS, one_of_many
 from secretballot.privacy.accounting.pricing import delta_upper
+from secretballot.privacy.accounting.renyi import ORDERS, renyi_delta_at_orders, renyi_epsilon
 from secretballot.privacy.accounting.rounding import bisect_down
 from secretballot.privacy.accounting.sparse_vector import false_answer, pattern_delta
+from secretballot.privacy.accounting.table_weights import table_weights
 
 __all__ = [
+    "calibrate_argmax_gaussian",
+    "calibrate_bounded_range",
     "calibrate_confident",
     "calibrate_gaussian",
     "calibrate_label_gaussian",
     "calibrate_pure",
+    "calibrate_smooth_gaussian",
     "calibrate_sparse_vector",
     "calibrate_vector_sum",
+    "calibrate_vote_table",
+    "estimated_vote_table",
+    "largest_vector_bound",
     "needed_distance",
 ]
 
 # query noise over threshold noise, for the sparse vector
 RATIOS = (1.0, math.sqrt(2), 2.0, math.sqrt(8))
+# the same where the threshold's noise is not charged at all, so that it may as well be small
+LARGE_RATIO = 20.0
+STABLE_MARGIN = 0.6  # of the teachers: where a table of chances is to be right
+LEAST_ORDER = 1.1  # of the divergence by which a table is made
+FLATTER = 1.05  # noise that a table stands for at an even vote, over that of labels
+MANY_LABELS = math.sqrt(2 / math.pi)  # noise of many labels over that of their counts
+LABELS_POWER = 0.6  # of the number of labels, at which that is reached
 # part of delta kept for wrong answers, for the sparse vector
 FAILURE_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
+# games by which the noise of labels is found before games that count are played
+ROUGH_BLOCK, ROUGH_RESOLUTION = 64, 6
+ROUGH_GAMES, MOST_FINE_GAMES = 4, 4
+ROUGH_SIGMA = 4.0  # votes; below, delta goes up and down with sigma
+ROUGH_STEP = 1.02  # between the two scales that tell how fast delta falls
+ROUGH_EXCESS = 1.15  # about by how much their delta is too large
+ROUGH_SPARE = 2e-3  # share of delta that may be left
 PURE_FAILURE = 1 - 1e-6  # the same where the pure bound alone keeps epsilon
 
 
@@ -106,11 +137,174 @@ def _label_sigma(budget: PrivacyBudget, n: int, n_teachers: int | None) -> float
 
     # a label tells at least 2 / pi of what its noisy count does, and at most all of it
     start = _in_range(math.sqrt(2 / math.pi) * _smooth_sigma(budget, n))
-    sigma = _least_noise(delta, budget.delta, start, step=0.01, tolerance=1e-5, spare=2e-3)
+    sigma = _sigma_by_rough_games(delta, budget, n, n_teachers, start)
+    if sigma is None:
+        sigma = _least_noise(delta, budget.delta, start, step=0.01, tolerance=1e-5, spare=2e-3)
     # where little noise keeps the budget delta goes up and down with sigma, and counts may need
     # less
     counts = calibrate_gaussian(budget, n)
     return counts if counts < sigma and delta(counts) <= budget.delta else sigma
+
+
+def _sigma_by_rough_games(
+    delta: Callable[[float], float],
+    budget: PrivacyBudget,
+    n: int,
+    n_teachers: int | None,
+    start: float,
+) -> float | None:
+    """Return a sigma whose `delta` uses all of the budget's but a share, by few games.
+
+    Games on a coarse grid of small blocks take a twentieth of the time, and say how fast delta
+    falls and nearly where it fits. None where they do not lead there.
+    """
+
+    def rough(sigma: float) -> float:
+        if not sigma >= ROUGH_SIGMA or label_blocks.block_size(sigma, n_teachers) is None:
+            return 1.0
+        losses = label_blocks.composed_blocks(
+            sigma, n, n_teachers, min(ROUGH_BLOCK, n), ROUGH_RESOLUTION
+        )
+        return 1.0 if losses is None else losses.delta(budget.epsilon)
+
+    sigma, fall = start, 0.0
+    for _ in range(ROUGH_GAMES):  # secants of log delta over log sigma
+        here, there = rough(sigma), rough(sigma * ROUGH_STEP)
+        if not 0 < there < here < 1:
+            return None
+        fall = math.log(here / there) / math.log(ROUGH_STEP)
+        change = math.log(here / (ROUGH_EXCESS * budget.delta)) / fall
+        if not abs(change) < 0.5:
+            return None
+        sigma *= math.exp(change)
+        if abs(change * fall) < 0.01:
+            break
+    for _ in range(MOST_FINE_GAMES):
+        excess = math.log(delta(sigma) / budget.delta)
+        if -ROUGH_SPARE <= excess <= 0:
+            return sigma
+        sigma *= math.exp((excess + ROUGH_SPARE / 2) / fall)
+    return None
+
+
+def calibrate_argmax_gaussian(budget: PrivacyBudget, queries: int) -> float:
+    """Return the least sigma, in votes, at which `queries` labels of more than two classes fit the
+    budget (to about 1e-3).
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, `queries` is not a positive integer, or no noise fits.
+    """
+    _needs_delta(budget, "Gaussian noise")
+    return _argmax_sigma(budget, check_count("queries", queries))
+
+
+@functools.lru_cache(maxsize=256)
+def _argmax_sigma(budget: PrivacyBudget, n: int) -> float:
+    counts = calibrate_gaussian(budget, 2 * n)
+
+    def likely(sigma: float) -> bool:
+        return renyi_delta_at_orders(n * likely_divergences(sigma), budget.epsilon) <= budget.delta
+
+    start = bisect_down(likely, 0.5 * counts, counts, tolerance=1e-6)
+    if not start < counts:
+        return counts
+
+    def delta(sigma: float) -> float:
+        return delta_upper([ArgmaxGaussianEvent(sigma, n)], budget.epsilon)
+
+    # each price takes tenths of a second: the bracket starts narrow, and delta is used to a part
+    sigma = _least_noise(delta, budget.delta, start * 1.0005, step=1e-3, tolerance=1e-3, spare=1e-2)
+    return min(sigma, counts)
+
+
+def calibrate_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> VoteTableEvent:
+    """Return the table of chances that tells the most of two classes within the budget (to about
+    1e-4 of the noise that it stands for).
+
+    Neighbouring votes differ by one and the same Renyi divergence, of the order that suits the
+    budget (docs/explanation/prices.md, section 13), as large as the budget allows.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+        With delta above 0.
+    queries : int
+        Number of labels.
+    n_teachers : int
+        Number K of teachers.
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, a count is not a positive integer, or no table fits.
+    """
+    _needs_delta(budget, "a table of chances")
+    teachers, n = check_count("n_teachers", n_teachers), check_count("queries", queries)
+    noise = _noise_of_table(budget, n, teachers)
+    return _table_like(noise, _order_of_table(budget, n, teachers), n, teachers)
+
+
+@functools.lru_cache(maxsize=256)
+def _noise_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> float:
+    """Return the least noise that a table within the budget stands for."""
+    order = _order_of_table(budget, queries, n_teachers)
+
+    def delta(noise: float) -> float:
+        return delta_upper([_table_like(noise, order, queries, n_teachers)], budget.epsilon)
+
+    start = _noise_before_search(budget, queries)
+    return _least_noise(delta, budget.delta, start, step=0.01, tolerance=1e-5, spare=2e-3)
+
+
+def _table_like(noise: float, order: float, queries: int, n_teachers: int) -> VoteTableEvent:
+    """Return the table whose neighbouring votes differ as labels under Gaussian noise do, were it
+    large, at an even vote."""
+    divergence = order / (math.pi * noise**2)
+    return VoteTableEvent(table_weights(n_teachers, order, divergence), queries, n_teachers)
+
+
+def _noise_of_labels(budget: PrivacyBudget, queries: int) -> float:
+    """Return about the Gaussian noise that keeps so many labels of two classes."""
+    # a label tells 2 / pi of what its noisy count does where many are released, and all of it
+    # where one is
+    share = MANY_LABELS + (1 - MANY_LABELS) * queries**-LABELS_POWER
+    return _in_range(share * _smooth_sigma(budget, queries))
+
+
+def _order_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> float:
+    """Return the order of divergence by which a table is made.
+
+    About the order at which the most Gaussian noise fits the budget: there the loss of many labels
+    is read. Where labels are to be wrong seldom, a smaller one leaves fewer wrong.
+    """
+    best = max(
+        ORDERS,
+        key=lambda a: (budget.epsilon - renyi_epsilon(lambda _: 0.0, budget.delta, [a])) / a,
+    )
+    # deviations between an even vote and one of STABLE_MARGIN; measured by
+    # benchmarks/vote_tables.py, where a tenth more or less costs three labels of 200 at most
+    away = STABLE_MARGIN / 2 * n_teachers / _noise_of_labels(budget, queries)
+    share = min(1.05, max(0.86, 1 - (away - 1.28) / 10))
+    return max(LEAST_ORDER, share * best)
+
+
+def estimated_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> VoteTableEvent:
+    """Return a table about as sharp as the calibrated one, for forecasts: it may not fit.
+
+    Nothing is priced. Parameters and errors are those of `calibrate_vote_table`.
+    """
+    _needs_delta(budget, "a table of chances")
+    teachers, n = check_count("n_teachers", n_teachers), check_count("queries", queries)
+    order = _order_of_table(budget, n, teachers)
+    return _table_like(_noise_before_search(budget, n), order, n, teachers)
+
+
+def _noise_before_search(budget: PrivacyBudget, queries: int) -> float:
+    """Return about the noise that a calibrated table stands for, right to some per cent."""
+    # a table is flatter than noise near an even vote, and steeper far out
+    return _in_range(FLATTER * _noise_of_labels(budget, queries))
 
 
 def calibrate_confident(
@@ -158,9 +352,9 @@ def _least_confident(budget: PrivacyBudget, event: ConfidentEvent, share: float)
         return delta_upper([scaled(sigma)], budget.epsilon)
 
     # near where the search ends: answers about a threshold, and labels of two classes, tell 2 / pi
-    # of what their counts do where they are many
+    # of what their counts do where they are many; those of more classes about 3 / 4
     told = 2 / math.pi
-    whole = (told * share + (1 - share) * (told if event.n_classes == 2 else 1)) / (1 - share)
+    whole = (told * share + (1 - share) * (told if event.n_classes == 2 else 0.75)) / (1 - share)
     start = _in_range(_smooth_sigma(budget, shifts) * math.sqrt(whole))
     return scaled(_least_noise(delta, budget.delta, start, step=0.02, tolerance=1e-5, spare=5e-3))
 
@@ -189,6 +383,49 @@ def calibrate_vector_sum(
         return delta_upper([event], budget.epsilon)
 
     return _least_noise(delta, budget.delta, _smooth_sigma(budget, squared_sensitivity * count))
+
+
+def largest_vector_bound(budget: PrivacyBudget, event: VectorSumEvent, bound: int) -> int:
+    """Return the largest bound, at most `bound`, of vectors that fit a budget beside longer ones
+    under the same noise; 0 where none fits.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+        Of the units whose vectors are sought.
+    event : VectorSumEvent
+        What is drawn, for vectors of norm `bound`.
+    bound : int
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, or the event is not one of vectors of this norm.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.VectorSumEvent(sigma=80.0, squared_sensitivity=400, coordinates=3)
+    >>> accounting.largest_vector_bound(sb.PrivacyBudget(0.5, 1e-6), event, bound=20)
+    9
+    """
+    _needs_delta(budget, "Gaussian noise")
+    factor, rest = divmod(event.squared_sensitivity, check_count("bound", bound) ** 2)
+    if rest or not factor:
+        raise ParameterError("The event is about vectors of another norm than the bound.")
+
+    def fits(length: int) -> bool:
+        own = VectorSumEvent(event.sigma, factor * length**2, event.coordinates, event.count)
+        return delta_upper([own], budget.epsilon) <= budget.delta
+
+    if fits(bound):
+        return bound
+    # only a bound whose price was computed and fits is returned
+    low, high = 0, bound
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
 def _smooth_sigma(budget: PrivacyBudget, shifts: int) -> float:
@@ -282,11 +519,67 @@ def calibrate_pure(budget: PrivacyBudget, count: int) -> float:
     return 1 / bisect_down(fits, 1 / (budget.epsilon + 50), 2 * n / budget.epsilon, tolerance=1e-9)
 
 
+def calibrate_bounded_range(budget: PrivacyBudget, count: int) -> float:
+    """Return the largest range of privacy loss, in nats, of which `count` adaptive draws fit the
+    budget.
+
+    Raises
+    ------
+    ParameterError
+        If `count` is not a positive integer.
+    """
+    n = check_count("count", count)
+    if budget.delta == 0:
+        return budget.epsilon / n * (1 - 1e-12)
+
+    def fits(inverse: float) -> bool:
+        return delta_upper([BoundedRangeEvent(1 / inverse, n)], budget.epsilon) <= budget.delta
+
+    # a pair of two outcomes with half the range as its loss has the range too, so nothing dearer
+    # than twice the pure part can fit
+    dearest = 2 * (budget.epsilon + 50)
+    return 1 / bisect_down(fits, 1 / dearest, 2 * n / budget.epsilon, tolerance=1e-9)
+
+
+def calibrate_smooth_gaussian(
+    budget: PrivacyBudget, steps: int, scale_sigma: float
+) -> SmoothGaussianEvent:
+    """Return the least noise over the smooth sensitivity that fits the budget (to about 1e-6).
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+        With delta above 0.
+    steps, scale_sigma
+        As for `SmoothGaussianEvent`.
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, or no noise fits: then the steps are too many, or the scale's noise is too
+        little.
+    """
+    _needs_delta(budget, "Gaussian noise")
+
+    def event(ratio: float) -> SmoothGaussianEvent:
+        return SmoothGaussianEvent(ratio, steps, scale_sigma)
+
+    def fits(ratio: float) -> bool:
+        return delta_upper([event(ratio)], budget.epsilon) <= budget.delta
+
+    if not fits(MAX_SCALE):
+        raise ParameterError(
+            f"No noise fits the budget with {steps} steps and scale_sigma {scale_sigma:g}; take"
+            " fewer steps, more noise on the scale, or a larger budget."
+        )
+    return event(bisect_down(fits, 1e-3, MAX_SCALE, tolerance=1e-6))
+
+
 def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseVectorEvent:
     """Return the sparse vector, of either kind, that answers the least stable queries within the
     budget.
 
-    Candidates: threshold noise refreshed or drawn once, four ratios of the two noises, several ways
+    Candidates: threshold noise refreshed or drawn once, some ratios of the two noises, several ways
     to split delta. Compared by the distance at which a query is answered with probability 0.999.
 
     Raises
@@ -305,7 +598,7 @@ def _least_sparse_vector(budget: PrivacyBudget, t: int) -> SparseVectorEvent:
     candidates = [
         event
         for refresh in kinds
-        for ratio in RATIOS
+        for ratio in (RATIOS if refresh else (*RATIOS, LARGE_RATIO))
         for share in (*FAILURE_SHARES, PURE_FAILURE)
         if (event := _sparse_vector(budget, t, refresh, ratio, share)) is not None
     ]
@@ -319,9 +612,12 @@ def _least_sparse_vector(budget: PrivacyBudget, t: int) -> SparseVectorEvent:
     return min(candidates, key=needed_distance)
 
 
-def needed_distance(event: SparseVectorEvent, probability: float = 0.999) -> float:
+def needed_distance(event: StreamEvent, probability: float = 0.999) -> float:
     """Return the distance, in votes, from which on a query is answered with at least
     `probability`."""
+    if isinstance(event, AbstentionTableEvent):
+        shape = event.order, event.charge, event.false_answer
+        return distance_answered(*shape, probability)
     return bisect_down(
         lambda d: false_answer(event, math.ceil(d)) >= probability,
         0.0,

@@ -7,15 +7,17 @@ price: the rooms beside this one read it. Every event speaks about one teacher's
 
 import math
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
+from itertools import islice, pairwise
 from typing import Any, ClassVar
 
 from secretballot._validation import (
     NEIGHBOURS,
     check_choice,
     check_count,
+    check_delta,
     check_positive,
     name_part,
     shown,
@@ -23,15 +25,24 @@ from secretballot._validation import (
 from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = [
+    "CHANCE_BITS",
+    "AbstentionTableEvent",
+    "ArgmaxGaussianEvent",
+    "BoundedRangeEvent",
+    "BudgetGroup",
     "ConfidentEvent",
     "Event",
     "GaussianEvent",
+    "GroupedVectorSumEvent",
     "LabelGaussianEvent",
     "PureEvent",
     "RelabelledSampleEvent",
+    "SmoothGaussianEvent",
     "SparseVectorEvent",
     "StabilityEvent",
+    "StreamEvent",
     "VectorSumEvent",
+    "VoteTableEvent",
     "event_from_json",
 ]
 
@@ -39,7 +50,17 @@ MIN_SCALE, MAX_SCALE = 1e-6, 1e12  # less noise promises nothing; more cannot be
 MAX_LOSS = 1e12  # nats; of one pure part, far beyond any promise
 MAX_THRESHOLD = 10**15  # votes; a thousand of the largest scales
 MAX_SQUARED = 10**18  # units of the grid, squared; norms are computed in 64-bit integers
+MAX_GROUPS = 16  # of units with budgets of their own; many small ones would point at persons
+MAX_GROUP_NAME = 60  # characters
 MAX_COUNT = 10**12  # beyond any real stream; keeps sums exact in float arithmetic
+# orders of a table: below, a divergence says next to nothing; above, no promise needs them
+MIN_ORDER, MAX_ORDER = 1 + 2.0**-10, 2.0**13
+MIN_CHARGE, MAX_CHARGE = 2.0**-44, 64.0  # for one abstention, of the moment of that order
+# chance of an answer at a tie; weights of 62 bits keep two digits of the smallest
+MIN_ANSWER, MAX_ANSWER = 2.0**-56, 0.5
+MAX_STEPS = 1000  # thousandths of a logarithm; scales that move more hide nothing
+CHANCE_BITS = 53  # chances are multiples of 2^-53, which floats hold exactly
+MAX_WEIGHTS = 10_000  # of one table; bounds what a certificate makes a reader compute
 # nats; outside, a relabelling is a random one or the best one itself
 MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0
 
@@ -59,6 +80,15 @@ def _checked_threshold(value: object) -> int:
         raise ParameterError(
             Parameter("threshold"),
             f" is {shown(number)}; it must be at most {MAX_THRESHOLD} votes.",
+        )
+    return number
+
+
+def _checked_between(name: str, value: object, least: float, most: float) -> float:
+    number = check_positive(name, value)
+    if not least <= number <= most:
+        raise ParameterError(
+            name_part(name), f" is {number}; it must lie between {least:.6g} and {most:.6g}."
         )
     return number
 
@@ -156,6 +186,124 @@ class LabelGaussianEvent(Event):
 
 
 @dataclass(frozen=True)
+class ArgmaxGaussianEvent(Event):
+    """Labels released alone: the class with the most votes after discrete Gaussian noise on each.
+
+    Parameters
+    ----------
+    sigma : float
+        Scale of the noise on every class's count, in votes.
+    queries : int
+        Number of labels, adaptively asked. The number of classes enters no price.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> labels = accounting.ArgmaxGaussianEvent(sigma=40.0, queries=60)
+    >>> counts = accounting.GaussianEvent(sigma=40.0, shifts=120)
+    >>> accounting.delta_upper([labels], 1.0) < accounting.delta_upper([counts], 1.0)
+    True
+    """
+
+    sigma: float
+    queries: int
+    name: ClassVar[str] = "argmax-gaussian"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", _checked_scale("sigma", self.sigma))
+        object.__setattr__(self, "queries", _checked_count("queries", self.queries))
+        _ = self.counts  # refuses more shifts than are counted
+
+    @property
+    def counts(self) -> GaussianEvent:
+        """The noisy counts that the labels are read off: two of them move at every query."""
+        return GaussianEvent(self.sigma, 2 * self.queries)
+
+
+@dataclass(frozen=True)
+class VoteTableEvent(Event):
+    """Binary labels released alone, each drawn with a chance that a public table gives.
+
+    Where one class has the majority of K votes by the margin m, the other one is told with
+    probability weights[m // 2] / 2^53, the last weight standing for all larger margins.
+
+    Parameters
+    ----------
+    weights : sequence of int
+        Chances of the minority's label, in units of 2^-53, for margins from the smallest on: 0, 2,
+        4, ... for an even number of teachers, 1, 3, 5, ... for an odd one. None is larger than the
+        one before or below 1, and the last is below 2^52. An even vote is a fair coin: its weight
+        is 2^52.
+    queries : int
+        Number of labels, adaptively asked.
+    n_teachers : int
+        Number K of teachers.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.VoteTableEvent([2**52, 2**51, 2**50], queries=1, n_teachers=10)
+    >>> [chance / 2**53 for chance in event.chances]
+    [0.125, 0.25, 0.5, 0.75, 0.875]
+    """
+
+    weights: tuple[int, ...]
+    queries: int
+    n_teachers: int
+    name: ClassVar[str] = "vote-table"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "queries", _checked_count("queries", self.queries))
+        object.__setattr__(self, "n_teachers", _checked_count("n_teachers", self.n_teachers))
+        object.__setattr__(self, "weights", _checked_weights(self.weights, self.n_teachers))
+
+    @property
+    def chances(self) -> tuple[int, ...]:
+        """Chances of label 1, in units of 2^-53, vote by vote; all others equal the first or the
+        last."""
+        above = tuple(2**CHANCE_BITS - weight for weight in self.weights)
+        below = self.weights[::-1]
+        return below + (above[1:] if self.n_teachers % 2 == 0 else above)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the event as a JSON object with its name and version."""
+        return super().to_json() | {"weights": list(self.weights)}
+
+
+def _checked_weights(value: object, n_teachers: int) -> tuple[int, ...]:
+    """Return the weights of a table, within its rules."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise ParameterError(
+            Parameter("weights"), f" are a {type(value).__name__}; give integers, one a margin."
+        )
+    half, most = 2 ** (CHANCE_BITS - 1), min(MAX_WEIGHTS, n_teachers // 2 + 1)
+    given = tuple(islice(value, most + 1))
+    if not 1 <= len(given) <= most:
+        raise ParameterError(
+            Parameter("weights"),
+            f" hold no chance or more than {most}; give at most one for each margin that"
+            f" {n_teachers} teachers can have.",
+        )
+    weights = tuple(check_count("weights", weight) for weight in given)
+    if any(later > earlier for earlier, later in pairwise(weights)):
+        raise ParameterError(
+            Parameter("weights"), " grow with the margin; none may be larger than the one before."
+        )
+    if not (weights[0] <= half and weights[-1] < half):
+        raise ParameterError(
+            Parameter("weights"),
+            " are more than one half, or none is below; the minority's label is the rarer one.",
+        )
+    if n_teachers % 2 == 0 and weights[0] != half:
+        raise ParameterError(
+            Parameter("weights"),
+            f" begin with {weights[0]} for an even vote of {n_teachers} teachers; neither class is"
+            f" the minority, so it must be 2^{CHANCE_BITS - 1}.",
+        )
+    return weights
+
+
+@dataclass(frozen=True)
 class ConfidentEvent(Event):
     """Queries that a noisy threshold lets pass or refuses; those that pass get a noisy label.
 
@@ -181,8 +329,8 @@ class ConfidentEvent(Event):
     >>> from secretballot.privacy import accounting
     >>> event = accounting.ConfidentEvent(150.0, 40.0, queries=640, answers=286, n_classes=10)
     >>> [type(part).__name__ for part in event.parts]
-    ['LabelGaussianEvent', 'GaussianEvent']
-    >>> accounting.epsilon_upper([event], 1e-5) < 2.543
+    ['LabelGaussianEvent', 'ArgmaxGaussianEvent']
+    >>> accounting.epsilon_upper([event], 1e-5) < 2.4
     True
     """
 
@@ -212,14 +360,13 @@ class ConfidentEvent(Event):
         _ = self.parts  # refuses more shifts than are counted
 
     @property
-    def parts(self) -> tuple[LabelGaussianEvent, GaussianEvent | LabelGaussianEvent]:
+    def parts(self) -> tuple[LabelGaussianEvent, ArgmaxGaussianEvent | LabelGaussianEvent]:
         """What it is composed of: answers about the threshold, and labels."""
-        # a label of two classes is priced by itself; that of more as the counts it is read off
-        labels: GaussianEvent | LabelGaussianEvent
+        labels: ArgmaxGaussianEvent | LabelGaussianEvent
         if self.n_classes == 2:
             labels = LabelGaussianEvent(self.sigma, self.answers)
         else:
-            labels = GaussianEvent(self.sigma, 2 * self.answers)
+            labels = ArgmaxGaussianEvent(self.sigma, self.answers)
         return LabelGaussianEvent(self.threshold_sigma, self.queries), labels
 
 
@@ -270,6 +417,127 @@ class VectorSumEvent(Event):
 
 
 @dataclass(frozen=True)
+class BudgetGroup:
+    """Units that have a budget of their own, and how far one of them moves a sum; public.
+
+    Parameters
+    ----------
+    name : str
+        On one line, at most 60 characters.
+    squared_sensitivity : int
+        Largest squared L2 distance of two sums that differ in one unit of the group, as for
+        `VectorSumEvent`.
+    epsilon, delta : float
+        What is promised to each unit of the group.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> group = accounting.BudgetGroup("strict", 1, epsilon=0.5, delta=1e-6)
+    >>> group.to_json()
+    {'name': 'strict', 'squared_sensitivity': 1, 'epsilon': 0.5, 'delta': 1e-06}
+    """
+
+    name: str
+    squared_sensitivity: int
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        if not is_group_name(self.name):
+            raise ParameterError(
+                f"The name of a budget group is {shown(self.name)}; it must be a text on one line,"
+                f" of at most {MAX_GROUP_NAME} characters."
+            )
+        object.__setattr__(
+            self,
+            "squared_sensitivity",
+            check_count("squared_sensitivity", self.squared_sensitivity),
+        )
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        if not check_delta("delta", self.delta) > 0:
+            raise ParameterError(
+                Parameter("delta"),
+                f" of the budget group {shown(self.name)} is {self.delta}; Gaussian noise needs"
+                " more than 0, such as 1e-6.",
+            )
+        object.__setattr__(self, "delta", float(self.delta))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the group as a JSON object."""
+        return asdict(self)
+
+
+def is_group_name(name: object) -> bool:
+    """Return whether a value may be the name of a budget group."""
+    return (
+        isinstance(name, str)
+        and 0 < len(name) <= MAX_GROUP_NAME
+        and name.strip() == name
+        and name.isprintable()
+    )
+
+
+@dataclass(frozen=True)
+class GroupedVectorSumEvent(VectorSumEvent):
+    """Noisy vector sums, as `VectorSumEvent`, in which some units weigh less than others and are
+    promised more.
+
+    Its price is that of the units that weigh most; `of_group` is what was drawn as far as one group
+    is concerned.
+
+    Parameters
+    ----------
+    sigma, squared_sensitivity, coordinates, count
+        As for `VectorSumEvent`: of any unit.
+    groups : tuple of BudgetGroup
+        All of them, at most 16, none with a larger sensitivity than any unit.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> strict = accounting.BudgetGroup("strict", 1, epsilon=0.5, delta=1e-6)
+    >>> others = accounting.BudgetGroup("open", 4, epsilon=1.0, delta=1e-6)
+    >>> event = accounting.GroupedVectorSumEvent(80.0, 4, 10, groups=(strict, others))
+    >>> event.of_group("strict")
+    VectorSumEvent(sigma=80.0, squared_sensitivity=1, coordinates=10, count=1)
+    """
+
+    groups: tuple[BudgetGroup, ...] = ()
+    name: ClassVar[str] = "grouped-vector-sum"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "groups", tuple(self.groups))
+        if not all(isinstance(group, BudgetGroup) for group in self.groups):
+            raise ParameterError("A budget group of an event is none; give BudgetGroup objects.")
+        if not 1 <= len(self.groups) <= MAX_GROUPS:
+            raise ParameterError(
+                f"An event has {len(self.groups)} budget groups; it must have from 1 to"
+                f" {MAX_GROUPS}."
+            )
+        if len({group.name for group in self.groups}) < len(self.groups):
+            raise ParameterError("Two budget groups of an event have one name; give each its own.")
+        for group in self.groups:
+            if not group.squared_sensitivity <= self.squared_sensitivity:
+                raise ParameterError(
+                    f"A unit of the budget group {shown(group.name)} moves a sum by more than any"
+                    " unit may; a group's sensitivity is at most that of the event."
+                )
+
+    def of_group(self, name: str) -> VectorSumEvent:
+        """Return what was drawn, as one unit of a group moves it; of no known group, as any may."""
+        squared = {group.name: group.squared_sensitivity for group in self.groups}
+        return VectorSumEvent(
+            self.sigma, squared.get(name, self.squared_sensitivity), self.coordinates, self.count
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the event as a JSON object with its name and version."""
+        return super().to_json() | {"groups": [group.to_json() for group in self.groups]}
+
+
+@dataclass(frozen=True)
 class PureEvent(Event):
     """Parts that are epsilon-DP each, adaptively composed.
 
@@ -291,6 +559,42 @@ class PureEvent(Event):
     epsilon: float
     count: int
     name: ClassVar[str] = "pure"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        if not self.epsilon <= MAX_LOSS:
+            raise ParameterError(
+                Parameter("epsilon"), f" is {self.epsilon}; it must be at most {MAX_LOSS:g}."
+            )
+        object.__setattr__(self, "count", _checked_count("count", self.count))
+
+
+@dataclass(frozen=True)
+class BoundedRangeEvent(Event):
+    """Draws whose privacy loss lies in an interval of a fixed length, adaptively composed.
+
+    So are draws of the exponential mechanism: the logarithm of the ratio of two neighbours'
+    probabilities takes values in an interval of length epsilon, which holds 0.
+
+    Parameters
+    ----------
+    epsilon : float
+        Length of the interval, in nats.
+    count : int
+        Number of draws.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> draws = accounting.BoundedRangeEvent(epsilon=0.1, count=40)
+    >>> parts = accounting.PureEvent(epsilon=0.1, count=40)
+    >>> accounting.epsilon_upper([draws], 1e-6) < 0.6 * accounting.epsilon_upper([parts], 1e-6)
+    True
+    """
+
+    epsilon: float
+    count: int
+    name: ClassVar[str] = "bounded-range"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
@@ -381,6 +685,61 @@ class SparseVectorEvent(Event):
 
 
 @dataclass(frozen=True)
+class AbstentionTableEvent(Event):
+    """A stream of exact pluralities, told or withheld by a table of chances, stopped at the T-th
+    abstention.
+
+    A query whose plurality is `d` votes from changing is withheld with probability f(d) and else
+    answered. For d = 0, 1, 2, ... the table keeps two inequalities between neighbours f = f(d), g =
+    f(d + 1), with s = 1 - f, t = 1 - g:
+
+        f^a g^(1-a) e^-charge + s^a t^(1-a) <= 1, and the same with f, s and g, t exchanged,
+
+    at the order a, and answers at d = 0 with probability at most `false_answer`. Every such table
+    has the same price.
+
+    Parameters
+    ----------
+    order : float
+        Order a of the inequalities, above 1.
+    charge : float
+        What one abstention may add to the logarithm of the moment of that order.
+    false_answer : float
+        Largest chance of an answer at distance 0, where a vote decides which answer it is.
+    max_unstable : int
+        Number T of abstentions at which the stream stops.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.AbstentionTableEvent(27.0, 0.25, 4e-9, max_unstable=50)
+    >>> accounting.delta_upper([event], 1.0) < 1e-6
+    True
+    """
+
+    order: float
+    charge: float
+    false_answer: float
+    max_unstable: int
+    name: ClassVar[str] = "abstention-table"
+
+    def __post_init__(self) -> None:
+        bounds = {
+            "order": (MIN_ORDER, MAX_ORDER),
+            "charge": (MIN_CHARGE, MAX_CHARGE),
+            "false_answer": (MIN_ANSWER, MAX_ANSWER),
+        }
+        for name, (least, most) in bounds.items():
+            value = _checked_between(name, getattr(self, name), least, most)
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "max_unstable", _checked_count("max_unstable", self.max_unstable))
+
+
+#: Streams that stop at the T-th abstention.
+StreamEvent = SparseVectorEvent | AbstentionTableEvent
+
+
+@dataclass(frozen=True)
 class RelabelledSampleEvent(Event):
     """A stream asked of teachers that learned from a secret random sample of the records,
     relabelled.
@@ -391,7 +750,7 @@ class RelabelledSampleEvent(Event):
 
     Parameters
     ----------
-    stream : SparseVectorEvent
+    stream : SparseVectorEvent or AbstentionTableEvent
         What the teachers are asked by.
     sampled, out_of : int
         Under "replace-one" `sampled` of `out_of` records are drawn without replacement, in random
@@ -411,7 +770,7 @@ class RelabelledSampleEvent(Event):
     0.01
     """
 
-    stream: SparseVectorEvent
+    stream: StreamEvent
     sampled: int
     out_of: int
     neighbours: str
@@ -419,10 +778,11 @@ class RelabelledSampleEvent(Event):
     name: ClassVar[str] = "relabelled-sample"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.stream, SparseVectorEvent):
+        if not isinstance(self.stream, StreamEvent):
             raise ParameterError(
                 Parameter("stream"),
-                f" is a {type(self.stream).__name__}; it must be a SparseVectorEvent.",
+                f" is a {type(self.stream).__name__}; it must be a SparseVectorEvent or an"
+                " AbstentionTableEvent.",
             )
         object.__setattr__(self, "sampled", _checked_count("sampled", self.sampled))
         object.__setattr__(self, "out_of", _checked_count("out_of", self.out_of))
@@ -453,17 +813,61 @@ class RelabelledSampleEvent(Event):
         return super().to_json() | {"stream": self.stream.to_json()}
 
 
+@dataclass(frozen=True)
+class SmoothGaussianEvent(Event):
+    """A number with Gaussian noise whose scale follows the data smoothly, and that scale, noisy.
+
+    Parameters
+    ----------
+    noise_ratio : float
+        Scale of the discrete Gaussian noise over the smooth sensitivity of the number.
+    steps : int
+        The number of the scale, in thousandths of its logarithm, moves by at most so many when one
+        unit changes.
+    scale_sigma : float
+        Scale of the discrete Gaussian noise on that number.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.SmoothGaussianEvent(noise_ratio=10.0, steps=30, scale_sigma=300.0)
+    >>> accounting.epsilon_upper([event], 1e-6) < 1.3
+    True
+    """
+
+    noise_ratio: float
+    steps: int
+    scale_sigma: float
+    name: ClassVar[str] = "smooth-gaussian"
+
+    def __post_init__(self) -> None:
+        for scale in ("noise_ratio", "scale_sigma"):
+            object.__setattr__(self, scale, _checked_scale(scale, getattr(self, scale)))
+        steps = check_count("steps", self.steps)
+        if not steps <= MAX_STEPS:
+            raise ParameterError(
+                Parameter("steps"), f" is {shown(steps)}; it must be at most {MAX_STEPS}."
+            )
+        object.__setattr__(self, "steps", steps)
+
+
 _KINDS: dict[str, type[Event]] = {
     kind.name: kind
     for kind in (
         GaussianEvent,
         LabelGaussianEvent,
+        ArgmaxGaussianEvent,
+        VoteTableEvent,
         ConfidentEvent,
         PureEvent,
+        BoundedRangeEvent,
         StabilityEvent,
         SparseVectorEvent,
+        AbstentionTableEvent,
         RelabelledSampleEvent,
         VectorSumEvent,
+        SmoothGaussianEvent,
+        GroupedVectorSumEvent,
     )
 }
 
@@ -502,14 +906,29 @@ def event_from_json(data: Mapping[str, Any]) -> Event:
     _refuse_text_numbers(name, fields)
     if kind is RelabelledSampleEvent:
         fields["stream"] = _stream_from_json(fields["stream"])
+    if kind is GroupedVectorSumEvent:
+        fields["groups"] = _groups_from_json(fields["groups"])
     return kind(**fields)
+
+
+def _groups_from_json(data: Any) -> tuple[BudgetGroup, ...]:
+    """Rebuild the budget groups inside an event."""
+    wanted = {field.name for field in dataclass_fields(BudgetGroup)}
+    known = isinstance(data, list | tuple) and len(data) <= MAX_GROUPS
+    if not known or not all(isinstance(one, Mapping) and set(one) == wanted for one in data):
+        raise ParameterError(
+            f"The budget groups of an event must be a list of at most {MAX_GROUPS} objects with"
+            f" exactly the fields {sorted(wanted)}."
+        )
+    return tuple(BudgetGroup(**one) for one in data)
 
 
 def _stream_from_json(data: Any) -> Event:
     """Rebuild the stream inside an event, which has none inside itself."""
-    if isinstance(data, Mapping) and data.get("event") == SparseVectorEvent.name:
+    names = (SparseVectorEvent.name, AbstentionTableEvent.name)
+    if isinstance(data, Mapping) and data.get("event") in names:
         return event_from_json(data)
-    raise ParameterError(f"The stream inside an event must be an event {SparseVectorEvent.name!r}.")
+    raise ParameterError(f"The stream inside an event must be an event {' or '.join(names)}.")
 
 
 def _refuse_text_numbers(name: object, fields: Mapping[str, Any]) -> None:

@@ -20,6 +20,8 @@ from secretballot.privacy.accounting.renyi import renyi_delta
 from secretballot.privacy.accounting.rounding import bisect_down, round_up
 
 __all__ = [
+    "MAX_FOLDS",
+    "count_losses",
     "discrete_gaussian_delta",
     "discrete_gaussian_pmf",
     "gaussian_delta",
@@ -163,9 +165,26 @@ def _convolved_delta(epsilon: float, sigma: float, shifts: int) -> float:
     reach = len(distribution) // 2
     s = np.arange(-reach, reach + 1, dtype=np.float64)
     gain = -np.expm1(np.minimum(0.0, (epsilon * sigma * sigma - shifts / 2 - s) / (sigma * sigma)))
+    return float(np.sum(distribution * gain)) + _left_out(shifts)
+
+
+def count_losses(sigma: float, shifts: int) -> tuple[FloatArray, FloatArray, float]:
+    """Return the privacy losses of `shifts` noisy integers, each moved by one, their chances, and
+    the chance of all that is left out, to be taken for an infinite loss.
+
+    For noise of any scale, and up to `MAX_FOLDS` shifts. The losses are exact: see
+    `discrete_gaussian_delta`.
+    """
+    distribution = _summed_distribution(sigma, shifts)
+    reach = len(distribution) // 2
+    s = np.arange(-reach, reach + 1, dtype=np.float64)
+    return (s + shifts / 2) / (sigma * sigma), distribution, _left_out(shifts)
+
+
+def _left_out(shifts: int) -> float:
     # a cut drops less than 2 exp(-TAIL^2 / 2), and a block that was cut counts at most `shifts`
     # times
-    return float(np.sum(distribution * gain)) + 4 * shifts * math.exp(-TAIL * TAIL / 2)
+    return 4 * shifts * math.exp(-TAIL * TAIL / 2)
 
 
 @functools.lru_cache(maxsize=8)

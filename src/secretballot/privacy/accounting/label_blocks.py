@@ -25,7 +25,13 @@ from secretballot.privacy.accounting.label_game import (
 from secretballot.privacy.accounting.parts import FLOAT_ERROR
 from secretballot.privacy.accounting.rounding import round_up
 
-__all__ = ["LossDistribution", "block_size", "composed_blocks", "loss_distribution"]
+__all__ = [
+    "LossDistribution",
+    "block_size",
+    "composed_blocks",
+    "loss_distribution",
+    "repeated_losses",
+]
 
 BLOCKS = (1024, 512, 256, 128, 64, 32)  # labels
 BLOCK_COST = 2e9  # multiplications that the game of one block may take, about a second
@@ -134,7 +140,7 @@ def _convolved_losses(one: LossDistribution, other: LossDistribution) -> LossDis
     )
 
 
-def _repeated_losses(
+def repeated_losses(
     base: LossDistribution, count: int, rest: LossDistribution | None
 ) -> LossDistribution | None:
     """Return `count` times the base and once the rest, by repeated squaring on one grid, coarser as
@@ -171,7 +177,11 @@ def block_size(sigma: float, n_teachers: int | None) -> int | None:
 
 @functools.lru_cache(maxsize=64)
 def composed_blocks(
-    sigma: float, queries: int, n_teachers: int | None, block: int
+    sigma: float,
+    queries: int,
+    n_teachers: int | None,
+    block: int,
+    resolution: int = RESOLUTION,
 ) -> LossDistribution | None:
     """Return losses that dominate `queries` adaptively asked labels, by blocks of `block`.
 
@@ -187,6 +197,8 @@ def composed_blocks(
         K; None for every K at once.
     block : int
         Labels of a block.
+    resolution : int
+        Grid points per typical step, as for `label_game.label_profile`.
 
     Privacy
     -------
@@ -196,10 +208,10 @@ def composed_blocks(
         docs/explanation/prices.md.
     Rounding : upward (convex interpolation, mass-keeping splits, ends charged in full).
     """
-    grid = Grid.of(sigma, block, 0.0, RESOLUTION, REACH)
+    grid = Grid.of(sigma, block, 0.0, resolution, REACH)
     if grid.above > MOST_LOSSES:
         return None
     count, left = divmod(queries, block)
     values = game_values(sigma, n_teachers, grid, [left, block])
     rest = loss_distribution(values[0], grid) if left else None
-    return _repeated_losses(loss_distribution(values[1], grid), count, rest)
+    return repeated_losses(loss_distribution(values[1], grid), count, rest)

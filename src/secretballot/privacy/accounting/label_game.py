@@ -27,7 +27,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.sparse import csr_array
 
-from secretballot._typing import FloatArray
+from secretballot._typing import FloatArray, IntArray
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
 from secretballot.privacy.accounting.renyi import ORDERS, bernoulli_renyi
 
@@ -38,7 +38,9 @@ __all__ = [
     "RESOLUTION",
     "Grid",
     "LabelProfile",
+    "VoteCurve",
     "corner_numbers",
+    "curve_values",
     "game_cost",
     "game_values",
     "label_game_delta",
@@ -58,7 +60,9 @@ NEAR = 3.0  # standard deviations within which corners stand densely
 REACH = 6.5  # standard deviations of the total loss that the grid covers
 OVERHEAD = 50  # multiplications that handling one grid point once costs as much as
 MAX_NUMBERS = 5e7  # corners and window, times grid points; prices depend on this limit
-BLOCK = 256  # grid points at a time: up to three times as fast as all at once
+# grid points at a time: up to three times as fast as all at once; fewer where their windows would
+# not stay in the cache, which takes four times as long
+BLOCK, LEAST_BLOCK, CACHED = 256, 32, 36_000
 MAX_EPSILON = 25.0  # nats; beyond, a promise does not repay a long game
 MAX_SIGMA = 2e5  # beyond, the noise's distribution would fill the memory; the Gaussian price holds
 # below, one label is nearly the vote itself and the Gaussian price says all there is
@@ -157,6 +161,14 @@ class Grid:
         """
         even = _even_chance(sigma)
         step = math.log1p(even) - math.log1p(-even) if even < 1 else 40.0
+        return cls.of_step(step, queries, epsilon, resolution, reach)
+
+    @classmethod
+    def of_step(
+        cls, step: float, queries: int, epsilon: float, resolution: int, reach: float = REACH
+    ) -> "Grid":
+        """Return the grid for a game whose labels lose `step` nats each, as a root mean square, at
+        most."""
         total = step * math.sqrt(queries)
         h = min(step / resolution, 0.02)
         if epsilon > h:
@@ -302,9 +314,19 @@ def game_values(
     after : sequence of int
         Numbers of labels, in increasing order.
     """
-    curve = vote_curve(sigma, n_teachers)
+    return curve_values(vote_curve(sigma, n_teachers), grid, after)
+
+
+def curve_values(curve: VoteCurve, grid: Grid, after: Sequence[int]) -> list[FloatArray]:
+    """Return what `game_values` returns, for any corners of the pairs."""
     offset, weights = _transition_stencil(curve, grid)
     reach = weights.shape[1] - offset - 1
+    used, column = np.unique(weights.indices, return_inverse=True)
+    rows: IntArray | slice = slice(None)
+    if 2 * len(used) < weights.shape[1]:
+        # some labels move the ratio far, and most of the window is read by no corner
+        rows, shape = used.astype(np.int64), (weights.shape[0], len(used))
+        weights = csr_array((weights.data, column, weights.indptr), shape=shape)
     x = np.exp(grid.h * np.arange(-grid.below, grid.above + 1))
     beyond = np.exp(-grid.h * np.arange(offset, 0, -1.0))
     value, played, found = np.maximum(0.0, 1 - x), 0, []
@@ -312,7 +334,7 @@ def game_values(
         for _ in range(labels - played):
             # below the grid: the chord to V(0) = 1; above it: the last value, since V decreases
             padded = np.concatenate([1 - (1 - value[0]) * beyond, value, np.full(reach, value[-1])])
-            best = _best_of_corners(weights, padded, grid.size)
+            best = _best_of_corners(weights, rows, padded, grid.size)
             if curve.outer > 0:
                 np.maximum(best, _outer_value(value, curve.outer, grid.h), out=best)
             value = np.maximum(value, best)
@@ -321,16 +343,20 @@ def game_values(
     return found
 
 
-def _best_of_corners(weights: csr_array, padded: FloatArray, size: int) -> FloatArray:
+def _best_of_corners(
+    weights: csr_array, rows: IntArray | slice, padded: FloatArray, size: int
+) -> FloatArray:
     """Return the largest value that any corner has at every grid point, shape (size,).
 
+    Column i of `weights` is for the values `rows[i]` places on in `padded`.
     Grid points go some at a time, so that what all corners make of them stays in the processor's
     cache; every number is that of all points at once.
     """
     windows, best = sliding_window_view(padded, size), np.empty(size)
-    for start in range(0, size, BLOCK):
-        part = slice(start, start + BLOCK)
-        np.max(weights @ windows[:, part], axis=0, out=best[part])
+    block = min(BLOCK, max(LEAST_BLOCK, CACHED // weights.shape[1]))
+    for start in range(0, size, block):
+        part = slice(start, start + block)
+        np.max(weights @ windows[:, part][rows], axis=0, out=best[part])
     return best
 
 

@@ -145,7 +145,12 @@ def beside_parts(parts: Sequence[Part], profile: Profile = point_profile) -> Pro
 
 
 def beside_losses(
-    losses: FloatArray, weights: FloatArray, certain: float, profile: Profile
+    losses: FloatArray,
+    weights: FloatArray,
+    certain: float,
+    profile: Profile,
+    *,
+    readings: int | None = None,
 ) -> Profile:
     """Return the profile of one pair, given by its losses, beside one that is given by its profile.
 
@@ -160,10 +165,13 @@ def beside_losses(
         Probability of an infinite loss.
     profile : callable
         delta(epsilon) of what runs beside it, for any real epsilon.
+    readings : int, optional
+        At about how many points the other profile is read, once for all; by default at every loss
+        where they are few.
     """
     spacing = 0.0
-    if len(losses) > MAX_READINGS:
-        spacing = float(losses.max() - losses.min()) / MAX_READINGS
+    if readings is not None or len(losses) > MAX_READINGS:
+        spacing = float(losses.max() - losses.min()) / (readings or MAX_READINGS)
         if spacing < NO_LOSS:
             losses, weights, spacing = losses.max(keepdims=True), weights.sum(keepdims=True), 0.0
     known: dict[int, float] = {}

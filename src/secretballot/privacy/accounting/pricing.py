@@ -5,8 +5,8 @@ Every route is an upper bound by itself, so the smallest figure is one too.
 
 - Renyi: divergences add up order by order; failure probabilities add up beside them. Always
   available.
-- Profile: one privacy profile (the Gaussian noises of one scale, the label-only game, or one stream
-  on a relabelled sample), composed with pure and approximate parts by the binomial mixture.
+- Profile: one privacy profile (Gaussian noises, the games of labels, or one stream on a relabelled
+  sample), composed with pure and approximate parts by the binomial mixture.
 
 Queries inside an event may be chosen adaptively; parameters chosen after seeing outputs are the
 filters' business (`accounting.filters`).
@@ -21,7 +21,7 @@ takes some seconds.
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,20 +29,38 @@ import numpy as np
 from secretballot._typing import FloatArray
 from secretballot._validation import check_finite, check_probability
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import label_blocks, label_game, sparse_vector
+from secretballot.privacy.accounting import (
+    class_labels,
+    label_blocks,
+    label_game,
+    sparse_vector,
+    vote_table,
+)
 from secretballot.privacy.accounting.budget import Price
 from secretballot.privacy.accounting.events import (
+    AbstentionTableEvent,
+    ArgmaxGaussianEvent,
+    BoundedRangeEvent,
+    BudgetGroup,
     ConfidentEvent,
     Event,
     GaussianEvent,
+    GroupedVectorSumEvent,
     LabelGaussianEvent,
     PureEvent,
     RelabelledSampleEvent,
+    SmoothGaussianEvent,
     SparseVectorEvent,
     StabilityEvent,
+    StreamEvent,
     VectorSumEvent,
+    VoteTableEvent,
 )
-from secretballot.privacy.accounting.gaussian import discrete_gaussian_delta
+from secretballot.privacy.accounting.gaussian import (
+    MAX_FOLDS,
+    count_losses,
+    discrete_gaussian_delta,
+)
 from secretballot.privacy.accounting.parts import (
     Part,
     beside_losses,
@@ -54,18 +72,28 @@ from secretballot.privacy.accounting.parts import (
 from secretballot.privacy.accounting.relabelled import relabelling_loss, sampled_delta
 from secretballot.privacy.accounting.renyi import (
     ORDERS,
+    best_order,
+    renyi_delta,
     renyi_delta_at_orders,
     response_renyi,
     responses_renyi,
 )
 from secretballot.privacy.accounting.rounding import bisect_down, round_up
+from secretballot.privacy.accounting.smooth_gaussian import smooth_renyi_at
 from secretballot.privacy.accounting.vector_sum import (
     LEAST_SIGMA,
     NoisyVectors,
     noisy_vectors_delta,
 )
 
-__all__ = ["delta_upper", "epsilon_upper", "failure_probability", "price", "renyi_divergence"]
+__all__ = [
+    "dearer_group",
+    "delta_upper",
+    "epsilon_upper",
+    "failure_probability",
+    "price",
+    "renyi_divergence",
+]
 
 # multiplications that one game may take, some seconds; beyond, it is composed of blocks
 GAME_COST = 4e9
@@ -73,9 +101,12 @@ GAME_COST = 4e9
 LABEL_WORK = 4e7
 CORNER_WORK = 3e5  # numbers handled for one kind of label, however little noise it has
 MOST_GAMES = 2  # of labels of several scales in one list; more are priced as counts
+LOUD_READINGS = 2048  # of the profile of games, beside counts with a sigma below `LEAST_SIGMA`
 MAX_EPSILON = 1e4  # nats; no promise is left long before
 
 _ORDERS = np.array(ORDERS)
+
+Losses = tuple[FloatArray, FloatArray, float]  # losses, their chances, and that of an infinite one
 
 
 @dataclass(frozen=True)
@@ -104,17 +135,36 @@ def renyi_divergence(event: Event, order: float) -> float:
             return event.queries * min(
                 gaussian, label_game.label_renyi(order, event.sigma, event.n_teachers)
             )
+        case ArgmaxGaussianEvent():
+            counts = order / event.sigma**2
+            return event.queries * min(counts, class_labels.class_label_renyi(order, event.sigma))
+        case VoteTableEvent():
+            return event.queries * vote_table.table_renyi(order, event.weights, event.n_teachers)
         case ConfidentEvent():
             return sum(renyi_divergence(part, order) for part in event.parts)
         case PureEvent():
             return event.count * response_renyi(order, event.epsilon)
+        case BoundedRangeEvent():
+            each = order * event.epsilon**2 / 8
+            return event.count * min(each, response_renyi(order, event.epsilon))
+        case SmoothGaussianEvent():
+            terms = event.noise_ratio, event.steps, event.scale_sigma
+            return float(smooth_renyi_at(np.array([order]), *terms)[0])
         case StabilityEvent():
             return event.count * response_renyi(order, 1 / event.scale)
         case SparseVectorEvent(refresh=True):
-            return event.max_unstable * response_renyi(order, sparse_vector.epochs(event).epsilon)
+            each = response_renyi(order, sparse_vector.epochs(event).epsilon)
+            return min(event.max_unstable * each, sparse_vector.one_vote_renyi(event, order))
         case SparseVectorEvent():
-            pure = response_renyi(order, sparse_vector.pure_bound(event))
-            return min(pure, sparse_vector.hit_charge_renyi(event, order))
+            return min(
+                response_renyi(order, sparse_vector.pure_bound(event)),
+                sparse_vector.hit_charge_renyi(event, order),
+                sparse_vector.one_vote_renyi(event, order),
+            )
+        case AbstentionTableEvent():
+            # divergences grow with the order; above the table's own nothing is known
+            known = order <= event.order
+            return event.max_unstable * event.charge / (event.order - 1) if known else math.inf
         case RelabelledSampleEvent():
             # Of the whole sample: divergences are quasi-convex, so drawing a part of it never adds
             # to them.
@@ -128,6 +178,8 @@ def failure_probability(event: Event) -> float:
     match event:
         case SparseVectorEvent():
             return round_up(sparse_vector.answer_failure(event))
+        case AbstentionTableEvent():
+            return round_up(one_of_many(event.false_answer, event.max_unstable))
         case StabilityEvent():
             part = sparse_vector.stability_parts(event)
             return round_up(one_of_many(part.delta, part.count))
@@ -140,7 +192,7 @@ def _parts_of(events: Sequence[Event]) -> list[Part]:
     groups: dict[tuple[float, float], int] = {}
     for event in events:
         match event:
-            case PureEvent():
+            case PureEvent() | BoundedRangeEvent():
                 part = Part(event.epsilon, 0.0, event.count)
             case StabilityEvent():
                 part = sparse_vector.stability_parts(event)
@@ -154,28 +206,96 @@ def _parts_of(events: Sequence[Event]) -> list[Part]:
     return [Part(epsilon, delta, count) for (epsilon, delta), count in groups.items()]
 
 
-def _renyi_route(events: Sequence[Event]) -> _Route:
+def _renyi_route(
+    events: Sequence[Event], *, epsilon: float | None = None, delta: float | None = None
+) -> _Route:
+    """Return the route of Renyi divergences.
+
+    Labels of more than two classes have theirs computed at the few orders that are likely best at
+    this epsilon or delta; at others they count as their noisy counts.
+    """
     counted = Counter(events)
     failure = sum(count * failure_probability(event) for event, count in counted.items())
     kinds = {(e.sigma, e.n_teachers) for e in counted if isinstance(e, LabelGaussianEvent)}
-    labels_apart = (
-        sum(CORNER_WORK + label_game.corner_numbers(sigma) for sigma, _ in kinds) <= LABEL_WORK
-    )
+    of_classes = {e.sigma for e in counted if isinstance(e, ArgmaxGaussianEvent)}
+    tables = {(e.weights, e.n_teachers): e for e in counted if isinstance(e, VoteTableEvent)}
+    work = sum(CORNER_WORK + label_game.corner_numbers(sigma) for sigma, _ in kinds)
+    work += sum(CORNER_WORK + vote_table.table_numbers(table) for table in tables.values())
+    work += sum(class_labels.class_label_work(sigma) for sigma in of_classes)
+    labels_apart = work <= LABEL_WORK
     divergences = np.zeros(len(ORDERS))
     for event, count in counted.items():
-        divergences = divergences + count * _renyi_divergences(event, labels_apart=labels_apart)
+        if not (labels_apart and isinstance(event, ArgmaxGaussianEvent)):
+            divergences = divergences + count * _renyi_divergences(event, labels_apart=labels_apart)
+    if labels_apart and of_classes:
+        divergences = divergences + _class_label_divergences(counted, divergences, epsilon, delta)
+    # a table has its price at its own order; beyond the least of them nothing is known of the list
+    at_tables = _divergence_at_tables(counted, labels_apart=labels_apart)
+
+    def delta_at(at: float) -> float:
+        found = renyi_delta_at_orders(divergences, at)
+        if at_tables is not None:
+            order, divergence = at_tables
+            found = min(found, renyi_delta(lambda _: divergence, at, (order,)))
+        return found + failure
+
     return _Route(
-        lambda epsilon: renyi_delta_at_orders(divergences, epsilon) + failure,
+        delta_at,
         "renyi",
         "Renyi composition (Mironov 2017) and conversion of Canonne, Kamath, Steinke 2020,"
         " Proposition 12",
     )
 
 
+def _divergence_at_tables(
+    counted: Mapping[Event, int], *, labels_apart: bool
+) -> tuple[float, float] | None:
+    """Return the least order of the tables in a list, and the divergence of the list at it.
+
+    None without tables.
+    """
+    streams = (e.stream if isinstance(e, RelabelledSampleEvent) else e for e in counted)
+    orders = [e.order for e in streams if isinstance(e, AbstentionTableEvent)]
+    if not orders:
+        return None
+    order = min(orders)
+
+    def divergence(event: Event) -> float:
+        if isinstance(event, LabelGaussianEvent) and not labels_apart:
+            return order * event.queries / (2 * event.sigma**2)
+        if isinstance(event, ArgmaxGaussianEvent) and not labels_apart:
+            event = event.counts
+        if isinstance(event, VoteTableEvent) and not labels_apart:
+            return event.queries * response_renyi(order, vote_table.largest_loss(event))
+        return renyi_divergence(event, order)
+
+    return order, math.fsum(count * divergence(event) for event, count in counted.items())
+
+
+def _class_label_divergences(
+    counted: Counter[Event], others: FloatArray, epsilon: float | None, delta: float | None
+) -> FloatArray:
+    """Return the divergences of all labels of more than two classes, at all of `ORDERS`."""
+    labels = [
+        (event, count * event.queries)
+        for event, count in counted.items()
+        if isinstance(event, ArgmaxGaussianEvent)
+    ]
+    likely = others + sum(
+        number * class_labels.likely_divergences(event.sigma) for event, number in labels
+    )
+    place = best_order(likely, epsilon=epsilon, delta=delta)
+    found = np.zeros(len(ORDERS))
+    for event, number in labels:
+        at = class_labels.class_label_renyi_at(event.sigma, place)
+        found = found + number * np.minimum(_ORDERS / event.sigma**2, at)
+    return found
+
+
 def _renyi_divergences(event: Event, *, labels_apart: bool = True) -> FloatArray:
     """Return `renyi_divergence` at all of `ORDERS`.
 
-    Labels as their noisy counts unless `labels_apart`.
+    Unless `labels_apart`, labels as their noisy counts, those of tables as randomised response.
     """
     # each bound holds for adaptive composition, so counts multiply; source and proof stand at each
     # event's price
@@ -191,15 +311,34 @@ def _renyi_divergences(event: Event, *, labels_apart: bool = True) -> FloatArray
                     each, label_game.label_renyi_at_orders(event.sigma, event.n_teachers)
                 )
             return event.queries * each
+        case ArgmaxGaussianEvent():
+            return event.queries * _ORDERS / event.sigma**2
+        case VoteTableEvent():
+            if not labels_apart:
+                return event.queries * responses_renyi(vote_table.largest_loss(event))
+            return event.queries * vote_table.table_renyi_at_orders(event.weights, event.n_teachers)
         case PureEvent():
             return event.count * responses_renyi(event.epsilon)
+        case BoundedRangeEvent():
+            # docs/explanation/prices.md, section 18
+            ranged = _ORDERS * (event.epsilon**2 / 8)
+            return event.count * np.minimum(ranged, responses_renyi(event.epsilon))
+        case SmoothGaussianEvent():
+            # infinite from some order on
+            terms = event.noise_ratio, event.steps, event.scale_sigma
+            return smooth_renyi_at(_ORDERS, *terms)
         case StabilityEvent():
             return event.count * responses_renyi(1 / event.scale)
         case SparseVectorEvent(refresh=True):
-            return event.max_unstable * responses_renyi(sparse_vector.epochs(event).epsilon)
+            epochs = event.max_unstable * responses_renyi(sparse_vector.epochs(event).epsilon)
+            return np.minimum(epochs, sparse_vector.one_votes_renyi(event))
         case SparseVectorEvent():
             pure = responses_renyi(sparse_vector.pure_bound(event))
-            return np.minimum(pure, sparse_vector.hit_charges_renyi(event))
+            charged = np.minimum(pure, sparse_vector.hit_charges_renyi(event))
+            return np.minimum(charged, sparse_vector.one_votes_renyi(event))
+        case AbstentionTableEvent():
+            whole = event.max_unstable * event.charge / (event.order - 1)
+            return np.where(event.order >= _ORDERS, whole, np.inf)
         case RelabelledSampleEvent():
             loss = relabelling_loss(event.neighbours, event.relabel_epsilon)
             return responses_renyi(loss) + _renyi_divergences(event.stream)
@@ -213,16 +352,27 @@ def _profile_route(events: Sequence[Event], epsilon: float) -> _Route | None:
 
     None where there is more than one of them.
     """
+    if any(isinstance(event, SmoothGaussianEvent) for event in events):
+        return None  # noise of two scales has no profile here, and must not pass for silence
     samples = [e for e in events if isinstance(e, RelabelledSampleEvent)]
+    # no profile of labels of more than two classes is known but that of their counts
+    events = [e.counts if isinstance(e, ArgmaxGaussianEvent) else e for e in events]
     gaussian = [e for e in events if isinstance(e, GaussianEvent | LabelGaussianEvent)]
     vectors = [e for e in events if isinstance(e, VectorSumEvent)]
+    abstentions = [e for e in events if isinstance(e, AbstentionTableEvent)]
+    tables = [e for e in events if isinstance(e, VoteTableEvent)]
     if samples:
-        alone = len(samples) == 1 and not gaussian and not vectors
+        alone = len(samples) == 1 and not (gaussian or vectors or abstentions or tables)
         return _sample_route(samples[0]) if alone else None
-    if vectors:
-        return _vectors_route([*gaussian, *vectors])
-    if len({e.sigma for e in gaussian}) > 1:
-        return _least_route([_vectors_route(gaussian), _games_route(gaussian)], epsilon)
+    if abstentions:
+        # beside Gaussian noise and games they are priced by Renyi divergence alone
+        return None if gaussian or vectors or tables else _renyi_route(abstentions)
+    if tables:
+        return _tables_route(tables, gaussian, vectors, epsilon)
+    if vectors or len({e.sigma for e in gaussian}) > 1:
+        return _least_route(
+            [_vectors_route([*gaussian, *vectors]), _composed_route(gaussian, vectors)], epsilon
+        )
     if not gaussian:
         return _Route(
             point_profile, "parts", "optimal composition (Kairouz, Oh, Viswanath 2015, Theorem 3.3)"
@@ -237,6 +387,8 @@ def _profile_route(events: Sequence[Event], epsilon: float) -> _Route | None:
     )
     labels = [e for e in gaussian if isinstance(e, LabelGaussianEvent)]
     game = _game_profile(labels, epsilon) if len(labels) == len(gaussian) else None
+    if game is None and labels:  # beside counts, and with a game of their own
+        return _least_route([counts, _composed_route(gaussian, vectors)], epsilon)
     if game is None:
         return counts
 
@@ -281,44 +433,133 @@ def _least_route(routes: Sequence[_Route | None], epsilon: float) -> _Route | No
     return replace(named, delta=lambda at: min(route.delta(at) for route in open_ones))
 
 
-def _games_route(events: Sequence[GaussianEvent | LabelGaussianEvent]) -> _Route | None:
-    """Return the profile of labels under noise of one or two scales beside counts.
+def _tables_route(
+    tables: Sequence[VoteTableEvent],
+    gaussian: Sequence[GaussianEvent | LabelGaussianEvent],
+    vectors: Sequence[VectorSumEvent],
+    epsilon: float,
+) -> _Route | None:
+    """Return the profile of labels drawn from tables, beside Gaussian noise of any kind.
 
-    None where there are other scales of labels, or no game is played. Every kind of label has a
-    game of its own, whose losses are composed with all others: no order of asking is worse
-    (docs/explanation/prices.md, section 12).
+    None where more tables differ than games are played, or one is not played: then Renyi
+    divergences add up.
     """
-    labels = [e for e in events if isinstance(e, LabelGaussianEvent)]
-    counts = [e for e in events if isinstance(e, GaussianEvent)]
-    scales = sorted({e.sigma for e in labels})
-    if len(scales) not in (1, MOST_GAMES):
+    counted: Counter[VoteTableEvent] = Counter()
+    for event in tables:
+        counted[replace(event, queries=1)] += event.queries
+    if len(counted) > MOST_GAMES:
         return None
-    losses = [_label_losses([e for e in labels if e.sigma == sigma]) for sigma in scales]
-    rest = _counts_profile(counts) if counts else point_profile
-    if rest is None:
+    together = [replace(event, queries=queries) for event, queries in counted.items()]
+    if gaussian or vectors or len(together) > 1:
+        return _composed_route(gaussian, vectors, together)
+    profile = _table_profile(together[0], epsilon)
+    if profile is None:
         return None
-    profile = rest
-    for one in losses:
-        if one is None:
-            return None
-        # the losses of few labels come first, so that the profile of many is read by chords
-        profile = beside_losses(one.losses, one.chance, one.certain, profile)
     return _Route(
         functools.lru_cache(maxsize=1024)(profile),
-        "label-games",
-        "values of adaptive label-only games, bounded from above and composed"
-        " (docs/explanation/prices.md, section 12)",
+        "table-game",
+        "value of the adaptive game of labels drawn from a table, bounded from above"
+        " (docs/explanation/prices.md, section 13)",
     )
 
 
-def _counts_profile(counts: Sequence[GaussianEvent]) -> Callable[[float], float] | None:
-    """Return the profile of noisy counts; None where their scales differ and one is too small."""
-    sigma = counts[0].sigma
-    if any(event.sigma != sigma for event in counts):
-        route = _vectors_route(counts)
+def _composed_route(
+    gaussian: Sequence[GaussianEvent | LabelGaussianEvent],
+    vectors: Sequence[VectorSumEvent],
+    tables: Sequence[VoteTableEvent] = (),
+) -> _Route | None:
+    """Return the profile of noises of several kinds, composed of one profile and losses.
+
+    Labels of each of the `tables`, which differ, and of the dearest scales have a game each, and
+    counts with too little noise for the others' profile are losses of their own; no order of asking
+    is worse (docs/explanation/prices.md, section 12). None where nothing stands beside the profile,
+    or too much, or a table has no game.
+    """
+    losses: list[Losses] = []
+    for table in tables:
+        found = _table_losses(table)
+        if found is None:
+            return None  # nothing less than its game stands for a table here
+        losses.append((found.losses, found.chance, found.certain))
+    counts = [e for e in gaussian if isinstance(e, GaussianEvent)]
+    labels: dict[float, list[LabelGaussianEvent]] = {}
+    for event in gaussian:
+        if isinstance(event, LabelGaussianEvent):
+            labels.setdefault(event.sigma, []).append(event)
+    dearest = sorted(labels, key=lambda sigma: sigma**2 / sum(e.queries for e in labels[sigma]))
+    played, others = dearest[: MOST_GAMES - len(tables)], dearest[MOST_GAMES - len(tables) :]
+    for sigma in sorted(played) + others:
+        one = _label_losses(labels[sigma]) if sigma in played else None
+        if one is None:
+            counts += [GaussianEvent(e.sigma, e.queries) for e in labels[sigma]]
+        else:
+            losses.append((one.losses, one.chance, one.certain))
+    if tables:  # those of few losses first, so that the profile of many is read by chords
+        losses.sort(key=lambda kind: len(kind[0]))
+    quiet = [e for e in counts if e.sigma >= LEAST_SIGMA]
+    scales = sorted({e.sigma for e in counts if e.sigma < LEAST_SIGMA})
+    numbers = [sum(e.shifts for e in counts if e.sigma == sigma) for sigma in scales]
+    if any(number > MAX_FOLDS for number in numbers):
+        return None
+    profile = _quiet_profile(quiet, vectors)
+    if len(scales) == 2 and profile is point_profile:
+        profile = _quiet_profile([GaussianEvent(scales.pop(), numbers.pop())], ())
+    # more than one kind of losses that are read one by one would take too long
+    if profile is None or len(scales) > 1 or not (losses or scales):
+        return None
+    beside_noise = profile is not point_profile
+    for i, one_kind in enumerate(losses):
+        # the losses of few labels come first, so that the profile of many is read by chords, and
+        # that of noise is read once for all where it would be for each pair of losses
+        once = i == 0 and len(losses) > 1 and beside_noise
+        readings = LOUD_READINGS if once else None
+        profile = beside_losses(*one_kind, profile, readings=readings)
+    for sigma, number in zip(scales, numbers, strict=True):
+        readings = LOUD_READINGS if losses else None
+        profile = beside_losses(*count_losses(sigma, number), profile, readings=readings)
+    named = ("label-games", "values of adaptive label-only games, bounded from above and composed")
+    if tables:
+        named = ("table-games", named[1])
+    if not losses:
+        named = ("discrete-gaussians", "exact losses of discrete Gaussian noise, composed")
+    sections = "sections 12 and 13" if tables else "section 12"
+    return _Route(
+        functools.lru_cache(maxsize=1024)(profile),
+        named[0],
+        f"{named[1]} (docs/explanation/prices.md, {sections})",
+    )
+
+
+def _quiet_profile(
+    counts: Sequence[GaussianEvent], vectors: Sequence[VectorSumEvent]
+) -> Callable[[float], float] | None:
+    """Return the profile of noisy counts and vectors together.
+
+    That of silence without any; None where they need rounding and one has too little noise for it.
+    """
+    if not counts and not vectors:
+        return point_profile
+    if vectors or len({event.sigma for event in counts}) > 1:
+        route = _vectors_route([*counts, *vectors])
         return None if route is None else route.delta
-    shifts = sum(event.shifts for event in counts)
+    sigma, shifts = counts[0].sigma, sum(event.shifts for event in counts)
     return lambda at: discrete_gaussian_delta(at, sigma, shifts)
+
+
+def _table_profile(table: VoteTableEvent, epsilon: float) -> Callable[[float], float] | None:
+    """Return the profile of labels drawn from one table, from one game or from blocks."""
+    # blocks cost more of delta than with noise on counts: what is best to ask of a table changes
+    # with what was told before
+    if vote_table.table_cost(table, table.queries, epsilon) <= GAME_COST:
+        return vote_table.table_profile(table, epsilon).delta
+    composed = _table_losses(table)
+    return None if composed is None else composed.delta
+
+
+def _table_losses(table: VoteTableEvent) -> label_blocks.LossDistribution | None:
+    """Return losses that dominate labels drawn from one table; None where no game is played."""
+    block = vote_table.table_block(table)
+    return None if block is None else vote_table.table_losses(table, block)
 
 
 def _label_losses(labels: Sequence[LabelGaussianEvent]) -> label_blocks.LossDistribution | None:
@@ -349,7 +590,7 @@ def _noisy_vectors(event: GaussianEvent | LabelGaussianEvent | VectorSumEvent) -
 
 
 @functools.lru_cache(maxsize=64)  # samples of many sizes are weighed for one stream
-def _stream_profile(stream: SparseVectorEvent) -> Callable[[float], float]:
+def _stream_profile(stream: StreamEvent) -> Callable[[float], float]:
     inner = _open_routes([stream], MAX_EPSILON)
 
     def delta(epsilon: float) -> float:
@@ -390,7 +631,7 @@ def _game_profile(
 def _open_routes(events: Sequence[Event], epsilon: float) -> list[_Route]:
     """Return the routes open to these events; `epsilon` is the largest at which they will be
     read."""
-    routes = [_renyi_route(events)]
+    routes = [_renyi_route(events, epsilon=epsilon)]
     parts = _parts_of(events)
     profile = _profile_route(events, epsilon) if is_composable(parts) else None
     if profile is not None:
@@ -429,7 +670,9 @@ def _parts_in(event: Event) -> tuple[Event, ...]:
 def _pure_loss(events: Sequence[Event]) -> float:
     """Return the sum of pure losses, rounded up; infinite if some event is not pure."""
     losses = [
-        event.count * event.epsilon if isinstance(event, PureEvent) else math.inf
+        event.count * event.epsilon
+        if isinstance(event, PureEvent | BoundedRangeEvent)
+        else math.inf
         for event in events
     ]
     return math.fsum(losses) * (1 + 1e-15)
@@ -465,6 +708,34 @@ def delta_upper(events: Sequence[Event], epsilon: float) -> float:
     return _best_price(_checked_events(events), check_finite("epsilon", epsilon)).delta
 
 
+def dearer_group(events: Sequence[Event], slack: float = 1.0) -> BudgetGroup | None:
+    """Return a budget group that some events cost more than they promise it; None where there is
+    none.
+
+    Parameters
+    ----------
+    events : sequence of Event
+        Each alone promises what its groups say.
+    slack : float
+        Factor on the promised delta that is let pass, for the last digits of other machines.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> strict = accounting.BudgetGroup("strict", 400, epsilon=0.1, delta=1e-6)
+    >>> event = accounting.GroupedVectorSumEvent(80.0, 400, 3, groups=(strict,))
+    >>> accounting.dearer_group([event]).name
+    'strict'
+    """
+    for event in events:
+        if isinstance(event, GroupedVectorSumEvent):
+            for group in event.groups:
+                cost = delta_upper([event.of_group(group.name)], group.epsilon)
+                if not cost <= group.delta * slack:
+                    return group
+    return None
+
+
 def epsilon_upper(events: Sequence[Event], delta: float) -> float:
     """Return the smallest certified epsilon >= 0, rounded up, at `delta`.
 
@@ -498,7 +769,7 @@ def price(
         return _best_price(listed, _pure_loss(listed))
     target = check_probability("delta", delta)
     # the Renyi route costs little and says where to look
-    ceiling = _first_epsilon(_renyi_route(listed), target, MAX_EPSILON)
+    ceiling = _first_epsilon(_renyi_route(listed, delta=target), target, MAX_EPSILON)
     routes = _open_routes(listed, min(ceiling, MAX_EPSILON))
     found = [
         (_first_epsilon(route, target, min(ceiling * 1.01 + 1e-6, MAX_EPSILON)), route)

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from secretballot._typing import FloatArray
+from secretballot.privacy.accounting.rounding import SLACK
 
 __all__ = [
     "ORDERS",
     "bernoulli_renyi",
+    "best_order",
     "renyi_delta",
     "renyi_delta_at_orders",
     "renyi_epsilon",
@@ -22,6 +24,10 @@ __all__ = [
 # Orders at which a curve is read; the certified figure is the best of them, so the grid only costs
 # sharpness.
 ORDERS: tuple[float, ...] = tuple(float(x) for x in 1 + np.geomspace(1e-3, 5e3, 300))
+
+# What floats may lose of an exponent, as a share of its terms. What every price is rounded up by
+# covers it but for large orders at large epsilons.
+_LOST = 2.0**-50
 
 
 def _log_factor(order: float) -> float:
@@ -44,10 +50,12 @@ def renyi_delta(
     orders : iterable of float
         Orders to try.
     """
-    return min(
-        1.0,
-        math.exp(min(0.0, min((a - 1) * (curve(a) - epsilon) + _log_factor(a) for a in orders))),
-    )
+    return min(1.0, math.exp(min(0.0, min(_exponent(a, curve(a), epsilon) for a in orders))))
+
+
+def _exponent(order: float, divergence: float, epsilon: float) -> float:
+    lost = (order - 1) * (abs(divergence) + abs(epsilon)) * _LOST - SLACK / 10
+    return (order - 1) * (divergence - epsilon) + max(0.0, lost) + _log_factor(order)
 
 
 _ORDERS = np.array(ORDERS)
@@ -57,10 +65,21 @@ _LOG_FACTORS = np.array([_log_factor(order) for order in ORDERS])
 def renyi_delta_at_orders(divergences: FloatArray, epsilon: float) -> float:
     """Return what `renyi_delta` returns, from the bounds at all of `ORDERS`, an array of their
     shape."""
-    return min(
-        1.0,
-        math.exp(min(0.0, float(np.min((_ORDERS - 1) * (divergences - epsilon) + _LOG_FACTORS)))),
-    )
+    exponents = (_ORDERS - 1) * (divergences - epsilon) + _LOG_FACTORS
+    lost = (_ORDERS - 1) * (np.abs(divergences) + abs(epsilon)) * _LOST - SLACK / 10
+    exponents += np.maximum(0.0, lost)
+    return min(1.0, math.exp(min(0.0, float(np.min(exponents)))))
+
+
+def best_order(
+    divergences: FloatArray, *, epsilon: float | None = None, delta: float | None = None
+) -> int:
+    """Return the place in `ORDERS` of the order that gives the least delta at `epsilon`, or the
+    least epsilon at `delta`; at epsilon 1 where neither is given."""
+    if delta is not None:
+        return int(np.argmin(divergences + (_LOG_FACTORS - math.log(delta)) / (_ORDERS - 1)))
+    at = 1.0 if epsilon is None else epsilon
+    return int(np.argmin((_ORDERS - 1) * (divergences - at) + _LOG_FACTORS))
 
 
 def renyi_epsilon(

@@ -9,11 +9,11 @@ import math
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_positive
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting.budget import PrivacyBudget
-from secretballot.privacy.accounting.calibration import calibrate_sparse_vector
-from secretballot.privacy.accounting.events import RelabelledSampleEvent, SparseVectorEvent
+from secretballot.privacy.accounting.events import RelabelledSampleEvent, StreamEvent
 from secretballot.privacy.accounting.pricing import delta_upper
 from secretballot.privacy.accounting.relabelled import LARGE, relabelling_loss
 from secretballot.privacy.accounting.rounding import bisect_down
+from secretballot.privacy.accounting.table_calibration import calibrate_stream
 
 __all__ = ["calibrate_relabelled", "largest_sample", "sample_grid", "stream_budget"]
 
@@ -80,7 +80,7 @@ def stream_budget(budget: PrivacyBudget, neighbours: str, relabel_epsilon: float
 @functools.lru_cache(maxsize=64)
 def largest_sample(
     budget: PrivacyBudget,
-    stream: SparseVectorEvent,
+    stream: StreamEvent,
     out_of: int,
     neighbours: str,
     relabel_epsilon: float,
@@ -142,7 +142,5 @@ def calibrate_relabelled(
         If a parameter is out of its range, or the budget does not allow one record to be sampled.
     """
     out_of = sample_grid(neighbours, n_records)
-    stream = calibrate_sparse_vector(
-        stream_budget(budget, neighbours, relabel_epsilon), max_unstable
-    )
+    stream = calibrate_stream(stream_budget(budget, neighbours, relabel_epsilon), max_unstable)
     return largest_sample(budget, stream, out_of, neighbours, relabel_epsilon)

@@ -1,6 +1,6 @@
 """Prices of the sparse vector and of the distance-to-instability test, for discrete Laplace noise.
 
-Two bounds hold and the smaller one counts.
+Three bounds hold, the second where the threshold noise is drawn once, and the smallest counts.
 
 Fresh threshold noise after each abstention (docs/explanation/differences.md 2): an epoch is (e0,
 p0)-DP with e0 = 1 / threshold_scale + 2 / query_scale, where p0 is the probability that a query at
@@ -11,7 +11,13 @@ price of randomised response with 1 / threshold_scale. Then a query abstains wit
 respectively f' >= max(e^-e2 f, 1 - e^e2 (1 - f)), e2 = 2 / query_scale; answers favour the
 neighbour, so only abstentions cost: (P / Q)^a e^(-kappa #abstentions) is a supermartingale under Q
 with kappa(a) = log(p^a q^(1-a) / (1 - q^a p^(1-a))), p = e^e2 / (1 + e^e2), q = 1 - p. The number
-of queries does not enter. Both proofs: `docs/explanation/prices.md`.
+of queries does not enter.
+
+Threshold noise left where it is ("one vote"): a query's own noise moves by one vote at most, so it
+abstains with probability f, respectively f', where f / f' and (1 - f) / (1 - f') lie between
+e^-e1 and e^e1, e1 = 1 / query_scale. Answers may favour either side, but not by much: the same
+supermartingale with kappa(a) = log(q^a p^(1-a) / (1 - p^a q^(1-a))), p = e^e1 / (1 + e^e1), as long
+as p^a q^(1-a) < 1. The threshold costs nothing. All proofs: `docs/explanation/prices.md`.
 """
 
 import math
@@ -38,11 +44,15 @@ __all__ = [
     "hit_charge_renyi",
     "hit_charges_renyi",
     "laplace_above",
+    "one_vote_charge",
+    "one_vote_renyi",
+    "one_votes_renyi",
     "pattern_delta",
     "pure_bound",
     "stability_parts",
 ]
 
+NEAR_ONE = 1e-3  # relative; powers nearer to 1 than this are not divided by what is left
 LEAST = math.ulp(0.0)  # the smallest float; probabilities below it are charged as much
 _ORDERS = np.array(ORDERS)
 
@@ -133,13 +143,45 @@ def hit_charge_renyi(event: SparseVectorEvent, order: float) -> float:
     )
 
 
+def one_vote_charge(order: float, loss: float) -> float:
+    """Return kappa(order) for one abstention where the threshold noise is not moved.
+
+    `loss` = 1 / query_scale. Infinite where answers would have to be charged too.
+    """
+    log_answer = order * loss - loss - math.log1p(math.exp(-loss))  # of p^a q^(1-a)
+    # near 0 the charge is a quotient of two roundings; such orders are left to the other bounds
+    if not log_answer < -NEAR_ONE:
+        return math.inf
+    return math.log1p(response_excess(order, loss) / -math.expm1(log_answer))
+
+
+def one_vote_renyi(event: SparseVectorEvent, order: float) -> float:
+    """Return the bound on the Renyi divergence of a stream whose threshold noise is not moved."""
+    return event.max_unstable * one_vote_charge(order, 1 / event.query_scale) / (order - 1)
+
+
+def one_votes_renyi(event: SparseVectorEvent) -> FloatArray:
+    """Return what `one_vote_renyi` returns, at all of `ORDERS`, an array of their shape."""
+    loss = 1 / event.query_scale
+    log_answer = _ORDERS * loss - loss - math.log1p(math.exp(-loss))
+    open_ones = log_answer < -NEAR_ONE
+    excess = np.where(open_ones, responses_excess(loss), 0.0)
+    kappa = np.log1p(excess / -np.expm1(np.where(open_ones, log_answer, -1.0)))
+    found: FloatArray = np.where(open_ones, event.max_unstable * kappa / (_ORDERS - 1), np.inf)
+    return found
+
+
 def pattern_delta(event: SparseVectorEvent, epsilon: float) -> float:
     """Return delta(epsilon) of the pattern of answers and abstentions alone, labels that differ
-    left aside."""
+    left aside.
+
+    Where the threshold noise is refreshed by parts alone, so that noises of one loss are alike.
+    """
     if event.refresh:
         return compose_parts([Part(epochs(event).epsilon, 0.0, event.max_unstable)], epsilon)
     pure = compose_parts([Part(pure_bound(event), 0.0, 1)], epsilon)
-    return min(pure, renyi_delta_at_orders(hit_charges_renyi(event), epsilon))
+    charges = np.minimum(hit_charges_renyi(event), one_votes_renyi(event))
+    return min(pure, renyi_delta_at_orders(charges, epsilon))
 
 
 def hit_charges_renyi(event: SparseVectorEvent) -> FloatArray:

@@ -5,7 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from secretballot.exceptions import LedgerError, ParameterError
-from secretballot.privacy.accounting import Event, GaussianEvent, LabelGaussianEvent
+from secretballot.privacy.accounting import (
+    ArgmaxGaussianEvent,
+    Event,
+    GaussianEvent,
+    LabelGaussianEvent,
+    VoteTableEvent,
+)
 from secretballot.privacy.ledger.chain import Account, Progress, Reserved, add_parts, encode_events
 from secretballot.privacy.ledger.following import check_row
 from secretballot.privacy.ledger.store import Transaction
@@ -59,6 +65,12 @@ class AnswerPage:
         """Number of answers given so far."""
         return int(self._transaction.execute(_COUNT, (self._reservation,)).fetchone()[0])
 
+    @property
+    def closed(self) -> bool:
+        """Whether the reservation is settled: stored answers are all that comes."""
+        found = self._transaction.execute(_CLOSED, (self._reservation,)).fetchone()
+        return found is not None
+
     def find(self, questions: Iterable[bytes]) -> dict[bytes, bytes]:
         """Return the stored answers to those of `questions` that were asked before."""
         listed, found = list(questions), {}
@@ -105,9 +117,7 @@ def refuse_unknown_or_closed(
     """
     if reservation > seen.reservations:
         raise LedgerError(f"{where} has no reservation {reservation}; give a number from reserve.")
-    row = transaction.execute(
-        "SELECT state FROM closing WHERE reservation = ?", (reservation,)
-    ).fetchone()
+    row = transaction.execute(_CLOSED, (reservation,)).fetchone()
     if row is not None:
         raise LedgerError(
             f"Reservation {reservation} is {row[0]} already; a reservation is closed once."
@@ -171,7 +181,7 @@ def _steps_of(event: Event, queries: int | None, answered: int) -> int:
     """Return how many steps of an event that was reserved for so many queries this many answers
     took."""
     match event:
-        case LabelGaussianEvent():
+        case LabelGaussianEvent() | ArgmaxGaussianEvent() | VoteTableEvent():
             return answered
         case GaussianEvent() if queries is not None and event.shifts % queries == 0:
             return event.shifts // queries * answered
@@ -184,8 +194,9 @@ def _steps_of(event: Event, queries: int | None, answered: int) -> int:
 def _is_start_of(part: Event, whole: Event) -> bool:
     """Return whether `part` is the beginning of a run of `whole`, stopped after some of its
     steps."""
-    if isinstance(part, LabelGaussianEvent) and isinstance(whole, LabelGaussianEvent):
-        return part.queries <= whole.queries and part == replace(whole, queries=part.queries)
+    for kind in (LabelGaussianEvent, ArgmaxGaussianEvent, VoteTableEvent):
+        if isinstance(part, kind) and isinstance(whole, kind):
+            return part.queries <= whole.queries and part == replace(whole, queries=part.queries)
     if isinstance(part, GaussianEvent) and isinstance(whole, GaussianEvent):
         return part.shifts <= whole.shifts and part == replace(whole, shifts=part.shifts)
     return part == whole
@@ -193,16 +204,17 @@ def _is_start_of(part: Event, whole: Event) -> bool:
 
 def _n_steps(event: Event) -> int:
     match event:
-        case LabelGaussianEvent():
+        case LabelGaussianEvent() | ArgmaxGaussianEvent() | VoteTableEvent():
             return event.queries
         case GaussianEvent():
             return event.shifts
     return _UNCOUNTED
 
 
-_STEPPED = (LabelGaussianEvent, GaussianEvent)
+_STEPPED = (LabelGaussianEvent, ArgmaxGaussianEvent, VoteTableEvent, GaussianEvent)
 _UNCOUNTED = 2**62  # other events are kept whole, however many answers they gave
 _COUNT = "SELECT coalesce(max(number), 0) FROM part WHERE reservation = ?"
+_CLOSED = "SELECT state FROM closing WHERE reservation = ?"
 _ANSWERS = "SELECT position, answer, question FROM part WHERE reservation = ? AND question IN"
 _AT_ONCE = 500  # questions in one statement
 _LAST = (

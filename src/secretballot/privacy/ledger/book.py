@@ -116,6 +116,10 @@ class Book:
         for work in list(self.after_commit.values()):
             work(written.position, written.chain.hex())
 
+    def keep_open(self) -> None:
+        """Keep what a transaction needs at hand for the next ones."""
+        self._store.keep_open()
+
     def check_all(self) -> None:
         """Check every page and every row of the account, from the first one on.
 

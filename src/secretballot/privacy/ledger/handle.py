@@ -14,7 +14,13 @@ from secretballot.privacy.ledger.answering import AnswerPage, check_used, refuse
 from secretballot.privacy.ledger.book import Book
 from secretballot.privacy.ledger.chain import Progress, add_closing, add_reservation
 from secretballot.privacy.ledger.copying import copy_account
-from secretballot.privacy.ledger.entries import answer_of, entries_of, entry_of, refuse_known
+from secretballot.privacy.ledger.entries import (
+    answer_of,
+    entries_of,
+    entry_of,
+    grouped_grants_of,
+    refuse_known,
+)
 from secretballot.privacy.ledger.following import contains_row, reserved_of
 from secretballot.privacy.ledger.places import (
     Place,
@@ -333,6 +339,34 @@ class Ledger:
         with self._own_book.reading() as (_, seen):
             return Amount(*self._own_book.filter.spent_of(seen.totals))
 
+    def spent_by_group(self) -> dict[str, Amount]:
+        """Return what is spent on a unit that was in one budget group, for each name of a group.
+
+        A release that names the group counts for what it promised it, every other one whole. A unit
+        of the group is one that was in it at every release that names it: a ledger does not know
+        who was. `budget` remains the only limit.
+
+        Privacy
+        -------
+        Unit, relation : those of the ledger, for neighbours within the group.
+        Price : a filter's, against any limit that was fixed beforehand (docs/explanation/prices.md,
+            section 19); by itself a promise where the groups' budgets did not depend on what was
+            released.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be read or trusted.
+        """
+        with self._own_book.reading() as (transaction, seen):
+            grants = grouped_grants_of(transaction, seen, self._own_book.where)
+        rule = self._own_book.filter
+        names = sorted({name for grant in grants for name in grant.group_names()})
+        return {
+            name: Amount(*rule.spent_of(rule.totals_of_group(seen.totals, grants, name)))
+            for name in names
+        }
+
     def remaining(self) -> Amount:
         """Return what is left, rounded down.
 
@@ -364,6 +398,13 @@ class Ledger:
             If the file is damaged, or a row was edited, removed or added by hand.
         """
         self._own_book.check_all()
+
+    def keep_open(self) -> None:
+        """Keep the file open from one transaction to the next, for a program that has many of them.
+
+        Opening it costs as much as a short transaction. A file that is put in its place is noticed.
+        """
+        self._own_book.keep_open()
 
     def head(self) -> tuple[int, str]:
         """Return the number of rows, and the SHA-256 of the last one, in hexadecimal.

@@ -138,6 +138,9 @@ class PostgresStore:
             connection.execute("SELECT place FROM take_head()")
             yield PostgresTransaction(connection)
 
+    def keep_open(self) -> None:
+        """Change nothing: connections rest for a while after each transaction in any case."""
+
     def check_tables(self, transaction: Transaction) -> None:
         """Refuse tables, keys, triggers or functions that were changed by hand."""
         if {line for (line,) in transaction.execute(FOUND)} != expected_parts():
@@ -248,6 +251,10 @@ def _begin(connection: Connection, place: DatabasePlace, kind: str, where: str) 
         "search_path": f'"{place.schema}", pg_temp',  # pg_catalog comes first, temporary names last
         "lock_timeout": f"{WAIT_S * 1000:.0f}",
         "idle_in_transaction_session_timeout": f"{IDLE_S * 1000:.0f}",
+        # the server, too, notices in half a minute that a machine is gone, and takes back its hold
+        "tcp_keepalives_idle": "10",
+        "tcp_keepalives_interval": "5",
+        "tcp_keepalives_count": "4",
         "extra_float_digits": "1",  # numbers come back to the last bit
         "client_min_messages": "warning",  # by one we learn that a standby was not waited for
         # every question of ours has its index; where no statistics are there yet, the planner would
@@ -261,8 +268,14 @@ def _begin(connection: Connection, place: DatabasePlace, kind: str, where: str) 
         "set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
         " WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
     )
+    # where an answer is under way to a machine that is gone, no probe is sent; of other systems'
+    # servers this would fill the log
+    gone = (
+        "set_config('tcp_user_timeout', CASE WHEN version() LIKE '%linux%' THEN '30000'"
+        " ELSE '0' END, true)"
+    )
     cursor = connection.execute(
-        f"BEGIN {kind}; SELECT {listed}, {durable}; SELECT pg_is_in_recovery(),"
+        f"BEGIN {kind}; SELECT {listed}, {durable}, {gone}; SELECT pg_is_in_recovery(),"
         " current_setting('fsync'), current_setting('server_encoding')".encode()
     )
     while cursor.nextset():

@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -57,8 +58,88 @@ class SqliteTransaction:
         room.give_back(self.connection, reservation)
 
 
+@dataclass(frozen=True)
+class _Opened:
+    """A connection, the process that opened it, and the file that it leads to."""
+
+    connection: sqlite3.Connection
+    process: int
+    file: tuple[int, int] | None
+
+
+class _Connections:
+    """Connections to a file, of which one stays open between two transactions where `keeps` is set.
+
+    One that another process opened, or that leads to another file than the path does now, is not
+    used again.
+
+    Parameters
+    ----------
+    path : Path
+        Absolute path.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._lock = path, threading.Lock()
+        self._kept: _Opened | None = None
+        self.keeps = False
+
+    @contextmanager
+    def taken(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection; one that something went wrong with is never kept."""
+        opened = self._take()
+        if opened is None:
+            place = self._file()  # before: if the file is replaced meanwhile, the next use sees it
+            opened = _Opened(file.connect(self._path), os.getpid(), place)
+        try:
+            yield opened.connection
+        except BaseException:
+            opened.connection.close()
+            raise
+        self._put_back(opened)
+
+    def close(self) -> None:
+        """Close the one that is kept."""
+        with self._lock:
+            opened, self._kept = self._kept, None
+        if opened is not None:
+            _close(opened)
+
+    def _take(self) -> _Opened | None:
+        with self._lock:
+            opened, self._kept = self._kept, None
+        if opened is None or (opened.process, opened.file) == (os.getpid(), self._file()):
+            return opened
+        _close(opened)
+        return None
+
+    def _put_back(self, opened: _Opened) -> None:
+        with self._lock:
+            if self.keeps and self._kept is None and opened.file is not None:
+                self._kept = opened
+                return
+        _close(opened)
+
+    def _file(self) -> tuple[int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:  # opening it says why, in words
+            return None
+        return found.st_dev, found.st_ino
+
+
+def _close(opened: _Opened) -> None:
+    if opened.process == os.getpid():
+        opened.connection.close()
+    else:  # SQLite forbids using and closing a connection on the other side of a fork
+        _INHERITED.append(opened.connection)
+
+
+_INHERITED: list[sqlite3.Connection] = []
+
+
 class SqliteStore:
-    """An account in a file, which gets a connection for each transaction, or in memory.
+    """An account in a file, or in memory.
 
     Parameters
     ----------
@@ -73,6 +154,9 @@ class SqliteStore:
     def __init__(self, path: Path | None, memory: sqlite3.Connection | None, where: str) -> None:
         self.where = where
         self._path, self._memory = path, memory
+        self._connections = None if path is None else _Connections(path)
+        if self._connections is not None:
+            weakref.finalize(self, self._connections.close)
         self._lock, self._process = threading.Lock(), os.getpid()
 
     @classmethod
@@ -115,11 +199,19 @@ class SqliteStore:
         whose lock is kept, so that nobody else takes it.
         """
         after = file.NOTHING_CHANGED if answer_to is None else file.ANSWER_NOT_STORED
-        with file.sqlite_in_words(self.where, after), self._open_connection() as connection:
+        with (
+            file.sqlite_in_words(self.where, after),
+            self._open_connection(own=answer_to is not None) as connection,
+        ):
             if answer_to is not None and self._path is not None:
                 _make_room(connection, answer_to)
             with self._begun(connection, "IMMEDIATE") as transaction:
                 yield transaction
+
+    def keep_open(self) -> None:
+        """Keep a connection open from one transaction to the next."""
+        if self._connections is not None:
+            self._connections.keeps = True
 
     def check_tables(self, transaction: Transaction) -> None:
         """Refuse tables or triggers that were changed by hand."""
@@ -147,11 +239,14 @@ class SqliteStore:
             raise
 
     @contextmanager
-    def _open_connection(self) -> Iterator[sqlite3.Connection]:
-        if self._memory is None:
-            with closing(file.connect(self._path)) as connection:
+    def _open_connection(self, *, own: bool = False) -> Iterator[sqlite3.Connection]:
+        if self._connections is not None:
+            # one that is closed afterwards may keep a lock from one transaction to the next
+            given = closing(file.connect(self._path)) if own else self._connections.taken()
+            with given as connection:
                 yield connection
             return
+        assert self._memory is not None
         if os.getpid() != self._process:  # after a fork both processes would hold the whole budget
             raise LedgerError(
                 f"{self.where} belongs to the process that made it; share a ledger file instead."

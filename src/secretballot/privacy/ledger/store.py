@@ -84,6 +84,10 @@ class Store(Protocol):
         """
         ...
 
+    def keep_open(self) -> None:
+        """Keep what a transaction needs at hand for the next ones, of a program that has many."""
+        ...
+
     def check_tables(self, transaction: Transaction) -> None:
         """Refuse tables or triggers that are not as this program makes them.
 

@@ -4,6 +4,7 @@ A mechanism knows votes and noise, never a budget: `event` says what was drawn, 
 prices it.
 """
 
+from secretballot.privacy.mechanisms.abstention_table import AbstentionTable, AbstentionTableRun
 from secretballot.privacy.mechanisms.distance_to_instability import ABSTAINED, DistanceToInstability
 from secretballot.privacy.mechanisms.error_level import (
     QuantileSlack,
@@ -38,10 +39,14 @@ from secretballot.privacy.mechanisms.pool_estimates import (
 )
 from secretballot.privacy.mechanisms.sparse_vector import SparseVector, SparseVectorRun
 from secretballot.privacy.mechanisms.stability import margin, plurality, stability
+from secretballot.privacy.mechanisms.vote_quantile import VoteQuantile
+from secretballot.privacy.mechanisms.vote_table import VoteTableMajority
 
 __all__ = [
     "ABSTAINED",
     "MECHANISMS",
+    "AbstentionTable",
+    "AbstentionTableRun",
     "DistanceToInstability",
     "ExponentialMechanism",
     "GaussianNoisyArgmax",
@@ -61,6 +66,8 @@ __all__ = [
     "SparseVector",
     "SparseVectorRun",
     "StabilityQuantile",
+    "VoteQuantile",
+    "VoteTableMajority",
     "answerable_fraction",
     "choose_max_unstable",
     "majority",
@@ -83,10 +90,13 @@ MECHANISMS: tuple[type[Mechanism], ...] = (
     LaplaceNoisyHistogram,
     LaplaceNoisyMajority,
     LaplaceNoisyArgmax,
+    VoteTableMajority,
     GaussianThreshold,
     DistanceToInstability,
     SparseVector,
+    AbstentionTable,
     ExponentialMechanism,
     StabilityQuantile,
     MinoritySum,
+    VoteQuantile,
 )

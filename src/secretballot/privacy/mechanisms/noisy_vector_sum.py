@@ -7,7 +7,11 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError
-from secretballot.privacy.accounting import VectorSumEvent
+from secretballot.privacy.accounting import (
+    BudgetGroup,
+    GroupedVectorSumEvent,
+    VectorSumEvent,
+)
 from secretballot.privacy.noise import NoiseSource, check_scale
 
 __all__ = ["NoisyVectorSum"]
@@ -33,6 +37,8 @@ class NoisyVectorSum:
     replaced : bool, default False
         Whether a neighbour has one unit replaced, which moves a sum by twice the bound, and not
         one more or one less.
+    groups : tuple of BudgetGroup, optional
+        Units with budgets of their own, whose vectors are shorter.
 
     Privacy
     -------
@@ -62,6 +68,7 @@ class NoisyVectorSum:
     bound: int
     coordinates: int
     replaced: bool = False
+    groups: tuple[BudgetGroup, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", check_scale("sigma", self.sigma))
@@ -75,7 +82,8 @@ class NoisyVectorSum:
 
     def event(self, count: int = 1) -> VectorSumEvent:
         """Return what `count` sums, adaptively chosen, are to the accountant."""
-        return VectorSumEvent(self.sigma, self.squared_sensitivity, self.coordinates, count)
+        drawn = self.sigma, self.squared_sensitivity, self.coordinates, count
+        return GroupedVectorSumEvent(*drawn, self.groups) if self.groups else VectorSumEvent(*drawn)
 
     def release(self, total: IntArray, noise: NoiseSource) -> IntArray:
         """Return the noisy sum, int64 of shape (coordinates,).

@@ -17,6 +17,7 @@ __all__ = [
     "counted_by_marks",
     "coverage_by_votes",
     "coverage_on",
+    "public_records",
 ]
 
 #: What is counted beside the moments: the records, unless their number is public, and those with a
@@ -81,8 +82,27 @@ def coverage_on(mechanism: Mapping[str, Any]) -> tuple[Coverage, float, float] |
     """
     if not mechanism["marks"]:
         return None
-    terms = ("sums", "marks", "mark_weight", "sigma", "n_records", "expected_uncovered")
-    return counted_by_marks(*(mechanism[name] for name in terms))
+    return counted_by_marks(
+        mechanism["sums"],
+        mechanism["marks"],
+        mechanism["mark_weight"],
+        mechanism["sigma"],
+        public_records(mechanism),
+        mechanism["expected_uncovered"],
+    )
+
+
+def public_records(mechanism: Mapping[str, Any]) -> float | None:
+    """Return how many records of full length there are, where that is public; else None.
+
+    A record of a budget group counts for its bound over that of all.
+    """
+    if mechanism["n_records"] is None:
+        return None
+    if "groups" not in mechanism:
+        return float(mechanism["n_records"])
+    weighed = sum(group["records"] * group["bound"] for group in mechanism["groups"])
+    return float(weighed / mechanism["bound"])
 
 
 def counted_by_marks(
@@ -90,7 +110,7 @@ def counted_by_marks(
     marks: Sequence[str],
     mark_weight: int,
     sigma: float,
-    n_records: int | None,
+    n_records: float | None,
     expected: float,
 ) -> tuple[Coverage, float, float]:
     """Return the coverage, the number of records, and the standard error of a count.
@@ -105,7 +125,7 @@ def counted_by_marks(
         What a mark of one record adds.
     sigma : float
         Scale of the noise.
-    n_records : int or None
+    n_records : float or None
         Where it is public; None where the sums count them.
     expected : float
         Share of uncovered records where they are like the public points.

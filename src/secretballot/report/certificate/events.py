@@ -6,6 +6,7 @@ from typing import Any
 
 from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting import (
+    ArgmaxGaussianEvent,
     ConfidentEvent,
     Event,
     GaussianEvent,
@@ -13,6 +14,7 @@ from secretballot.privacy.accounting import (
     PureEvent,
     RelabelledSampleEvent,
     SparseVectorEvent,
+    VoteTableEvent,
     delta_upper,
     event_from_json,
 )
@@ -55,6 +57,8 @@ def _is_beyond(event: Event) -> bool:
             return not sigma <= _MAX_LABEL_SIGMA
         case GaussianEvent(sigma=sigma, shifts=shifts):
             return not sigma * math.sqrt(shifts) <= _MAX_DEVIATION
+        case ArgmaxGaussianEvent():
+            return _is_beyond(event.counts)
         case SparseVectorEvent(threshold_scale=first, query_scale=second):
             return not max(first, second) <= _MAX_SCALE
         case RelabelledSampleEvent(stream=stream):
@@ -113,9 +117,12 @@ def paid_queries(events: Sequence[Event], n_classes: int, columns: int) -> int |
     for event in events:
         if isinstance(event, GaussianEvent):
             paid += event.shifts // shifts_per_query
-        elif isinstance(event, LabelGaussianEvent):
+        elif isinstance(event, LabelGaussianEvent | VoteTableEvent):
             # The label alone was paid for, of two classes: it covers no count and no third class.
             paid += event.queries if columns == 0 and shifts_per_query == 1 else 0
+        elif isinstance(event, ArgmaxGaussianEvent):
+            # The label alone, read off counts of which every one has noise: no single count of two.
+            paid += event.queries if columns == 0 and shifts_per_query == 2 else 0
         else:
             return None
     return paid

@@ -16,18 +16,22 @@ from secretballot.report.certificate.by_record import COUNTED_UNCOVERED, RECORD_
 from secretballot.report.certificate.chosen import EXPONENTIAL
 from secretballot.report.certificate.moments import (
     CLASS_WEIGHTS,
+    GROUPS,
     MOMENTS,
     MOMENTS_FIELDS,
     STARTED,
     SUMS_ALONE,
+    check_group_fields,
     has_moments,
     moments_event,
 )
+from secretballot.report.certificate.vote_tables import TABLE_FIELDS, has_table, table_event
 
 __all__ = [
     "ANSWERS_SOME",
     "check_terms",
     "count_columns_of",
+    "earlier_events_of_terms",
     "events_of_terms",
     "most_abstentions",
     "most_answers",
@@ -36,6 +40,7 @@ __all__ = [
 ]
 
 _STREAM = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
+_TABLE = ("order", "charge", "false_answer", "max_unstable")
 _SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")
 _COMMON = ("name", "n_queries", "n_classes", "calibration", "budget")
 _CONFIDENT = ("threshold", "threshold_sigma", "sigma", "max_answers")
@@ -44,13 +49,18 @@ _CONFIDENT = ("threshold", "threshold_sigma", "sigma", "max_answers")
 _FIELDS = {
     "gaussian": {*_COMMON, "sigma", "release", "n_teachers"},
     "laplace": {*_COMMON, "scale", "release"},
+    "vote-table": {*_COMMON, "weights", "n_teachers"},
     "confident": {*_COMMON, *_CONFIDENT},
     "interactive": {*_COMMON, *_CONFIDENT, "confidence"},
     "sparse-vector": {*_COMMON, *_STREAM},
+    "abstention-table": {*_COMMON, *_TABLE},
     "relabelled-sample": {*_COMMON, *_STREAM, *_SAMPLE},
     **MOMENTS_FIELDS,
+    **TABLE_FIELDS,
     RECORD_VOTES: {*_COMMON, "sigma", "votes_per_record", "neighbours"},
 }
+#: Mechanisms without classes: what they release stands in their own fields.
+_WITHOUT_CLASSES = (*SUMS_ALONE, *TABLE_FIELDS)
 #: Mechanisms that refuse a query as they like, and stop after a number of answers.
 ANSWERS_SOME = ("confident", "interactive")
 _CALIBRATIONS = ("given", "tight", "paper", "liu2021", "btt2018")
@@ -68,10 +78,10 @@ def check_terms(document: Mapping[str, Any]) -> None:
     """
     mechanism, released = document["mechanism"], document["released"]
     name = mechanism["name"]
-    if (not released["classes"]) != (name in SUMS_ALONE):
+    if (not released["classes"]) != (name in _WITHOUT_CLASSES):
         raise CertificateError(
-            "Labels have two or more classes, and sums alone have none; the certificate says"
-            " otherwise."
+            "Labels have two or more classes, and sums or tables alone have none; the certificate"
+            " says otherwise."
         )
     if name == EXPONENTIAL:
         return
@@ -84,6 +94,8 @@ def check_terms(document: Mapping[str, Any]) -> None:
         raise CertificateError(
             f"The mechanism {name!r} lacks or adds the field {shown(min(different))}."
         )
+    if GROUPS in mechanism:
+        check_group_fields(mechanism)
     if "calibration" in mechanism:
         check_choice("calibration", mechanism["calibration"], _CALIBRATIONS)
     budget = mechanism["budget"]
@@ -92,7 +104,7 @@ def check_terms(document: Mapping[str, Any]) -> None:
         isinstance(number, bool) for number in budget.values()
     ):  # true is equal to 1
         raise CertificateError("The mechanism states another budget than the certificate.")
-    if name not in SUMS_ALONE and (
+    if name not in _WITHOUT_CLASSES and (
         check_count("n_classes", mechanism["n_classes"], minimum=2) != len(released["classes"])
     ):
         raise CertificateError("The mechanism states another n_classes than the certificate.")
@@ -104,8 +116,12 @@ def _fields_of(mechanism: Mapping[str, Any]) -> set[str]:
     """Return the fields that a known mechanism must have, and no other."""
     counted = mechanism["name"] == RECORD_VOTES and not set(COUNTED_UNCOVERED).isdisjoint(mechanism)
     optional = set(COUNTED_UNCOVERED) if counted else set()
+    if mechanism["name"] == "relabelled-sample" and _has_table(mechanism):
+        return {*_COMMON, *_TABLE, *_SAMPLE}
     if mechanism["name"] == MOMENTS:
         optional |= {STARTED, CLASS_WEIGHTS} & {*mechanism}
+    if mechanism["name"] in MOMENTS_FIELDS:
+        optional |= {GROUPS} & {*mechanism}
     return _FIELDS[mechanism["name"]] | optional
 
 
@@ -123,6 +139,8 @@ def events_of_terms(document: Mapping[str, Any]) -> list[Event]:
         If a parameter is out of its range.
     """
     mechanism = document["mechanism"]
+    if has_table(document):
+        return [event_from_json(table_event(mechanism))]
     if has_moments(document):
         return [event_from_json(moments_event(mechanism, document["neighbours"]))]
     if mechanism["name"] == "gaussian":
@@ -132,16 +150,47 @@ def events_of_terms(document: Mapping[str, Any]) -> list[Event]:
         return [event_from_json(_confident_event_fields(mechanism, teachers))]
     if mechanism["name"] == "laplace":
         return [event_from_json(_laplace_event_fields(mechanism))]
+    if mechanism["name"] == "vote-table":
+        return [event_from_json(_table_event_fields(mechanism))]
     if mechanism["name"] == RECORD_VOTES:
         noise = {"event": "gaussian", "version": 1, "sigma": mechanism["sigma"]}
         return [event_from_json(noise | {"shifts": moved_counts(mechanism)})]
-    stream = {"event": "sparse-vector", "version": 1, **{key: mechanism[key] for key in _STREAM}}
-    if mechanism["name"] == "sparse-vector":
+    stream = _stream_fields(mechanism)
+    if mechanism["name"] == stream["event"]:
         return [event_from_json(stream)]
     sample = {key: mechanism[key] for key in _SAMPLE}
     return [
         event_from_json({"event": "relabelled-sample", "version": 1, "stream": stream, **sample})
     ]
+
+
+def _stream_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the event of a stream that stops at the T-th abstention as JSON values."""
+    if _has_table(mechanism):
+        return {
+            "event": "abstention-table",
+            "version": 1,
+            **{key: mechanism[key] for key in _TABLE},
+        }
+    return {"event": "sparse-vector", "version": 1, **{key: mechanism[key] for key in _STREAM}}
+
+
+def _has_table(mechanism: Mapping[str, Any]) -> bool:
+    """Return whether a stream answers by a table of chances, as its fields say."""
+    return "charge" in mechanism
+
+
+def earlier_events_of_terms(document: Mapping[str, Any]) -> list[Event] | None:
+    """Return the events by which earlier versions priced the same mechanism, which cost no less.
+
+    None where there were no others. Labels of more than two classes were once priced as the counts
+    that they are read off.
+    """
+    mechanism = document["mechanism"]
+    labels = mechanism["name"] == "gaussian" and mechanism["release"] == "labels"
+    if not labels or mechanism["n_classes"] == 2:
+        return None
+    return [event_from_json(_gaussian_event_fields({**mechanism, "release": "counts"}))]
 
 
 def _gaussian_event_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,11 +206,26 @@ def _gaussian_event_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
             "queries": queries,
             "n_teachers": mechanism["n_teachers"],
         }
+    if release == "labels":
+        return {**noise, "event": "argmax-gaussian", "queries": queries}
     # One teacher moves one vote: one count of two classes, two counts of more.
     return {
         **noise,
         "event": "gaussian",
         "shifts": queries if mechanism["n_classes"] == 2 else 2 * queries,
+    }
+
+
+def _table_event_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the event of voting by a table of chances as JSON values."""
+    if mechanism["n_classes"] != 2:
+        raise CertificateError("A table of chances is for two classes, and there are others.")
+    return {
+        "event": "vote-table",
+        "version": 1,
+        "weights": mechanism["weights"],
+        "queries": check_count("n_queries", mechanism["n_queries"]),
+        "n_teachers": mechanism["n_teachers"],
     }
 
 
@@ -203,7 +267,7 @@ def count_columns_of(mechanism: Mapping[str, Any]) -> int:
     """Return how many noisy counts for each query the mechanism releases."""
     if mechanism["name"] == RECORD_VOTES:
         return int(mechanism["n_classes"])
-    if mechanism.get("release") != "counts":
+    if mechanism.get("release") != "counts" or mechanism["name"] in TABLE_FIELDS:
         return 0
     return 1 if mechanism["n_classes"] == 2 else int(mechanism["n_classes"])
 

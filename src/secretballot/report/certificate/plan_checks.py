@@ -18,7 +18,13 @@ from secretballot.report.wording import count_text, number_text
 
 __all__ = ["check_choices", "check_plan", "stands_alone", "total_price"]
 
-_SLOW_EVENTS = ("label-gaussian", "confident", "relabelled-sample")
+_SLOW_EVENTS = (
+    "label-gaussian",
+    "argmax-gaussian",
+    "vote-table",
+    "confident",
+    "relabelled-sample",
+)
 _MAX_SLOW_EVENTS = 10
 _MAX_LABELS = 5_000  # in all choices: about the time of one large release
 # Mechanisms that a number to set something by is drawn by.
@@ -142,7 +148,7 @@ def _refuse_slow_choices(choices: Sequence[Mapping[str, Any]]) -> None:
         event["queries"]
         for choice in choices
         for event in choice["events"]
-        if event.get("event") in _SLOW_EVENTS[:2]
+        if event.get("event") in _SLOW_EVENTS[:3]
     )
     if slow > 1 and labels > _MAX_LABELS:
         raise CertificateError(

@@ -14,7 +14,7 @@ from typing import Any
 from secretballot._validation import check_relation, plain_line, shown
 from secretballot._versions import draws_wrong_noise
 from secretballot.exceptions import CertificateError, SecretBallotError
-from secretballot.privacy.accounting import Event, delta_upper
+from secretballot.privacy.accounting import Event, dearer_group, delta_upper
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.by_record import RECORD_VOTES, check_by_record, is_by_record
 from secretballot.report.certificate.chosen import EXPONENTIAL, check_chosen, is_chosen
@@ -28,6 +28,7 @@ from secretballot.report.certificate.fields import (
 from secretballot.report.certificate.mechanism_terms import (
     check_terms,
     count_columns_of,
+    earlier_events_of_terms,
     events_of_terms,
     most_answers,
     most_queries,
@@ -42,11 +43,13 @@ from secretballot.report.certificate.plan_checks import (
 from secretballot.report.certificate.release_files import LABELS_FILE, check_files
 from secretballot.report.certificate.released_rows import check_rows
 from secretballot.report.certificate.signature import (
+    SIGNATURE_BYTES,
     SIGNATURE_FILE,
     check_signature,
     read_public_key,
 )
 from secretballot.report.certificate.standing import contradict_choices
+from secretballot.report.certificate.vote_tables import check_table, has_table
 from secretballot.report.wording import count_text
 
 __all__ = ["Check", "Verification", "verify_certificate"]
@@ -112,6 +115,14 @@ class Verification:
         return all(check.ok for check in self.checks)
 
     @property
+    def signature(self) -> str:
+        """What is known of a signature: "checked" with a key, "not checked" where a file may be
+        one, or "none"."""
+        if any(check.name == "signature" and check.ok for check in self.checks):
+            return "checked"
+        return "not checked" if _NO_KEY in self.unchecked else "none"
+
+    @property
     def failures(self) -> tuple[Check, ...]:
         """The checks that were not in order."""
         return tuple(check for check in self.checks if not check.ok)
@@ -120,6 +131,7 @@ class Verification:
         """Return the outcome as JSON values."""
         return {
             "ok": self.ok,
+            "signature": self.signature,
             "checks": [vars(check) for check in self.checks],
             "unchecked": list(self.unchecked),
         }
@@ -161,6 +173,7 @@ def verify_certificate(
     # a key that cannot be read is no fault of the release
     public = None if key is None else read_public_key(Path(key))
     place = None if folder is None else Path(folder)
+    beside = place  # where a signature lies: with a certificate that was downloaded alone, too
     if isinstance(certificate, Mapping):
         document = certificate
     else:
@@ -169,6 +182,8 @@ def verify_certificate(
             path, place = path / CERTIFICATE_FILE, place or path
         elif path.name == CERTIFICATE_FILE and os.path.lexists(path.with_name(LABELS_FILE)):
             place = place or path.parent
+        if path.name == CERTIFICATE_FILE:
+            beside = place or path.parent
         try:
             document = read_certificate(path)
         except CertificateError as error:
@@ -189,25 +204,31 @@ def verify_certificate(
         ]
     if key is not None:
         checks.append(
-            _check_made("signature", lambda found: _signed(found, place, public), document)
+            _check_made("signature", lambda found: _signed(found, beside, public), document)
         )
+    signed = beside is not None and os.path.lexists(beside / SIGNATURE_FILE)
+    unasked = (_NO_KEY,) if signed and key is None else ()
     if place is None:
-        return Verification(tuple(checks), (_NO_FOLDER,))
+        return Verification(tuple(checks), (_NO_FOLDER, *unasked))
     checks.append(_check_made("files", lambda found: check_files(found, place), document))
     checks.append(
         _check_made("labels", lambda found: check_rows(found, place / LABELS_FILE), document)
     )
-    unasked = key is None and os.path.lexists(place / SIGNATURE_FILE)
-    return Verification(tuple(checks), (_NO_KEY,) if unasked else ())
+    return Verification(tuple(checks), unasked)
 
 
 def _signed(document: Mapping[str, Any], folder: Path | None, public: Any) -> str:
     if folder is None:
-        raise CertificateError("The signature lies in the release folder; give that folder.")
+        raise CertificateError(
+            f"The signature lies beside {CERTIFICATE_FILE}; give that file, or its folder."
+        )
     return check_signature(document, folder, public)
 
 
-_NO_KEY = f"{SIGNATURE_FILE} was not looked at; give the public key of whoever signed."
+_NO_KEY = (
+    f"There is a {SIGNATURE_FILE}, and whether it is a signature was not checked: any"
+    f" {SIGNATURE_BYTES} bytes look like one; give the public key of whoever must have signed."
+)
 _NO_FOLDER = (
     "The released labels and the other files were not looked at; give the release folder to check"
     " them too."
@@ -262,6 +283,12 @@ def _check_price(document: Mapping[str, Any]) -> str:
             f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}; promised was"
             f" {delta:.6g}."
         )
+    group = dearer_group(_events_of(document), SLACK)
+    if group is not None:
+        raise CertificateError(
+            f"The events cost the budget group {shown(group.name)} more than the epsilon"
+            f" {group.epsilon:.6g} and delta {group.delta:.6g} that it is promised."
+        )
     if not price["delta_recomputed"] <= delta * SLACK:
         raise CertificateError("The price states a larger delta than the promise.")
     if not recomputed <= price["delta_recomputed"] * SLACK:
@@ -277,7 +304,10 @@ def _check_price(document: Mapping[str, Any]) -> str:
 
 def _check_mechanism(document: Mapping[str, Any]) -> str:
     check_terms(document)
-    if not is_chosen(document) and _events_of(document) != events_of_terms(document):
+    if not is_chosen(document) and _events_of(document) not in (
+        events_of_terms(document),
+        earlier_events_of_terms(document),
+    ):
         raise CertificateError(
             "The events are not those of the mechanism: its noise, its queries and what it releases"
             " have another price."
@@ -290,6 +320,8 @@ def _check_mechanism(document: Mapping[str, Any]) -> str:
         check_moments(document)
     elif is_by_record(document):
         check_by_record(document)
+    elif has_table(document):
+        check_table(document)
     elif not document["released"]["n_teachers"]:
         raise CertificateError("Votes are those of teachers, and the certificate names none.")
     _check_assumed(document)
@@ -397,7 +429,7 @@ def _check_software(document: Mapping[str, Any]) -> str:
 
 
 # mechanisms that never abstain
-_ANSWERS_ALL = ("gaussian", "laplace", RECORD_VOTES, EXPONENTIAL, *MOMENTS_FIELDS)
+_ANSWERS_ALL = ("gaussian", "laplace", "vote-table", RECORD_VOTES, EXPONENTIAL, *MOMENTS_FIELDS)
 _GATES = (("format", check_format), ("fields", check_fields))
 _TERMS = (("digest", _check_digest), ("events", _check_events), ("mechanism", _check_mechanism))
 _CONTENTS = (

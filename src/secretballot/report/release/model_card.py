@@ -11,6 +11,7 @@ from secretballot.report.certificate.moments import has_moments
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.metrics import Metrics
 from secretballot.report.release.about_words import about_rows, caution, name_of_data
+from secretballot.report.release.group_words import groups_words
 from secretballot.report.release.metrics_words import metrics_sentences
 from secretballot.report.release.usage import Usage
 from secretballot.report.wording import count_text, number_text, shown, unit_noun
@@ -64,12 +65,14 @@ def _what_it_is(released: ReleasedLabels) -> str:
     certificate = released.certificate
     epsilon, delta = total_price(certificate)
     classes = ", ".join(f"`{_code(value)}`" for value in released.classes)
+    grouped = groups_words(certificate)
     return (
         f"A classifier that answers one of {count_text(len(released.classes), 'class')}: {classes}."
         f" It was made {_method(certificate)} and is ({number_text(epsilon)}, {number_text(delta)})"
         f"-differentially private for each {unit_noun(certificate['unit'])}, under"
         f" {certificate['neighbours']}: using, copying and publishing it adds nothing to that"
         " price. `certificate.json` states the promise in full; `secretballot verify .` checks it."
+        f"{' ' if grouped else ''}{_cell(grouped)}"
     )
 
 

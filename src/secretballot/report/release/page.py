@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.privacy.accounting import delta_upper, event_from_json
+from secretballot.privacy.accounting import CHANCE_BITS, delta_upper, event_from_json
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.by_record import RECORD_VOTES, is_by_record
 from secretballot.report.certificate.chosen import EXPONENTIAL, is_chosen
@@ -73,6 +73,11 @@ _SENTENCES = {
         " distribution on the integers) is added to the count before it is used; its promise needs"
         " no delta."
     ),
+    "vote-table": (
+        "Votes are counted, and the class that has fewer of them is told with a chance that a"
+        " public table gives for the margin: one half where the vote is even, and less the clearer"
+        " it is. Each label is drawn by itself."
+    ),
     "confident": (
         "A query is answered only if the highest number of votes for a class, with random noise of"
         " a Gaussian distribution on the integers, reaches a threshold; then the class with the"
@@ -88,6 +93,11 @@ _SENTENCES = {
         "A query is answered only if its vote is clearly decided, judged against a noisy threshold;"
         " otherwise the answer is withheld, and after a fixed number of withheld answers the stream"
         " stops."
+    ),
+    "abstention-table": (
+        "A query is answered with the class that has the most votes, or the answer is withheld: by"
+        " a chance that is nearly certain where a vote may decide, and falls with the lead. After a"
+        " fixed number of withheld answers the stream stops."
     ),
     RECORD_VOTES: (
         "Votes are counted for each public point and class, and random noise with a Gaussian"
@@ -117,6 +127,7 @@ _PARAMETERS = {
     "n_teachers": ("teachers it was calibrated for", ""),
     "release": ("what is released", ""),
     "calibration": ("calibration", ""),
+    "weights": ("chances of the minority's label, margin by margin", ""),
     "threshold_scale": ("scale of the noise on the threshold", "votes"),
     "query_scale": ("scale of the noise on each query", "votes"),
     "threshold": ("threshold", "votes"),
@@ -450,8 +461,15 @@ def _mechanism_rows(certificate: Mapping[str, Any]) -> list[tuple[str, str]]:
         label, unit = _PARAMETERS.get(key, (key.replace("_", " "), ""))
         if key == "scale" and certificate["mechanism"]["name"] != EXPONENTIAL:
             label, unit = "scale of the noise", "votes"
-        rows.append((shown(label), f"{value_text(value)} {unit}".strip()))
+        text = _chances_text(value) if key == "weights" else value_text(value)
+        rows.append((shown(label), f"{text} {unit}".strip()))
     return rows
+
+
+def _chances_text(weights: Sequence[int]) -> str:
+    """Return a table of chances in words; its numbers are in the certificate."""
+    first, last = (number_text(weight / 2**CHANCE_BITS) for weight in (weights[0], weights[-1]))
+    return f"{count_text(len(weights), 'chance')}, from {first} down to {last}"
 
 
 def _event_rows(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -474,7 +492,13 @@ def _parameters_text(event: Mapping[str, Any]) -> str:
     """Return an event's parameters in words, those of an event inside in brackets."""
     return ", ".join(
         f"{key.replace('_', ' ')} "
-        + (f"({_parameters_text(value)})" if isinstance(value, Mapping) else value_text(value))
+        + (
+            f"({_parameters_text(value)})"
+            if isinstance(value, Mapping)
+            else _chances_text(value)
+            if key == "weights"
+            else value_text(value)
+        )
         for key, value in event.items()
         if key not in ("event", "version") and value is not None
     )

@@ -70,13 +70,18 @@ function tell(problem) {
 function doing(element, work) {
   return async (event) => {
     event.preventDefault();
+    const held = document.activeElement;
     const buttons = element.matches("form") ? element.querySelectorAll("button") : [element];
     buttons.forEach((button) => { button.disabled = true; });
     tell(null);
     try { await work(); } catch (error) {
       if (!(error instanceof Problem)) throw error;
       tell(error);
-    } finally { buttons.forEach((button) => { button.disabled = false; }); }
+    } finally {
+      buttons.forEach((button) => { button.disabled = false; });
+      // a button that cannot be pressed loses the focus, and a keyboard its place
+      if (document.activeElement === document.body && held.isConnected) held.focus({ preventScroll: true });
+    }
   };
 }
 
@@ -307,26 +312,63 @@ function rowsOf(text) {
 
 async function verify() {
   const found = await json(`${session()}/verification`);
+  const signed = found.signed_by ? `Downloaded, it is signed by this service with the key ${found.signed_by}.` : "This service signs no certificates.";
   $("checks").replaceChildren(
     make("p", { class: `verdict ${found.ok ? "ok" : "bad"}` }, found.ok ? "The certificate verifies." : "The certificate does NOT verify."),
     make("ul", { class: "checks" }, found.checks.map((check) => make("li", {},
-      make("span", { class: check.ok ? "ok" : "bad" }, check.ok ? "ok " : "FAILED "), make("strong", {}, check.name), `: ${check.detail}`))));
+      make("span", { class: check.ok ? "ok" : "bad" }, check.ok ? "ok " : "FAILED "), make("strong", {}, check.name), `: ${check.detail}`))),
+    make("p", { class: "hint" }, signed));
 }
+
+// the signature is of the very bytes that came, so both are saved together
+async function saveCertificate() {
+  const response = await request(`${session()}/certificate`), signature = response.headers.get("Certificate-Signature");
+  save(await response.arrayBuffer(), "certificate.json", "application/json");
+  if (signature) save(Uint8Array.from(atob(signature), (sign) => sign.charCodeAt(0)), "certificate.sig", "application/octet-stream");
+}
+
+const signatureOf = (one) => (!one || one.signature === "none" ? "Nobody has signed it." : one.key ? `Signed with the key ${one.key}.` : "It has a signature, by no key that this service knows.");
 
 async function showReleases() {
   const releases = Object.entries(state.dataset.releases);
-  if (!releases.length) return $("releases").replaceChildren(make("p", { class: "hint" }, "There is nothing to download yet."));
-  $("releases").replaceChildren(...releases.map(([name, files]) => make("div", {},
+  if (!releases.length) return $("releases").replaceChildren(make("p", { class: "hint" }, "Nothing was released in a folder yet; the certificate above covers the answers so far."));
+  $("releases").replaceChildren(...releases.map(([name, files], place) => make("div", {},
     make("h3", {}, name),
     make("p", { class: "hint" }, "report.html is for people; certificate.json is what programs verify."),
+    make("p", { class: "hint" }, signatureOf(state.dataset.signatures[name])),
     make("ul", {}, files.map((file) => {
-      const button = make("button", { type: "button" }, `Download ${file}`);
-      button.addEventListener("click", doing(button, async () => {
-        const response = await request(`${here()}/releases/${encodeURIComponent(name)}/${encodeURIComponent(file)}`);
-        save(await response.arrayBuffer(), file, "application/octet-stream");
-      }));
+      const button = make("button", { type: "button", "aria-label": `Download ${file} of ${name}` }, `Download ${file}`);
+      button.addEventListener("click", doing(button, async () => save(await (await fileOf(name, file)).arrayBuffer(), file, "application/octet-stream")));
       return make("li", {}, button);
-    })))));
+    })),
+    files.includes("report.html") ? reportOf(name, `report-${place}`) : [])));
+}
+
+const fileOf = (name, file) => request(`${here()}/releases/${encodeURIComponent(name)}/${encodeURIComponent(file)}`);
+
+// a report is a page of its own: it is shown in a sandbox, which cannot reach this page or its key
+function reportOf(name, id) {
+  const shown = make("div", { id }), button = make("button", { type: "button", "aria-expanded": "false", "aria-controls": id });
+  const label = () => { button.textContent = `${shown.firstChild ? "Hide" : "Show"} the report of ${name}`; button.setAttribute("aria-expanded", String(Boolean(shown.firstChild))); };
+  button.addEventListener("click", doing(button, async () => {
+    if (shown.firstChild) shown.replaceChildren();
+    else {
+      const text = await (await fileOf(name, "report.html")).text();
+      const frame = make("iframe", { src: "report.html", sandbox: "allow-scripts", title: `Report of ${name}`, class: "report" });
+      // the sandbox has no address of its own that could be named
+      frame.addEventListener("load", () => frame.contentWindow.postMessage(text, "*"), { once: true });
+      shown.replaceChildren(frame);
+      button.scrollIntoView();
+    }
+    label();
+  }));
+  label();
+  return [button, shown];
+}
+
+function fitReport({ source, data }) {
+  const frame = [...document.querySelectorAll("iframe.report")].find((one) => one.contentWindow === source);
+  if (frame && data?.height > 0) frame.style.height = `${Math.min(data.height, 50000)}px`;
 }
 
 async function showPlan() {
@@ -338,8 +380,8 @@ async function showPlan() {
     ["teachers", best?.setting?.n_teachers, one.n_teachers],
     ["questions", best?.setting?.n_queries, `${one.used} asked of ${one.planned}`],
     ["labels right, expected", best?.expected?.vote_accuracy ? `${(100 * best.expected.vote_accuracy.value).toFixed(1)} %` : "", ""],
-    ["epsilon", task.epsilon, up(one.price.epsilon)],
-    ["delta", task.delta, up(one.price.delta)],
+    ["epsilon", task.epsilon === undefined ? "" : down(task.epsilon), up(one.price.epsilon)],
+    ["delta", task.delta === undefined ? "" : down(task.delta), up(one.price.delta)],
   ]));
 }
 
@@ -369,9 +411,11 @@ $("by-file").addEventListener("submit", doing($("by-file"), async () => {
   try { await askRows(rowsOf(await $("file").files[0].text())); } finally { $("progress").hidden = true; }
 }));
 $("verify").addEventListener("click", doing($("verify"), verify));
-$("certificate").addEventListener("click", doing($("certificate"), async () => save(await (await request(`${session()}/certificate`)).text(), "certificate.json", "application/json")));
+$("certificate").addEventListener("click", doing($("certificate"), saveCertificate));
 $("released").addEventListener("click", doing($("released"), async () => save(await (await request(`${session()}/released`)).text(), "released.json", "application/json")));
 $("more-audit").addEventListener("click", doing($("more-audit"), () => showAudit(false)));
+
+addEventListener("message", fitReport);
 
 const known = sessionStorage.getItem(KEY);
 if (known) signIn(known).catch((problem) => { if (problem.status === 401) sessionStorage.removeItem(KEY); tell(problem); });

@@ -1,0 +1,439 @@
+"""Votes that are not for one class: sets of labels, and numbers on a public grid; both sealed."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot._validation import check_choice, check_count, check_finite, shown
+from secretballot.ensemble.sealed import Sealed
+from secretballot.exceptions import DataError, Parameter, ParameterError
+
+__all__ = [
+    "BALLOTS",
+    "LabelVotes",
+    "NumberVotes",
+    "as_set_numbers",
+    "check_ballot",
+    "checked_labels",
+    "checked_range",
+    "from_set_numbers",
+]
+
+#: How a set of labels is counted: label by label, or as one of all sets.
+BALLOTS = ("labels", "sets")
+MOST_LABELS, MOST_IN_SETS = 10_000, 8
+MOST_POSITIONS = 2**16
+
+
+def checked_labels(labels: Any) -> tuple[str, ...]:
+    """Return the names of labels.
+
+    Raises
+    ------
+    ParameterError
+        If they are no list of distinct names.
+    """
+    if labels is None:
+        raise ParameterError(
+            Parameter("labels"),
+            " is missing; name the columns of y, such as labels=['ill', 'old']: they are public.",
+        )
+    names = [] if isinstance(labels, str) or not isinstance(labels, Iterable) else [*labels]
+    texts = all(isinstance(name, str) and name.strip() and name.isprintable() for name in names)
+    if not names or not texts or len(set(names)) < len(names) or len(names) > MOST_LABELS:
+        raise ParameterError(
+            Parameter("labels"),
+            f" is {shown(labels)}; give a list of at most {MOST_LABELS} distinct names, such as"
+            " ['ill', 'old'].",
+        )
+    return tuple(str(name) for name in names)
+
+
+def check_ballot(ballot: object, most_named: object, n_labels: int) -> int | None:
+    """Return the cap on the labels that one teacher names, None where there is none.
+
+    Raises
+    ------
+    ParameterError
+        If the ballot is unknown, has too many labels for sets, or the cap is out of range.
+    """
+    check_choice("ballot", ballot, BALLOTS)
+    if ballot == "sets" and n_labels > MOST_IN_SETS:
+        raise ParameterError(
+            Parameter("ballot"),
+            f" is 'sets', and {n_labels} labels have 2^{n_labels} sets; at most {MOST_IN_SETS}"
+            " labels are counted so. Use 'labels'.",
+        )
+    if most_named is None:
+        return None
+    if ballot == "sets":
+        raise ParameterError(
+            Parameter("most_named"),
+            " is given with sets of labels, of which a teacher names one as it is; leave it out.",
+        )
+    cap = check_count("most_named", most_named)
+    if not cap <= n_labels:
+        raise ParameterError(
+            Parameter("most_named"), f" is {cap} of {n_labels} labels; give at most all of them."
+        )
+    return cap
+
+
+def as_set_numbers(named: npt.NDArray[Any]) -> IntArray:
+    """Return each row of 0 and 1 as the number of its set: label j counts 2^j."""
+    places = 1 << np.arange(named.shape[-1], dtype=np.int64)
+    numbers: IntArray = (np.asarray(named, dtype=np.int64) * places).sum(axis=-1)
+    return numbers
+
+
+def from_set_numbers(numbers: IntArray, n_labels: int) -> IntArray:
+    """Return rows of 0 and 1, shape (n, n_labels), from the numbers of sets."""
+    rows: IntArray = (np.asarray(numbers)[:, None] >> np.arange(n_labels)) & 1
+    return rows
+
+
+class LabelVotes(Sealed):
+    """How many teachers name each label, or each set of labels, at each query; private.
+
+    Make one with `from_votes` or `counted`.
+
+    Attributes
+    ----------
+    labels : tuple of str
+    ballot : {"labels", "sets"}
+    most_named : int or None
+        No teacher names more labels at a query.
+    n_queries, n_teachers : int
+
+    Privacy
+    -------
+    Unit : whatever reaches one teacher.
+    Sensitivity : one teacher's set gives way to another one at every query: every label that is in
+        one of the two sets alone moves one count by one. These are at most as many as there are
+        labels, and at most twice `most_named`. Of sets two counts move.
+
+    Examples
+    --------
+    >>> votes = np.array([[[1, 0, 1], [1, 0, 0]]])  # one query, two teachers, three labels
+    >>> found = sb.ensemble.LabelVotes.from_votes(votes, ["a", "b", "c"], most_named=1)
+    >>> found
+    LabelVotes(n_queries=1, n_labels=3, n_teachers=2, values=<private>)
+    >>> found.moved_counts
+    2
+    """
+
+    __slots__ = ("__counts", "ballot", "labels", "most_named", "n_teachers")
+    _refusal = "private votes refuse to {}; release them through secretballot.door.release_table."
+
+    def __init__(
+        self,
+        counts: IntArray,
+        labels: Sequence[str],
+        n_teachers: int,
+        *,
+        ballot: str = "labels",
+        most_named: int | None = None,
+    ) -> None:
+        self.labels = checked_labels(labels)
+        self.most_named = check_ballot(ballot, most_named, len(self.labels))
+        self.ballot = ballot
+        self.n_teachers = check_count("n_teachers", n_teachers)
+        table = np.asarray(counts)
+        columns = 2 ** len(self.labels) if ballot == "sets" else len(self.labels)
+        if table.ndim != 2 or table.shape[1] != columns or table.dtype.kind not in "iu":
+            raise DataError(
+                Parameter("counts"),
+                f" have dtype {table.dtype} and shape {table.shape}; give integers of shape"
+                f" (n_queries, {columns}).",
+            )
+        if not len(table):
+            raise DataError(Parameter("counts"), " have no rows; ask one query at least.")
+        whole = ballot != "sets" or (table.sum(axis=1) == n_teachers).all()
+        capped = (
+            self.most_named is None or (table.sum(axis=1) <= self.most_named * n_teachers).all()
+        )
+        if not ((table >= 0) & (table <= n_teachers)).all() or not whole or not capped:
+            raise DataError(
+                Parameter("counts"), f" hold more or fewer votes than {n_teachers} teachers cast."
+            )
+        self.__counts = table.astype(np.int64)
+
+    @classmethod
+    def from_votes(
+        cls,
+        votes: Any,
+        labels: Sequence[str],
+        *,
+        ballot: str = "labels",
+        most_named: int | None = None,
+    ) -> "LabelVotes":
+        """Count votes given teacher by teacher.
+
+        Parameters
+        ----------
+        votes : array-like of 0 and 1, shape (n_queries, n_teachers, n_labels)
+        labels : sequence of distinct str
+        ballot : {"labels", "sets"}
+        most_named : int, optional
+            Of a teacher that names more, the first so many count, in the order of `labels`.
+
+        Raises
+        ------
+        ParameterError
+            If a setting is out of its range.
+        DataError
+            If a vote is neither 0 nor 1, or shapes do not fit; no vote is named.
+        """
+        cast = np.asarray(votes)
+        names = checked_labels(labels)
+        if cast.ndim != 3 or cast.shape[2] != len(names) or 0 in cast.shape:
+            raise DataError(
+                Parameter("votes"),
+                f" have shape {cast.shape}; give (n_queries, n_teachers, {len(names)}).",
+            )
+        if cast.dtype.kind not in "biuf" or not ((cast == 0) | (cast == 1)).all():
+            raise DataError(Parameter("votes"), " hold something else than 0 and 1.")
+        teachers = ((cast[:, number].astype(bool), None) for number in range(cast.shape[1]))
+        return cls.counted(teachers, names, ballot=ballot, most_named=most_named)
+
+    @classmethod
+    def counted(
+        cls,
+        ballots: Iterable[tuple[BoolArray, FloatArray | None]],
+        labels: Sequence[str],
+        *,
+        ballot: str = "labels",
+        most_named: int | None = None,
+    ) -> "LabelVotes":
+        """Count ballots as they come, one for each teacher.
+
+        Parameters
+        ----------
+        ballots : iterable of (ndarray of bool, ndarray of float or None)
+            Which labels a teacher names, and how sure it is of each, shapes (n_queries, n_labels).
+            Of more labels than `most_named` the surest count, or the first where it does not say.
+        labels, ballot, most_named
+            As for `from_votes`.
+
+        Raises
+        ------
+        DataError
+            If there is no ballot.
+        """
+        names = checked_labels(labels)
+        cap = check_ballot(ballot, most_named, len(names))
+        total, teachers = None, 0
+        for named, sure in ballots:
+            one = named if cap is None else capped(named, cap, sure)
+            if ballot == "sets":
+                cells = np.zeros((len(one), 2 ** len(names)), dtype=np.int64)
+                cells[np.arange(len(one)), as_set_numbers(one)] = 1
+            else:
+                cells = one.astype(np.int64)
+            total = cells if total is None else total + cells
+            teachers += 1
+        if total is None:
+            raise DataError("There are no ballots; at least one teacher must vote.")
+        return cls(total, names, teachers, ballot=ballot, most_named=cap)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries (rows)."""
+        return len(self.__counts)
+
+    @property
+    def moved_counts(self) -> int:
+        """Most counts of one query that one teacher moves, by one vote each."""
+        if self.ballot == "sets":
+            return 2
+        n_labels = len(self.labels)
+        return n_labels if self.most_named is None else min(n_labels, 2 * self.most_named)
+
+    def open_at_the_door(self) -> IntArray:
+        """Return a copy of the counts, shape (n_queries, n_columns); for the door alone.
+
+        Privacy
+        -------
+        The returned values are private: whoever calls this must add noise, and pay for it.
+        """
+        return self.__counts.copy()
+
+    def __repr__(self) -> str:
+        return (
+            f"LabelVotes(n_queries={self.n_queries}, n_labels={len(self.labels)},"
+            f" n_teachers={self.n_teachers}, values=<private>)"
+        )
+
+
+def capped(named: BoolArray, cap: int, scores: FloatArray | None = None) -> BoolArray:
+    """Return a ballot that names at most `cap` labels at each query: the surest, or the first.
+
+    `named` and `scores` have shape (n_queries, n_labels). Reads this one teacher's ballot alone.
+    """
+    order = np.zeros(named.shape) if scores is None else np.nan_to_num(scores)
+    # a label that is not named comes after all that are; equal ones in the order of the labels
+    ranks = np.where(named, -order, np.inf)
+    first = np.argsort(ranks, axis=1, kind="stable")[:, :cap]
+    kept = np.zeros(named.shape, dtype=bool)
+    np.put_along_axis(kept, first, values=True, axis=1)
+    both: BoolArray = kept & named
+    return both
+
+
+def checked_range(target_range: Any) -> tuple[float, float]:
+    """Return two public bounds, the smaller one first.
+
+    Raises
+    ------
+    ParameterError
+        If they are no two finite numbers, the smaller one first.
+    """
+    if target_range is None:
+        raise ParameterError(
+            Parameter("target_range"),
+            " is missing; give public bounds of the target, such as target_range=(0, 100): they"
+            " are never inferred from private targets.",
+        )
+    if not isinstance(target_range, Sequence | np.ndarray) or len(target_range) != 2:
+        raise ParameterError(
+            Parameter("target_range"),
+            f" is {shown(target_range)}; give two numbers, such as (0, 100).",
+        )
+    low, high = (check_finite("target_range", bound) for bound in target_range)
+    if not low < high or not math.isfinite(high - low):
+        raise ParameterError(
+            Parameter("target_range"),
+            f" is {shown(target_range)}; its first number must be below its second.",
+        )
+    return float(low), float(high)
+
+
+class NumberVotes(Sealed):
+    """What number every teacher votes for at each query, as a position on a public grid; private.
+
+    Make one with `from_votes`.
+
+    Attributes
+    ----------
+    target_range : tuple of two floats
+        The grid's first and last number.
+    n_positions : int
+        Numbers of the grid, evenly spaced.
+    n_queries, n_teachers : int
+
+    Privacy
+    -------
+    Unit : whatever reaches one teacher.
+    Sensitivity : one teacher moves its own vote at every query, anywhere on the grid.
+
+    Examples
+    --------
+    >>> votes = np.array([[0.2, 0.4, 9.0]])  # one query, three teachers
+    >>> sb.ensemble.NumberVotes.from_votes(votes, (0.0, 1.0), n_positions=11)
+    NumberVotes(n_queries=1, n_teachers=3, n_positions=11, values=<private>)
+    """
+
+    __slots__ = ("__positions", "n_positions", "target_range")
+    _refusal = "private votes refuse to {}; release them through secretballot.door.release_table."
+
+    def __init__(
+        self, positions: IntArray, target_range: tuple[float, float], n_positions: int
+    ) -> None:
+        self.target_range = checked_range(target_range)
+        self.n_positions = checked_positions(n_positions)
+        table = np.asarray(positions)
+        if table.ndim != 2 or table.dtype.kind not in "iu" or 0 in table.shape:
+            raise DataError(
+                Parameter("positions"),
+                f" have dtype {table.dtype} and shape {table.shape}; give integers of shape"
+                " (n_queries, n_teachers).",
+            )
+        if not ((table >= 0) & (table < self.n_positions)).all():
+            raise DataError(
+                f"positions hold something else than integers from 0 to {self.n_positions - 1}."
+            )
+        self.__positions = table.astype(np.int64)
+
+    @classmethod
+    def from_votes(
+        cls, votes: Any, target_range: tuple[float, float], *, n_positions: int = 200
+    ) -> "NumberVotes":
+        """Put votes given teacher by teacher on the grid.
+
+        Parameters
+        ----------
+        votes : array-like of float, shape (n_queries, n_teachers)
+            What is beyond the range is cut to it; what is no number votes for the middle.
+        target_range : tuple of two floats
+        n_positions : int
+
+        Raises
+        ------
+        ParameterError
+            If a setting is out of its range.
+        DataError
+            If shapes do not fit; no vote is named.
+        """
+        cast = np.asarray(votes)
+        if cast.ndim != 2 or cast.dtype.kind not in "biuf":
+            raise DataError(
+                Parameter("votes"),
+                f" have dtype {cast.dtype} and shape {cast.shape}; give numbers of shape"
+                " (n_queries, n_teachers).",
+            )
+        bounds, n = checked_range(target_range), checked_positions(n_positions)
+        return cls(on_grid(cast.astype(np.float64), bounds, n), bounds, n)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries (rows)."""
+        return len(self.__positions)
+
+    @property
+    def n_teachers(self) -> int:
+        """Number of teachers (columns)."""
+        return int(self.__positions.shape[1])
+
+    def open_at_the_door(self) -> IntArray:
+        """Return a copy of the positions, shape (n_queries, n_teachers); for the door alone.
+
+        Privacy
+        -------
+        The returned values are private: whoever calls this must add noise, and pay for it.
+        """
+        return self.__positions.copy()
+
+    def __repr__(self) -> str:
+        return (
+            f"NumberVotes(n_queries={self.n_queries}, n_teachers={self.n_teachers},"
+            f" n_positions={self.n_positions}, values=<private>)"
+        )
+
+
+def checked_positions(n_positions: object) -> int:
+    """Return how many numbers a grid has.
+
+    Raises
+    ------
+    ParameterError
+        If they are fewer than 2 or more than 65,536.
+    """
+    number = check_count("n_positions", n_positions, minimum=2)
+    if not number <= MOST_POSITIONS:
+        raise ParameterError(
+            Parameter("n_positions"),
+            f" is {number}; a grid has at most {MOST_POSITIONS} positions.",
+        )
+    return number
+
+
+def on_grid(numbers: FloatArray, bounds: tuple[float, float], n_positions: int) -> IntArray:
+    """Return the nearest positions of numbers, each from itself alone; nan is in the middle."""
+    low, high = bounds
+    cut = np.clip(np.where(np.isnan(numbers), low + (high - low) / 2, numbers), low, high)
+    positions: IntArray = np.rint((cut - low) / (high - low) * (n_positions - 1)).astype(np.int64)
+    return np.clip(positions, 0, n_positions - 1)

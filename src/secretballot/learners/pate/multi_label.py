@@ -1,0 +1,328 @@
+"""PATE for several labels: teachers vote for sets of labels, and a student learns from them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from secretballot._typing import FloatArray, IntArray
+from secretballot._validation import check_choice, shown
+from secretballot.aggregation import LabelSetVoting
+from secretballot.aggregation.tables import most_sure_queries
+from secretballot.ensemble.table_teachers import label_ballots
+from secretballot.ensemble.vote_tables import (
+    LabelVotes,
+    check_ballot,
+    checked_labels,
+    from_set_numbers,
+)
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.learners.pate.tables import TableLearner
+from secretballot.learners.training.inputs import class_indices, n_rows
+from secretballot.learners.training.student_predictions import checked_points
+from secretballot.learners.training.target_cells import columns_of
+from secretballot.learners.training.trained import check_teacher
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.mechanisms import majority
+from secretballot.released import ReleasedLabels, ReleasedTable
+from secretballot.students import default_student, fit_student, learns_from_counts
+from secretballot.students.trial import Teaching, try_student
+
+__all__ = ["PATEMultiLabelClassifier", "labels_of_table"]
+
+RELEASES = ("auto", "labels", "counts")
+
+
+# scikit-learn ships no types
+class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[misc]
+    """Learn several labels, each there or not, from private records by votes of teachers.
+
+    The private records are cut into disjoint shards. On each shard one copy of `teacher` learns
+    each label, and together they vote for a set of labels at every public point; the counts pass
+    the door as one table; a student for each label learns from what comes out.
+
+    Parameters
+    ----------
+    teacher : scikit-learn classifier or name, default a hardly regularised LogisticRegression
+        Of 0 and 1; cloned for every shard and label.
+    student : scikit-learn classifier, optional
+        Cloned for every label. By default the one that measured best for what is released.
+    n_teachers : int, default 250
+        Number of shards; public, chosen without looking at the private data.
+    budget : PrivacyBudget
+        (epsilon, delta) of this fit, all labels together.
+    ballot : {"labels", "sets"}, default "labels"
+        Labels are counted one by one, or each set of labels as a class of its own: better for few
+        labels of which no more than a handful of sets occur; at most 8 labels.
+    most_named : int, optional
+        Public cap on the labels that one teacher names at a point; it names the surest. Less noise
+        where it is below half the number of labels, and wrong where points have more.
+    release : {"auto", "labels", "counts"}, default "auto"
+        Labels alone, or noisy counts. "auto" releases counts for the default student, labels for
+        any other.
+    n_queries : int, optional
+        How many public points are asked, chosen at random with `random_state`. By default all of
+        them where noisy counts are released; where labels alone are, about as many as leave a label
+        that eight teachers in ten name right 19 times in 20.
+    neighbours : {"add-remove", "replace-one"}, default "add-remove"
+        Relation that the promise is about. "replace-one" makes the number of records public.
+    ledger : Ledger, optional
+        Account of the private dataset. Without one the fit keeps an account of its own, in memory.
+    request : str, optional
+        Key of this fit in the ledger: a fit with the same key and settings reuses the stored
+        answers and spends nothing.
+    purpose : str, default ""
+        Written on the certificate.
+    random_state : int, optional
+        Public seed of the fits and of the choice of public points; None is 0. Never of the noise.
+    progress : callable, optional
+        Called with (done, total) teachers.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_labels,)
+        Their names.
+    classes_ : list of n_labels ndarrays
+        0 and 1, for each label, as scikit-learn has it.
+    student_ : list of fitted students, one for each label
+    released_table_ : ReleasedTable
+        Everything that left the door. `write_release` does not take it: publish certificate and
+        students.
+    certificate_ : dict
+        What may be shown to a stranger; it holds the answers.
+    n_features_in_ : int
+
+    Privacy
+    -------
+    Unit : one record with all its labels, or all records of one id where `units` is given.
+    Relation : add or remove one unit; or replace one record in place.
+    Sensitivity : one unit touches one shard, hence one teacher, hence one set of labels at each
+        point, which moves as many counts as there are labels, or twice `most_named`, or 2 of sets.
+    Price : `budget`, composed in `ledger` with everything else released from the same data.
+    Source : Dziedzic et al. 2022, arXiv:2211.15410, for the ballots; prices proved in
+        docs/explanation/prices.md, section 18.
+    Rounding : upward.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, X_public = rng.normal(size=(4000, 2)), rng.normal(size=(100, 2))
+    >>> model = sb.PATEMultiLabelClassifier(n_teachers=100, budget=sb.PrivacyBudget(2.0, 1e-5))
+    >>> model = model.fit(X, (X > 0).astype(int), X_public=X_public, labels=["tall", "old"])
+    >>> model.predict([[-2.0, 2.0], [2.0, 2.0]]).tolist(), model.certificate_["epsilon"]
+    ([[0, 1], [1, 1]], 2.0)
+    """
+
+    def __init__(
+        self,
+        teacher: Any = None,
+        student: Any = None,
+        *,
+        n_teachers: int = 250,
+        budget: PrivacyBudget | None = None,
+        ballot: str = "labels",
+        most_named: int | None = None,
+        release: str = "auto",
+        n_queries: int | None = None,
+        neighbours: str = "add-remove",
+        ledger: Ledger | None = None,
+        request: str | None = None,
+        purpose: str = "",
+        random_state: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.teacher = teacher
+        self.student = student
+        self.n_teachers = n_teachers
+        self.budget = budget
+        self.ballot = ballot
+        self.most_named = most_named
+        self.release = release
+        self.n_queries = n_queries
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.request = request
+        self.purpose = purpose
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        X_public: Any = None,
+        labels: Sequence[str] | None = None,
+        units: Any = None,
+        unit_name: str | None = None,
+    ) -> Self:
+        """Learn from private records and public points.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_records, n_features)
+            Private.
+        y : array, sparse matrix, list of rows or frame of shape (n_records, n_labels)
+            Private; 1 where a record has the label, else 0. A frame has the labels as its columns.
+        X_public : like X, of shape (n_public, n_features)
+            Public, unlabelled.
+        labels : sequence of distinct str
+            Public names of the labels.
+        units : array of shape (n_records,), optional
+            Ids, such as patient numbers: all records of one id are protected together.
+        unit_name : str, optional
+            What the ids are, for the certificate.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If something does not fit; nothing was spent. A student that cannot learn from what was
+            released is refused after it, and the release stands in the ledger.
+        BudgetError
+            If the ledger does not admit the price; nothing was spent.
+        """
+        names = checked_labels(labels)
+        check_ballot(self.ballot, self.most_named, len(names))
+        check_choice("release", self.release, RELEASES)
+        self._names = names
+        X_public = self._release(X, X_public, lambda n: _read_labels(y, names, n), units, unit_name)
+        tables = labels_of_table(self.released_table_)
+        self.labels_ = np.array(names)
+        self.student_ = [
+            fit_student(
+                default_student(one) if self.student is None else self.student,
+                X_public,
+                one,
+                random_state=self.random_state or 0,
+            )
+            for one in tables
+        ]
+        return self
+
+    @property
+    def classes_(self) -> list[NDArray[Any]]:
+        """0 and 1, for each label."""
+        return [np.array([0, 1]) for _ in self.student_]
+
+    def predict(self, X: Any) -> IntArray:
+        """Return which labels the students give, 0 and 1 of shape (n_rows, n_labels)."""
+        points = checked_points(self, X)
+        return np.column_stack([np.asarray(one.predict(points)) for one in self.student_])
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of every label, shape (n_rows, n_labels).
+
+        Raises
+        ------
+        ParameterError
+            If the students give no probabilities.
+        """
+        points = checked_points(self, X)
+        if not all(hasattr(one, "predict_proba") for one in self.student_):
+            raise ParameterError(
+                Parameter("student"),
+                f" is {shown(self.student)}, which gives no probabilities; use predict, or a"
+                " student with predict_proba.",
+            )
+        return np.column_stack([_shares_of_label(one, points) for one in self.student_])
+
+    @property
+    def _released(self) -> str:
+        if self.release != "auto":
+            return self.release
+        return "counts" if self.student is None or learns_from_counts(self.student) else "labels"
+
+    def _voting(self, budget: PrivacyBudget, n_public: int) -> LabelSetVoting:
+        terms: dict[str, Any] = {
+            "labels": self._names,
+            "ballot": self.ballot,
+            "most_named": self.most_named,
+            "release": self._released,
+        }
+        wanted = self.n_queries
+        if wanted is None and self._released == "labels":
+            wanted = most_sure_queries(budget, n_public, self.n_teachers, **terms)
+        return LabelSetVoting.calibrate(
+            budget,
+            n_public if wanted is None else min(wanted, n_public),
+            n_teachers=self.n_teachers,
+            **terms,
+        )
+
+    def _checked_teacher(self, X: Any, X_public: Any) -> Any:
+        return check_teacher(self.teacher, X, X_public, 2)
+
+    def _try_student(self, points: Any) -> None:
+        if self.student is not None:
+            votes = self.n_teachers if self._released == "counts" else None
+            try_student(self.student, points, Teaching([0, 1], n_rows(points), votes))
+
+    def _votes(
+        self, teacher: Any, X: Any, targets: Any, shards: IntArray, points: Any
+    ) -> LabelVotes:
+        ballots = label_ballots(
+            teacher,
+            X,
+            targets,
+            shards,
+            points,
+            n_teachers=self.n_teachers,
+            random_state=self.random_state or 0,
+            progress=self.progress,
+        )
+        return LabelVotes.counted(
+            ballots, self._names, ballot=self.ballot, most_named=self.most_named
+        )
+
+
+def labels_of_table(table: ReleasedTable) -> list[ReleasedLabels]:
+    """Return what was released of each label by itself, as labels 0 and 1 with their counts.
+
+    Of sets, the counts of a label are those of all sets that have it, and their noise adds up.
+    """
+    terms = table.certificate["mechanism"]
+    teachers, n_labels = terms["n_teachers"], len(terms["labels"])
+    answers, sigma = table.answers, None
+    if terms["release"] == "counts":
+        sigma = terms["sigma"]
+        if terms["ballot"] == "sets":
+            sets = from_set_numbers(np.arange(answers.shape[1]), n_labels)
+            answers, sigma = answers @ sets, sigma * 2 ** ((n_labels - 1) / 2)
+    return [
+        ReleasedLabels(
+            table.rows,
+            column if sigma is None else majority(column, teachers),
+            (0, 1),
+            teachers,
+            sigma,
+            None if sigma is None else column,
+            table.certificate,
+        )
+        for column in answers.T
+    ]
+
+
+def _shares_of_label(student: Any, points: Any) -> FloatArray:
+    """Return the probability of label 1, 0 where the student never saw it."""
+    known = [int(value) for value in student.classes_]
+    shares = np.asarray(student.predict_proba(points), dtype=np.float64)
+    return shares[:, known.index(1)] if 1 in known else np.zeros(len(shares))
+
+
+def _read_labels(y: Any, labels: Sequence[str], n_records: int) -> IntArray:
+    """Return private labels as 0 and 1, shape (n_records, n_labels).
+
+    Raises
+    ------
+    DataError
+        If they are none; no value is named.
+    """
+    if y is None:
+        raise DataError("y is missing; give the private labels, a table with a column for each.")
+    if hasattr(y, "iloc") and [*map(str, getattr(y, "columns", ()))] != [*labels]:
+        raise DataError("The columns of y are not the labels; give them in the same order.")
+    columns = columns_of(y, len(labels))
+    return np.column_stack([class_indices(column, [0, 1], n_records) for column in columns])

@@ -1,0 +1,173 @@
+"""What learners of several labels, and of a number, by votes of teachers have in common."""
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from secretballot._seeded import own_global_states, public_seed, with_own_seeds
+from secretballot._typing import IntArray
+from secretballot._validation import NEIGHBOURS, check_choice, check_count
+from secretballot.aggregation import TableVoting
+from secretballot.door.purchase import check_keeping
+from secretballot.door.vote_tables import known_table, release_table
+from secretballot.ensemble.stored_table import StoredTable
+from secretballot.ensemble.vote_tables import LabelVotes, NumberVotes
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.learners.training.account import account_of_fit, refuse_beyond, required_budget
+from secretballot.learners.training.inputs import (
+    as_matrix,
+    check_same_columns,
+    n_columns,
+    n_rows,
+    random_rows,
+    take_rows,
+    with_public_types,
+)
+from secretballot.learners.training.learner_state import LearnerState
+from secretballot.learners.training.point_digests import points_digest
+from secretballot.learners.training.repeated_fits import noted_fit, private_points
+from secretballot.learners.training.shards import assign_shards
+from secretballot.learners.training.surroundings import refuse_private_steps
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.released import ReleasedTable
+from secretballot.report.certificate.build import check_declaration
+
+__all__ = ["TableLearner", "fitted_to_public"]
+
+
+# scikit-learn ships no types
+class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
+    """Settings that both learners have, and the way from private records to a released table."""
+
+    teacher: Any
+    student: Any
+    n_teachers: int
+    budget: PrivacyBudget | None
+    n_queries: int | None
+    neighbours: str
+    ledger: Ledger | None
+    request: str | None
+    purpose: str
+    random_state: int | None
+    progress: Callable[[int, int], None] | None
+    certificate_: dict[str, Any]
+    released_table_: ReleasedTable
+
+    @abstractmethod
+    def _checked_teacher(self, X: Any, X_public: Any) -> Any:
+        """Return the learner to clone for every shard, after a trial on public points."""
+
+    @abstractmethod
+    def _try_student(self, points: Any) -> None:
+        """Refuse a student that cannot learn the public points that will be asked."""
+
+    @abstractmethod
+    def _voting(self, budget: PrivacyBudget, n_public: int) -> TableVoting:
+        """Return recipe and noise, from public numbers alone."""
+
+    @abstractmethod
+    def _votes(
+        self, teacher: Any, X: Any, targets: Any, shards: IntArray, points: Any
+    ) -> LabelVotes | NumberVotes:
+        """Return what the teachers of all shards vote for at the asked points; secret."""
+
+    def _release(
+        self,
+        X: Any,
+        X_public: Any,
+        read: Callable[[int], Any],
+        units: Any,
+        unit_name: str | None,
+    ) -> Any:
+        """Release the table, note it with its certificate, and return the public points.
+
+        `read` returns the private targets of so many records.
+        """
+        # settings and public points first, then the account, private records last; what can be
+        # refused is refused before hours go into teachers
+        refuse_private_steps(self)
+        budget = required_budget(self.budget)
+        check_keeping(self.ledger, None, self.request)
+        check_count("n_teachers", self.n_teachers)
+        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        if isinstance(X, StoredTable):
+            raise ParameterError(
+                Parameter("X"),
+                " is a stored table, and teachers of several labels or of a number learn from"
+                " tables in memory; give an array or a frame. Nothing was spent.",
+            )
+        if X_public is X:
+            raise private_points()
+        records, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
+        check_same_columns(records, X_public)
+        records, X_public = (
+            with_public_types(records, X_public),
+            with_public_types(X_public, X_public),
+        )
+        targets = read(n_rows(records))
+        unit = "record" if units is None else "user"
+        declaration = {
+            "unit": unit,
+            "unit_column": None if units is None else unit_name,
+            "neighbours": self.neighbours,
+        }
+        account = account_of_fit(self.ledger, budget, unit=unit, neighbours=self.neighbours)
+        voting = self._voting(budget, n_rows(X_public))
+        rows = random_rows(n_rows(X_public), voting.n_queries, self.random_state)
+        points = take_rows(X_public, rows)
+        digest, request = points_digest(points), self.request
+        released = None
+        if request is not None:
+            declared = check_declaration(declaration)
+            released = known_table(account, request, voting, rows, declared, digest)
+        if released is None:
+            noted = noted_fit(records, X_public, account, alone=self.ledger is None)
+            if request is not None:
+                refuse_beyond(account, budget, request, goes_on=False)
+            teacher = self._checked_teacher(records, X_public)
+            self._try_student(points)
+            shards = assign_shards(
+                n_rows(records), self.n_teachers, self.neighbours, units, vault=None
+            )
+            released = release_table(
+                self._votes(teacher, records, targets, shards, points),
+                voting,
+                account,
+                rows=rows,
+                request=request,
+                purpose=self.purpose,
+                declaration=declaration,
+                points_sha256=digest,
+            )
+            noted.paid()
+        self.released_table_, self.certificate_ = released, released.certificate
+        self.n_features_in_ = n_columns(records)
+        if hasattr(records, "columns") and all(isinstance(name, str) for name in records.columns):
+            self.feature_names_in_ = np.asarray(records.columns, dtype=object)
+        return X_public
+
+
+def fitted_to_public(learner: Any, points: Any, targets: Any, random_state: int | None) -> Any:
+    """Return a clone that learnt public values at public points, by the public seed.
+
+    Raises
+    ------
+    DataError
+        If it cannot; what it said of public values stands in the message.
+    """
+    seed = public_seed(random_state or 0, "student")
+    try:
+        with own_global_states(seed), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return with_own_seeds(clone(learner), seed).fit(points, targets)
+    except Exception as error:  # any learner may raise anything; all that it sees is public
+        first_line = next(iter(str(error).splitlines()), "")
+        raise DataError(
+            f"The student cannot learn from what was released ({type(error).__name__}:"
+            f" {first_line}); fit another one to `released_table_`."
+        ) from None

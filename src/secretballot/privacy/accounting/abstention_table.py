@@ -1,0 +1,350 @@
+"""Tables of chances that a vote is answered, charged for the abstentions they cause.
+
+At distance d from instability a query is answered with probability s(d), and f(d) = 1 - s(d). The
+table grows as fast as two inequalities allow, between (f, s) at d and (g, t) at d + 1:
+
+    f^a g^(1-a) e^-charge + s^a t^(1-a) <= 1, and the same with both sides exchanged.
+
+Then (P / Q)^a e^(-charge #abstentions) is a supermartingale under Q, for any number of queries,
+and only abstentions cost. Proof: docs/explanation/prices.md, section 14.
+
+What is drawn are integers below 2^62. Floats only guess where the next one lies; that it keeps the
+inequalities is decided with sixty digits, so the table is the same on every machine.
+"""
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+from scipy.integrate import cumulative_trapezoid
+from scipy.special import expit
+
+from secretballot._typing import FloatArray, IntArray
+from secretballot.privacy.accounting.events import AbstentionTableEvent
+
+__all__ = [
+    "BITS",
+    "MAX_DISTANCE",
+    "answer_chances",
+    "answer_weights",
+    "distance_answered",
+    "keeps_inequalities",
+    "rough_chances",
+    "rough_distance",
+]
+
+BITS = 62
+WHOLE = 1 << BITS  # what the weights of an answer and of an abstention add up to
+DIGITS = 32  # binary digits of the smaller one of both, from the second entry on
+LEAST_ABSTENTION = 1 << (BITS - 40)  # from this weight of an abstention on the table stays
+MAX_DISTANCE = 1 << 15  # votes; no table is longer
+_PLACES = 128  # at which a search looks at a table
+_WALKED = 256  # votes of a table that plans walk; further on they interpolate
+_CONTEXT = Context(prec=60, Emin=-(10**9), Emax=10**9, traps=Context().traps)
+# The logarithms and powers below are right to 1e-50 of the whole; a sum that keeps clear of 1 by
+# this much keeps the inequality.
+_CLEAR = Decimal(10) ** -44
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The weight of an answer, and the logarithms of both weights."""
+
+    answer: int
+    log_answer: Decimal
+    log_abstention: Decimal
+
+
+def _place(answer: int) -> _Place:
+    return _Place(answer, Decimal(answer).ln(_CONTEXT), Decimal(WHOLE - answer).ln(_CONTEXT))
+
+
+class _Inequalities:
+    """The two inequalities of one order and charge, between weights, in sixty digits."""
+
+    def __init__(self, order: float, charge: float) -> None:
+        # not in the caller's context, which may have fewer digits or traps of its own
+        with localcontext(_CONTEXT):
+            self._order, self._charge = Decimal(order), Decimal(charge)
+            self._limit = Decimal(WHOLE) * (1 - _CLEAR)
+
+    def hold(self, one: _Place, other: _Place) -> bool:
+        """Return whether both directions of a pair of neighbours surely keep the inequality."""
+        return self._holds(one, other) and self._holds(other, one)
+
+    def _holds(self, p: _Place, q: _Place) -> bool:
+        a = self._order
+        with localcontext(_CONTEXT):
+            abstains = a * p.log_abstention + (1 - a) * q.log_abstention - self._charge
+            answers = a * p.log_answer + (1 - a) * q.log_answer
+            # a power far above the whole ends it, before it is computed
+            if max(abstains, answers) > 50:
+                return False
+            return abstains.exp() + answers.exp() <= self._limit
+
+
+def keeps_inequalities(event: AbstentionTableEvent, weights: IntArray) -> bool:
+    """Return whether a table of answer weights keeps what `event` says of it, in sixty digits.
+
+    Parameters
+    ----------
+    event : AbstentionTableEvent
+    weights : ndarray of int64, shape (n,)
+        Weight of an answer, of 2^62, at distances 0, 1, ...; the last holds for all beyond.
+    """
+    listed = [int(weight) for weight in weights]
+    if not listed or not all(0 < weight < WHOLE for weight in listed):
+        return False
+    if not Fraction(listed[0], WHOLE) <= Fraction(event.false_answer):
+        return False
+    rule = _Inequalities(event.order, event.charge)
+    places = [_place(weight) for weight in listed]
+    # a distance that stays is a pair as well: f e^-charge + s < 1
+    return all(rule.hold(one, other) for one, other in itertools.pairwise(places))
+
+
+def answer_weights(event: AbstentionTableEvent, largest: int) -> IntArray:
+    """Return the weights of an answer, of 2^62, at distances 0 to `largest` at most.
+
+    Parameters
+    ----------
+    event : AbstentionTableEvent
+    largest : int
+        Largest distance that can occur; `MAX_DISTANCE` if that is less.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,), n <= largest + 1, read-only
+        The last holds for all larger distances.
+
+    Notes
+    -----
+    The first is the largest with `false_answer`; each further one the largest that keeps both
+    inequalities with the one before, among those whose smaller side has 32 binary digits. It is
+    sought from where floats guess it, and what is accepted was decided with sixty digits.
+    """
+    length = min(largest, MAX_DISTANCE) + 1
+    return _weights(event.order, event.charge, event.false_answer, length)
+
+
+@functools.lru_cache(maxsize=8)
+def _weights(order: float, charge: float, false_answer: float, length: int) -> IntArray:
+    rule = _Inequalities(order, charge)
+    here = _place(_rounded(math.floor(Fraction(false_answer) * WHOLE)))
+    found, log_odds_step = [here.answer], 1.0
+    while len(found) < length and WHOLE - here.answer > LEAST_ABSTENTION:
+        abstention = (WHOLE - here.answer) / WHOLE
+        log_odds_step = _largest_step(here.answer / WHOLE, abstention, order, charge, log_odds_step)
+        guess = _stepped(here.answer, log_odds_step)
+        after = _last_place(rule, here, guess)
+        if after.answer == here.answer:  # the digits end
+            break
+        here = after
+        found.append(here.answer)
+    weights = np.array(found, dtype=np.int64)
+    weights.setflags(write=False)
+    return weights
+
+
+def _last_place(rule: _Inequalities, here: _Place, guess: int) -> _Place:
+    """Return the last rounded weight from `here` on that keeps the inequalities with it.
+
+    What keeps them is an interval that starts at `here`, so it does not matter where the search
+    begins.
+    """
+    low, high = here, WHOLE
+    at, reach = guess, 1
+    # outward from the guess until one holds and the next does not
+    while True:
+        place = _place(at) if here.answer < at < WHOLE else None
+        if place is not None and rule.hold(here, place):
+            low, at = place, _later(at, reach)
+        else:
+            high, at = min(high, at), _earlier(at, reach)
+        if at <= low.answer or at >= high:
+            break
+        reach *= 2
+    while _later(low.answer, 1) < high:
+        middle = _rounded((low.answer + high) // 2)
+        if not low.answer < middle < high:
+            middle = _later(low.answer, 1)
+        place = _place(middle)
+        if rule.hold(here, place):
+            low = place
+        else:
+            high = middle
+    return low
+
+
+def _unit(answer: int) -> int:
+    """Return the distance of rounded weights near this one."""
+    return 1 << max(0, min(answer, WHOLE - answer).bit_length() - DIGITS)
+
+
+def _rounded(answer: int) -> int:
+    """Return the nearest rounded weight that is not larger."""
+    unit = _unit(answer)
+    # an abstention is rounded up, so that an answer is rounded down: both are multiples of the unit
+    return answer // unit * unit
+
+
+def _later(answer: int, steps: int) -> int:
+    return min(WHOLE, answer + steps * _unit(answer))
+
+
+def _earlier(answer: int, steps: int) -> int:
+    return _rounded(max(1, answer - steps * _unit(answer)))
+
+
+def _stepped(answer: int, log_odds_step: float) -> int:
+    """Return the rounded weight whose log-odds are larger by a step."""
+    s, f = answer / WHOLE, (WHOLE - answer) / WHOLE
+    if s < 0.5:
+        grown = s * math.exp(log_odds_step)
+        if grown < f:
+            return _rounded(min(WHOLE - 1, int(grown / (f + grown) * WHOLE)))
+    shrunk = f * math.exp(-log_odds_step)
+    return _rounded(WHOLE - max(1, math.ceil(shrunk / (s + shrunk) * WHOLE)))
+
+
+def _excess(step: float, s: float, f: float, order: float, charge: float) -> float:
+    """Return by how much the larger left side exceeds 1 if the log-odds of an answer grow by
+    `step`."""
+    if step > 700:
+        return math.inf
+    # with g = f / e^m and t = s e^r
+    m, shrunk = math.log1p(s * math.expm1(step)), f * math.expm1(-step)
+    # a difference where both are far apart: the chance left may be none in floats
+    r = -math.log1p(shrunk) if shrunk > -0.5 else step - m
+    if max(order * r, order * m) > 700:
+        return math.inf
+    forward = f * math.expm1(-order * m - charge) + s * math.expm1(order * r)
+    backward = f * math.expm1((order - 1) * m - charge) + s * math.expm1(-(order - 1) * r)
+    return max(forward, backward)
+
+
+def _largest_step(s: float, f: float, order: float, charge: float, guess: float) -> float:
+    """Return the largest step of the log-odds of an answer that floats allow, from a guess."""
+    low, high, below = 0.0, guess if guess > 0 else 1.0, f * math.expm1(-charge)
+    above = _excess(high, s, f, order, charge)
+    while above < 0:
+        low, below, high = high, above, 2 * high
+        above = _excess(high, s, f, order, charge)
+    if above == 0:
+        return high
+    # false position, with halving where one end stays (Illinois), or where the upper end is far
+    side = 0
+    for _ in range(200):
+        if high - low <= 1e-13 * high:
+            break
+        far = high > 2 * low and above > 1e3 * -below
+        if far or not (below < 0 and math.isfinite(above)):
+            middle = (low + high) / 2
+        else:
+            middle = (low * above - high * below) / (above - below)
+        if not low < middle < high:
+            break
+        value = _excess(middle, s, f, order, charge)
+        if value == 0:
+            return middle
+        if value < 0:
+            low, below = middle, value
+            above = above / 2 if side < 0 else above
+            side = -1
+        else:
+            high, above = middle, value
+            below = below / 2 if side > 0 else below
+            side = 1
+    return low
+
+
+def answer_chances(
+    order: float, charge: float, false_answer: float
+) -> Iterator[tuple[float, float]]:
+    """Yield the chances of an answer and of an abstention at distances 0, 1, ..., as floats.
+
+    For plans: what is drawn are `answer_weights`, which differ in the ninth digit, and by more
+    where a tiny `false_answer` leaves a weight too few digits to rise.
+    """
+    s, f, step = false_answer, 1 - false_answer, 1.0
+    while True:
+        yield s, f
+        if f > LEAST_ABSTENTION / WHOLE:
+            step = _largest_step(s, f, order, charge, step)
+            grown = s * math.exp(step)
+            s, f = grown / (f + grown), f / (f + grown)
+
+
+def rough_distance(
+    order: float, charge: float, false_answer: float, probability: float = 0.999
+) -> float:
+    """Return about what `distance_answered` returns, from a few places of the table."""
+    _, distances = _rough_path(order, charge, false_answer, probability)
+    return float(distances[-1])
+
+
+def rough_chances(order: float, charge: float, false_answer: float, length: int) -> FloatArray:
+    """Return about the chances of an answer at distances 0 to `length` - 1: for plans.
+
+    A long table is not walked but interpolated between a few places: its steps are small.
+    """
+    table = answer_chances(order, charge, false_answer)
+    walked = np.array([s for s, _ in itertools.islice(table, min(length, _WALKED))])
+    if length <= _WALKED:
+        return walked
+    log_odds, distances = _rough_path(order, charge, false_answer, 1 - LEAST_ABSTENTION / WHOLE)
+    chances = expit(np.interp(np.arange(length), distances, log_odds))
+    chances[:_WALKED] = walked
+    return chances
+
+
+def _rough_path(
+    order: float, charge: float, false_answer: float, probability: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return log-odds of an answer, up to those of a probability, and where the table has them.
+
+    A table takes a step h of the log-odds for each vote, and how long it is changes slowly: so the
+    number of votes is about the integral of 1 / h, and to the next order half of ln(h) more.
+    """
+    start = math.log(false_answer) - math.log1p(-false_answer)
+    end = math.log(probability) - math.log1p(-probability)
+    places = np.linspace(start, max(start, end), _PLACES)
+    found, step = [], 1.0
+    for place in places.tolist():
+        s = 1 / (1 + math.exp(-place))
+        step = _largest_step(s, s * math.exp(-place), order, charge, step)
+        found.append(step)
+    steps = np.array(found)
+    distances = cumulative_trapezoid(1 / steps, places, initial=0) + np.log(steps / steps[0]) / 2
+    return places, distances
+
+
+@functools.lru_cache(maxsize=1024)
+def distance_answered(
+    order: float,
+    charge: float,
+    false_answer: float,
+    probability: float = 0.999,
+    most: int = MAX_DISTANCE,
+) -> float:
+    """Return the distance, in votes, from which on a query is answered with `probability`.
+
+    Between two votes by the logarithm of the chance of an abstention. Infinite beyond `most`. A
+    probability nearer to 1 than 2^-39 is taken for that.
+    """
+    last, probability = 1.0, min(probability, 1 - 2.0**-39)
+    if rough_distance(order, charge, false_answer, probability) > 2 * most:
+        return math.inf  # as it is known without walking there
+    for distance, (_, f) in enumerate(answer_chances(order, charge, false_answer)):
+        if f <= 1 - probability:
+            share = math.log(last / (1 - probability)) / math.log(last / f) if distance else 0.0
+            return max(0.0, distance - 1 + share)
+        if distance >= most or f <= LEAST_ABSTENTION / WHOLE:
+            return math.inf
+        last = f
+    return math.inf

@@ -1,0 +1,515 @@
+"""A table of chances that is charged for its abstentions: its inequalities, all adaptive runs on
+small votes, what it draws, where it stops, and how many votes it needs."""
+
+import decimal
+import functools
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+from scipy.stats import binomtest
+
+import secretballot as sb
+from secretballot.aggregation import AbstentionTableAggregator
+from secretballot.audit import ScriptedNoise, all_counts, neighbouring_counts
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.privacy.accounting import (
+    AbstentionTableEvent,
+    Grant,
+    PrivacyBudget,
+    PureEvent,
+    RelabelledSampleEvent,
+    abstention_table,
+    calibrate_abstention_table,
+    calibrate_sparse_vector,
+    calibrate_stream,
+    delta_upper,
+    epsilon_upper,
+    filter_for,
+    needed_distance,
+    renyi_divergence,
+)
+from secretballot.privacy.accounting.abstention_table import (
+    BITS,
+    answer_chances,
+    answer_weights,
+    keeps_inequalities,
+    rough_chances,
+)
+from secretballot.privacy.mechanisms import AbstentionTable, plurality, stability
+from secretballot.privacy.noise import ExactNoise
+
+BUDGET = PrivacyBudget(1.0, 1e-6)
+WHOLE = 1 << BITS
+ORDER = 3
+#: A short table that rises within four votes.
+SHORT = AbstentionTableEvent(float(ORDER), 0.75, 0.01, 2)
+
+
+def chances_of(event, largest=4):
+    """Return the chances of an answer at distances 0 to `largest`, as fractions."""
+    weights = answer_weights(event, largest).tolist()
+    weights += [weights[-1]] * (largest + 1 - len(weights))
+    return [Fraction(weight, WHOLE) for weight in weights]
+
+
+# -- the table
+# --------------------------------------------------------------------------------------------------
+
+
+def left_sides(s, t, order, charge):
+    """Return both left sides of the inequality in fifty digits of another library."""
+    with mp.workdps(50):
+        p, q = mpf(int(s)) / WHOLE, mpf(int(t)) / WHOLE
+        f, g, c = 1 - p, 1 - q, mp.exp(-mpf(charge))
+        return (
+            f**order * g ** (1 - order) * c + p**order * q ** (1 - order),
+            g**order * f ** (1 - order) * c + q**order * p ** (1 - order),
+        )
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        SHORT,
+        AbstentionTableEvent(18.2, 0.1434, 8e-10, 50),
+        AbstentionTableEvent(1.3, 2.0, 0.3, 1),
+        AbstentionTableEvent(300.5, 1e-3, 1e-14, 1000),
+        AbstentionTableEvent(8000.0, 40.0, 2.0**-56, 3),
+    ],
+    ids=str,
+)
+def test_every_neighbouring_pair_keeps_both_inequalities_and_wastes_nothing(event):
+    weights = answer_weights(event, 150).tolist()
+    assert weights == sorted(weights)
+    largest = Fraction(event.false_answer) * WHOLE
+    assert 0 < weights[0] <= largest < weights[0] * (1 + 2**-30) + 1
+    assert keeps_inequalities(event, np.array(weights))
+    for s, t in itertools.pairwise(weights):
+        assert max(left_sides(s, t, event.order, event.charge)) <= 1
+        # one step further of the grid breaks it
+        more = t + (1 << max(0, min(t, WHOLE - t).bit_length() - 32))
+        assert more >= WHOLE or max(left_sides(s, more, event.order, event.charge)) > 1 - 1e-40
+
+
+@pytest.mark.parametrize("order", [1 + 2.0**-10, 2.0, 2.0**13])
+@pytest.mark.parametrize("charge", [2.0**-44, 64.0])
+@pytest.mark.parametrize("answer", [2.0**-56, 0.5])
+def test_tables_of_extreme_terms_are_drawn_and_keep_their_inequalities(order, charge, answer):
+    # of an answer with chance 2^-56 nothing is left of the other chance in floats
+    event = AbstentionTableEvent(order, charge, answer, 1)
+    weights = answer_weights(event, 200)
+    assert keeps_inequalities(event, weights)
+    assert int(weights[0]) == round(answer * 2**62)
+
+
+def test_a_table_that_breaks_the_inequality_at_one_distance_is_refused():
+    weights = answer_weights(SHORT, 4).copy()
+    assert keeps_inequalities(SHORT, weights)
+    for place in range(1, len(weights)):
+        broken = weights.copy()
+        broken[place] += 1 << 32  # a share of 1e-9
+        assert not keeps_inequalities(SHORT, broken)
+    first = weights.copy()
+    first[0] += 1 << 32
+    assert not keeps_inequalities(SHORT, first)
+    assert not keeps_inequalities(SHORT, weights[::-1])
+    assert not keeps_inequalities(SHORT, np.array([], dtype=np.int64))
+    assert not keeps_inequalities(SHORT, np.array([0, weights[1]]))
+
+
+def test_a_sum_must_keep_clear_of_one_whatever_the_callers_decimals_are():
+    event = AbstentionTableEvent(order=18.0, charge=0.14, false_answer=1e-9, max_unstable=5)
+    wanted = abstention_table._weights(event.order, event.charge, event.false_answer, 8)
+    abstention_table._weights.cache_clear()
+    odd = decimal.Context(prec=3, traps=[decimal.Inexact, decimal.FloatOperation])
+    with decimal.localcontext(odd):
+        found = abstention_table._weights(event.order, event.charge, event.false_answer, 8)
+        limit = abstention_table._Inequalities(18.0, 0.14)._limit
+    assert found.tolist() == wanted.tolist()
+    assert 0 < abstention_table.WHOLE - limit < 2.0**-80
+
+
+def test_a_distance_that_no_table_reaches_is_infinite_at_once():
+    event = AbstentionTableEvent(8192.0, 2.0**-44, 2.0**-56, 1)
+    assert needed_distance(event) == math.inf
+    table = AbstentionTableAggregator(8192.0, 2.0**-44, 2.0**-56, 1, n_queries=1, delta=1e-6)
+    assert table.votes_per_e == math.inf
+
+
+def test_plans_see_the_table_that_is_drawn():
+    event = calibrate_abstention_table(BUDGET, 20)
+    weights = answer_weights(event, 700)
+    planned = itertools.islice(
+        answer_chances(event.order, event.charge, event.false_answer), len(weights)
+    )
+    s, f = np.array(list(planned)).T
+    np.testing.assert_allclose(s, weights / 2.0**BITS, rtol=1e-6)
+    np.testing.assert_allclose(f, (WHOLE - weights) / 2.0**BITS, rtol=1e-6)
+    distance = needed_distance(event)
+    assert f[math.ceil(distance)] <= 1e-3 < f[math.ceil(distance) - 1]
+
+
+@pytest.mark.parametrize("shape", [(40.0, 1e-4, 1e-9), (300.0, 1e-3, 1e-9), (8.0, 1e-3, 1e-7)])
+def test_plans_interpolate_long_tables(shape):
+    walked = np.array([s for s, _ in itertools.islice(answer_chances(*shape), 6000)])
+    assert walked[-1] > 0.1
+    np.testing.assert_allclose(rough_chances(*shape, 6000), walked, atol=5e-3)
+    assert rough_chances(*shape, 200).tolist() == walked[:200].tolist()
+
+
+# -- all adaptive runs
+# --------------------------------------------------------------------------------------------------
+
+
+def moves_of(chances, n_teachers, n_classes):
+    """Return what one query may be on two neighbours: chances of every outcome, on both sides.
+
+    What is told, and where, is taken from the aggregator's own code; the chances are given.
+    """
+    found = set()
+    for here, there in zip(*neighbouring_counts(n_teachers, n_classes), strict=True):
+        sides = []
+        for votes in (here[None], there[None]):
+            distance, label = int(stability(votes)[0]), int(plurality(votes)[0])
+            answered = chances[min(distance, len(chances) - 1)]
+            sides.append({label: answered, -1: 1 - answered})
+        outcomes = sorted(set(sides[0]) | set(sides[1]))
+        pairs = tuple((sides[0].get(o, 0), sides[1].get(o, 0)) for o in outcomes[1:])
+        found.add((outcomes[0] == -1 and (sides[0][-1], sides[1][-1]), tuple(sorted(pairs))))
+    return sorted(found)
+
+
+def true_delta(moves, queries, abstentions, factor):
+    """Return the exact delta of all adaptive runs, epsilon being the logarithm of `factor`."""
+
+    @functools.cache
+    def value(left, stops, ratio):
+        """Return the largest E_P (1 - ratio Q / P)_+ that is still to come."""
+        best = max(Fraction(0), 1 - ratio)
+        if left == 0 or stops == 0:
+            return best
+        for (f, g), answers in moves:
+            total = f * value(left - 1, stops - 1, ratio * g / f)
+            for s, t in answers:
+                if s:
+                    total += s * (value(left - 1, stops, ratio * t / s) if t else 1)
+            best = max(best, total)
+        return best
+
+    return value(queries, abstentions, Fraction(factor))
+
+
+def moment(chances, order, queries, abstentions):
+    """Return the largest moment E_Q (B / Q)^order of runs whose labels agree, by recursion."""
+    pairs = [
+        (chances[d], chances[e])
+        for d in range(len(chances))
+        for e in (d - 1, d, d + 1)
+        if 0 <= e < len(chances)
+    ]
+    rows = [
+        (
+            float((1 - s) ** order * (1 - t) ** (1 - order)),
+            float(s**order * t ** (1 - order)),
+        )
+        for s, t in pairs
+    ]
+    values = [1.0] * (abstentions + 1)
+    for _ in range(queries):
+        values = [1.0] + [
+            max(1.0, *(f * values[stops - 1] + s * values[stops] for f, s in rows))
+            for stops in range(1, abstentions + 1)
+        ]
+    return values[abstentions]
+
+
+WORLDS = [(8, 2, 4), (9, 2, 4), (5, 3, 3)]
+
+
+@pytest.mark.parametrize(("n_teachers", "n_classes", "queries"), WORLDS, ids=str)
+@pytest.mark.parametrize("stops", [1, 2])
+def test_all_adaptive_runs_on_small_votes_keep_the_price(n_teachers, n_classes, queries, stops):
+    event = AbstentionTableEvent(SHORT.order, SHORT.charge, SHORT.false_answer, stops)
+    moves = moves_of(chances_of(event), n_teachers, n_classes)
+    for epsilon in (0.5, 1.0, 2.0, 4.0):
+        factor = Fraction(math.exp(epsilon))
+        assert 0 < true_delta(moves, queries, stops, factor) <= delta_upper([event], epsilon)
+
+
+def test_a_table_that_rises_too_fast_at_one_distance_exceeds_the_price():
+    chances = chances_of(SHORT)
+    chances[2] = 1 - (1 - chances[3]) / 100
+    chances[3] = chances[4] = max(chances[2:])
+    found = [
+        true_delta(moves_of(chances, 9, 2), 5, 2, Fraction(math.exp(epsilon)))
+        > delta_upper([SHORT], epsilon)
+        for epsilon in (1.0, 2.0, 3.0, 4.0)
+    ]
+    assert any(found)
+
+
+def test_a_failure_that_is_not_counted_is_caught():
+    # at a large epsilon the failure alone is left, and it is what the price says
+    moves = moves_of(chances_of(SHORT), 9, 2)
+    true = float(true_delta(moves, 5, 2, Fraction(math.exp(30))))
+    failure = 1 - (1 - SHORT.false_answer) ** 2
+    assert true == pytest.approx(failure, rel=1e-9)
+    promised = delta_upper([SHORT], 30.0)
+    assert true <= promised
+    assert promised == pytest.approx(failure, rel=1e-6)
+    # without it the price would be a hundred-thousandth of the truth
+    alone = math.exp(2 * (2 * SHORT.charge / 2 - 30.0)) * (2 / 3) ** 3 / 2
+    assert alone < 1e-5 * true
+    # and charged once for a stream of two, half of it
+    assert SHORT.false_answer + alone < true
+
+
+def test_failures_follow_abstentions_and_not_queries():
+    moves = moves_of(chances_of(SHORT), 9, 2)
+    factor = Fraction(math.exp(30))
+    values = [float(true_delta(moves, queries, 2, factor)) for queries in (1, 2, 3, 4)]
+    assert values[0] < values[1] == pytest.approx(values[2]) == pytest.approx(values[3])
+
+
+@pytest.mark.parametrize("stops", [1, 2, 7])
+def test_the_moment_of_long_runs_is_what_the_abstentions_are_charged(stops):
+    chances = chances_of(SHORT)
+    found = moment(chances, ORDER, 400, stops)
+    promised = math.exp(SHORT.charge * stops)
+    # attained nearly: the charge is no bound that a smaller one could replace
+    assert 0.97 * promised < found <= promised * (1 + 1e-12)
+
+
+def test_a_stop_that_is_not_charged_is_caught():
+    assert moment(chances_of(SHORT), ORDER, 400, 3) > math.exp(SHORT.charge * 2) * 1.5
+
+
+@pytest.mark.parametrize("place", [1, 2, 3])
+def test_one_per_cent_too_much_at_one_distance_breaks_the_moment(place):
+    chances = chances_of(SHORT)
+    # the smaller of answer and abstention by one per cent
+    chances[place] = max(chances[place] * Fraction(101, 100), 1 - (1 - chances[place]) * 99 / 100)
+    chances = [max(chances[: i + 1]) for i in range(len(chances))]
+    assert moment(chances, ORDER, 4000, 2) > math.exp(SHORT.charge * 2)
+
+
+# -- the price
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_the_price_is_that_of_one_order_and_the_failures(epsilon):
+    event = AbstentionTableEvent(18.2, 0.1434, 8e-10, 50)
+
+    def delta_at(order):
+        log = (order - 1) * (divergence - epsilon) + order * mp.log(1 - 1 / order)
+        return mp.exp(log) / (order - 1)
+
+    with mp.workdps(40):
+        a = mpf(event.order)
+        divergence = 50 * mpf(event.charge) / (a - 1)
+        failure = 1 - (1 - mpf(event.false_answer)) ** 50
+        # smaller orders have at most its divergence, and are better where epsilon is small
+        expected = float(min(delta_at(1 + (a - 1) * i / 400) for i in range(1, 401)) + failure)
+    found = delta_upper([event], epsilon)
+    assert expected <= found * (1 + 1e-3)
+    assert found == pytest.approx(expected, rel=1e-2 if epsilon < 1 else 1e-9)
+
+
+def test_orders_below_its_own_have_its_divergence_and_those_above_none():
+    event = AbstentionTableEvent(18.2, 0.1434, 8e-10, 50)
+    whole = 50 * 0.1434 / 17.2
+    assert renyi_divergence(event, 18.2) == pytest.approx(whole, rel=1e-12)
+    assert renyi_divergence(event, 2.0) == renyi_divergence(event, 18.2)
+    assert renyi_divergence(event, 18.3) == math.inf
+
+
+def test_a_list_is_dearer_than_its_parts_and_two_tables_compose():
+    event = calibrate_abstention_table(BUDGET, 50)
+    other = calibrate_abstention_table(PrivacyBudget(0.5, 1e-7), 10)
+    alone = epsilon_upper([event], 1e-6)
+    for more in (PureEvent(0.1, 1), sb.privacy.accounting.GaussianEvent(80.0, 1), other, event):
+        assert alone < epsilon_upper([event, more], 1e-6) < 3
+    # a pure part beside it is at most added
+    assert epsilon_upper([event, PureEvent(0.1, 1)], 1e-6) <= alone + 0.1 + 1e-6
+
+
+def test_on_a_relabelled_sample_it_has_the_price_of_its_profile():
+    stream = calibrate_abstention_table(PrivacyBudget(0.94, 1e-5), 100)
+    event = RelabelledSampleEvent(stream, 50, 1000, "add-remove")
+    assert delta_upper([event], 1.0) < delta_upper([stream], 1.0)
+    assert delta_upper([event, PureEvent(0.1, 1)], 1.0) > delta_upper([event], 1.0)
+
+
+def test_a_renyi_filter_admits_a_table_of_its_order():
+    rule = filter_for("renyi", PrivacyBudget(2.0, 1e-6))
+    orders = (rule.order, rule.order + 1, rule.order - 1)
+    grants = [
+        Grant((AbstentionTableEvent(order, 0.1, 1e-9, 10),), epsilon=1.0, delta=1e-7)
+        for order in orders
+    ]
+    assert [rule.admits([], grant) for grant in grants] == [True, True, False]
+    assert not rule.admits(20 * grants[:1], grants[0])
+
+
+@pytest.mark.parametrize("budget", [BUDGET, PrivacyBudget(0.3, 1e-8), PrivacyBudget(8.0, 1e-5)])
+@pytest.mark.parametrize("stops", [1, 30, 500])
+def test_the_calibrated_table_spends_the_budget_and_no_neighbouring_order_is_better(budget, stops):
+    event = calibrate_abstention_table(budget, stops)
+    assert 0.999 * budget.delta < delta_upper([event], budget.epsilon) <= budget.delta
+    best = needed_distance(event)
+    for share in (0.95, 1.05):
+        order = 1 + (event.order - 1) * share
+        other = calibrate_abstention_table(budget, stops, order=order)
+        assert best <= 1.002 * needed_distance(other)
+
+
+def test_budgets_that_no_table_keeps_are_refused():
+    with pytest.raises(ParameterError, match="delta"):
+        calibrate_abstention_table(PrivacyBudget(1.0, 0.0), 5)
+    with pytest.raises(ParameterError, match="max_unstable"):
+        calibrate_abstention_table(PrivacyBudget(1.0, 1e-300), 5)
+    with pytest.raises(ParameterError, match="max_unstable"):
+        calibrate_abstention_table(BUDGET, 5, order=1.5)  # its conversion alone costs more
+    for wrong in ((1.0, 0.1, 0.1, 1), (2.0, 0.0, 0.1, 1), (2.0, 0.1, 0.6, 1), (2.0, 0.1, 0.1, 0)):
+        with pytest.raises(ParameterError):
+            AbstentionTableEvent(*wrong)
+    with pytest.raises(ParameterError, match="order"):
+        AbstentionTableEvent(math.nan, 0.1, 0.1, 1)
+
+
+# -- usefulness
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("stops", "most"), [(10, 708), (50, 1212), (200, 2116), (1000, 4332)])
+def test_so_few_teachers_answer_a_clear_lead(stops, most):
+    event = calibrate_abstention_table(BUDGET, stops)
+    distance = math.ceil(0.3 * most) - 1
+    chance = answer_weights(event, distance)[-1] / 2.0**BITS
+    assert chance >= 0.999
+    sparse = calibrate_sparse_vector(BUDGET, stops)
+    assert needed_distance(sparse) > 1.5 * needed_distance(event)
+
+
+def test_a_stream_of_mostly_clear_votes_is_answered_whole():
+    # 2,000 teachers, one query in a hundred at a tie: 60 abstentions do for 3,000 queries
+    aggregator = AbstentionTableAggregator.calibrate(BUDGET, 3000, max_unstable=60)
+    counts = np.tile([400, 1600], (3000, 1))
+    counts[::100] = [1000, 1000]
+    found = aggregator.answer(counts, 2000, ExactNoise())
+    assert found.n_reached == 3000
+    stable = np.flatnonzero(counts[:, 1] == 1600)
+    assert (found.labels[stable] == 1).mean() > 0.998
+    assert (found.labels[::100] == -1).all()
+    sparse = sb.SparseVectorAggregator.calibrate(BUDGET, 3000, max_unstable=60)
+    assert sparse.answer_probability(599) < 1e-3
+
+
+def test_one_abstention_is_left_to_the_sparse_vector():
+    assert isinstance(calibrate_stream(BUDGET, 50), AbstentionTableEvent)
+    assert calibrate_stream(BUDGET, 1) == calibrate_sparse_vector(BUDGET, 1)
+
+
+# -- drawing
+# --------------------------------------------------------------------------------------------------
+
+
+def given(event=SHORT, n_queries=100, n_classes=2):
+    return AbstentionTableAggregator(
+        event.order,
+        event.charge,
+        event.false_answer,
+        event.max_unstable,
+        n_queries=n_queries,
+        n_classes=n_classes,
+        budget=BUDGET,
+    )
+
+
+def test_a_query_is_answered_if_the_integer_is_below_its_weight():
+    aggregator = given(AbstentionTableEvent(SHORT.order, SHORT.charge, SHORT.false_answer, 100))
+    votes = all_counts(9, 2)
+    weights = answer_weights(SHORT, 4)[stability(votes)]
+    for offset, told in ((-1, plurality(votes).tolist()), (0, 10 * [-1])):
+        found = aggregator.answer(votes, 9, ScriptedNoise(weights + offset))
+        assert found.labels.tolist() == told
+        assert found.n_reached == 10
+
+
+def test_ties_and_more_classes_follow_the_fixed_rule():
+    votes = np.array([[2, 2, 2], [0, 3, 3], [6, 0, 0], [1, 1, 4]])
+    aggregator = given(n_classes=3)
+    found = aggregator.answer(votes, 6, ScriptedNoise(4 * [0]))
+    assert found.labels.tolist() == [0, 1, 0, 2]
+
+
+def test_it_stops_at_the_last_abstention_and_says_nothing_after_it():
+    aggregator, votes = given(), np.tile([0, 9], (8, 1))
+    never, ever = WHOLE - 1, 0
+    run = aggregator.start(9, ScriptedNoise([ever, never, ever, never, ever, ever, ever, ever]))
+    found = run.answer(votes)
+    assert found.labels.tolist() == [1, -1, 1, -1, -1, -1, -1, -1]
+    assert found.n_reached == 4
+    assert run.stopped
+    assert run.secret_state == {"n_below": 2}
+    after = run.answer(votes[:3])
+    assert (after.n_reached, after.labels.tolist()) == (0, [-1, -1, -1])
+
+
+def test_a_run_goes_on_where_it_was_left_and_refuses_another_state():
+    aggregator, votes = given(), np.tile([0, 9], (3, 1))
+    never, ever = WHOLE - 1, 0
+    run = aggregator.start(9, ScriptedNoise([never, ever, ever]))
+    assert run.answer(votes).labels.tolist() == [-1, 1, 1]
+    more = aggregator.start(9, ScriptedNoise([ever, never, ever]), run.secret_state)
+    assert more.answer(votes).labels.tolist() == [1, -1, -1]
+    assert more.stopped
+    for state in ({"n_below": 3}, {"n_below": -1}, {"n_below": True}, {}, {"n_below": 0, "x": 1}):
+        with pytest.raises(ParameterError, match="state"):
+            aggregator.start(9, ScriptedNoise([]), state)
+
+
+def test_long_streams_are_drawn_in_blocks_as_one():
+    event = AbstentionTableEvent(SHORT.order, SHORT.charge, SHORT.false_answer, 10_000)
+    mechanism = AbstentionTable(event.order, event.charge, event.false_answer, 10_000, 4)
+    values = np.tile([0, 4, -3, 99], 5000)
+    draws = np.tile([WHOLE - 1, 0], 10_000)
+    found = mechanism.release(values, ScriptedNoise(draws))
+    # every other one is withheld, so the 10,000th abstention is query 19,999 of 20,000
+    assert len(found) == 19_999
+    assert (found == (draws[:19_999] == 0)).all()
+
+
+def share_answered(mechanism, value, size):
+    values = np.full(size, value)
+    return int(mechanism.release(values, ExactNoise()).sum())
+
+
+def test_real_draws_have_the_chances_of_the_table_and_a_wrong_one_is_seen():
+    size = 40_000
+    mechanism = AbstentionTable(SHORT.order, SHORT.charge, SHORT.false_answer, size, 4)
+    for value in range(5):
+        chance = mechanism.above_probability(value)
+        answered = share_answered(mechanism, value, size)
+        assert binomtest(answered, size, chance).pvalue > 1e-6
+        # power: a chance that is larger by a tenth of the way to 1, or of itself
+        other = max(1.2 * chance, 1 - (1 - chance) / 1.2) if chance < 0.9 else 1 - (1 - chance) * 2
+        assert binomtest(answered, size, min(1.0, max(0.0, other))).pvalue < 1e-3
+
+
+def test_tables_that_hardly_answer_are_refused_and_votes_are_checked():
+    aggregator = AbstentionTableAggregator.calibrate(BUDGET, 100, max_unstable=50)
+    aggregator.check_useful(400)
+    with pytest.raises(ParameterError, match="teachers"):
+        aggregator.check_useful(60)
+    with pytest.raises(DataError):
+        given().answer(np.array([[3, 3]]), 9, ScriptedNoise([0]))
+    with pytest.raises(ParameterError, match="largest"):
+        AbstentionTable(3.0, 0.5, 0.01, 1, 10**6)
+    twin = AbstentionTableAggregator.from_description(aggregator.describe())
+    assert twin == aggregator

@@ -1,0 +1,311 @@
+"""PATEMultiLabelClassifier and PATERegressor: what is learnt, one record one teacher, requests,
+units, and what is refused before anything is spent."""
+
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeRegressor
+
+import secretballot as sb
+from secretballot.ensemble.table_teachers import label_ballots, number_ballots
+from secretballot.exceptions import DataError, ParameterError, RepeatedFitWarning
+from secretballot.learners.pate.multi_label import labels_of_table
+
+BUDGET = sb.PrivacyBudget(4.0, 1e-5)
+NAMES = ["ill", "old", "tall"]
+RNG = np.random.default_rng(0)
+X, X_PUBLIC, X_NEW = (RNG.normal(size=(n, 3)) for n in (3000, 120, 800))
+CENTRES = np.array([0.0, 0.5, 1.0])
+Y = (X > CENTRES).astype(int)
+NUMBERS = 3 * X[:, 0] - X[:, 1]
+TEACHERS = 60
+
+
+@pytest.fixture(autouse=True)
+def repeated_fits_are_meant() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RepeatedFitWarning)
+        yield
+
+
+def labels_model(**settings: Any) -> Any:
+    given = {"n_teachers": TEACHERS, "budget": BUDGET, "teacher": GaussianNB(), **settings}
+    return sb.PATEMultiLabelClassifier(**given)
+
+
+def fit_labels(model: Any, X: Any = X, y: Any = Y, X_public: Any = X_PUBLIC, **more: Any) -> Any:
+    return model.fit(X, y, X_public=X_public, labels=more.pop("labels", NAMES), **more)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"release": "labels"},
+        {"ballot": "sets"},
+        {"student": GaussianNB(), "most_named": 2},
+    ],
+    ids=str,
+)
+def test_every_label_is_learnt(settings: dict[str, Any]) -> None:
+    model = fit_labels(labels_model(**settings))
+    right = (model.predict(X_NEW) == (X_NEW > CENTRES)).mean(axis=0)
+    # always the more frequent side: .5, .69, .84, and .68 in the mean
+    assert right.mean() > 0.8, right
+    assert right[0] > 0.7, right
+    assert sb.verify_certificate(model.certificate_).ok
+    shares = model.predict_proba(X_NEW)
+    assert shares.shape == (800, 3)
+    assert ((shares >= 0) & (shares <= 1)).all()
+    assert model.labels_.tolist() == NAMES
+    assert [one.tolist() for one in model.classes_] == [[0, 1]] * 3
+
+
+def test_noise_of_a_hundredth_of_the_budget_teaches_nothing() -> None:
+    with pytest.warns(sb.aggregation.WeakSignalWarning):
+        model = fit_labels(labels_model(budget=sb.PrivacyBudget(0.02, 1e-5), release="counts"))
+    assert (model.predict(X_NEW)[:, 0] == (X_NEW[:, 0] > 0)).mean() < 0.85
+
+
+@pytest.mark.parametrize("statistic", ["mean", "quantile"])
+def test_a_number_is_learnt(statistic: str) -> None:
+    model = sb.PATERegressor(
+        (-8.0, 8.0), n_teachers=TEACHERS, budget=sb.PrivacyBudget(8.0, 1e-5), statistic=statistic
+    )
+    model.fit(X, NUMBERS, X_public=X_PUBLIC)
+    truth = 3 * X_NEW[:, 0] - X_NEW[:, 1]
+    error = np.sqrt(((model.predict(X_NEW) - truth) ** 2).mean())
+    assert error < 0.5 * truth.std(), error
+    assert sb.verify_certificate(model.certificate_).ok
+    assert np.abs(model.predict(100 * X_NEW)).max() <= 8
+
+
+def test_any_learner_teaches_and_any_learns() -> None:
+    model = sb.PATERegressor(
+        (-8.0, 8.0),
+        DecisionTreeRegressor(max_depth=4),
+        Ridge(),
+        n_teachers=TEACHERS,
+        budget=sb.PrivacyBudget(8.0, 1e-5),
+    ).fit(X, NUMBERS, X_public=X_PUBLIC)
+    assert isinstance(model.student_, Ridge)
+    model = fit_labels(labels_model(student=LogisticRegression()))
+    assert model.released_table_.certificate["mechanism"]["release"] == "labels"
+
+
+def test_one_record_reaches_one_teacher() -> None:
+    shards = np.arange(len(X)) % 20
+    changed, other = Y.copy(), NUMBERS.copy()
+    changed[7], other[7] = 1 - changed[7], 1000.0
+
+    def ballots(y: Any) -> list[Any]:
+        if y.ndim == 2:
+            found = label_ballots(GaussianNB(), X, y, shards, X_PUBLIC, n_teachers=20)
+            return [named for named, _ in found]
+        return list(number_ballots(Ridge(), X, y, shards, X_PUBLIC, n_teachers=20))
+
+    for one, two in ((Y, changed), (NUMBERS, other)):
+        moved = [
+            number
+            for number, (here, there) in enumerate(zip(ballots(one), ballots(two), strict=True))
+            if not np.array_equal(here, there)
+        ]
+        assert moved == [7]
+
+
+def test_a_label_that_a_shard_lacks_is_not_named_there_and_one_it_has_throughout_is() -> None:
+    y = np.column_stack([np.zeros(len(X)), np.ones(len(X)), Y[:, 0]]).astype(int)
+    shards = np.zeros(len(X), dtype=int)
+    (filled, _), (empty, _) = label_ballots(GaussianNB(), X, y, shards, X_PUBLIC, n_teachers=2)
+    assert filled[:, 0].sum() == 0
+    assert filled[:, 1].all()
+    assert 0 < filled[:, 2].mean() < 1
+    assert not empty.any()
+
+
+class FailsOnSome(ClassifierMixin, BaseEstimator):
+    """Fail at shards whose first value is negative, with that value in the message."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.classes_ = np.unique(y)
+        if len(X) < 60 and X[0, 0] < 0:
+            raise ValueError(f"private {X[0, 0]}")
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.ones(len(X), dtype=int)
+
+
+class FailingRegressor(RegressorMixin, BaseEstimator):
+    def fit(self, X: Any, y: Any) -> Any:
+        if len(X) < 60:
+            raise ValueError(f"private {X[0, 0]}")
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.zeros(len(X))
+
+
+def test_a_teacher_that_fails_at_its_shard_votes_by_a_fixed_rule_in_silence() -> None:
+    shards = np.arange(len(X)) % TEACHERS
+    ballots = label_ballots(FailsOnSome(), X, Y, shards, X_PUBLIC, n_teachers=TEACHERS)
+    named = np.array([one[:, 0].all() for one, _ in ballots])
+    assert (named == (X[:TEACHERS, 0] >= 0)).all()
+    votes = number_ballots(FailingRegressor(), X, NUMBERS, shards, X_PUBLIC, n_teachers=TEACHERS)
+    assert all(np.isnan(one).all() for one in votes)
+
+
+def test_a_target_that_is_no_number_leaves_its_record_out_and_no_other() -> None:
+    shards = np.arange(len(X)) % 20
+    y = NUMBERS.copy()
+    y[7] = np.nan
+    kept = np.delete(np.arange(len(X)), 7)
+    one = list(number_ballots(Ridge(), X, y, shards, X_PUBLIC, n_teachers=20))
+    two = list(number_ballots(Ridge(), X[kept], y[kept], shards[kept], X_PUBLIC, n_teachers=20))
+    assert all(np.array_equal(here, there) for here, there in zip(one, two, strict=True))
+
+
+def test_a_request_reuses_its_answer_and_spends_once(tmp_path: Path) -> None:
+    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="x", budget=BUDGET)
+    model = fit_labels(labels_model(ledger=ledger, request="q", n_queries=40))
+    again = fit_labels(labels_model(ledger=ledger, request="q", n_queries=40))
+    assert again.released_table_ == model.released_table_
+    assert ledger.spent().epsilon == pytest.approx(4.0)
+    with pytest.raises(ParameterError, match="another question"):
+        fit_labels(labels_model(ledger=ledger, request="q", n_queries=41))
+    with pytest.raises(ParameterError, match="another question"):
+        fit_labels(labels_model(ledger=ledger, request="q", n_queries=40), X_public=X_PUBLIC + 1)
+
+
+def test_persons_are_protected_together() -> None:
+    ids = np.arange(len(X)) // 3
+    model = fit_labels(labels_model(), units=ids, unit_name="patient")
+    assert (model.certificate_["unit"], model.certificate_["unit_column"]) == ("user", "patient")
+    with pytest.raises(ParameterError, match="units"):
+        fit_labels(labels_model(neighbours="replace-one"), units=ids)
+    replaced = sb.PATERegressor(
+        (-8.0, 8.0), n_teachers=TEACHERS, budget=BUDGET, neighbours="replace-one"
+    ).fit(X, NUMBERS, X_public=X_PUBLIC)
+    assert replaced.certificate_["neighbours"] == "replace-one"
+
+
+def test_a_delta_of_zero_is_for_quantiles_alone() -> None:
+    pure = sb.PrivacyBudget(20.0, 0.0)
+    model = sb.PATERegressor(
+        (-8.0, 8.0), n_teachers=TEACHERS, budget=pure, statistic="quantile", n_queries=5
+    ).fit(X, NUMBERS, X_public=X_PUBLIC)
+    assert model.certificate_["delta"] == 0
+    assert sb.verify_certificate(model.certificate_).ok
+    with pytest.raises(ParameterError, match="delta"):
+        sb.PATERegressor((-8.0, 8.0), n_teachers=TEACHERS, budget=pure).fit(
+            X, NUMBERS, X_public=X_PUBLIC
+        )
+
+
+def test_frames_and_sparse_tables_are_taken() -> None:
+    columns = ["a", "b", "c"]
+    frame = pd.DataFrame(X, columns=columns)
+    model = fit_labels(
+        labels_model(),
+        frame,
+        pd.DataFrame(Y, columns=NAMES),
+        pd.DataFrame(X_PUBLIC, columns=columns),
+    )
+    assert model.feature_names_in_.tolist() == columns
+    fit_labels(
+        labels_model(teacher=LogisticRegression()),
+        sparse.csr_matrix(X),
+        sparse.csr_matrix(Y),
+        sparse.csr_matrix(X_PUBLIC),
+    )
+    numbers = sb.PATERegressor((-8.0, 8.0), n_teachers=TEACHERS, budget=BUDGET)
+    texts = [str(value) for value in NUMBERS]
+    numbers.fit(frame, texts, X_public=pd.DataFrame(X_PUBLIC, columns=columns))
+
+
+def test_a_pickle_holds_nothing_private_and_predicts_alike() -> None:
+    marked = X.copy()
+    marked[5] = 123456.789
+    for model in (
+        fit_labels(labels_model(), marked),
+        sb.PATERegressor((-8.0, 8.0), n_teachers=TEACHERS, budget=BUDGET).fit(
+            marked, NUMBERS, X_public=X_PUBLIC
+        ),
+    ):
+        stored = pickle.dumps(model)
+        assert np.float64(123456.789).tobytes() not in stored
+        assert np.array_equal(pickle.loads(stored).predict(X_NEW), model.predict(X_NEW))
+        assert clone(model).get_params().keys() == model.get_params().keys()
+
+
+def test_counts_of_sets_are_told_label_by_label() -> None:
+    model = fit_labels(labels_model(ballot="sets"))
+    tables = labels_of_table(model.released_table_)
+    answers = model.released_table_.answers
+    assert (tables[1].noisy_counts == answers[:, [2, 3, 6, 7]].sum(axis=1)).all()
+    assert tables[1].sigma == pytest.approx(2 * model.certificate_["mechanism"]["sigma"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"labels": ["a", "a", "b"]}, "labels"),
+        ({"y": Y[:, :2]}, "columns"),
+        ({"y": None}, "y is missing"),
+        ({"y": Y + 1}, "y"),
+        ({"X_public": X}, "private records themselves"),
+        ({"teacher": Ridge}, "teacher"),
+        ({"student": object()}, "student"),
+        ({"ballot": "ranks"}, "ballot"),
+        ({"release": "votes"}, "release"),
+        ({"n_teachers": 0}, "n_teachers"),
+        ({"budget": None}, "budget"),
+        ({"neighbours": "near"}, "neighbours"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_cannot_be_is_refused_before_anything_is_spent(
+    change: dict[str, Any], words: str
+) -> None:
+    ledger = sb.Ledger.in_memory(dataset="x", budget=BUDGET)
+    data = {key: change.pop(key) for key in ("labels", "y", "X_public") if key in change}
+    with pytest.raises((DataError, ParameterError), match=words):
+        fit_labels(labels_model(**{"ledger": ledger, **change}), **data)
+    assert ledger.spent().epsilon == 0
+
+
+def test_a_regressor_refuses_before_anything_is_spent() -> None:
+    ledger = sb.Ledger.in_memory(dataset="x", budget=BUDGET)
+    settings: dict[str, Any] = {"n_teachers": TEACHERS, "budget": BUDGET, "ledger": ledger}
+    holes = X.copy()
+    holes[3, 0] = np.nan
+    for model, data, words in (
+        (sb.PATERegressor(None, **settings), (X, NUMBERS), "target_range"),
+        (sb.PATERegressor((0, 1), GaussianNB, **settings), (X, NUMBERS), "teacher"),
+        (sb.PATERegressor((0, 1), FailsAlways(), **settings), (X, NUMBERS), "teacher"),
+        (sb.PATERegressor((0, 1), None, FailsAlways(), **settings), (X, NUMBERS), "student"),
+        (sb.PATERegressor((0, 1), **settings), (X, NUMBERS[:5]), "5 targets"),
+        (sb.PATERegressor((0, 1), **settings), (X, None), "y is missing"),
+        (sb.PATERegressor((0, 1), **settings), (holes, NUMBERS), "missing or infinite"),
+        (sb.PATERegressor((0, 1), statistic="mode", **settings), (X, NUMBERS), "statistic"),
+    ):
+        with pytest.raises((DataError, ParameterError), match=words):
+            model.fit(data[0], data[1], X_public=X_PUBLIC)
+    assert ledger.spent().epsilon == 0
+
+
+class FailsAlways(RegressorMixin, BaseEstimator):
+    def fit(self, X: Any, y: Any) -> Any:
+        raise ValueError("never")
+
+    def predict(self, X: Any) -> Any:
+        return np.zeros(len(X))

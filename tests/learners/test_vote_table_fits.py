@@ -1,0 +1,111 @@
+"""Labels from a table of chances in fits, rounds, sessions and closed runs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from secretballot import verify_release as second
+from secretballot.exceptions import ParameterError
+
+BUDGET = sb.PrivacyBudget(2.0, 1e-5)
+K = 100
+
+
+def points(n: int, seed: int) -> Any:
+    return np.random.default_rng(seed).uniform(-1, 1, (n, 2))
+
+
+X, POOL = points(6000, 0), points(300, 1)
+Y = (X[:, 0] > 0.1).astype(int)
+
+
+def account(place: Path | None = None) -> sb.Ledger:
+    whole = sb.PrivacyBudget(50.0, 0.1)
+    if place is None:
+        return sb.Ledger.in_memory(dataset="registry", budget=whole)
+    return sb.Ledger(place, dataset="registry", budget=whole, composition="renyi")
+
+
+def votes(ones: Any) -> sb.VoteCounts:
+    counts = np.asarray(ones)
+    return sb.VoteCounts.from_counts(np.column_stack([K - counts, counts]), classes=["no", "yes"])
+
+
+def test_a_fit_teaches_a_student_and_its_certificate_holds_the_table() -> None:
+    model = sb.PATEClassifier(
+        n_teachers=K, budget=BUDGET, aggregator="vote-table", n_queries=60, random_state=0
+    ).fit(X, Y, X_public=POOL, classes=[0, 1])
+    assert np.mean(model.predict(POOL) == (POOL[:, 0] > 0.1)) > 0.8
+    certificate = model.certificate_
+    (event,) = certificate["events"]
+    assert event["weights"] == certificate["mechanism"]["weights"]
+    assert (event["event"], event["queries"], event["n_teachers"]) == ("vote-table", 60, K)
+    assert certificate["price"]["method"] == "table-game"
+    assert sb.verify_certificate(certificate).ok
+    own = second.price_events([event], certificate["epsilon"], certificate["delta"])
+    assert own.upper <= certificate["delta"] * (1 + second.ERROR)
+    # as many queries as leave the usual margin right
+    terms = sb.PATEClassifier(
+        n_teachers=K, budget=BUDGET, aggregator="vote-table"
+    ).planned_aggregator(10_000, 2)
+    assert 60 < terms.n_queries < 10_000
+    assert terms.right_probability(0.6 * K) == pytest.approx(0.95, abs=0.01)
+
+
+def test_rounds_ask_by_a_table() -> None:
+    model = sb.ActivePATEClassifier(
+        n_teachers=K,
+        budget=BUDGET,
+        aggregator="vote-table",
+        n_queries=30,
+        strategy=sb.queries.MarginSampling(),
+        round_size=10,
+        random_state=0,
+    ).fit(X, Y, X_public=POOL, classes=[0, 1])
+    assert model.rounds_ == [10, 10, 10]
+    assert [event["event"] for event in model.certificate_["events"]] == ["vote-table"]
+    assert model.certificate_["events"][0]["queries"] == 30
+    assert sb.verify_certificate(model.certificate_).ok
+
+
+def test_more_than_two_classes_are_refused_before_records_are_read() -> None:
+    model = sb.PATEClassifier(n_teachers=K, budget=BUDGET, aggregator="vote-table", n_queries=20)
+    with pytest.raises(ParameterError, match="n_classes is 3, and a table of chances is for two"):
+        model.planned_aggregator(300, 3)
+
+
+def test_a_session_gives_the_same_label_again_and_returns_what_it_did_not_use(
+    tmp_path: Path,
+) -> None:
+    teachers = sb.train_teachers("tree", X[:2000], Y[:2000], classes=[0, 1], n_teachers=K)
+    terms = sb.VoteTableAggregator.calibrate(BUDGET, 20, n_teachers=K)
+    ledger = account(tmp_path / "one.sqlite")
+    session = sb.LabelingSession(teachers, terms, ledger, request="labels")
+    first = [session.ask(point).label for point in POOL[:5]]
+    assert [session.ask(point).label for point in POOL[:5]] == first
+    assert session.used == 5
+    assert (
+        sum(label == int(point[0] > 0.1) for label, point in zip(first, POOL[:5], strict=True)) >= 3
+    )
+    whole = ledger.spent().epsilon
+    released = session.close(POOL)
+    assert len(released.queries) == 5
+    assert sb.verify_certificate(released.certificate).ok
+    assert ledger.spent().epsilon < 0.8 * whole
+
+
+def test_a_table_for_other_teachers_costs_nothing() -> None:
+    terms, ledger = sb.VoteTableAggregator.calibrate(BUDGET, 3, n_teachers=K + 1), account()
+    with pytest.raises(ParameterError, match="n_teachers is 100; this table is for 101"):
+        sb.release(votes([10, 90, 50]), terms, ledger)
+    assert ledger.spent().epsilon == 0
+
+
+def test_a_release_of_votes_is_mostly_the_majority() -> None:
+    terms = sb.VoteTableAggregator.calibrate(BUDGET, 40, n_teachers=K)
+    released = sb.release(votes([3] * 20 + [97] * 20), terms, account())
+    assert np.mean(released.labels == np.repeat([0, 1], 20)) > 0.9
+    assert sb.verify_certificate(released.certificate).ok

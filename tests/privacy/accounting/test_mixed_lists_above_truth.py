@@ -1,0 +1,200 @@
+"""Lists of several kinds: the price is above what fixed runs on neighbouring votes tell, whose
+losses are listed and convolved here, and an event that is priced as silence is caught."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from secretballot.privacy.accounting import (
+    AbstentionTableEvent,
+    ArgmaxGaussianEvent,
+    BoundedRangeEvent,
+    Event,
+    GaussianEvent,
+    PrivacyBudget,
+    PureEvent,
+    SmoothGaussianEvent,
+    SparseVectorEvent,
+    StabilityEvent,
+    VectorSumEvent,
+    delta_upper,
+    filter_for,
+)
+from secretballot.privacy.accounting.abstention_table import answer_weights
+from secretballot.privacy.accounting.filters import Grant
+
+MOST = 400  # atoms that are kept
+EPSILONS = (-1.0, 0.0, 0.05, 0.3, 1.0, 2.0, 5.0)
+
+# Every pair is two arrays, the chances of all outcomes on both sides.
+
+
+def merged(p, q):
+    """Return a pair that tells no more: outcomes of nearly one ratio are told as one."""
+    keep = (p > 0) | (q > 0)
+    p, q = p[keep], q[keep]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss = np.log(p) - np.log(q)
+    sure = np.isinf(loss)
+    order = np.argsort(loss[~sure])
+    groups = np.arange(len(order)) * MOST // max(len(order), MOST)
+    middle = [np.bincount(groups, side[~sure][order]) for side in (p, q)]
+    ends = [[side[loss == end].sum() for end in (math.inf, -math.inf)] for side in (p, q)]
+    return tuple(np.concatenate(both) for both in zip(middle, ends, strict=True))
+
+
+def beside(one, other):
+    """Return the pair of two independent ones."""
+    return merged(*(np.outer(a, b).ravel() for a, b in zip(one, other, strict=True)))
+
+
+def repeated(pair, count):
+    found = pair
+    for _ in range(count - 1):
+        found = beside(found, pair)
+    return found
+
+
+def delta_of(pair, epsilon):
+    """Return the larger true delta of both directions."""
+    p, q = pair
+    factor = math.exp(epsilon)
+    return max(np.maximum(0, a - factor * b).sum() for a, b in ((p, q), (q, p)))
+
+
+def bits(p, q):
+    return np.array([p, 1 - p]), np.array([q, 1 - q])
+
+
+def gaussian(sigma, shift):
+    k = np.arange(-math.ceil(12 * sigma), math.ceil(12 * sigma) + shift + 1)
+    sides = [np.exp(-((k - mean) ** 2) / (2 * sigma**2)) for mean in (0, shift)]
+    return merged(*(side / side.sum() for side in sides))
+
+
+def label(sigma, votes):
+    """Return the chances of each class to have the highest noisy count, lowest class first."""
+    k = np.arange(-math.ceil(12 * sigma), math.ceil(12 * sigma) + max(votes) + 1)
+    weights = [np.exp(-((k - n) ** 2) / (2 * sigma**2)) for n in votes]
+    chances = [weight / weight.sum() for weight in weights]
+    below = [np.cumsum(chance) - chance for chance in chances]
+    upto = [np.cumsum(chance) for chance in chances]
+    found = []
+    for j, chance in enumerate(chances):
+        rivals = [below[i] if i < j else upto[i] for i in range(len(votes)) if i != j]
+        found.append(float((chance * np.prod(rivals, axis=0)).sum()))
+    return np.array(found)
+
+
+def laplace_tail(value, scale):
+    """Return P(X >= value) of discrete Laplace noise."""
+    r = math.exp(-1 / scale)
+    return r**value / (1 + r) if value >= 1 else 1 - r ** (1 - value) / (1 + r)
+
+
+def passing(event, distance):
+    """Return the chance that a query passes the noisy threshold of a sparse vector."""
+    y = np.arange(-math.ceil(40 * event.threshold_scale), math.ceil(40 * event.threshold_scale) + 1)
+    weight = np.exp(-np.abs(y) / event.threshold_scale)
+    tails = [laplace_tail(event.threshold - distance + 1 + int(n), event.query_scale) for n in y]
+    return float(weight @ np.array(tails) / weight.sum())
+
+
+def wrong(chance):
+    """Return the pair of an answer that differs, and of an abstention."""
+    return np.array([chance, 0.0, 1 - chance]), np.array([0.0, chance, 1 - chance])
+
+
+def drawn(rng: random.Random) -> tuple[Event, tuple]:
+    """Return an event and a pair that one run of it can reach."""
+    count = rng.randint(1, 3)
+    match rng.randrange(9):
+        case 0:
+            sigma = rng.choice([4.0, 7.0, 15.0])
+            return GaussianEvent(sigma, count), repeated(gaussian(sigma, 1), count)
+        case 1:
+            e = rng.choice([0.01, 0.3, 2.0])
+            p = 1 / (1 + math.exp(-e))
+            return PureEvent(e, count), repeated(bits(p, 1 - p), count)
+        case 2:
+            # two outcomes whose losses lie as far apart as may be
+            e, p = rng.choice([0.01, 0.3, 2.0]), rng.choice([0.05, 0.3, 0.7, 0.95])
+            pair = bits(p, p / (p + (1 - p) * math.exp(-e)))
+            return BoundedRangeEvent(e, count), repeated(pair, count)
+        case 3:
+            scale, threshold = rng.choice([0.5, 2.0, 10.0]), rng.choice([0, 3, 20])
+            near, far = (laplace_tail(threshold + 1 - d, scale) for d in (4, 5))
+            pair = wrong(laplace_tail(threshold + 1, scale)) if count > 1 else bits(near, far)
+            return StabilityEvent(scale, threshold, count), repeated(pair, count)
+        case 4:
+            scales = rng.choice([0.5, 2.0, 10.0]), rng.choice([1.0, 5.0, 20.0])
+            refresh, distance = rng.random() < 0.5, rng.choice([0, 1, 8, 40])
+            event = SparseVectorEvent(*scales, rng.choice([0, 5, 40]), count, refresh)
+            pair = bits(passing(event, distance), passing(event, distance + 1))
+            if rng.random() < 0.4:
+                pair = wrong(passing(event, 0))
+            return event, repeated(pair, count if refresh else 1)
+        case 5:
+            terms = rng.choice([(27.0, 0.25, 1e-9), (3.0, 0.5, 1e-3), (10.0, 0.1, 1e-6)])
+            event = AbstentionTableEvent(*terms, count)
+            chances = answer_weights(event, 60) / 2.0**62
+            d = min(rng.choice([0, 1, 3, 10, 30]), len(chances) - 2)
+            pair = bits(chances[d], chances[d + 1])
+            if rng.random() < 0.3:
+                pair = wrong(chances[0])
+            return event, repeated(pair, count)  # so many are asked, and some may be withheld
+        case 6:
+            event = VectorSumEvent(9.0, 4, 2, count)
+            return event, repeated(gaussian(9.0, 2), count)
+        case 7:
+            ratio, steps = rng.choice([1.0, 4.0]), rng.choice([2, 20])
+            event = SmoothGaussianEvent(ratio, steps, rng.choice([1.0, 5.0]) * steps)
+            # the number of the scale, and the value at one scale
+            return event, beside(gaussian(event.scale_sigma, steps), gaussian(24 * ratio, 24))
+    sigma = rng.choice([2.5, 4.0])
+    d = round(0.7 * sigma)
+    pair = label(sigma, [d + 1, d, 0]), label(sigma, [d, d + 1, 0])
+    return ArgmaxGaussianEvent(sigma, count), repeated(pair, count)
+
+
+def a_list(seed):
+    rng = random.Random(seed)
+    events, whole = [], (np.ones(1), np.ones(1))
+    for _ in range(rng.randint(2, 4)):
+        event, pair = drawn(rng)
+        events.append(event)
+        whole = beside(whole, pair)
+    return events, whole
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_price_of_a_mixed_list_is_above_what_it_can_tell(seed):
+    events, pair = a_list(seed)
+    for epsilon in EPSILONS:
+        # 12 standard deviations and float sums leave less out
+        assert delta_upper(events, epsilon) >= delta_of(pair, epsilon) - 1e-12
+
+
+def test_a_renyi_filter_admits_no_list_that_tells_more_than_its_budget():
+    admitted = 0
+    for seed in range(40):
+        events, pair = a_list(seed)
+        for epsilon, delta, order in ((1.0, 0.05, 8.0), (4.0, 1e-3, 3.5), (8.0, 0.1, 2.0)):
+            rule = filter_for("renyi", PrivacyBudget(epsilon, delta), order=order)
+            if rule.admits([], Grant(tuple(events), epsilon, delta)):
+                admitted += 1
+                assert delta_of(pair, epsilon) <= delta
+    assert admitted > 15
+
+
+def test_the_runs_tell_enough_to_see_an_event_that_is_priced_as_silence():
+    seen = set()
+    for seed in range(40):
+        events, pair = a_list(seed)
+        for i, event in enumerate(events):
+            others = events[:i] + events[i + 1 :]
+            if any(delta_upper(others, e) < delta_of(pair, e) - 1e-12 for e in EPSILONS):
+                seen.add(type(event).__name__)
+    assert len(seen) == 9

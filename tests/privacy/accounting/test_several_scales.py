@@ -1,0 +1,145 @@
+"""Lists of Gaussian noise of several kinds: composed losses against all orders of asking."""
+
+import functools
+import itertools
+import math
+import time
+
+import numpy as np
+import pytest
+
+from secretballot.privacy.accounting import (
+    ArgmaxGaussianEvent,
+    GaussianEvent,
+    LabelGaussianEvent,
+    VectorSumEvent,
+    delta_upper,
+    price,
+)
+from secretballot.privacy.accounting.gaussian import count_losses
+from secretballot.privacy.accounting.pricing import _renyi_route
+
+
+def law_of(sigma):
+    reach = math.ceil(9 * sigma) + 1
+    weights = [math.exp(-(x**2) / (2 * sigma**2)) for x in range(-reach, reach + 1)]
+    return reach, np.array(weights) / math.fsum(weights)
+
+
+def shifted_pair(sigma):
+    """Return the chances of a noisy count under neighbours; what lies past nine deviations is left
+    out, which only lowers a delta."""
+    _, pmf = law_of(sigma)
+    return tuple(pmf[1:].tolist()), tuple(pmf[:-1].tolist())
+
+
+def label_pairs(sigma, n_teachers):
+    reach, pmf = law_of(sigma)
+    tail = np.cumsum(pmf[::-1])[::-1]
+
+    def chance(votes):
+        return float(tail[math.ceil(n_teachers / 2) - votes + reach])
+
+    for votes, moved in itertools.pairwise(range(n_teachers + 1)):
+        p, q = chance(votes), chance(moved)
+        yield from (((p, 1 - p), (q, 1 - q)), ((q, 1 - q), (p, 1 - p)))
+
+
+def best_delta(kinds, epsilon):
+    """Return the largest delta of steps of several kinds, in any order, each chosen from all that
+    was told."""
+    pairs = [listed for listed, _ in kinds]
+
+    @functools.cache
+    def value(left, x):
+        found = max(0.0, 1 - x)
+        for kind, number in enumerate(left):
+            if not number:
+                continue
+            rest = (*left[:kind], number - 1, *left[kind + 1 :])
+            for p, q in pairs[kind]:
+                found = max(
+                    found, sum(a * value(rest, x * b / a) for a, b in zip(p, q, strict=True))
+                )
+        return found
+
+    return value(tuple(number for _, number in kinds), math.exp(epsilon))
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.5])
+def test_labels_beside_loud_counts_cost_at_least_what_any_order_reaches(epsilon):
+    kinds = [(list(label_pairs(3.0, 4)), 2), ([shifted_pair(1.5)], 1)]
+    events = [LabelGaussianEvent(3.0, 2, 4), GaussianEvent(1.5, 1)]
+    best, found = best_delta(kinds, epsilon), price(events, epsilon=epsilon)
+    assert found.method == "label-games"
+    assert best <= found.delta <= 1.05 * best
+    # as counts, and by divergences, it was dearer
+    assert found.delta < 0.96 * delta_upper([GaussianEvent(3.0, 2), GaussianEvent(1.5, 1)], epsilon)
+    assert found.delta < 0.8 * _renyi_route(events).delta(epsilon)
+
+
+def test_labels_beside_counts_of_the_same_scale_cost_less_than_as_counts():
+    kinds = [(list(label_pairs(3.0, 4)), 2), ([shifted_pair(3.0)], 1)]
+    best = best_delta(kinds, 0.5)
+    found = delta_upper([LabelGaussianEvent(3.0, 2, 4), GaussianEvent(3.0, 1)], 0.5)
+    assert best <= found <= 1.05 * best
+    assert found < delta_upper([GaussianEvent(3.0, 3)], 0.5)
+
+
+@pytest.mark.parametrize("scales", [(1.5, 2.5), (0.8, 3.0), (2.0, 9.0)])
+def test_counts_of_two_scales_cost_exactly_what_both_tell(scales):
+    events = [GaussianEvent(scales[0], 3), GaussianEvent(scales[1], 4)]
+    for epsilon in (0.5, 3.0):
+        losses, chances = np.zeros(1), np.ones(1)
+        for event in events:
+            for _ in range(event.shifts):
+                reach, pmf = law_of(event.sigma)
+                each = (2 * np.arange(-reach, reach + 1) + 1) / (2 * event.sigma**2)
+                losses = np.round(np.add.outer(losses, each).ravel(), 12)
+                chances = np.multiply.outer(chances, pmf).ravel()
+                losses, place = np.unique(losses, return_inverse=True)
+                chances = np.bincount(place, chances)
+        true = float(chances @ np.maximum(0.0, -np.expm1(epsilon - losses)))
+        found = price(events, epsilon=epsilon)
+        assert found.method == "discrete-gaussians"
+        assert true <= found.delta * (1 + 1e-9) <= 1.002 * true
+        assert found.delta < _renyi_route(events).delta(epsilon)
+
+
+def test_losses_of_counts_are_those_of_their_sum():
+    losses, chances, left = count_losses(2.0, 5)
+    assert chances.sum() == pytest.approx(1, abs=1e-12)
+    assert left < 1e-30
+    # the mean of Q / P under P is 1
+    assert chances @ np.exp(-losses) == pytest.approx(1, abs=1e-9)
+
+
+def test_labels_beside_vectors_and_of_three_scales_gain_by_games():
+    beside = [LabelGaussianEvent(40.0, 100), VectorSumEvent(80.0, 100, 10)]
+    three = [LabelGaussianEvent(sigma, 60) for sigma in (40.0, 50.0, 60.0)]
+    for events in (beside, three):
+        as_counts = [
+            GaussianEvent(e.sigma, e.queries) if isinstance(e, LabelGaussianEvent) else e
+            for e in events
+        ]
+        assert delta_upper(events, 1.0) < 0.9 * min(
+            delta_upper(as_counts, 1.0), _renyi_route(events).delta(1.0)
+        )
+
+
+def test_more_events_never_cost_less():
+    events = [
+        GaussianEvent(3.0, 5),
+        LabelGaussianEvent(30.0, 20, 250),
+        ArgmaxGaussianEvent(40.0, 9),
+        GaussianEvent(50.0, 9),
+        VectorSumEvent(60.0, 4, 3),
+        LabelGaussianEvent(35.0, 20),
+        LabelGaussianEvent(45.0, 30),
+        GaussianEvent(2.0, 1),
+        GaussianEvent(1.5, 1),
+    ]
+    start = time.process_time()
+    costs = [delta_upper(events[: i + 1], 2.0) for i in range(len(events))]
+    assert time.process_time() - start < 40  # nine lists, of games of a second each
+    assert all(more >= less * (1 - 1e-6) for less, more in itertools.pairwise(costs))

@@ -1,0 +1,186 @@
+"""`secretballot prepare`: one command from tables to a dataset that a service answers from."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from served_places import TestClient
+from test_answering import problem
+from typer.testing import CliRunner, Result
+
+import secretballot as sb
+from secretballot.cli import app
+from secretballot.encryption import unlocked
+from secretballot.service.api_keys import KeyRing
+from secretballot.service.app import application
+from secretballot.service.settings import read_settings
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
+from patients import rows, write_files
+
+BASE = "/v1/datasets/registry/sessions/first-year"
+MARKER = "north-by-a-private-marker"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("SECRETBALLOT_LEDGER", "SECRETBALLOT_VAULT_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(unlocked, "_open", {})
+    monkeypatch.setattr(unlocked, "_sources", {})
+    return write_files(tmp_path, 2000)
+
+
+def prepare(*more: str) -> Result:
+    words = ["prepare", "private.csv", "public.csv", "--target", "ill", "--classes", "no,yes"]
+    words += ["--name", "registry", "--session", "first-year", "--epsilon", "3", "--delta", "1e-5"]
+    words += ["--questions", "40", "--teachers", "60", "--drop", "patient", "--out", "service"]
+    return CliRunner().invoke(app, [*words, *more])
+
+
+def client_of(folder: Path) -> tuple[TestClient, dict[str, str]]:
+    settings = read_settings(folder / "service" / "service.toml")
+    token = KeyRing(settings.state).add("analyst", ["registry"])[1]
+    client = TestClient(application(settings, opened=True))
+    return client, {"Authorization": f"Bearer {token}"}
+
+
+def test_one_command_makes_a_dataset_that_is_asked_by_column(folder: Path) -> None:
+    done = prepare("--ledger", "registry.ledger", "--title", 'A "registry"', "--json")
+    assert done.exit_code == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["questions"], document["left"], document["listed"]) == (40, 40, True)
+    ledger = sb.Ledger.open_existing(folder / "registry.ledger")
+    assert ledger.budget == sb.PrivacyBudget(3.0, 1e-5)  # this session, and nothing more
+    assert ledger.spent().epsilon == pytest.approx(3.0)
+    context, key = client_of(folder)
+    frame = rows(30, 9)
+    asked = frame[["age", "ward", "dose"]]
+    with context as client:
+        about = client.get("/v1/datasets", headers=key).json()["datasets"][0]
+        assert (about["title"], about["sessions"]) == ('A "registry"', ["first-year"])
+        columns = client.get(BASE, headers=key).json()["columns"]
+        assert columns["kind"] == "frame"
+        assert [one[0] for one in columns["columns"]] == ["age", "ward", "dose"]
+        body = {"points": json.loads(asked.to_json(orient="records"))}
+        found = client.post(f"{BASE}/questions", json=body, headers=key)
+        assert found.status_code == 200, found.text
+        labels = [answer["label"] for answer in found.json()["answers"]]
+        assert np.mean(np.array(labels) == frame["ill"]) > 0.8
+        # the same points in another form are the same questions
+        again = client.post(
+            f"{BASE}/questions",
+            content=_arrow(asked),
+            headers=key | {"Content-Type": "application/vnd.apache.arrow.stream"},
+        )
+        assert [one["label"] for one in again.json()["answers"]] == labels
+        assert again.json()["left"] == found.json()["left"]
+        certificate = client.get(f"{BASE}/certificate", headers=key).json()
+        assert sb.verify_certificate(certificate).ok
+        for wrong, said in (
+            ({"age": "old", "ward": "north", "dose": 1}, "'age' of point 1 cannot be read"),
+            ({"age": 50, "ward": "north"}, "misses 'dose'"),
+        ):
+            refused = client.post(f"{BASE}/questions", json={"points": [wrong]}, headers=key)
+            assert said in problem(refused, "wrong-points")["detail"]
+        # what the public tables do not know is told as missing or "other", not refused
+        strange = {"age": None, "ward": "nowhere", "dose": 1}
+        assert client.post(f"{BASE}/questions", json={"points": [strange]}, headers=key).is_success
+
+
+def _arrow(frame: pd.DataFrame) -> bytes:
+    pa = pytest.importorskip("pyarrow")
+    sink = pa.BufferOutputStream()
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def test_the_command_is_repeated_and_pays_once(folder: Path) -> None:
+    assert prepare().exit_code == 0
+    account = sb.Ledger.open_existing(folder / "private.csv.ledger")  # beside the private file
+    spent, settings = account.spent(), (folder / "service" / "service.toml").read_bytes()
+    again = prepare("--json")
+    assert again.exit_code == 0, again.stderr
+    assert json.loads(again.stdout)["listed"]
+    assert (account.spent(), account.releases()) == (spent, 1)
+    # other terms under the same name, other data, more than the account admits
+    for more, said in (
+        (["--questions", "41"], "was begun with other terms"),
+        (["--teachers", "50"], "belongs to other data, or to other settings"),
+        (["--session", "second"], "this run would cost epsilon 3"),
+        (["--total-epsilon", "9", "--total-delta", "1e-4"], "is there already and admits"),
+        (["--total-epsilon", "9"], "go together"),
+        (["--name", "../x"], "cannot stand in an address"),
+        (["--classes", "no,yes,perhaps"], "belongs to other data, or to other settings"),
+        (["--release", "counts"], "was begun with other terms"),
+    ):
+        refused = prepare(*more)
+        assert refused.exit_code in (2, 3), refused.output
+        assert said in refused.stderr
+    assert (account.spent(), account.releases()) == (spent, 1)
+    assert (folder / "service" / "service.toml").read_bytes() == settings
+
+
+def test_a_second_session_is_told_to_whoever_keeps_the_settings(folder: Path) -> None:
+    total = ["--total-epsilon", "9", "--total-delta", "1e-4"]
+    assert prepare(*total).exit_code == 0
+    second = prepare("--session", "second")
+    assert second.exit_code == 0, second.stderr
+    assert "have them say:\n[datasets.registry]" in second.stdout
+    assert 'sessions = ["second"]' in second.stdout
+    file = folder / "service" / "service.toml"
+    file.write_text(file.read_text().replace('["first-year"]', '["first-year", "second"]'))
+    context, key = client_of(folder)
+    with context as client:
+        about = client.get("/v1/datasets", headers=key).json()["datasets"][0]
+    assert about["sessions"] == ["first-year", "second"]
+
+
+def test_the_vault_is_encrypted_and_the_settings_name_its_key(folder: Path) -> None:
+    private = pd.read_csv(folder / "private.csv")
+    private.loc[::3, "ward"] = MARKER
+    private.to_csv(folder / "private.csv", index=False)
+    made = CliRunner().invoke(app, ["vault", "new-key", "vault.key"])
+    assert made.exit_code == 0
+    done = prepare("--vault-key", "vault.key", "--teacher", "knn", "--accept-unseen", "ward")
+    assert done.exit_code == 0, done.stderr
+    settings = read_settings(folder / "service" / "service.toml").datasets["registry"]
+    assert str(settings.vault_key) == f"the key file {folder / 'vault.key'}"
+    for path in (folder / "service").rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert MARKER.encode() not in content, path
+            if "registry-vault" in path.parts and path.parent.name == "teachers":
+                assert content.startswith(b"SBVAULT")
+    unlocked._open.clear()
+    unlocked._sources.clear()
+    context, key = client_of(folder)
+    point = {"age": 70, "ward": "north", "dose": 9.0}
+    with context as client:
+        found = client.post(f"{BASE}/questions", json={"points": [point]}, headers=key)
+    assert found.is_success
+
+
+def test_a_schema_of_other_teachers_stops_the_start(folder: Path) -> None:
+    assert prepare().exit_code == 0
+    file = folder / "service" / "registry-schema.json"
+    document = json.loads(file.read_text())
+    del document["columns"]["dose"]
+    file.write_text(json.dumps(document))
+    with pytest.raises(sb.DataError, match="name the schema that they were prepared with"):
+        client_of(folder)
+
+
+def test_the_private_file_in_the_place_of_the_public_one_is_refused(folder: Path) -> None:
+    words = ["prepare", "private.csv", "private.csv", "--target", "ill", "--classes", "no,yes"]
+    words += ["--name", "r", "--epsilon", "1", "--delta", "1e-5", "--questions", "4"]
+    refused = CliRunner().invoke(app, words)
+    assert refused.exit_code == 2
+    assert "The private and the public file are the same" in refused.stderr
+    assert not (folder / "service").exists()

@@ -1,0 +1,189 @@
+"""Certificates that the service signs, and what it says of who signed a release."""
+
+import base64
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from served_places import Place, TestClient
+from test_answering import QUESTIONS, points, problem
+from typer.testing import CliRunner
+
+import secretballot as sb
+from secretballot.cli import app
+from secretballot.exceptions import DataError, ParameterError, ServiceError
+from secretballot.service.app import application
+from secretballot.service.json_logs import JsonLines
+
+BASE = "/v1/datasets/registry"
+CERTIFICATE = f"{BASE}/sessions/session/certificate"
+
+
+@pytest.fixture
+def signing(place: Place) -> tuple[Place, str]:
+    """A place whose service signs, and the fingerprint of its key."""
+    mark = sb.new_signing_key(place.folder / "service.pem")
+    place.config.write_text('signing_key = "service.pem"\n' + place.config.read_text())
+    return place, mark
+
+
+def verified(certificate: Path, key: Path) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["verify", str(certificate), "--key", str(key)])
+    return done.exit_code, done.stdout + done.stderr
+
+
+def test_what_the_service_served_is_accepted_by_its_public_key(
+    signing: tuple[Place, str], tmp_path: Path, line_to: Any
+) -> None:
+    place, mark = signing
+    out = tmp_path / "downloaded"
+    transport = line_to(place)
+    with sb.connect("http://service", place.token()) as session:
+        session.ask_many(np.array(points(3)))
+        assert session.save_certificate(out) == mark
+        with TestClient(transport.app) as client:
+            pem = client.get("/signing-key")
+            assert pem.headers["content-type"] == "application/x-pem-file"
+            (tmp_path / "service.pub").write_bytes(pem.content)
+            assert client.get(f"/signing-key/{mark}").content == pem.content
+            problem(client.get(f"/signing-key/{'0' * 64}"), "not-found")
+    assert pem.content == (place.folder / "service.pem.pub").read_bytes()
+    code, said = verified(out / "certificate.json", tmp_path / "service.pub")
+    assert (code, f"Signed with the key {mark}." in said) == (0, True)
+    # of another key, with another byte, and of nobody
+    sb.new_signing_key(tmp_path / "other.pem")
+    assert verified(out / "certificate.json", tmp_path / "other.pem.pub")[0] == 4
+    text = (out / "certificate.json").read_bytes()
+    (out / "certificate.json").write_bytes(text.replace(b": ", b":", 1))
+    assert verified(out / "certificate.json", tmp_path / "service.pub")[0] == 4
+    (out / "certificate.json").write_bytes(text)
+    assert sb.verify_certificate(out / "certificate.json").signature == "not checked"
+    (out / "certificate.sig").unlink()
+    assert verified(out / "certificate.json", tmp_path / "service.pub")[0] == 4
+
+
+def test_every_certificate_is_signed_as_it_is_sent(signing: tuple[Place, str]) -> None:
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    place, mark = signing
+    key: Any = load_pem_public_key((place.folder / "service.pem.pub").read_bytes())
+    headers, seen = place.key(), set()
+    with TestClient(application(place.settings, opened=True)) as client:
+        for row in range(3):
+            client.post(QUESTIONS, json={"points": points(1, row)}, headers=headers)
+            found = client.get(CERTIFICATE, headers=headers)
+            signature = base64.b64decode(found.headers["certificate-signature"])
+            key.verify(signature, found.content)
+            assert found.headers["certificate-key"] == mark
+            seen.add(signature)
+        shown = client.get(f"{BASE}/sessions/session/verification", headers=headers).json()
+        assert shown["signed_by"] == mark
+        paths = client.get("/openapi.json").json()["paths"]
+    assert len(seen) == 3
+    assert {"/signing-key", "/signing-key/{mark}"} <= set(paths)
+
+
+def test_a_service_without_a_key_signs_nothing_and_says_so(
+    place: Place, tmp_path: Path, line_to: Any
+) -> None:
+    with TestClient(application(place.settings, opened=True)) as client:
+        problem(client.get("/signing-key"), "not-found")
+        found = client.get(CERTIFICATE, headers=place.key())
+        assert "certificate-signature" not in found.headers
+    line_to(place)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "certificate.sig").write_bytes(bytes(64))  # of an earlier one
+    with sb.connect("http://service", place.token()) as session:
+        assert session.save_certificate(tmp_path / "out") is None
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["certificate.json"]
+
+
+def test_a_signature_that_is_none_is_not_written(
+    signing: tuple[Place, str], tmp_path: Path, line_to: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line_to(signing[0]).app.service.signatures.signature = lambda text: b"short"
+    session = sb.connect("http://service", signing[0].token())
+    with session, pytest.raises(ServiceError, match="signature of the certificate is none"):
+        session.save_certificate(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_releases_say_who_signed_them(signing: tuple[Place, str]) -> None:
+    place, _ = signing
+    session = sb.LabelingSession.reopen(place.folder / "vault")
+    X = np.array(points(3))
+    session.ask_many(X)
+    curator, stranger, before = (
+        sb.new_signing_key(place.folder / f"{name}.pem") for name in ("curator", "stranger", "old")
+    )
+    names = {"unsigned": None, "ours": "curator", "theirs": "stranger", "garbage": "garbage"}
+    first = place.folder / "unsigned"
+    sb.write_release(first, session.released(X), without=["report", "student"])
+    for name, signer in names.items():
+        folder = place.folder / name
+        if folder != first:
+            shutil.copytree(first, folder)
+        if signer == "garbage":
+            (folder / "certificate.sig").write_bytes(bytes(64))
+        elif signer is not None:
+            sb.sign_release(folder, place.folder / f"{signer}.pem")
+    text = place.config.read_text().replace(
+        "sessions =", f"releases = {json.dumps([*names])}\nsessions ="
+    )
+    place.config.write_text('public_keys = ["curator.pem.pub", "old.pem.pub"]\n' + text)
+    headers = place.key("auditor")
+    with TestClient(application(place.settings, opened=True)) as client:
+        (about,) = client.get("/v1/datasets", headers=headers).json()["datasets"]
+        assert about["signatures"] == {
+            "unsigned": {"signature": "none", "key": None},
+            "ours": {"signature": "checked", "key": curator},
+            "theirs": {"signature": "not checked", "key": None},
+            "garbage": {"signature": "not checked", "key": None},
+        }
+        assert "certificate.sig" in about["releases"]["ours"]
+        assert "certificate.sig" not in about["releases"]["unsigned"]
+        found = client.get(f"{BASE}/releases/ours/certificate.sig", headers=headers)
+        assert found.content == (place.folder / "ours" / "certificate.sig").read_bytes()
+        # a signature that is put there later is not the one that was looked at
+        (place.folder / "ours" / "certificate.sig").write_bytes(bytes(64))
+        problem(client.get(f"{BASE}/releases/ours/certificate.sig", headers=headers), "not-found")
+        # keys of before stay published, so that what they signed can be checked
+        assert client.get(f"/signing-key/{before}").is_success
+        problem(client.get(f"/signing-key/{stranger}"), "not-found")
+
+
+def test_the_private_key_is_nowhere_told(
+    signing: tuple[Place, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    place, _ = signing
+    pem = (place.folder / "service.pem").read_text().splitlines()[1]
+    caplog.set_level(0)
+    app_ = application(place.settings, opened=True)
+    addresses = ("/signing-key", "/openapi.json", "/v1/datasets", CERTIFICATE, "/", "/console.js")
+    with TestClient(app_) as client:
+        said = [client.get(address, headers=place.key("curator")).text for address in addresses]
+    lines = [JsonLines().format(record) for record in caplog.records]
+    for text in (*said, *lines, repr(app_.service.signatures), repr(place.settings)):
+        assert pem not in text
+
+
+def test_a_key_that_cannot_be_one_stops_the_start(signing: tuple[Place, str]) -> None:
+    place, _ = signing
+    key = place.folder / "service.pem"
+    key.chmod(0o644)
+    with pytest.raises(DataError, match="may be read by others"):
+        application(place.settings)
+    key.chmod(0o600)
+    key.write_text("no key")
+    with pytest.raises(DataError, match="holds no private Ed25519 key"):
+        application(place.settings)
+    place.config.write_text(place.config.read_text().replace("service.pem", "nowhere.pem"))
+    with pytest.raises(DataError, match="There is no key file"):
+        application(place.settings)
+    text = place.config.read_text().replace('signing_key = "nowhere.pem"', "public_keys = 7")
+    place.config.write_text(text)
+    with pytest.raises(ParameterError, match="public_keys is 7"):
+        application(place.settings)

@@ -1,0 +1,248 @@
+"""Two versions on one database, migrations that break or hang, databases that are down, and clocks
+that jump: the right refusal, and nothing lost."""
+
+import shutil
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from served_places import QUERIES, Place, TestClient, made_place
+from test_answering import QUESTIONS, points, problem
+
+import secretballot as sb
+from secretballot.exceptions import LedgerError
+from secretballot.privacy.ledger import Ledger, terms
+from secretballot.privacy.ledger.schema import SCHEMA_VERSION
+from secretballot.service import audit_log
+from secretballot.service.app import application
+
+
+def ask(client: TestClient, key: dict[str, str], n: int, start: int = 0) -> httpx.Response:
+    return client.post(QUESTIONS, json={"points": points(n, start)}, headers=key)
+
+
+def refused_everywhere(client: TestClient, place: Place, analyst: dict[str, str]) -> None:
+    """Look at all that needs the ledger: the right problem, at once, and no word of the place."""
+    curator, began = place.key("curator"), time.monotonic()
+    found = [
+        ask(client, analyst, 1),
+        ask(client, analyst, 2, 40),
+        *(
+            client.get(f"/v1/datasets/registry/{part}", headers=curator)
+            for part in ("budget", "account", "sessions/session", "sessions/session/certificate")
+        ),
+    ]
+    for one in found:
+        problem(one, "ledger-unavailable")
+        assert int(one.headers["retry-after"]) > 0
+        assert "version" not in one.text
+        assert str(place.folder) not in one.text
+        assert "postgres" not in one.text
+    assert client.get("/health/live").status_code == 200
+    # no look at the ledger that was made a second ago
+    client._app.service._ready = (-np.inf, False)
+    assert client.get("/health/ready").status_code == 503
+    # nothing of it is queued
+    assert time.monotonic() - began < 10
+
+
+@contextmanager
+def database_place(server: Any, folder: Path) -> Iterator[tuple[Place, str]]:
+    url = server.url(schema=f"service_{uuid.uuid4().hex[:12]}")
+    yield made_place(folder, ledger_at=url), url
+
+
+@contextmanager
+def later_program(monkeypatch: pytest.MonkeyPatch, *more: str) -> Iterator[None]:
+    """Be the version after this one, whose migration runs `more` in the end."""
+    from secretballot.privacy.ledger import postgres_schema, postgres_store
+
+    def migration(_: str) -> Iterator[str]:
+        yield "ALTER TABLE account ADD COLUMN note TEXT"
+        yield from more
+
+    with monkeypatch.context() as patch:
+        patch.setattr(postgres_store, "MIGRATIONS", (*postgres_schema.MIGRATIONS, migration))
+        patch.setattr(postgres_store, "VERSION", postgres_schema.VERSION + 1)
+        yield
+
+
+def test_of_two_versions_on_one_database_one_answers_and_the_other_refuses(
+    postgres_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with database_place(postgres_server, tmp_path) as (place, url):
+        key = place.key(quota=6)
+        with TestClient(application(place.settings, opened=True)) as earlier:
+            first = ask(earlier, key, 3)
+            with later_program(monkeypatch):
+                # the newer one waits for the upgrade, which nobody but its owner may run
+                with pytest.raises(LedgerError, match="bring it up with secretballot ledger up"):
+                    application(place.settings, opened=True)
+                assert Ledger.upgrade(url)
+                with TestClient(application(place.settings, opened=True)) as later:
+                    assert ask(later, key, 4).json()["answers"][:3] == first.json()["answers"]
+            refused_everywhere(earlier, place, key)
+            with pytest.raises(LedgerError, match="update secretballot"):
+                application(place.settings, opened=True)
+        with later_program(monkeypatch):
+            session = sb.LabelingSession.reopen(place.folder / "vault")
+            assert session.used == 4
+            session.ledger.check()
+            with TestClient(application(place.settings, opened=True)) as later:
+                # what the earlier one refused took nothing of the quota
+                assert later.get("/v1/key", headers=key).json()["asked"] == {"registry": 4}
+                assert ask(later, key, 2, 4).json()["left"] == QUERIES - 6
+
+
+def test_a_migration_that_breaks_or_hangs_leaves_the_service_as_it_was(
+    postgres_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    from secretballot._databases import DatabasePlace
+
+    with database_place(postgres_server, tmp_path) as (place, url):
+        place.config.write_text(place.config.read_text() + "\n[limits]\nanswer_seconds = 0.5\n")
+        key = place.key()
+        with TestClient(application(place.settings, opened=True)) as client:
+            first = ask(client, key, 3).json()
+            with later_program(monkeypatch, "SELECT 1 / 0"), pytest.raises(LedgerError):
+                Ledger.upgrade(url)
+            assert ask(client, key, 3).json() == first
+            # one that hangs holds these two, as an upgrade does
+            with psycopg.connect(**DatabasePlace(url).words) as upgrade:
+                upgrade.execute(f'SET search_path TO "{DatabasePlace(url).schema}"')
+                upgrade.execute("LOCK TABLE migration, head IN ACCESS EXCLUSIVE MODE")
+                began = time.monotonic()
+                for start in (0, 20):
+                    problem(ask(client, key, 1, start), "ledger-unavailable")
+                assert time.monotonic() - began < 5
+                assert client.get("/health/ready").status_code == 503
+                upgrade.rollback()
+            end = time.monotonic() + 30
+            while (again := ask(client, key, 3)).status_code != 200 and time.monotonic() < end:
+                time.sleep(0.05)
+            assert again.json()["answers"] == first["answers"]
+        assert sb.LabelingSession.reopen(place.folder / "vault").used in (3, 4)
+
+
+def test_a_ledger_file_that_another_version_has_upgraded_is_refused(place: Place) -> None:
+    key, ledger = place.key(), place.folder / "registry.ledger"
+
+    def be_version(number: int) -> None:
+        with closing(sqlite3.connect(ledger)) as connection:
+            connection.execute(f"PRAGMA user_version = {number}")
+
+    with TestClient(application(place.settings, opened=True)) as client:
+        first = ask(client, key, 3)
+        be_version(SCHEMA_VERSION + 1)
+        refused_everywhere(client, place, key)
+        with pytest.raises(LedgerError, match="version"):
+            application(place.settings, opened=True)
+        be_version(SCHEMA_VERSION)
+        assert ask(client, key, 3).json() == first.json()
+
+
+def test_a_database_that_is_down_is_refused_at_once_and_no_service_starts_with_it(
+    postgres_server: Any, tmp_path: Path
+) -> None:
+    with database_place(postgres_server, tmp_path) as (place, _):
+        key = place.key(quota=3)
+        with TestClient(application(place.settings, opened=True)) as client:
+            first = ask(client, key, 2)
+            postgres_server.kill()
+            try:
+                refused_everywhere(client, place, key)
+                with pytest.raises(LedgerError, match="cannot be reached"):
+                    application(place.settings, opened=True)
+            finally:
+                postgres_server.start()
+            assert ask(client, key, 2).json() == first.json()
+            # refusals took nothing of the quota
+            assert ask(client, key, 3).status_code == 200
+        ledger = sb.LabelingSession.reopen(place.folder / "vault").ledger
+        ledger.check()
+
+
+@pytest.mark.parametrize("jumps", [timedelta(days=-3650), timedelta(days=36500)])
+def test_a_clock_that_jumps_changes_no_answer_no_count_and_no_order(
+    place: Place, monkeypatch: pytest.MonkeyPatch, jumps: timedelta
+) -> None:
+    place.config.write_text(
+        place.config.read_text()
+        + "\n[limits]\nrequests_per_second = 0.001\nburst = 7\n[answers]\ngrid_seconds = 0.05\n"
+    )
+    key, auditor = place.key(quota=4), place.key("auditor")
+    real = datetime
+
+    class Jumped(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return real.now(tz) + jumps
+
+    with TestClient(application(place.settings, opened=True)) as client:
+        first = ask(client, key, 3).json()
+        with monkeypatch.context() as patch:
+            for module in (audit_log, terms):
+                patch.setattr(module, "datetime", Jumped)
+            wall = time.time
+            patch.setattr(time, "time", lambda: wall() + jumps.total_seconds())
+            began = time.monotonic()
+            again = ask(client, key, 3)
+            # the grid of times goes by another clock
+            assert 0.05 <= time.monotonic() - began < 5
+            assert again.json() == first
+            assert ask(client, key, 1, 50).json()["left"] == QUERIES - 4
+        problem(ask(client, key, 1, 60), "quota-spent")
+        assert ask(client, key, 4).status_code == 403
+        assert ask(client, key, 1, 50).status_code == 200
+        assert ask(client, key, 1, 50).status_code == 200
+        # seven were asked, and no jump has filled the bucket
+        problem(ask(client, key, 1, 50), "too-many-requests")
+        rows = client.get("/v1/datasets/registry/audit", headers=auditor).json()["rows"]
+        certificate = client.get(
+            "/v1/datasets/registry/sessions/session/certificate", headers=auditor
+        ).json()
+        assert client._app.service.audit.check() == len(rows) + 1  # and the download
+    # in the order in which they came, with the times that the clock said
+    assert [row["position"] for row in rows] == list(range(1, len(rows) + 1))
+    times = [datetime.fromisoformat(row["at"]) for row in rows[:3]]
+    assert abs(times[1] - times[0] - jumps) < timedelta(minutes=5)
+    assert sb.verify_certificate(certificate).ok
+    place.ledger.check()
+    assert sb.LabelingSession.reopen(place.folder / "vault").used == 4
+
+
+def test_two_machines_with_copies_of_one_vault_answer_as_one_or_refuse(
+    place: Place, tmp_path: Path
+) -> None:
+    other = Place(tmp_path / "other", tmp_path / "other" / "service.toml")
+    shutil.copytree(place.folder / "vault", other.folder / "vault")
+    shutil.copy(place.config, other.config)
+    sparse = QUESTIONS.replace("sessions/session/", "sessions/sparse/")
+    with (
+        TestClient(application(place.settings, opened=True)) as one,
+        TestClient(application(other.settings, opened=True)) as two,
+    ):
+        here, there = place.key(), other.key()
+        first = ask(one, here, 3).json()
+        both = ask(two, there, 4).json()
+        assert both["answers"][:3] == first["answers"]
+        assert ask(one, here, 4).json() == both
+        assert both["left"] == QUERIES - 4
+        # a noisy threshold is in the vault that drew it, and in no copy: nothing is drawn anew
+        drawn = one.post(sparse, json={"points": points(2)}, headers=here).json()
+        told = two.post(sparse, json={"points": points(2)}, headers=there).json()
+        assert told["answers"] == drawn["answers"]
+        new = {"points": points(1, 30)}
+        problem(two.post(sparse, json=new, headers=there), "ledger-unavailable")
+        assert one.post(sparse, json=new, headers=here).json()["left"] == drawn["left"] - 1
+    place.ledger.check()
