@@ -102,14 +102,16 @@ def test_a_student_is_measured_in_full_beside_the_majority(files: Path) -> None:
     result = learn(files, *test)
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith("method")
-    for words in (
-        r"accuracy     0\.\d{4} of the student on the labelled test file\n",
-        r"0\.\d{4} to 0\.\d{4} \(Wilson's interval of 95 %, 200 rows\); always '(no|yes)': 0\.\d",
-        r"balanced     0\.\d{4}, the mean of the recalls; area under the ROC curve 0\.\d{4}\n",
-        r"calibration  0\.\d{4} said, 0\.\d{4} right; expected error 0\.\d{4}, Brier score 0",
+    # the noise decides: a student may find every row of a class, so that a share is 1.0000
+    for shares in (
+        r"accuracy     SHARE of the student on the labelled test file\n",
+        r"SHARE to SHARE \(Wilson's interval of 95 %, 200 rows\); always '(no|yes)': 0\.\d",
+        r"balanced     SHARE, the mean of the recalls; area under the ROC curve SHARE\n",
+        r"calibration  SHARE said, SHARE right; expected error SHARE, Brier score 0",
         r"class +rows  recall  precision   answered +no +yes\n",
-        r"yes +\d+  0\.\d{4}     0\.\d{4} +\d+ +\d+\n",
+        r"yes +\d+  SHARE     SHARE +\d+ +\d+\n",
     ):
+        words = shares.replace("SHARE", r"[01]\.\d{4}")
         assert re.search(words, result.stdout), (words, result.stdout)
     document = json.loads(learn(files, *test, "--out", str(files / "two"), "--json").stdout)
     found = document["metrics"]
@@ -146,7 +148,7 @@ def test_no_student_is_measured_on_the_private_file(files: Path, same: str) -> N
 def test_for_a_person_the_outcome_is_printed_in_lines(files: Path) -> None:
     result = learn(files, "--evaluate", str(files / "test.csv"))
     assert result.exit_code == 0, result.stderr
-    assert re.search(r"accuracy +0\.\d{4}", result.stdout)
+    assert re.search(r"accuracy +[01]\.\d{4}", result.stdout)
     assert "epsilon 4, delta 1e-05" in result.stdout
     assert str(files / "out" / "release" / "certificate.json") in result.stdout
 
@@ -617,7 +619,7 @@ def test_what_was_planned_is_printed_beside_what_came(files: Path) -> None:
     result = by_plan(files, "--evaluate", str(files / "test.csv"))
     assert result.exit_code == 0, result.stderr
     assert "forecast     100 (90 to 110) answers; 100 observed\n" in result.stdout
-    accuracy = re.search(r"accuracy +(0\.\d{4}) of the student", result.stdout)
+    accuracy = re.search(r"accuracy +([01]\.\d{4}) of the student", result.stdout)
     assert accuracy is not None
     assert (
         f"accuracy 0.800 (0.750 to 0.850); {accuracy[1]} on the labelled test file" in result.stdout
