@@ -43,7 +43,8 @@ def model_of_certificate(job: ReleaseJob) -> MomentsStudent:
         raise DataError(
             "The public points do not give the basis of the certificate: their coordinates have"
             " another digest. Give the very points of the release, with the versions of numpy and"
-            " scipy that the certificate names; nothing that was paid for is lost."
+            " scipy that the certificate names, on a processor of the same kind; nothing that was"
+            " paid for is lost."
         )
     return MomentsStudent(basis, weights.reshape(shape), job.released.classes)
 
