@@ -16,10 +16,12 @@ from secretballot._validation import shown
 from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = [
+    "REGRESSOR_NAMES",
     "STUDENTS_ALONE",
     "TEACHER_NAMES",
     "imports_a_class",
     "refused_setting",
+    "regressor_by_name",
     "teacher_by_name",
     "with_settings",
 ]
@@ -61,9 +63,38 @@ def teacher_by_name(name: str, n_classes: int = 2) -> Any:
     )
 
 
+def regressor_by_name(name: str) -> Any:
+    """Return a new, unfitted learner of numbers.
+
+    Parameters
+    ----------
+    name : str
+        One of `REGRESSOR_NAMES`, with settings or without, or "package.module:Class", as for
+        `teacher_by_name`.
+
+    Raises
+    ------
+    ParameterError
+        As for `teacher_by_name`.
+    """
+    if isinstance(name, str):
+        head, colon, settings = name.partition(":")
+        if head in _REGRESSORS:
+            learner = _REGRESSORS[head]()
+            return with_settings(learner, name, settings) if colon else learner
+        if colon and head not in _MAKERS:
+            return _imported_learner(name)
+    raise ParameterError(
+        Parameter("teacher"),
+        f" is {shown(name)}; of numbers it must be one of {', '.join(REGRESSOR_NAMES)}, or"
+        " package.module:Class.",
+    )
+
+
 def imports_a_class(name: str) -> bool:
     """Return whether a learner's name has code imported, rather than naming one of ours."""
-    return ":" in name and name.partition(":")[0] not in (*TEACHER_NAMES, *STUDENTS_ALONE)
+    ours = (*TEACHER_NAMES, *REGRESSOR_NAMES, *STUDENTS_ALONE)
+    return ":" in name and name.partition(":")[0] not in ours
 
 
 def with_settings(learner: Any, name: str, text: str, n_classes: int = 2) -> Any:
@@ -286,3 +317,49 @@ _MAKERS: dict[str, Callable[[], Any]] = {
 }
 
 TEACHER_NAMES: tuple[str, ...] = tuple(_MAKERS)
+
+
+def _ridge_regressor() -> Any:
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), Ridge())
+
+
+def _tree_regressor() -> Any:
+    from sklearn.tree import DecisionTreeRegressor
+
+    return DecisionTreeRegressor()
+
+
+def _forest_regressor() -> Any:
+    from sklearn.ensemble import RandomForestRegressor
+
+    return RandomForestRegressor(n_estimators=30, min_samples_leaf=2, max_features=0.3)
+
+
+def _boosting_regressor() -> Any:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    return HistGradientBoostingRegressor(max_iter=50, min_samples_leaf=5, early_stopping=False)
+
+
+def _neighbours_regressor() -> Any:
+    from sklearn.neighbors import KNeighborsRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(with_mean=False), KNeighborsRegressor(n_neighbors=5))
+
+
+#: Of numbers, with the settings of the classifiers of the same name.
+_REGRESSORS: dict[str, Callable[[], Any]] = {
+    "ridge": _ridge_regressor,
+    "tree": _tree_regressor,
+    "forest": _forest_regressor,
+    "boosting": _boosting_regressor,
+    "knn": _neighbours_regressor,
+}
+
+REGRESSOR_NAMES: tuple[str, ...] = tuple(_REGRESSORS)

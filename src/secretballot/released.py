@@ -12,7 +12,7 @@ from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count, check_positive, name_part, shown
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = ["ReleasedLabels", "ReleasedSums", "ReleasedTable"]
+__all__ = ["ReleasedLabels", "ReleasedSums", "ReleasedTable", "labels_of_table"]
 
 _VERSION = 1
 
@@ -387,6 +387,41 @@ class ReleasedTable(ReleasedSums):
         if self._terms["rank"] is None:
             answers = answers / self._terms["n_teachers"]
         return np.asarray(low + answers * ((high - low) / (self._terms["n_positions"] - 1)))
+
+
+def labels_of_table(table: ReleasedTable) -> list[ReleasedLabels]:
+    """Return what was released of each label by itself, as labels 0 and 1 with their counts.
+
+    Of sets, the counts of a label are those of all sets that have it, and their noise adds up.
+    """
+    terms = table.certificate["mechanism"]
+    teachers, n_labels = terms["n_teachers"], len(terms["labels"])
+    answers, sigma = table.answers, None
+    if terms["release"] == "counts":
+        sigma = terms["sigma"]
+        if terms["ballot"] == "sets":
+            answers = answers @ _labels_of_sets(n_labels)
+            sigma *= 2 ** ((n_labels - 1) / 2)
+    return [
+        ReleasedLabels(
+            table.rows,
+            # at least half of the teachers, as everywhere
+            column if sigma is None else (2 * column >= teachers).astype(np.int64),
+            (0, 1),
+            teachers,
+            sigma,
+            None if sigma is None else column,
+            table.certificate,
+        )
+        for column in answers.T
+    ]
+
+
+def _labels_of_sets(n_labels: int) -> IntArray:
+    """Return which labels every set has, in the order of the counts: 0 and 1 of shape
+    (2^n_labels, n_labels)."""
+    numbers = np.arange(2**n_labels)
+    return (numbers[:, np.newaxis] >> np.arange(n_labels)) & 1
 
 
 def _check_version(document: Mapping[str, Any]) -> None:

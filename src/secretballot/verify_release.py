@@ -1214,7 +1214,7 @@ def check_choices(document: dict[str, Any]) -> str:
 # --- The folder -----------------------------------------------------------------------------------
 
 _FILES = re.compile(
-    r"README\.txt|model-card\.md|labels\.csv|schema\.json|student\.(skops|onnx)|report\.html"
+    r"README\.txt|model-card\.md|(?:labels|answers)\.csv|schema\.json|student\.(skops|onnx)|report\.html"
     r"|queries\.json|queries-[a-z]{1,20}\.(svg|png)"
 )
 _SIGNATURE, _SIGNATURE_BYTES = "certificate.sig", 64
@@ -1257,8 +1257,12 @@ def check_files(document: dict[str, Any], folder: str) -> str:
             size += len(block)
         if (digest.hexdigest(), size) != (about["sha256"], about["bytes"]):
             raise WrongError(f"{name} is not the file that was released.")
-    if listed.get("labels.csv", {}).get("sha256") != document["released"]["labels_sha256"]:
-        raise WrongError("The certificate states no or another digest of labels.csv.")
+    # the answers of a table stand on the certificate itself, and need no digest
+    table = document["mechanism"]["name"] in _TABLES
+    if ("answers.csv" in listed) != table or ("labels.csv" in listed) == table:
+        raise WrongError("The certificate lists another file of values than its mechanism has.")
+    if not table and listed["labels.csv"]["sha256"] != document["released"]["labels_sha256"]:
+        raise WrongError("The certificate states another digest of labels.csv.")
     note = f" {_SIGNATURE} was not checked: any 64 bytes look like one." if signed else ""
     return f"{len(listed)} files and no other, each the one that was released.{note}"
 
@@ -1334,6 +1338,56 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
         f"labels.csv holds {asked.count} rows, {answered} answered, written as a release writes"
         " them."
     )
+
+
+def check_answers(document: dict[str, Any], folder: str) -> str:
+    """Refuse an answers.csv that is not, byte by byte, the answers of the certificate.
+
+    Raises
+    ------
+    WrongError
+        If it is not.
+    """
+    mechanism, found = document["mechanism"], hashlib.sha256()
+    check_table(document)
+    for block in blocks_of(os.path.join(folder, "answers.csv"), _MAX_LABELS):
+        found.update(block)
+    lines = number_lines if mechanism["name"] == "votes-of-numbers" else set_lines
+    stated = hashlib.sha256()
+    for line in lines(mechanism):
+        stated.update(f"{line}\n".encode("utf-8", "surrogatepass"))
+    if stated.hexdigest() != found.hexdigest():
+        raise WrongError("answers.csv does not hold the answers of the certificate.")
+    return f"answers.csv holds the {len(mechanism['rows'])} answers of the certificate."
+
+
+def number_lines(mechanism: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of answers.csv of a table of numbers."""
+    low, high = mechanism["target_range"]
+    width = (high - low) / (mechanism["n_positions"] - 1)
+    votes = mechanism["n_teachers"] if mechanism["rank"] is None else 1
+    yield "query,value"
+    for row, answer in zip(mechanism["rows"], mechanism["answers"], strict=True):
+        yield f"{row},{low + answer[0] / votes * width!r}"
+
+
+def set_lines(mechanism: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of answers.csv of a table of sets of labels."""
+    labels, counts = mechanism["labels"], mechanism["release"] == "counts"
+    members = [[k] for k in range(len(labels))]  # of each count, the labels that it is about
+    if counts and mechanism["ballot"] == "sets":
+        members = [
+            [k for k in range(len(labels)) if number & 2**k] for number in range(2 ** len(labels))
+        ]
+    counted = ["+".join(labels[k] for k in one) for one in members] if counts else []
+    yield ",".join(map(cell, ["query", *labels, *(f"noisy_count[{name}]" for name in counted)]))
+    for row, answer in zip(mechanism["rows"], mechanism["answers"], strict=True):
+        votes = [0] * len(labels)
+        for count, one in zip(answer, members, strict=True):
+            for k in one:
+                votes[k] += count
+        named = [int(2 * vote >= mechanism["n_teachers"]) for vote in votes] if counts else votes
+        yield ",".join(map(str, [row, *named, *(answer if counts else [])]))
 
 
 def lines_of(path: str, longest: int, digest: Any) -> Iterator[str]:
@@ -2756,11 +2810,14 @@ def check_release(folder: str) -> list[Finding]:
     except WrongError as error:
         return [Finding("certificate", REFUSED, str(error))]
     found = [Finding("certificate", CONFIRMED, "Its digest fits, and every field is there.")]
+    values: tuple[str, Callable[[], str]] = "labels", lambda: check_labels(document, folder)
+    if document["mechanism"]["name"] in _TABLES:
+        values = "answers", lambda: check_answers(document, folder)
     looks: list[tuple[str, Callable[[], str]]] = [
         ("files", lambda: check_files(document, folder)),
         ("mechanism", lambda: check_mechanism(document)),
         ("queries", lambda: check_counts(document)),
-        ("labels", lambda: check_labels(document, folder)),
+        values,
         ("account", lambda: check_account(document)),
         ("software", lambda: check_software(document)),
         ("assumptions", lambda: check_assumptions(document)),

@@ -164,13 +164,6 @@ def test_noise_that_does_not_keep_its_budget_is_refused() -> None:
         sb.door.release_table(votes, voting, account())
 
 
-def test_a_release_folder_is_not_made_of_a_table() -> None:
-    votes, voting = question("mean")
-    table = sb.door.release_table(votes, voting, account())
-    with pytest.raises(ParameterError, match="publish its certificate and the student"):
-        sb.write_release("nowhere", table)  # type: ignore[arg-type]
-
-
 def test_stored_answers_have_one_size_whatever_came_out() -> None:
     # positions of one digit and of two take as much room
     sizes = set()

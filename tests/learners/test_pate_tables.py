@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 import secretballot as sb
 from secretballot.ensemble.table_teachers import label_ballots, number_ballots
 from secretballot.exceptions import DataError, ParameterError, RepeatedFitWarning
-from secretballot.learners.pate.multi_label import labels_of_table
+from secretballot.released import labels_of_table
 
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 NAMES = ["ill", "old", "tall"]

@@ -31,6 +31,7 @@ EVERY_KIND = {
         "report.html",
         "README.txt",
         "labels.csv",
+        "answers.csv",
         "schema.json",
         "queries.json",
     ),
@@ -63,7 +64,7 @@ def given(tmp_path: Path) -> Path:
     yes = np.where(points[:, 0] > 0, 180, 20)
     counts = sb.VoteCounts.from_counts(np.column_stack([200 - yes, yes]), ["no", "yes"])
     ledger = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(500.0, 1e-3))
-    released = {
+    released: dict[str, Any] = {
         kind: sb.release(counts, sb.GaussianAggregator(12.0, 60, release=kind, delta=1e-6), ledger)
         for kind in ("counts", "labels")
     }
@@ -81,9 +82,21 @@ def given(tmp_path: Path) -> Path:
         X, y, X_public=points, classes=["no", "yes"]
     )
     released["moments"] = moments.released_labels_
-    for name, labels in released.items():
-        (folder / f"{name}.json").write_text(json.dumps(labels.to_json()))
-    account = sb.Ledger(folder / "ledger.sqlite", dataset="d", budget=sb.PrivacyBudget(4.0, 1e-5))
+    labels = (X > 0).astype(int)
+    several = sb.PATEMultiLabelClassifier(n_teachers=40, budget=sb.PrivacyBudget(4.0, 1e-5))
+    several.fit_table(X, labels, X_public=points, labels=["a", "b", "c"])
+    released["several"] = several.released_table_
+    account = sb.Ledger(folder / "ledger.sqlite", dataset="d", budget=sb.PrivacyBudget(8.0, 2e-5))
+    number = sb.PATERegressor(
+        (-3.0, 3.0),
+        n_teachers=20,
+        budget=sb.PrivacyBudget(4.0, 1e-5),
+        ledger=account,
+        request="number",
+    )
+    released["number"] = number.fit(X, X[:, 0], X_public=points).released_table_
+    for name, values in released.items():
+        (folder / f"{name}.json").write_text(json.dumps(values.to_json()))
     model = sb.PATEClassifier(
         n_teachers=20, budget=sb.PrivacyBudget(4.0, 1e-5), ledger=account, request="once"
     )

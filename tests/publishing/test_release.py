@@ -114,7 +114,7 @@ def test_what_is_no_student_is_refused(
 
 def test_only_released_labels_come_in(tmp_path: Path, make_released: Make) -> None:
     for other in (make_released().to_json(), np.zeros(3), None):
-        with pytest.raises(ParameterError, match="ReleasedLabels only"):
+        with pytest.raises(ParameterError, match="ReleasedLabels, or"):
             write_release(tmp_path / "release", other)  # type: ignore[arg-type]
     assert not names(tmp_path)
 

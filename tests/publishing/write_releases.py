@@ -22,7 +22,9 @@ from secretballot.publishing.job import (
     ReleaseJob,
 )
 from secretballot.publishing.release import publish, write_release
-from secretballot.released import ReleasedLabels
+from secretballot.released import ReleasedLabels, ReleasedTable
+
+TABLES = ("number", "several")
 
 
 def main() -> None:
@@ -33,9 +35,10 @@ def main() -> None:
     random.seed(private)
     np.random.seed(private)  # noqa: NPY002
     os.umask([0o022, 0o077][private % 2])
+    documents = {path.stem: json.loads(path.read_text()) for path in given.glob("*.json")}
     released = {
-        path.stem: ReleasedLabels.from_json(json.loads(path.read_text()))
-        for path in given.glob("*.json")
+        name: (ReleasedTable if name in TABLES else ReleasedLabels).from_json(document)
+        for name, document in documents.items()
     }
     points = np.load(given / "points.npy")
     if private % 2:  # the same values, lying otherwise in memory
@@ -63,6 +66,8 @@ def main() -> None:
             released["chosen"], ChosenHypothesis("stumps"), points, schema, without=("report",)
         ),
         "moments": ReleaseJob(released["moments"], ReleasedWeights(), points, schema),
+        "number": ReleaseJob(released["number"], NamedStudent("forest"), points, schema, seed=3),
+        "several": ReleaseJob(released["several"], NamedStudent("auto"), points, schema),
     }
     for name, job in jobs.items():
         publish(out / name, job)
@@ -87,6 +92,16 @@ def main() -> None:
         X_public=points,
         without=["report"],
     )
+    _write_fitted_table(out / "fitted number", X, points, account)
+
+
+def _write_fitted_table(out: Path, X: np.ndarray, points: np.ndarray, account: sb.Ledger) -> None:
+    """Write the release of a number whose answers are found in the ledger."""
+    settings = {"budget": sb.PrivacyBudget(4.0, 1e-5), "ledger": account, "request": "number"}
+    model = sb.PATERegressor((-3.0, 3.0), n_teachers=20, **settings)
+    model.fit(X, 3 * X[:, 0], X_public=points)
+    table = model.released_table_
+    write_release(out, table, student=model.student_, X_public=points, without=["report"])
 
 
 def _private_records(private: int) -> tuple[np.ndarray, np.ndarray]:

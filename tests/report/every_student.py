@@ -19,6 +19,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
     AdaBoostClassifier,
+    ExtraTreesRegressor,
     GradientBoostingClassifier,
     RandomForestClassifier,
     VotingClassifier,
@@ -44,15 +45,17 @@ from secretballot.hypotheses import (
     Thresholds,
 )
 from secretballot.hypotheses.planar_lines import Halfspace
-from secretballot.named_learners import TEACHER_NAMES
+from secretballot.named_learners import TEACHER_NAMES, regressor_by_name
 from secretballot.released import ReleasedLabels
 from secretballot.report.student.export import dump_onnx, dump_student
 from secretballot.students import (
     GraphCountsClassifier,
     HypothesisStudent,
+    LabelsStudent,
     MomentsStudent,
     NoisyCountsClassifier,
     NumberedClassesClassifier,
+    NumberStudent,
     RecordVotesStudent,
     VotingStudent,
     fit_student,
@@ -182,6 +185,20 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
         yield f"landmarks {scaled}", landmarks(scaled=scaled), POINTS
     yield "ranked landmarks", landmarks(ranked=True), POINTS
     yield "modes", modes(), POINTS
+    yield from of_tables()
+
+
+def of_tables() -> Iterator[tuple[str, Any, np.ndarray]]:
+    """Yield students of numbers, and one of several labels."""
+    regressors = [regressor_by_name(name) for name in ("ridge", "forest", "boosting", "knn")]
+    for regressor in (*regressors, ExtraTreesRegressor()):
+        seeded = {"random_state": 0} if "random_state" in regressor.get_params() else {}
+        few = {"n_estimators": 3} if "n_estimators" in regressor.get_params() else {}
+        fitted = regressor.set_params(**seeded, **few).fit(POINTS, POINTS[:, 0])
+        yield f"number {regressor!r:.20}", NumberStudent(fitted, (-1.0, 1.0)), POINTS
+    learners = [LogisticRegression(), DecisionTreeClassifier(max_depth=2, random_state=0)]
+    fitted = [one.fit(POINTS, POINTS[:, 1] > 0) for one in learners]
+    yield "labels", LabelsStudent(fitted, ["a", "b"]), POINTS
 
 
 def record_votes(n_classes: int, basis: Any = None) -> RecordVotesStudent:

@@ -175,7 +175,7 @@ def test_one_query_and_extreme_counts_are_drawn(make_binary: Make) -> None:
 
 
 def test_only_released_labels_become_a_page(make_binary: Make) -> None:
-    with pytest.raises(ParameterError, match="ReleasedLabels only"):
+    with pytest.raises(ParameterError, match="ReleasedLabels, or"):
         render_page(make_binary().to_json())  # type: ignore[arg-type]
 
 

@@ -8,12 +8,13 @@ from typing import Any
 from secretballot.exceptions import CertificateError
 from secretballot.publishing.job import AskedInRounds, ReleaseJob, StudentSource
 from secretballot.publishing.release import publish
-from secretballot.released import ReleasedLabels
+from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.fields import CERTIFICATE_FILE, read_certificate
 from secretballot.report.certificate.labels_file import read_labels
 from secretballot.report.certificate.regular_files import read_regular
 from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.student.raw_columns import RawRows
 
 __all__ = ["differing_files", "read_release"]
@@ -22,8 +23,8 @@ _MAX_BYTES = 250 * 10**6  # of a file that is read
 _FILE_OF_PART = {"report": "report.html", "student": "student.skops"}
 
 
-def read_release(folder: str | Path) -> ReleasedLabels:
-    """Return the released labels of a folder, with the certificate that they left the door with.
+def read_release(folder: str | Path) -> ReleasedLabels | ReleasedTable:
+    """Return the labels or the table of a release folder, with the certificate of the door.
 
     Raises
     ------
@@ -39,6 +40,9 @@ def read_release(folder: str | Path) -> ReleasedLabels:
     # The door's own certificate knows no files: there was no folder yet.
     written_later = ("files", "about", "digest")
     door = {key: value for key, value in certificate.items() if key not in written_later}
+    door["digest"] = certificate_digest(door)
+    if has_table(certificate):
+        return ReleasedTable(door)
     table = read_labels(
         read_regular(folder / "labels.csv", _MAX_BYTES), bound["classes"], bound["count_columns"]
     )
@@ -49,7 +53,7 @@ def read_release(folder: str | Path) -> ReleasedLabels:
         bound["n_teachers"],
         None if table.noisy_counts is None else certificate["mechanism"]["sigma"],
         table.noisy_counts,
-        {**door, "digest": certificate_digest(door)},
+        door,
     )
 
 

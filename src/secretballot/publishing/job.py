@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._typing import IntArray
+from secretballot._typing import AnyArray, IntArray
+from secretballot.exceptions import DataError
 from secretballot.publishing.process import NotPortableError
-from secretballot.released import ReleasedLabels
+from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.rounds.story import QueryStory
 from secretballot.report.student.raw_columns import RawRows
 
@@ -101,7 +102,7 @@ class ReleaseJob:
 
     Attributes
     ----------
-    released : ReleasedLabels
+    released : ReleasedLabels or ReleasedTable
         What left the door, with its certificate.
     student : StudentSource or None
     X_public : array, sparse matrix or frame of shape (n, n_features), or None
@@ -118,14 +119,14 @@ class ReleaseJob:
     raw_rows : RawRows or None
         Public rows before and after the encoding of the schema, to check a file that encodes them
         itself.
-    test : tuple of array and ndarray of int64, or None
-        Public labelled points and the class of each, as an index: the student's metrics on them are
-        published.
+    test : tuple of array and ndarray, or None
+        Public labelled points and the class of each, as an index; of a table the number of each, or
+        its labels as 0 and 1: the student's metrics on them are published.
     about : mapping
         The curator's words on the release, as the field of the certificate has them.
     """
 
-    released: ReleasedLabels
+    released: ReleasedLabels | ReleasedTable
     student: StudentSource | None = None
     X_public: Any = None
     schema: Mapping[str, Any] | None = None
@@ -134,15 +135,28 @@ class ReleaseJob:
     seed: int = 0
     without: tuple[str, ...] = ()
     raw_rows: RawRows | None = None
-    test: tuple[Any, IntArray] | None = None
+    test: tuple[Any, AnyArray] | None = None
     about: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> ReleasedLabels:
+        """The released labels.
+
+        Raises
+        ------
+        DataError
+            If a table was released in their place.
+        """
+        if isinstance(self.released, ReleasedTable):
+            raise DataError("A table was released, and this needs labels of one class each.")
+        return self.released
 
     def canonical(self) -> "ReleaseJob":
         """Return the same job in the one form that its values have: plain lists, rows in order.
 
         The order in which an array lies in memory can change the last digit of a sum.
         """
-        released = ReleasedLabels.from_json(json.loads(json.dumps(self.released.to_json())))
+        released = type(self.released).from_json(json.loads(json.dumps(self.released.to_json())))
         return replace(self, released=released, X_public=_canonical_points(self.X_public))
 
     def to_bytes(self) -> bytes:

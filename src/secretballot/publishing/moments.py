@@ -36,7 +36,7 @@ def model_of_certificate(job: ReleaseJob) -> MomentsStudent:
     basis = _basis_by_settings(mechanism["basis"]).fit(job.X_public)
     pool = with_constant(basis.integers(job.X_public))
     weights = np.array(mechanism["weights"][-1], dtype=np.int64)
-    n_classes = len(job.released.classes)
+    n_classes = len(job.labels.classes)
     shape = (pool.shape[1], 1 if n_classes == 2 else n_classes)
     digest = hashlib.sha256(pool.astype("<i8").tobytes()).hexdigest()
     if digest != mechanism["basis_sha256"] or weights.size != shape[0] * shape[1]:
@@ -46,7 +46,7 @@ def model_of_certificate(job: ReleaseJob) -> MomentsStudent:
             " scipy that the certificate names, on a processor of the same kind; nothing that was"
             " paid for is lost."
         )
-    return MomentsStudent(basis, weights.reshape(shape), job.released.classes)
+    return MomentsStudent(basis, weights.reshape(shape), job.labels.classes)
 
 
 _BASES: dict[object, type[TableBasis] | type[KernelBasis] | type[GraphBasis]] = {

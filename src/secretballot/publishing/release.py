@@ -17,12 +17,13 @@ from secretballot.publishing.job import GivenStudent, NamedStudent, ReleaseJob, 
 from secretballot.publishing.place import check_place, drafted, move_into_place, settle_place
 from secretballot.publishing.process import NotPortableError, publishing_process
 from secretballot.publishing.work import MadeRelease, make_release
-from secretballot.released import ReleasedLabels, ReleasedSums
+from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about
 from secretballot.report.extras import PARTS, MissingExtraError
 from secretballot.report.release.folder import WrittenFiles
 from secretballot.report.rounds.story import QueryStory, check_story
-from secretballot.students.names import student_by_name
+from secretballot.students.names import student_by_name, student_of_numbers
+from secretballot.students.table_students import table_student_of
 
 __all__ = ["ReleaseFolder", "check_parts", "publish", "write_release"]
 
@@ -148,7 +149,7 @@ def _made_in_place(
 
 def write_release(
     folder: str | Path,
-    released: ReleasedLabels,
+    released: ReleasedLabels | ReleasedTable,
     *,
     student: Any = None,
     X_public: Any = None,
@@ -175,12 +176,13 @@ def write_release(
     ----------
     folder : path
         Folder to make.
-    released : ReleasedLabels
+    released : ReleasedLabels or ReleasedTable
         What left the door, with its certificate; it is the only way in for anything that was
-        private.
+        private. Of a `PATERegressor` or `PATEMultiLabelClassifier` its `released_table_`.
     student : str or classifier, optional
         A name, as for `--student`; an unfitted classifier; or one fitted to released labels and
-        public points.
+        public points. Of a table of numbers a regressor; of a table of labels a classifier that
+        is fitted for each, or a list with a fitted one for each.
     X_public : array, sparse matrix or frame of shape (n, n_features), optional
         Public points: to fit the student, for the picture of its confidence, and to check the ONNX
         student.
@@ -209,29 +211,33 @@ def write_release(
     Raises
     ------
     ParameterError
-        If something else than released labels is given, or the student is none.
+        If something else than released labels or a table is given, or the student is none.
     CertificateError
         If the certificate is not the one of these labels, or `about` holds something else.
     DataError
         If the folder exists, or cannot be written, or the story is not the one of these labels, or
         the student cannot learn from them; nothing half-written is left.
     """
-    if isinstance(released, ReleasedSums):
+    of_table = isinstance(released, ReleasedTable)
+    if isinstance(released, ReleasedSums) and not of_table:
         raise ParameterError(
             Parameter("released"),
-            " holds sums or a table without labels of one class each, and a release folder is made"
-            " of those; publish its certificate and the student of the model instead.",
+            " holds sums without labels, and a release folder is made of labels or of a table;"
+            " publish its certificate and the student of the model instead.",
         )
-    if not isinstance(released, ReleasedLabels):
+    if not isinstance(released, ReleasedLabels | ReleasedTable):
         raise ParameterError(
             Parameter("released"),
-            f" is a {type(released).__name__}; a release is made from ReleasedLabels only.",
+            f" is a {type(released).__name__}; a release is made from ReleasedLabels, or a"
+            " ReleasedTable.",
         )
     if story is not None:
+        if isinstance(released, ReleasedTable):
+            raise DataError("A table was released without rounds, so no story is told of it.")
         check_story(story, released)
     for part in without:
         check_choice("without", part, tuple(PARTS))
-    source = None if student is None else _student_source(student, X_public)
+    source = None if student is None else _student_source(student, X_public, released)
     job = ReleaseJob(
         released,
         source,
@@ -255,17 +261,26 @@ def write_release(
         )
 
 
-def _student_source(student: Any, X_public: Any) -> StudentSource:
+def _student_source(
+    student: Any, X_public: Any, released: ReleasedLabels | ReleasedTable
+) -> StudentSource:
     """Return a student that was given by name, unfitted or fitted."""
+    of_table = isinstance(released, ReleasedTable)
+    of_numbers = of_table and "target_range" in released.certificate["mechanism"]
     if isinstance(student, str):
-        student_by_name(student)  # refuses an unknown name here, before a process is asked
+        # refuses an unknown name here, before a process is asked
+        (student_of_numbers if of_numbers else student_by_name)(student)
         source: StudentSource = NamedStudent(student)
+    elif isinstance(released, ReleasedTable) and isinstance(student, list | tuple):
+        return GivenStudent(table_student_of(student, released), fitted=True)
     elif isinstance(student, type) or not hasattr(student, "predict"):
         raise ParameterError(
             Parameter("student"),
             f" is {shown(student)}; give a name, or a classifier, fitted or not.",
         )
     elif _is_fitted(student):
+        if isinstance(released, ReleasedTable):
+            student = table_student_of(student, released)
         return GivenStudent(student, fitted=True)
     else:
         source = GivenStudent(clone(student), fitted=False)

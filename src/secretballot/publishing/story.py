@@ -30,10 +30,10 @@ def tell_story(job: ReleaseJob, asked: AskedInRounds, template: Any, student: An
     template, student : classifier
         The student of the release before and after its fit.
     """
-    plan = job.released.certificate["plan"]
+    plan = job.labels.certificate["plan"]
     return make_story(
         job.X_public,
-        job.released,
+        job.labels,
         plan["strategy"],
         plan["rounds"],
         _strategy_explanation(job, asked, plan["planned"]),
@@ -46,7 +46,7 @@ def _strategy_explanation(job: ReleaseJob, asked: AskedInRounds, planned: int) -
 
     That is so where another strategy spent a part of the reservation before.
     """
-    released = job.released
+    released = job.labels
     pool = PublicPool(take_rows(job.X_public, asked.askable), released.classes, planned, job.seed)
     order = np.searchsorted(asked.askable, released.queries)
     selector = CheckedSelector(strategy_by_name(asked.strategy), pool)
@@ -96,7 +96,7 @@ def learning_curve(
     final = np.asarray(student.predict(job.X_public))
     curve: list[float | None] = [None] * len(edges)
     for number in np.unique(np.linspace(0, len(edges) - 1, POINTS).round().astype(int)):
-        part = _first_answers(job.released, int(edges[number]), job.released.queries)
+        part = _first_answers(job.labels, int(edges[number]), job.labels.queries)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

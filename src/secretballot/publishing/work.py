@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._rows import take_rows
+from secretballot.exceptions import DataError
 from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
 from secretballot.publishing.job import (
     AskedInRounds,
@@ -21,12 +22,20 @@ from secretballot.publishing.job import (
 )
 from secretballot.publishing.moments import model_of_certificate
 from secretballot.publishing.story import tell_story
+from secretballot.released import ReleasedTable
 from secretballot.report.certificate.moments import has_moments
 from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.release.folder import WrittenFiles, write_files
 from secretballot.report.student.export import load_student
-from secretballot.students import HypothesisStudent, default_student, fit_student
-from secretballot.students.names import student_by_name
+from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
+from secretballot.students import (
+    HypothesisStudent,
+    default_student,
+    fit_student,
+    fit_table_student,
+)
+from secretballot.students.names import student_by_name, student_of_numbers
+from secretballot.students.table_students import table_student_of
 
 __all__ = ["MadeRelease", "hypotheses_by_name", "make_release"]
 
@@ -66,7 +75,11 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> M
     OSError
         If the disk fails.
     """
-    template, student = _students_before_and_after(job, say)
+    released = job.released
+    if isinstance(released, ReleasedTable):
+        template = student = _student_of_table(job, released, say)
+    else:
+        template, student = _students_before_and_after(job, say)
     say("Writing the release")
     story = (
         tell_story(job, job.story, template, student)
@@ -88,11 +101,31 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> M
     return MadeRelease(written, student)
 
 
-def _metrics_of_job(job: ReleaseJob, student: Any) -> Metrics | None:
+def _metrics_of_job(job: ReleaseJob, student: Any) -> Metrics | TableMetrics | None:
     """Return how good the student is on public labelled points, where that is to be published."""
     if job.test is None or student is None:
         return None
-    return metrics_of_student(student, *job.test, job.released.classes)
+    if isinstance(job.released, ReleasedTable):
+        return metrics_of_table_student(student, *job.test)
+    return metrics_of_student(student, *job.test, job.labels.classes)
+
+
+def _student_of_table(job: ReleaseJob, table: ReleasedTable, say: Callable[[str], None]) -> Any:
+    """Return the student of a table, fitted here or before; None where there is none."""
+    of_numbers = "target_range" in table.certificate["mechanism"]
+    match job.student:
+        case None:
+            return None
+        case GivenStudent(model, True):
+            return table_student_of(model, table)
+        case NamedStudent(name):
+            template = (student_of_numbers if of_numbers else student_by_name)(name)
+        case GivenStudent(model, False):
+            template = model
+        case _:
+            raise DataError("The release is of a table, and the student is of something else.")
+    say("Fitting the student")
+    return fit_table_student(template, job.X_public, table, random_state=job.seed)
 
 
 def _students_before_and_after(job: ReleaseJob, say: Callable[[str], None]) -> tuple[Any, Any]:
@@ -122,10 +155,10 @@ def _students_before_and_after(job: ReleaseJob, say: Callable[[str], None]) -> t
         case _:
             return None, None
     if template is None:
-        template = default_student(job.released)
+        template = default_student(job.labels)
     say("Fitting the student")
     fitted = fit_student(
-        template, job.X_public, job.released, abstentions=job.abstentions, random_state=job.seed
+        template, job.X_public, job.labels, abstentions=job.abstentions, random_state=job.seed
     )
     return template, fitted
 
@@ -146,9 +179,9 @@ def hypotheses_by_name(name: str, n_features: int) -> HypothesisClass:
 
 def _hypothesis_of_certificate(job: ReleaseJob, name: str) -> HypothesisStudent:
     """Return the hypothesis that the certificate numbers, among those on the public points."""
-    points = np.asarray(take_rows(job.X_public, job.released.queries))
+    points = np.asarray(take_rows(job.X_public, job.labels.queries))
     hypotheses = hypotheses_by_name(name, points.shape[1])
     hypothesis = hypotheses.dichotomies(points).hypothesis(
-        job.released.certificate["mechanism"]["outcome"]
+        job.labels.certificate["mechanism"]["outcome"]
     )
-    return HypothesisStudent.of(hypothesis, hypotheses, list(job.released.classes), points.shape[1])
+    return HypothesisStudent.of(hypothesis, hypotheses, list(job.labels.classes), points.shape[1])

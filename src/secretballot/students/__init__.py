@@ -11,19 +11,23 @@ from secretballot.students.moments_student import (
 from secretballot.students.noisy_counts import NoisyCountsClassifier
 from secretballot.students.numbered_classes import NumberedClassesClassifier
 from secretballot.students.record_votes import RecordVotesStudent
+from secretballot.students.table_students import LabelsStudent, NumberStudent, fit_table_student
 from secretballot.students.voting import VotingStudent
 
 __all__ = [
     "GraphCountsClassifier",
     "HypothesisStudent",
+    "LabelsStudent",
     "MomentsLabelsStudent",
     "MomentsRegressionStudent",
     "MomentsStudent",
     "NoisyCountsClassifier",
+    "NumberStudent",
     "NumberedClassesClassifier",
     "RecordVotesStudent",
     "VotingStudent",
     "default_student",
     "fit_student",
+    "fit_table_student",
     "learns_from_counts",
 ]

@@ -7,10 +7,16 @@ from sklearn.linear_model import LogisticRegression
 
 from secretballot._validation import shown
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.named_learners import TEACHER_NAMES, teacher_by_name, with_settings
+from secretballot.named_learners import (
+    REGRESSOR_NAMES,
+    TEACHER_NAMES,
+    regressor_by_name,
+    teacher_by_name,
+    with_settings,
+)
 from secretballot.students.voting import VotingStudent
 
-__all__ = ["student_by_name"]
+__all__ = ["student_by_name", "student_of_numbers"]
 
 
 _OWN: dict[str, Callable[[], Any]] = {
@@ -55,4 +61,31 @@ def student_by_name(name: str) -> Any:
     except ParameterError as error:
         # students and teachers share their names, and the message begins with which of them it is
         reason = error.parts[1:]
+    raise ParameterError(Parameter("student"), *reason)
+
+
+def student_of_numbers(name: str) -> Any:
+    """Return a new student of numbers by its name; None for "auto", the one that measured best.
+
+    Parameters
+    ----------
+    name : str
+        "auto", a regressor's name, with settings or without, or "package.module:Class".
+
+    Raises
+    ------
+    ParameterError
+        As for `student_by_name`.
+    """
+    if name == "auto":
+        return None
+    try:
+        return regressor_by_name(name)
+    except ParameterError as error:
+        reason = error.parts[1:]  # in the name of a teacher
+    if not isinstance(name, str) or name.partition(":")[0] in ("auto", *TEACHER_NAMES):
+        reason = (
+            f" is {shown(name)}; of numbers give auto, {', '.join(REGRESSOR_NAMES)}, or"
+            " package.module:Class.",
+        )
     raise ParameterError(Parameter("student"), *reason)

@@ -12,12 +12,7 @@ from secretballot._validation import check_choice, shown
 from secretballot.aggregation import LabelSetVoting
 from secretballot.aggregation.tables import most_sure_queries
 from secretballot.ensemble.table_teachers import label_ballots
-from secretballot.ensemble.vote_tables import (
-    LabelVotes,
-    check_ballot,
-    checked_labels,
-    from_set_numbers,
-)
+from secretballot.ensemble.vote_tables import LabelVotes, check_ballot, checked_labels
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.tables import TableLearner
 from secretballot.learners.training.inputs import class_indices, n_rows
@@ -26,12 +21,11 @@ from secretballot.learners.training.target_cells import columns_of
 from secretballot.learners.training.trained import check_teacher
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.mechanisms import majority
-from secretballot.released import ReleasedLabels, ReleasedTable
-from secretballot.students import default_student, fit_student, learns_from_counts
+from secretballot.students import fit_table_student, learns_from_counts
+from secretballot.students.table_students import shares_of_label
 from secretballot.students.trial import Teaching, try_student
 
-__all__ = ["PATEMultiLabelClassifier", "labels_of_table"]
+__all__ = ["PATEMultiLabelClassifier"]
 
 RELEASES = ("auto", "labels", "counts")
 
@@ -89,8 +83,7 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
         0 and 1, for each label, as scikit-learn has it.
     student_ : list of fitted students, one for each label
     released_table_ : ReleasedTable
-        Everything that left the door. `write_release` does not take it: publish certificate and
-        students.
+        Everything that left the door; `write_release` makes a folder of it.
     certificate_ : dict
         What may be shown to a stranger; it holds the answers.
     n_features_in_ : int
@@ -184,23 +177,38 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
+        X_public = self._released_points(X, y, X_public, labels, units, unit_name)
+        fitted = fit_table_student(
+            self.student, X_public, self.released_table_, random_state=self.random_state or 0
+        )
+        self.student_ = list(fitted.students)
+        return self
+
+    def fit_table(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        X_public: Any = None,
+        labels: Sequence[str] | None = None,
+        units: Any = None,
+        unit_name: str | None = None,
+    ) -> Self:
+        """Release the table alone, and fit no student; parameters and errors are those of `fit`."""
+        self._released_points(X, y, X_public, labels, units, unit_name)
+        return self
+
+    def _released_points(
+        self, X: Any, y: Any, X_public: Any, labels: Any, units: Any, unit_name: str | None
+    ) -> Any:
+        """Release the table, and return the public points."""
         names = checked_labels(labels)
         check_ballot(self.ballot, self.most_named, len(names))
         check_choice("release", self.release, RELEASES)
         self._names = names
         X_public = self._release(X, X_public, lambda n: _read_labels(y, names, n), units, unit_name)
-        tables = labels_of_table(self.released_table_)
         self.labels_ = np.array(names)
-        self.student_ = [
-            fit_student(
-                default_student(one) if self.student is None else self.student,
-                X_public,
-                one,
-                random_state=self.random_state or 0,
-            )
-            for one in tables
-        ]
-        return self
+        return X_public
 
     @property
     def classes_(self) -> list[NDArray[Any]]:
@@ -227,7 +235,7 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
                 f" is {shown(self.student)}, which gives no probabilities; use predict, or a"
                 " student with predict_proba.",
             )
-        return np.column_stack([_shares_of_label(one, points) for one in self.student_])
+        return np.column_stack([shares_of_label(one, points) for one in self.student_])
 
     @property
     def _released(self) -> str:
@@ -276,40 +284,6 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
         return LabelVotes.counted(
             ballots, self._names, ballot=self.ballot, most_named=self.most_named
         )
-
-
-def labels_of_table(table: ReleasedTable) -> list[ReleasedLabels]:
-    """Return what was released of each label by itself, as labels 0 and 1 with their counts.
-
-    Of sets, the counts of a label are those of all sets that have it, and their noise adds up.
-    """
-    terms = table.certificate["mechanism"]
-    teachers, n_labels = terms["n_teachers"], len(terms["labels"])
-    answers, sigma = table.answers, None
-    if terms["release"] == "counts":
-        sigma = terms["sigma"]
-        if terms["ballot"] == "sets":
-            sets = from_set_numbers(np.arange(answers.shape[1]), n_labels)
-            answers, sigma = answers @ sets, sigma * 2 ** ((n_labels - 1) / 2)
-    return [
-        ReleasedLabels(
-            table.rows,
-            column if sigma is None else majority(column, teachers),
-            (0, 1),
-            teachers,
-            sigma,
-            None if sigma is None else column,
-            table.certificate,
-        )
-        for column in answers.T
-    ]
-
-
-def _shares_of_label(student: Any, points: Any) -> FloatArray:
-    """Return the probability of label 1, 0 where the student never saw it."""
-    known = [int(value) for value in student.classes_]
-    shares = np.asarray(student.predict_proba(points), dtype=np.float64)
-    return shares[:, known.index(1)] if 1 in known else np.zeros(len(shares))
 
 
 def _read_labels(y: Any, labels: Sequence[str], n_records: int) -> IntArray:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin, clone
-from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -20,12 +20,14 @@ from secretballot.aggregation.tables import STATISTICS, most_sure_queries
 from secretballot.ensemble.table_teachers import number_ballots
 from secretballot.ensemble.vote_tables import NumberVotes, checked_range
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.pate.tables import TableLearner, fitted_to_public
+from secretballot.learners.pate.tables import TableLearner
 from secretballot.learners.training.inputs import n_rows, refuse_unfit, take_rows
 from secretballot.learners.training.student_predictions import checked_points
 from secretballot.learners.training.target_cells import cells_of, number_of
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
+from secretballot.students import fit_table_student
+from secretballot.students.table_students import default_regressor
 
 __all__ = ["PATERegressor"]
 
@@ -72,8 +74,7 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
     ----------
     student_ : the fitted student
     released_table_ : ReleasedTable
-        Everything that left the door. `write_release` does not take it: publish certificate and
-        student.
+        Everything that left the door; `write_release` makes a folder of it.
     certificate_ : dict
         What may be shown to a stranger; it holds the answers.
     n_features_in_ : int
@@ -169,16 +170,33 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
+        X_public = self._released_points(X, y, X_public, units, unit_name)
+        fitted = fit_table_student(
+            self.student, X_public, self.released_table_, random_state=self.random_state or 0
+        )
+        self.student_ = fitted.regressor
+        return self
+
+    def fit_table(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        X_public: Any = None,
+        units: Any = None,
+        unit_name: str | None = None,
+    ) -> Self:
+        """Release the table alone, and fit no student; parameters and errors are those of `fit`."""
+        self._released_points(X, y, X_public, units, unit_name)
+        return self
+
+    def _released_points(
+        self, X: Any, y: Any, X_public: Any, units: Any, unit_name: str | None
+    ) -> Any:
+        """Release the table, and return the public points."""
         bounds = checked_range(self.target_range)
         check_choice("statistic", self.statistic, STATISTICS)
-        X_public = self._release(
-            X, X_public, lambda n: _read_numbers(y, bounds, n), units, unit_name
-        )
-        table = self.released_table_
-        points = take_rows(X_public, table.rows)
-        values = table.values[:, 0]
-        self.student_ = fitted_to_public(self._student_to_fit, points, values, self.random_state)
-        return self
+        return self._release(X, X_public, lambda n: _read_numbers(y, bounds, n), units, unit_name)
 
     def predict(self, X: Any) -> FloatArray:
         """Return the student's number for every row of `X`, within `target_range`, shape
@@ -190,9 +208,7 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
 
     @property
     def _student_to_fit(self) -> Any:
-        if self.student is not None:
-            return self.student
-        return make_pipeline(StandardScaler(), RidgeCV(alphas=np.logspace(-1, 5, 25)))
+        return default_regressor() if self.student is None else self.student
 
     def _voting(self, budget: PrivacyBudget, n_public: int) -> NumberVoting:
         terms: dict[str, Any] = {

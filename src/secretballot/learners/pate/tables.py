@@ -1,14 +1,12 @@
 """What learners of several labels, and of a number, by votes of teachers have in common."""
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
-from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.aggregation import TableVoting
@@ -16,7 +14,7 @@ from secretballot.door.purchase import check_keeping
 from secretballot.door.vote_tables import known_table, release_table
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.ensemble.vote_tables import LabelVotes, NumberVotes
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.account import account_of_fit, refuse_beyond, required_budget
 from secretballot.learners.training.inputs import (
     as_matrix,
@@ -37,7 +35,7 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedTable
 from secretballot.report.certificate.build import check_declaration
 
-__all__ = ["TableLearner", "fitted_to_public"]
+__all__ = ["TableLearner"]
 
 
 # scikit-learn ships no types
@@ -150,24 +148,3 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         if hasattr(records, "columns") and all(isinstance(name, str) for name in records.columns):
             self.feature_names_in_ = np.asarray(records.columns, dtype=object)
         return X_public
-
-
-def fitted_to_public(learner: Any, points: Any, targets: Any, random_state: int | None) -> Any:
-    """Return a clone that learnt public values at public points, by the public seed.
-
-    Raises
-    ------
-    DataError
-        If it cannot; what it said of public values stands in the message.
-    """
-    seed = public_seed(random_state or 0, "student")
-    try:
-        with own_global_states(seed), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return with_own_seeds(clone(learner), seed).fit(points, targets)
-    except Exception as error:  # any learner may raise anything; all that it sees is public
-        first_line = next(iter(str(error).splitlines()), "")
-        raise DataError(
-            f"The student cannot learn from what was released ({type(error).__name__}:"
-            f" {first_line}); fit another one to `released_table_`."
-        ) from None

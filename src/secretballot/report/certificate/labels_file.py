@@ -22,6 +22,7 @@ __all__ = [
     "labels_blocks",
     "labels_digest",
     "labels_header",
+    "quoted_if_needed",
     "read_labels",
 ]
 
@@ -42,7 +43,7 @@ def class_text(value: object) -> str:
     return plain if isinstance(plain, str) else json.dumps(plain)
 
 
-def _quoted_if_needed(text: str) -> str:
+def quoted_if_needed(text: str) -> str:
     """Quote a CSV field by RFC 4180 where it must be quoted; never change its value."""
     if any(mark in text for mark in ',"\r\n') or text != text.strip():
         return '"' + text.replace('"', '""') + '"'
@@ -123,10 +124,10 @@ def labels_blocks(
     queries, labels = np.asarray(queries), np.asarray(labels)
     noisy_counts = None if noisy_counts is None else np.asarray(noisy_counts)
     _refuse_unfit_shapes(queries, labels, classes, noisy_counts)
-    header = ",".join(_quoted_if_needed(column) for column in labels_header(classes, noisy_counts))
+    header = ",".join(quoted_if_needed(column) for column in labels_header(classes, noisy_counts))
     yield f"{header}\n".encode("utf-8", "surrogatepass")
     # Index -1 picks the last entry: the abstention.
-    endings = [f",{_quoted_if_needed(class_text(value))},false" for value in classes] + [",,true"]
+    endings = [f",{quoted_if_needed(class_text(value))},false" for value in classes] + [",,true"]
     # in blocks: a release may have millions of rows, and their strings take much more memory
     for start in range(0, len(queries), _BLOCK_ROWS):
         rows = slice(start, start + _BLOCK_ROWS)

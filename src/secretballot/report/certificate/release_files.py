@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from secretballot.exceptions import CertificateError
+from secretballot.report.certificate.answers_file import ANSWERS_FILE
 from secretballot.report.certificate.fields import CERTIFICATE_FILE
 from secretballot.report.certificate.regular_files import named, regular_digest
 from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
+from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.wording import count_text
 
-__all__ = ["LABELS_FILE", "check_files", "is_release_file"]
+__all__ = ["LABELS_FILE", "check_files", "is_release_file", "values_file"]
 
 LABELS_FILE = "labels.csv"
 _LISTING = 2  # the first version whose certificates list the files
@@ -22,6 +24,7 @@ _MAX_TOTAL = 2 * 10**9  # bytes of all files together: what is read and digested
 # The files that a release may consist of, with how each begins where it has a beginning of its own.
 _BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
     LABELS_FILE: (b"query,label,abstained",),
+    ANSWERS_FILE: (b"query,",),
     "README.txt": (b"",),
     "model-card.md": (b"# Model card",),
     "schema.json": (b"{",),
@@ -37,6 +40,11 @@ _PICTURES = {"svg": (b"<?xml", b"<svg"), "png": (b"\x89PNG",)}
 def is_release_file(name: str) -> bool:
     """Return whether a release may have a file of this name beside its certificate."""
     return name in _BEGINNINGS or _PICTURE.fullmatch(name) is not None
+
+
+def values_file(certificate: Mapping[str, Any]) -> str:
+    """Return the name of the file with the released values: answers of a table, else labels."""
+    return ANSWERS_FILE if has_table(certificate) else LABELS_FILE
 
 
 def check_files(document: Mapping[str, Any], folder: Path) -> str:
@@ -62,7 +70,8 @@ def check_files(document: Mapping[str, Any], folder: Path) -> str:
             " did not; write the release again with this version (the stored answer costs nothing)."
         )
     # names and sizes before contents: a forger's folder may hold more than anybody can read
-    _check_names(set(listed), _names_in(folder))
+    values = values_file(document)
+    _check_names(set(listed), _names_in(folder), values)
     if not sum(about["bytes"] for about in listed.values()) <= _MAX_TOTAL:
         raise CertificateError(
             f"The listed files have more than {_MAX_TOTAL // 10**9} GB; so much is not read."
@@ -82,7 +91,9 @@ def check_files(document: Mapping[str, Any], folder: Path) -> str:
             raise CertificateError(
                 f"{SIGNATURE_FILE} has {size} bytes; a signature has {SIGNATURE_BYTES}."
             )
-    if listed[LABELS_FILE]["sha256"] != document["released"]["labels_sha256"]:
+    # answers stand on the certificate itself, and need no digest
+    digest = listed[values]["sha256"]
+    if values == LABELS_FILE and digest != document["released"]["labels_sha256"]:
         raise CertificateError(f"The certificate states two digests of {LABELS_FILE}.")
     return f"{count_text(len(listed), 'file')} and no other, each the one that was released."
 
@@ -105,14 +116,15 @@ def _names_in(folder: Path) -> set[str]:
     return found - {CERTIFICATE_FILE, SIGNATURE_FILE}
 
 
-def _check_names(listed: set[str], found: set[str]) -> None:
-    strange = sorted(name for name in listed if not is_release_file(name))
+def _check_names(listed: set[str], found: set[str], values: str) -> None:
+    other = {LABELS_FILE, ANSWERS_FILE} - {values}
+    strange = sorted(name for name in listed if not is_release_file(name) or name in other)
     if strange:
         raise CertificateError(
             f"The certificate lists {named(strange[0])}, which is no file of a release."
         )
-    if LABELS_FILE not in listed:
-        raise CertificateError(f"The certificate lists no {LABELS_FILE}.")
+    if values not in listed:
+        raise CertificateError(f"The certificate lists no {values}.")
     if found - listed:
         name = named(min(found - listed))
         raise CertificateError(

@@ -15,6 +15,7 @@ from secretballot._validation import check_relation, plain_line, shown
 from secretballot._versions import draws_wrong_noise
 from secretballot.exceptions import CertificateError, SecretBallotError
 from secretballot.privacy.accounting import Event, dearer_group, delta_upper
+from secretballot.report.certificate.answers_file import ANSWERS_FILE, check_answers
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.by_record import RECORD_VOTES, check_by_record, is_by_record
 from secretballot.report.certificate.chosen import EXPONENTIAL, check_chosen, is_chosen
@@ -40,7 +41,11 @@ from secretballot.report.certificate.plan_checks import (
     stands_alone,
     total_price,
 )
-from secretballot.report.certificate.release_files import LABELS_FILE, check_files
+from secretballot.report.certificate.release_files import (
+    LABELS_FILE,
+    check_files,
+    values_file,
+)
 from secretballot.report.certificate.released_rows import check_rows
 from secretballot.report.certificate.signature import (
     SIGNATURE_BYTES,
@@ -149,11 +154,11 @@ def verify_certificate(
     ----------
     certificate : mapping or path
         The certificate, its file, or a release folder. A file that stands beside a ``labels.csv``
-        is taken for that of a release folder, and the folder is checked too.
+        or ``answers.csv`` is taken for that of a release folder, and the folder is checked too.
     folder : path, optional
         Release folder, whose files must be those that the certificate lists, and whose
-        ``labels.csv`` must hold what was paid for. By default the folder that `certificate` names
-        or stands in.
+        ``labels.csv`` or ``answers.csv`` must hold what was paid for. By default the folder that
+        `certificate` names or stands in.
     key : path, optional
         File with the public key of whoever is to have signed the release folder, Ed25519 in PEM; a
         release that is not signed with it fails the check.
@@ -180,7 +185,9 @@ def verify_certificate(
         path = Path(certificate)
         if path.is_dir():
             path, place = path / CERTIFICATE_FILE, place or path
-        elif path.name == CERTIFICATE_FILE and os.path.lexists(path.with_name(LABELS_FILE)):
+        elif path.name == CERTIFICATE_FILE and any(
+            os.path.lexists(path.with_name(name)) for name in (LABELS_FILE, ANSWERS_FILE)
+        ):
             place = place or path.parent
         if path.name == CERTIFICATE_FILE:
             beside = place or path.parent
@@ -211,9 +218,10 @@ def verify_certificate(
     if place is None:
         return Verification(tuple(checks), (_NO_FOLDER, *unasked))
     checks.append(_check_made("files", lambda found: check_files(found, place), document))
-    checks.append(
-        _check_made("labels", lambda found: check_rows(found, place / LABELS_FILE), document)
-    )
+    values = values_file(document)
+    holds = check_answers if values == ANSWERS_FILE else check_rows
+    name = values.removesuffix(".csv")
+    checks.append(_check_made(name, lambda found: holds(found, place / values), document))
     return Verification(tuple(checks), unasked)
 
 

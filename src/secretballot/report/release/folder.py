@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from secretballot.exceptions import CertificateError, DataError
-from secretballot.released import ReleasedLabels
+from secretballot.released import ReleasedLabels, ReleasedTable
+from secretballot.report.certificate.answers_file import ANSWERS_FILE, answers_bytes
 from secretballot.report.certificate.build import with_about, with_files
 from secretballot.report.certificate.fields import CERTIFICATE_FILE
 from secretballot.report.certificate.labels_file import class_text, labels_blocks
@@ -32,6 +33,7 @@ from secretballot.report.rounds.pictures import draw_query_pictures
 from secretballot.report.rounds.story import QueryStory, check_story
 from secretballot.report.student.export import dump_onnx, dump_raw_onnx, dump_student
 from secretballot.report.student.raw_columns import RawRows
+from secretballot.report.table_metrics import TableMetrics
 
 __all__ = ["WrittenFiles", "write_files"]
 
@@ -65,7 +67,7 @@ class WrittenFiles:
 
 def write_files(
     folder: Path,
-    released: ReleasedLabels,
+    released: ReleasedLabels | ReleasedTable,
     *,
     student: Any = None,
     X_public: Any = None,
@@ -73,7 +75,7 @@ def write_files(
     story: QueryStory | None = None,
     without: Collection[str] = (),
     raw_rows: RawRows | None = None,
-    metrics: Metrics | None = None,
+    metrics: Metrics | TableMetrics | None = None,
     about: Mapping[str, str] | None = None,
 ) -> WrittenFiles:
     """Write all that may be published of a release into an empty folder.
@@ -85,11 +87,11 @@ def write_files(
     ----------
     folder : Path
         Empty.
-    released : ReleasedLabels
+    released : ReleasedLabels or ReleasedTable
         What left the door, with its certificate; it is the only way in for anything that was
         private.
-    student : fitted classifier, optional
-        Trained on released labels and public points.
+    student : fitted classifier, or student of tables, optional
+        Trained on released values and public points.
     X_public : array, sparse matrix or frame of shape (n, n_features), optional
         Public points: for the picture of the student's confidence, and to check the ONNX student.
     schema : mapping, optional
@@ -102,7 +104,7 @@ def write_files(
     raw_rows : RawRows, optional
         Public rows before and after the encoding of the schema: then the ONNX student reads raw
         columns, and is checked by them.
-    metrics : Metrics, optional
+    metrics : Metrics or TableMetrics, optional
         Of the student on public labelled points; shown on the page and in the model card.
     about : mapping, optional
         The curator's words on the release.
@@ -117,6 +119,8 @@ def write_files(
         If the disk fails.
     """
     if story is not None:
+        if isinstance(released, ReleasedTable):
+            raise DataError("A table was released without rounds, so no story is told of it.")
         check_story(story, released)
     # what is written about the release is part of its certificate, hence of every page
     released = replace(released, certificate=with_about(released.certificate, about or {}))
@@ -124,7 +128,11 @@ def write_files(
     # An order that matters twice: the README names what was written before it, and the certificate,
     # which binds all the others, comes last, so that a folder which was cut short has none and
     # nobody can take it for a release.
-    _write_labels(written, released)
+    if isinstance(released, ReleasedTable):
+        content = answers_bytes(released.certificate["mechanism"])
+        written.write(ANSWERS_FILE, "the released answers, one line for each query", content)
+    else:
+        _write_labels(written, released)
     written.files[CERTIFICATE_FILE] = (
         "what was promised and done; `secretballot verify .` checks it"
     )
@@ -134,7 +142,7 @@ def write_files(
             "the public columns and categories that the student reads",
             _json_bytes(schema),
         )
-    if story is not None:
+    if story is not None and isinstance(released, ReleasedLabels):
         _write_story(written, released, story, pictures="report" not in without)
     untrusted = (
         []
@@ -146,6 +154,7 @@ def write_files(
             schema=schema,
             raw_rows=raw_rows,
             wanted="student" not in without,
+            of_table=isinstance(released, ReleasedTable),
         )
     )
     readme = {"README.txt": "what may be done with these files, and how"}
@@ -218,6 +227,7 @@ def _write_student(
     schema: Mapping[str, Any] | None,
     raw_rows: RawRows | None,
     wanted: bool,
+    of_table: bool,
 ) -> list[str]:
     """Write the files of the student; return the types in them that a reader must trust by name."""
     untrusted: list[str] = []
@@ -229,6 +239,11 @@ def _write_student(
         "the student model, for Python",
         lambda path: untrusted.extend(dump_student(student, path)),
     )
+    if of_table:
+        written.left_out[ONNX_FILE] = (
+            "students of numbers, and of several labels, are not converted to ONNX."
+        )
+        return untrusted
     if schema is not None and raw_rows is not None:
         written.attempt(
             ONNX_FILE,
@@ -340,9 +355,14 @@ def _json_bytes(value: Mapping[str, Any]) -> bytes:
     raise DataError("schema holds a value that JSON cannot carry; use strings, numbers and lists.")
 
 
-def _formula_like(released: ReleasedLabels) -> list[str]:
-    """Return the classes that a spreadsheet might take for a formula."""
-    texts = [class_text(value) for value in released.classes]
+def _formula_like(released: ReleasedLabels | ReleasedTable) -> list[str]:
+    """Return the classes, or names of labels, that a spreadsheet might take for a formula."""
+    names: Sequence[object]
+    if isinstance(released, ReleasedTable):
+        names = released.certificate["mechanism"].get("labels", [])
+    else:
+        names = released.classes
+    texts = [class_text(value) for value in names]
     return [text for text in texts if text.startswith(_FORMULA_STARTS) and not _is_number(text)]
 
 

@@ -4,7 +4,7 @@ for."""
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from secretballot.released import ReleasedLabels
+from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.chosen import is_chosen
 from secretballot.report.certificate.moments import has_moments
@@ -13,7 +13,13 @@ from secretballot.report.metrics import Metrics
 from secretballot.report.release.about_words import about_rows, caution, name_of_data
 from secretballot.report.release.group_words import groups_words
 from secretballot.report.release.metrics_words import metrics_sentences
+from secretballot.report.release.table_words import (
+    table_metrics_rows,
+    table_metrics_sentences,
+    table_words,
+)
 from secretballot.report.release.usage import Usage
+from secretballot.report.table_metrics import TableMetrics
 from secretballot.report.wording import count_text, number_text, shown, unit_noun
 
 __all__ = ["model_card"]
@@ -22,22 +28,22 @@ _MOST_NAMED = 20  # categories of a column
 
 
 def model_card(
-    released: ReleasedLabels,
+    released: ReleasedLabels | ReleasedTable,
     schema: Mapping[str, Any] | None,
     usage: Usage,
-    metrics: Metrics | None = None,
+    metrics: Metrics | TableMetrics | None = None,
 ) -> str:
     """Return the text of model-card.md.
 
     Parameters
     ----------
-    released : ReleasedLabels
+    released : ReleasedLabels or ReleasedTable
         With its certificate.
     schema : mapping or None
         Public description of the columns.
     usage : Usage
         How the student's files are used.
-    metrics : Metrics, optional
+    metrics : Metrics or TableMetrics, optional
         Of the student on public labelled rows.
     """
     certificate = released.certificate
@@ -61,16 +67,20 @@ def _said(certificate: Mapping[str, Any]) -> list[str]:
     return [_bullets(rows)] if rows else []
 
 
-def _what_it_is(released: ReleasedLabels) -> str:
+def _what_it_is(released: ReleasedLabels | ReleasedTable) -> str:
     certificate = released.certificate
     epsilon, delta = total_price(certificate)
-    classes = ", ".join(f"`{_code(value)}`" for value in released.classes)
+    if isinstance(released, ReleasedTable):
+        answers = _cell(table_words(certificate))
+    else:
+        classes = ", ".join(f"`{_code(value)}`" for value in released.classes)
+        n_classes = count_text(len(released.classes), "class")
+        answers = f"A classifier that answers one of {n_classes}: {classes}."
     grouped = groups_words(certificate)
     return (
-        f"A classifier that answers one of {count_text(len(released.classes), 'class')}: {classes}."
-        f" It was made {_method(certificate)} and is ({number_text(epsilon)}, {number_text(delta)})"
-        f"-differentially private for each {unit_noun(certificate['unit'])}, under"
-        f" {certificate['neighbours']}: using, copying and publishing it adds nothing to that"
+        f"{answers} It was made {_method(certificate)} and is ({number_text(epsilon)},"
+        f" {number_text(delta)})-differentially private for each {unit_noun(certificate['unit'])},"
+        f" under {certificate['neighbours']}: using, copying and publishing it adds nothing to that"
         " price. `certificate.json` states the promise in full; `secretballot verify .` checks it."
         f"{' ' if grouped else ''}{_cell(grouped)}"
     )
@@ -187,26 +197,46 @@ def _listed(values: Sequence[str]) -> str:
     return f"{named}{more}"
 
 
-def _good_and_bad(released: ReleasedLabels, metrics: Metrics | None) -> list[str]:
+def _good_and_bad(
+    released: ReleasedLabels | ReleasedTable, metrics: Metrics | TableMetrics | None
+) -> list[str]:
     """Return what a reader should know before trusting an answer."""
     careful = caution(released.certificate)
+    of_table = isinstance(released, ReleasedTable)
+    how_good = _how_good_of_table(metrics) if of_table else _how_good(metrics)
+    said = "numbers" if "target_range" in released.certificate["mechanism"] else "probabilities"
     points = [
         "It knows what is true of many: patterns of large groups come through the noise, those of"
         " small groups and rare classes may not.",
         "It is for rows like the public points of the release. A value that they do not show, or"
         " that the table above does not list, tells it nothing.",
-        *_how_good(metrics),
-        "Its probabilities come from a model that noise has shaped; compare them with what"
-        " happens before you act on them.",
+        *how_good,
+        f"Its {said} come from a model that noise has shaped; compare them with what happens before"
+        " you act on them.",
         "Nothing of it was tested for decisions about single people, and the guarantee says nothing"
         " on fairness between groups.",
     ]
     return [*points, careful] if careful else points
 
 
-def _how_good(metrics: Metrics | None) -> list[str]:
+def _how_good_of_table(metrics: Metrics | TableMetrics | None) -> list[str]:
+    """Return the released measurements of a student of a table, or that there are none."""
+    if metrics is None or isinstance(metrics, Metrics):
+        return [
+            "How good it is is not stated here, since no measurement was released. Measure it on"
+            " labelled rows of your own before you use it, beside the best constant answer."
+        ]
+    rows = table_metrics_rows(metrics)
+    labels = [
+        f"{_cell(name)}: accuracy {accuracy}, and {majority} by its more frequent answer."
+        for name, _, accuracy, majority, *_ in rows[1:]
+    ]
+    return [*table_metrics_sentences(metrics), *labels]
+
+
+def _how_good(metrics: Metrics | TableMetrics | None) -> list[str]:
     """Return the released measurements, or that there are none."""
-    if metrics is None:
+    if not isinstance(metrics, Metrics):
         return [
             "How often it is right is not stated here, since no measurement was released. Measure"
             " it on labelled rows of your own before you use it, beside the most frequent class:"

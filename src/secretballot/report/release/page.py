@@ -11,13 +11,14 @@ import numpy as np
 from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import CHANCE_BITS, delta_upper, event_from_json
-from secretballot.released import ReleasedLabels
+from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.by_record import RECORD_VOTES, is_by_record
 from secretballot.report.certificate.chosen import EXPONENTIAL, is_chosen
 from secretballot.report.certificate.moments import MOMENTS, has_moments
 from secretballot.report.certificate.plan_checks import stands_alone, total_price
 from secretballot.report.certificate.standing import UNSEEN_TEACHERS
 from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.extras import require_extra
 from secretballot.report.metrics import Metrics
 from secretballot.report.pictures.charts import draw_budget, draw_confidence, draw_votes
@@ -41,9 +42,19 @@ from secretballot.report.release.moments_words import (
 )
 from secretballot.report.release.plan_words import choice_rows, choices_words, plan_words
 from secretballot.report.release.quality_words import quality_points
+from secretballot.report.release.table_words import (
+    TABLE_SENTENCES,
+    table_facts,
+    table_metrics_rows,
+    table_metrics_sentences,
+    table_pictures,
+    table_quality,
+    table_rows,
+)
 from secretballot.report.rounds.captions import QUERY_TITLES, query_captions
 from secretballot.report.rounds.pictures import draw_query_pictures
 from secretballot.report.rounds.story import QueryStory, check_story
+from secretballot.report.table_metrics import TableMetrics
 from secretballot.report.wording import (
     at_most_text,
     count_text,
@@ -62,6 +73,7 @@ __all__ = ["render_page", "student_confidence"]
 _FALSE_ALARMS = (0.001, 0.01, 0.05)
 _MOST_POINTS = 10_000
 _SENTENCES = {
+    **TABLE_SENTENCES,
     EXPONENTIAL: EXPONENTIAL_SENTENCE,
     MOMENTS: MOMENTS_SENTENCE,
     "gaussian": (
@@ -199,22 +211,22 @@ def page_template() -> Any:
 
 
 def render_page(
-    released: ReleasedLabels,
+    released: ReleasedLabels | ReleasedTable,
     *,
     student: Any = None,
     X_public: Any = None,
     files_written: Mapping[str, str] | None = None,
     story: QueryStory | None = None,
     schema: Mapping[str, Any] | None = None,
-    metrics: Metrics | None = None,
+    metrics: Metrics | TableMetrics | None = None,
 ) -> str:
     """Return the report of a release as one HTML page that needs nothing else.
 
     Parameters
     ----------
-    released : ReleasedLabels
+    released : ReleasedLabels or ReleasedTable
         What left the door, with its certificate.
-    student : fitted classifier, optional
+    student : fitted classifier, or student of tables, optional
         Trained on it.
     X_public : array or frame of shape (n, n_features), optional
         Public points on which the student's confidence is drawn.
@@ -224,7 +236,7 @@ def render_page(
         How the queries were chosen; its pictures get a section of their own.
     schema : mapping, optional
         Public description of the columns, as JSON values: for their names in pictures.
-    metrics : Metrics, optional
+    metrics : Metrics or TableMetrics, optional
         Of the student on public labelled points.
 
     Raises
@@ -232,30 +244,37 @@ def render_page(
     MissingExtraError
         If matplotlib or jinja2 is not installed.
     ParameterError
-        If something else than released labels is given.
+        If something else than released labels or a released table is given.
     DataError
         If the story is not the one of these labels.
     """
-    if not isinstance(released, ReleasedLabels):
+    if not isinstance(released, ReleasedLabels | ReleasedTable):
         raise ParameterError(
             Parameter("released"),
-            f" is a {type(released).__name__}; a page is made from ReleasedLabels only.",
+            f" is a {type(released).__name__}; a page is made from ReleasedLabels, or a"
+            " ReleasedTable.",
         )
     template = page_template()
     certificate = released.certificate
     markup = require_extra("jinja2", "report").utils.markupsafe.Markup
-    pictures, captions = _pictures_and_captions(released, student, X_public)
+    drawn: list[tuple[str, str, str, str]] = []
+    if isinstance(released, ReleasedTable):
+        pictures, captions = table_pictures(released, student, X_public)
+        pictures["budget"] = draw_budget(certificate)
+        captions["budget"] = _budget_caption(certificate)
+    else:
+        pictures, captions = _pictures_and_captions(released, student, X_public)
+        drawn = _query_pictures(story, released)
     if has_moments(certificate):
         pictures |= moments_pictures(certificate, student, X_public, schema)
         captions |= moments_captions(certificate)
-    drawn = _query_pictures(story, released)
     page: str = template.render(
         certificate=certificate,
         title=name_of_data(certificate),
         about=about_rows(certificate),
-        quality=quality_points(released, student, X_public),
+        quality=_quality_sentences(released, student, X_public),
         issued=_moment_text(certificate["issued"]),
-        classes=[shown(value) for value in released.classes],
+        classes=[shown(value) for value in certificate["released"]["classes"]],
         facts=_fact_values(released),
         guarantee=_guarantee_values(certificate),
         mechanism=_mechanism_rows(certificate),
@@ -267,13 +286,32 @@ def render_page(
         captions=captions,
         queries=[(name, title, markup(svg), caption) for name, title, svg, caption in drawn],
         student=None if student is None else _learner_name(student),
-        metrics=metrics,
-        metrics_sentences=[] if metrics is None else metrics_sentences(metrics),
+        **_metrics_values(metrics),
         verification=verify_certificate(certificate),
         files_written=dict(files_written or {}),
         count=count_text,
     )
     return page
+
+
+def _quality_sentences(
+    released: ReleasedLabels | ReleasedTable, student: Any, X_public: Any
+) -> list[str]:
+    if isinstance(released, ReleasedTable):
+        return table_quality(released, student, X_public)
+    return quality_points(released, student, X_public)
+
+
+def _metrics_values(metrics: Metrics | TableMetrics | None) -> dict[str, Any]:
+    """Return what the page shows of metrics: those of classes, or of a table, and sentences."""
+    if metrics is None or isinstance(metrics, Metrics):
+        sentences = [] if metrics is None else metrics_sentences(metrics)
+        return {"metrics": metrics, "metrics_sentences": sentences, "metrics_rows": []}
+    return {
+        "metrics": None,
+        "metrics_sentences": table_metrics_sentences(metrics),
+        "metrics_rows": table_metrics_rows(metrics),
+    }
 
 
 def _pictures_and_captions(
@@ -393,7 +431,7 @@ def _moment_text(issued: str) -> str:
     return f"{day} {time[:5]} UTC" if time.endswith("+00:00") else shown(issued)
 
 
-def _fact_values(released: ReleasedLabels) -> dict[str, Any]:
+def _fact_values(released: ReleasedLabels | ReleasedTable) -> dict[str, Any]:
     certificate = released.certificate
     mechanism = certificate["mechanism"]["name"]
     unit = unit_noun(certificate["unit"])
@@ -406,21 +444,34 @@ def _fact_values(released: ReleasedLabels) -> dict[str, Any]:
         "unit": unit,
         "unit_words": _unit_words(certificate["unit"], certificate["unit_column"]),
         "relation_words": relation[certificate["neighbours"]],
-        "queries": len(released.queries),
-        "answered": int(released.answered.sum()),
-        "n_teachers": released.n_teachers,
+        "n_teachers": certificate["released"]["n_teachers"],
         "votes_per_record": (
             certificate["mechanism"]["votes_per_record"] if is_by_record(certificate) else 0
         ),
         "candidates": certificate["mechanism"]["n_candidates"] if is_chosen(certificate) else 0,
         "chosen": chosen_words(certificate) if is_chosen(certificate) else "",
         "moments": moments_facts(certificate) if has_moments(certificate) else {},
-        "coverage_warning": coverage_warning(released),
-        "coverage_words": votes_coverage_words(released) if is_by_record(certificate) else "",
         "moments_words": moments_words(certificate) if has_moments(certificate) else "",
         "unseen": UNSEEN_TEACHERS in certificate["assumptions"],
-        "counts": released.noisy_counts is not None,
         "sentence": _SENTENCES.get(mechanism, "Random noise is added before anything is released."),
+        **_answer_values(released),
+    }
+
+
+def _answer_values(released: ReleasedLabels | ReleasedTable) -> dict[str, Any]:
+    """Return what the page says of the answers: how many there are, and what."""
+    certificate = released.certificate
+    if isinstance(released, ReleasedTable):
+        asked = len(released.rows)
+        silent = {"coverage_warning": "", "coverage_words": "", "counts": False}
+        return {"table": table_facts(certificate), "queries": asked, "answered": asked, **silent}
+    return {
+        "table": {},
+        "queries": len(released.queries),
+        "answered": int(released.answered.sum()),
+        "coverage_warning": coverage_warning(released),
+        "coverage_words": votes_coverage_words(released) if is_by_record(certificate) else "",
+        "counts": released.noisy_counts is not None,
     }
 
 
@@ -454,6 +505,8 @@ def _mechanism_rows(certificate: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the mechanism's parameters as pairs of words; the budget has a place of its own."""
     if has_moments(certificate):
         return moments_rows(certificate["mechanism"])
+    if has_table(certificate):
+        return table_rows(certificate["mechanism"])
     rows = []
     for key, value in certificate["mechanism"].items():
         if key in ("name", "budget") or value is None:

@@ -4,11 +4,12 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from secretballot.released import ReleasedLabels
+from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.chosen import is_chosen
 from secretballot.report.certificate.moments import has_moments
 from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.release.about_words import about_rows, caution, name_of_data
 from secretballot.report.release.chosen_words import chosen_words
 from secretballot.report.release.moments_words import (
@@ -17,6 +18,7 @@ from secretballot.report.release.moments_words import (
     votes_coverage_words,
 )
 from secretballot.report.release.plan_words import choices_words, plan_words
+from secretballot.report.release.table_words import answers_section
 from secretballot.report.release.usage import Usage
 from secretballot.report.wording import number_text, one_in, shown, unit_noun
 
@@ -24,7 +26,7 @@ __all__ = ["release_readme"]
 
 
 def release_readme(
-    released: ReleasedLabels,
+    released: ReleasedLabels | ReleasedTable,
     files: Mapping[str, str],
     left_out: Mapping[str, str],
     usage: Usage,
@@ -34,7 +36,7 @@ def release_readme(
 
     Parameters
     ----------
-    released : ReleasedLabels
+    released : ReleasedLabels or ReleasedTable
         With its certificate.
     files : mapping
         Name of each file, with what it is.
@@ -74,9 +76,9 @@ def release_readme(
         parts.append(_wrapped_text(chosen_words(certificate)))
     if has_moments(certificate):
         parts.append(_wrapped_text(moments_words(certificate)))
-    if is_by_record(certificate):
+    if isinstance(released, ReleasedLabels) and is_by_record(certificate):
         parts.append(_wrapped_text(votes_coverage_words(released)))
-    if warning := coverage_warning(released):
+    if isinstance(released, ReleasedLabels) and (warning := coverage_warning(released)):
         parts.append(_wrapped_text(f"Careful: {warning}"))
     parts += [
         _wrapped_text(words)
@@ -157,7 +159,9 @@ def _labels_section(certificate: Mapping[str, Any], formula_like: Sequence[str])
     if has_moments(certificate) or is_by_record(certificate):
         rows = "the public points"
     text = (
-        f"labels.csv: `query` is the row (from 0) of {rows}, `label`"
+        answers_section(certificate)
+        if has_table(certificate)
+        else f"labels.csv: `query` is the row (from 0) of {rows}, `label`"
         f" the released class, empty where `abstained` is true{counts}. Values are written as they"
         " are."
     )

@@ -31,9 +31,12 @@ _ESTIMATORS = {
     "sklearn.ensemble": (
         "AdaBoostClassifier",
         "ExtraTreesClassifier",
+        "ExtraTreesRegressor",
         "GradientBoostingClassifier",
         "HistGradientBoostingClassifier",
+        "HistGradientBoostingRegressor",
         "RandomForestClassifier",
+        "RandomForestRegressor",
         "StackingClassifier",
         "VotingClassifier",
     ),
@@ -41,16 +44,22 @@ _ESTIMATORS = {
     "sklearn.gaussian_process": ("GaussianProcessClassifier",),
     "sklearn.impute": ("MissingIndicator", "SimpleImputer"),
     "sklearn.linear_model": (
+        "ElasticNet",
+        "HuberRegressor",
+        "Lasso",
+        "LinearRegression",
         "LogisticRegression",
         "LogisticRegressionCV",
         "Perceptron",
+        "Ridge",
         "RidgeClassifier",
         "RidgeClassifierCV",
+        "RidgeCV",
         "SGDClassifier",
     ),
     "sklearn.multiclass": ("OneVsRestClassifier",),
     "sklearn.naive_bayes": ("BernoulliNB", "ComplementNB", "GaussianNB", "MultinomialNB"),
-    "sklearn.neighbors": ("KNeighborsClassifier", "NearestCentroid"),
+    "sklearn.neighbors": ("KNeighborsClassifier", "KNeighborsRegressor", "NearestCentroid"),
     "sklearn.neural_network": ("MLPClassifier",),
     "sklearn.pipeline": ("FeatureUnion", "Pipeline"),
     "sklearn.preprocessing": (
@@ -69,7 +78,12 @@ _ESTIMATORS = {
         "StandardScaler",
     ),
     "sklearn.svm": ("LinearSVC",),
-    "sklearn.tree": ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier"),
+    "sklearn.tree": (
+        "DecisionTreeClassifier",
+        "DecisionTreeRegressor",
+        "ExtraTreeClassifier",
+        "ExtraTreeRegressor",
+    ),
 }
 _MOST_COLUMNS = 10_000_000
 _TREES, _SEARCH = ("Tree",), ("KDTree", "BallTree")
@@ -218,10 +232,14 @@ def _check_forest(one: Any) -> list[Any]:
         isinstance(trees, list) and trees and about.get("n_outputs_") == 1,
         "a forest of it has no trees",
     )
-    refuse_unless(_is_count(about.get("n_classes_"), 1 << 20), "a forest of it has no classes")
+    of_numbers = type(one).__name__.endswith("Regressor")
+    refuse_unless(
+        of_numbers or _is_count(about.get("n_classes_"), 1 << 20), "a forest of it has no classes"
+    )
+    ending = "Regressor" if of_numbers else "Classifier"
     for tree in trees:
         refuse_unless(
-            type(tree).__name__ in ("DecisionTreeClassifier", "ExtraTreeClassifier"),
+            type(tree).__name__ in (f"DecisionTree{ending}", f"ExtraTree{ending}"),
             "a forest of it has odd trees",
         )
         refuse_unless(
@@ -229,7 +247,8 @@ def _check_forest(one: Any) -> list[Any]:
             "a tree of it has other columns",
         )
         refuse_unless(
-            vars(tree).get("n_classes_") == about["n_classes_"], "a tree of it has other classes"
+            of_numbers or vars(tree).get("n_classes_") == about["n_classes_"],
+            "a tree of it has other classes",
         )
     return []
 
@@ -354,16 +373,19 @@ def _check_neighbours(one: Any) -> list[Any]:
         isinstance(labels, np.ndarray) and labels.shape == (shape[0],),
         "its neighbours have no labels",
     )
-    classes = about.get("classes_")
-    inside = isinstance(classes, np.ndarray) and labels.dtype.kind == "i"
-    refuse_unless(
-        inside and ((labels >= 0) & (labels < len(classes))).all(),
-        "its neighbours have labels of no class",
-    )
+    if type(one).__name__ == "KNeighborsRegressor":  # whose labels are no indices
+        refuse_unless(labels.dtype.kind in "iuf", "its neighbours have no numbers")
+    else:
+        classes = about.get("classes_")
+        inside = isinstance(classes, np.ndarray) and labels.dtype.kind == "i"
+        refuse_unless(
+            inside and ((labels >= 0) & (labels < len(classes))).all(),
+            "its neighbours have labels of no class",
+        )
+        refuse_unless(about.get("outputs_2d_") is False, "its neighbours have several labels")
     refuse_unless(
         about.get("n_samples_fit_") == shape[0], "its neighbours are not as many as it says"
     )
-    refuse_unless(about.get("outputs_2d_") is False, "its neighbours have several labels")
     refuse_unless(
         _is_count(about.get("n_neighbors"), shape[0]), "it asks for more neighbours than there are"
     )
@@ -686,22 +708,63 @@ def _check_numbered(one: Any) -> list[Any]:
     return []
 
 
+def _check_number(one: Any) -> list[Any]:
+    """Check a student of numbers: something that predicts, and two bounds."""
+    about = vars(one)
+    bounds = about.get("target_range")
+    refuse_unless(
+        isinstance(bounds, tuple)
+        and len(bounds) == 2
+        and all(type(bound) in (int, float) for bound in bounds)
+        and bool(bounds[0] < bounds[1]),
+        "a student of numbers has no bounds",
+    )
+    refuse_unless(
+        hasattr(about.get("regressor"), "predict"), "a student of numbers has no regressor"
+    )
+    return []
+
+
+def _check_labels(one: Any) -> list[Any]:
+    """Check a student of several labels: for each name something that predicts."""
+    about = vars(one)
+    labels, students = about.get("labels"), about.get("students")
+    refuse_unless(
+        isinstance(labels, list) and labels and all(type(name) is str for name in labels),
+        "a student of labels has no names",
+    )
+    refuse_unless(
+        isinstance(students, list)
+        and len(students) == len(labels or ())
+        and all(hasattr(each, "predict") for each in students),
+        "a student of labels has not one learner for each",
+    )
+    return []
+
+
 _BASES = ("TableBasis", "KernelBasis", "GraphBasis")
 
 _CHECKS: dict[str, Callable[[Any], list[Any]]] = {
     "DecisionTreeClassifier": _check_tree,
     "DecisionTreeRegressor": _check_tree,
     "ExtraTreeClassifier": _check_tree,
+    "ExtraTreeRegressor": _check_tree,
     "ExtraTreesClassifier": _check_forest,
+    "ExtraTreesRegressor": _check_forest,
     "GradientBoostingClassifier": _check_boosting,
     "HistGradientBoostingClassifier": _check_histograms,
+    "HistGradientBoostingRegressor": _check_histograms,
     "KNeighborsClassifier": _check_neighbours,
+    "KNeighborsRegressor": _check_neighbours,
     "GraphBasis": _check_graph,
     "KernelBasis": _check_kernel,
+    "LabelsStudent": _check_labels,
     "MomentsStudent": _check_moments,
+    "NumberStudent": _check_number,
     "NumberedClassesClassifier": _check_numbered,
     "OneHotEncoder": _check_one_hot,
     "RandomForestClassifier": _check_forest,
+    "RandomForestRegressor": _check_forest,
     "RecordVotesStudent": _check_record_votes,
     "TableBasis": _check_basis,
 }

@@ -1,0 +1,87 @@
+"""Pictures of tables of numbers, and of sets of labels, as SVG that can stand inside a page."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from secretballot._typing import FloatArray
+from secretballot.report.pictures.style import (
+    BLUE,
+    INK,
+    Picture,
+    grid,
+    integer_ticks,
+    short_name,
+)
+
+__all__ = ["draw_numbers", "draw_shares"]
+
+_MOST_LABELS = 12
+_BARS = 32
+
+
+def draw_numbers(name: str, values: FloatArray, bounds: Sequence[float], words: str) -> str:
+    """Draw how numbers are spread between public bounds, and beyond.
+
+    Parameters
+    ----------
+    name : str
+        Of the picture.
+    values : array of shape (n,)
+    bounds : two floats
+    words : str
+        What the numbers are.
+    """
+
+    def paint(axes: Any) -> None:
+        low, high = min(bounds[0], values.min()), max(bounds[1], values.max())
+        axes.hist(
+            values, np.linspace(low, high, _BARS + 1), color=BLUE, edgecolor="white", linewidth=0.5
+        )
+        for bound in bounds:
+            axes.axvline(bound, color=INK, linewidth=1.2, linestyle="--")
+        axes.set_xlabel(words)
+        axes.set_ylabel("public points")
+        integer_ticks(axes.yaxis)
+        grid(axes, "y")
+
+    return Picture(name, 2.9, paint).inline()
+
+
+def draw_shares(name: str, labels: Sequence[str], shares: FloatArray) -> str:
+    """Draw at which share of public points each label is given.
+
+    Parameters
+    ----------
+    name : str
+        Of the picture.
+    labels : sequence of str
+    shares : array of shape (n_labels,)
+        Of many labels the most frequent are drawn.
+    """
+    order = list(range(len(labels)))
+    if len(labels) > _MOST_LABELS:
+        order = np.argsort(-shares, kind="stable")[:_MOST_LABELS].tolist()
+    rows = [(short_name(labels[k]), 100 * float(shares[k])) for k in order]
+
+    def paint(axes: Any) -> None:
+        places = np.arange(len(rows))[::-1]
+        for place, (_, share) in zip(places, rows, strict=True):
+            axes.barh(place, share, 0.62, color=BLUE)
+            axes.annotate(
+                f"{share:.1f}",
+                (share, place),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+            )
+        axes.set_yticks(places, [words for words, _ in rows])
+        axes.set_xlim(0, 112)
+        axes.set_xticks([0, 25, 50, 75, 100])
+        axes.set_xlabel("public points with this label (%)")
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        grid(axes, "x")
+
+    return Picture(name, 0.9 + 0.3 * len(rows), paint).inline()

@@ -1,0 +1,248 @@
+"""How good a student of numbers, or of several labels, is on labelled points, beside the best
+constant answer.
+
+Everything here is computed from the labelled points as they are: publish it only where those are
+public.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from secretballot._typing import AnyArray, FloatArray, IntArray
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.report.metrics import (
+    CONFIDENCE,
+    Interval,
+    Metrics,
+    metrics_of,
+    paired_difference,
+    wilson_interval,
+)
+
+__all__ = [
+    "LabelsMetrics",
+    "NumberMetrics",
+    "TableMetrics",
+    "labels_metrics",
+    "metrics_of_table_student",
+    "number_metrics",
+]
+
+_Z = 1.959963984540054  # of the normal distribution, for 95 %
+
+
+@dataclass(frozen=True)
+class NumberMetrics:
+    """How far a model's numbers are off on labelled points.
+
+    Attributes
+    ----------
+    rows : int
+    absolute_error, squared_error : float
+        Mean absolute error, and root mean squared error, in the unit of the target.
+    median, mean : float
+        Of these points: the constants with the least absolute and squared error.
+    constant_absolute_error, constant_squared_error : float
+        Mean absolute error of answering the median, root mean squared error of answering the mean.
+    below_constant : Interval
+        Mean squared error of the mean less that of the model: the interval of the paired
+        difference, of 95 %.
+    """
+
+    rows: int
+    absolute_error: float
+    squared_error: float
+    median: float
+    mean: float
+    constant_absolute_error: float
+    constant_squared_error: float
+    below_constant: Interval
+
+    @property
+    def beats_constant(self) -> bool:
+        """Whether the model is better than the best constant, beyond chance."""
+        return self.below_constant.low > 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as JSON values."""
+        return {
+            "rows": self.rows,
+            "mean_absolute_error": self.absolute_error,
+            "root_mean_squared_error": self.squared_error,
+            "median": self.median,
+            "mean": self.mean,
+            "constant_mean_absolute_error": self.constant_absolute_error,
+            "constant_root_mean_squared_error": self.constant_squared_error,
+            "squared_error_below_constant": vars(self.below_constant)
+            | {"confidence": CONFIDENCE, "method": "normal, paired"},
+            "beats_constant": self.beats_constant,
+        }
+
+
+@dataclass(frozen=True)
+class LabelsMetrics:
+    """How often a model names the right labels on labelled points.
+
+    Attributes
+    ----------
+    names : tuple of str
+    labels : tuple of Metrics
+        Of each label by itself, with the classes 0 and 1.
+    exact : float
+        Share of points whose whole set of labels is right.
+    interval : Interval
+        Wilson's, of 95 %, of that share.
+    majority : tuple of str
+        The set of labels that most of these points have.
+    majority_exact : float
+        Share of points that have it.
+    above_majority : Interval
+        Exact share less that one: the interval of the paired difference, of 95 %.
+    """
+
+    names: tuple[str, ...]
+    labels: tuple[Metrics, ...]
+    exact: float
+    interval: Interval
+    majority: tuple[str, ...]
+    majority_exact: float
+    above_majority: Interval
+
+    @property
+    def rows(self) -> int:
+        """Number of points."""
+        return self.labels[0].rows
+
+    @property
+    def beats_constant(self) -> bool:
+        """Whether more sets are right than by answering the most frequent one, beyond chance."""
+        return self.above_majority.low > 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as JSON values."""
+        return {
+            "rows": self.rows,
+            "exact": self.exact,
+            "exact_interval": vars(self.interval) | {"confidence": CONFIDENCE, "method": "Wilson"},
+            "majority": list(self.majority),
+            "majority_exact": self.majority_exact,
+            "above_majority": vars(self.above_majority)
+            | {"confidence": CONFIDENCE, "method": "Agresti-Min, paired"},
+            "beats_constant": self.beats_constant,
+            "labels": {
+                name: one.to_json() for name, one in zip(self.names, self.labels, strict=True)
+            },
+        }
+
+
+TableMetrics = NumberMetrics | LabelsMetrics
+
+
+def metrics_of_table_student(student: Any, X: Any, truth: AnyArray) -> TableMetrics:
+    """Return the metrics of a fitted student of tables on labelled points.
+
+    Parameters
+    ----------
+    student : NumberStudent or LabelsStudent
+    X : array or frame of shape (n_rows, n_features)
+    truth : ndarray of float, shape (n_rows,), or of 0 and 1, shape (n_rows, n_labels)
+    """
+    answers = np.asarray(student.predict(X))
+    if truth.ndim == 1:
+        return number_metrics(truth, answers)
+    probabilities = None
+    if all(hasattr(one, "predict_proba") for one in student.students):
+        probabilities = np.asarray(student.predict_proba(X))
+    return labels_metrics(truth, answers, student.labels, probabilities)
+
+
+def number_metrics(truth: FloatArray, answers: FloatArray) -> NumberMetrics:
+    """Return the metrics of a model's numbers.
+
+    Parameters
+    ----------
+    truth, answers : ndarray of float, shape (n_rows,)
+        Finite.
+
+    Raises
+    ------
+    ParameterError
+        If there are no rows, or not as many of each.
+    """
+    _check_rows(truth, answers)
+    mean, median = float(np.mean(truth)), float(np.median(truth))
+    squared, constant = (answers - truth) ** 2, (mean - truth) ** 2
+    won = constant - squared
+    centre, half = float(np.mean(won)), _Z * float(np.std(won)) / math.sqrt(max(1, len(won) - 1))
+    return NumberMetrics(
+        rows=len(truth),
+        absolute_error=float(np.mean(np.abs(answers - truth))),
+        squared_error=math.sqrt(float(np.mean(squared))),
+        median=median,
+        mean=mean,
+        constant_absolute_error=float(np.mean(np.abs(median - truth))),
+        constant_squared_error=math.sqrt(float(np.mean(constant))),
+        below_constant=Interval(centre - half, centre + half),
+    )
+
+
+def labels_metrics(
+    truth: IntArray,
+    answers: IntArray,
+    names: Sequence[str],
+    probabilities: FloatArray | None = None,
+) -> LabelsMetrics:
+    """Return the metrics of a model of several labels.
+
+    Parameters
+    ----------
+    truth, answers : ndarray of 0 and 1, shape (n_rows, n_labels)
+    names : sequence of n_labels str
+    probabilities : ndarray of shape (n_rows, n_labels), optional
+
+    Raises
+    ------
+    ParameterError
+        If there are no rows, or not as many of each.
+    """
+    _check_rows(truth, answers)
+    sets = [tuple(row) for row in truth.tolist()]
+    # of sets that are as frequent, the one that comes first in the order of its labels
+    majority, frequency = max(sorted(Counter(sets).items()), key=lambda one: one[1])
+    right = (truth == answers).all(axis=1)
+    above = paired_difference(right, (truth == np.array(majority)).all(axis=1))
+    return LabelsMetrics(
+        names=tuple(names),
+        labels=tuple(
+            metrics_of(
+                truth[:, k],
+                answers[:, k],
+                (0, 1),
+                None if probabilities is None else _both_classes(probabilities[:, k]),
+            )
+            for k in range(len(names))
+        ),
+        exact=float(right.mean()),
+        interval=wilson_interval(int(right.sum()), len(truth)),
+        majority=tuple(name for name, there in zip(names, majority, strict=True) if there),
+        majority_exact=frequency / len(truth),
+        above_majority=above.interval,
+    )
+
+
+def _both_classes(shares: FloatArray) -> FloatArray:
+    return np.column_stack([1 - shares, shares])
+
+
+def _check_rows(truth: Any, answers: Any) -> None:
+    if not len(truth) or truth.shape != answers.shape:
+        raise ParameterError(
+            Parameter("truth"),
+            f" has shape {truth.shape} and the answers {answers.shape}; give as many of both, one"
+            " row at least.",
+        )

@@ -1,0 +1,255 @@
+"""Students of released tables: a number within public bounds, or several labels at once."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from secretballot._public_state import PublicState
+from secretballot._rows import take_rows
+from secretballot._seeded import own_global_states, public_seed, with_own_seeds
+from secretballot._typing import FloatArray, IntArray
+from secretballot._validation import shown
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.released import ReleasedTable, labels_of_table
+from secretballot.students.fitting import default_student, fit_student
+
+__all__ = [
+    "LabelsStudent",
+    "NumberStudent",
+    "TableStudent",
+    "default_regressor",
+    "fit_table_student",
+    "fitted_to_public",
+    "shares_of_label",
+    "table_student_of",
+]
+
+
+# scikit-learn ships no types
+class TableStudent(PublicState, BaseEstimator):  # type: ignore[misc]
+    """What students of tables have in common: they are fitted from the start, and learn nothing
+    further."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Return the student as it is: what it knows was released."""
+        return self
+
+
+# scikit-learn ships no types
+class NumberStudent(RegressorMixin, TableStudent):  # type: ignore[misc]
+    """Predict a number by a fitted regressor, cut to public bounds.
+
+    Parameters
+    ----------
+    regressor : fitted scikit-learn regressor
+        Trained on released numbers and public points.
+    target_range : tuple of two floats
+        Bounds of what is predicted.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from secretballot.students import NumberStudent
+    >>> from sklearn.linear_model import LinearRegression
+    >>> line = LinearRegression().fit([[0.0], [1.0]], [0.0, 10.0])
+    >>> NumberStudent(line, (0.0, 8.0)).predict([[0.5], [2.0]]).round(6).tolist()
+    [5.0, 8.0]
+    """
+
+    def __init__(self, regressor: Any, target_range: tuple[float, float]) -> None:
+        self.regressor = regressor
+        self.target_range = target_range
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of the points."""
+        return int(self.regressor.n_features_in_)
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the number of every row of `X`, within the bounds, shape (n_points,)."""
+        numbers = np.asarray(self.regressor.predict(X), dtype=np.float64)
+        return np.clip(numbers.reshape(-1), *self.target_range)
+
+
+# scikit-learn ships no types
+class LabelsStudent(ClassifierMixin, TableStudent):  # type: ignore[misc]
+    """Predict several labels by a fitted classifier for each of them.
+
+    Parameters
+    ----------
+    students : list of n_labels fitted scikit-learn classifiers
+        Of 0 and 1; trained on released labels or counts and public points.
+    labels : sequence of n_labels str
+        Their names.
+
+    Attributes
+    ----------
+    classes_ : list of n_labels ndarrays
+        0 and 1, for each label.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from secretballot.students import LabelsStudent
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> line = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    >>> LabelsStudent([line], ["old"]).predict([[0.1], [0.9]]).tolist()
+    [[0], [1]]
+    """
+
+    def __init__(self, students: Sequence[Any], labels: Sequence[str]) -> None:
+        self.students = students
+        self.labels = labels
+
+    @property
+    def classes_(self) -> list[NDArray[Any]]:
+        """0 and 1, for each label."""
+        return [np.array([0, 1]) for _ in self.labels]
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of the points."""
+        return int(self.students[0].n_features_in_)
+
+    def predict(self, X: Any) -> IntArray:
+        """Return which labels the classifiers give, 0 and 1 of shape (n_points, n_labels)."""
+        return np.column_stack([np.asarray(one.predict(X)) for one in self.students])
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of every label, shape (n_points, n_labels).
+
+        Raises
+        ------
+        ParameterError
+            If a classifier gives no probabilities.
+        """
+        silent = [one for one in self.students if not hasattr(one, "predict_proba")]
+        if silent:
+            raise ParameterError(
+                Parameter("student"),
+                f" is {shown(silent[0])}, which gives no probabilities; use predict, or a"
+                " student with predict_proba.",
+            )
+        return np.column_stack([shares_of_label(one, X) for one in self.students])
+
+
+def shares_of_label(student: Any, points: Any) -> FloatArray:
+    """Return the probability of label 1 at every point, 0 where the student never saw it."""
+    known = [int(value) for value in student.classes_]
+    shares = np.asarray(student.predict_proba(points), dtype=np.float64)
+    return shares[:, known.index(1)] if 1 in known else np.zeros(len(shares))
+
+
+def default_regressor() -> Any:
+    """Return the unfitted student of released numbers that measured best: a ridge regression, whose
+    strength the points set among themselves."""
+    return make_pipeline(StandardScaler(), RidgeCV(alphas=np.logspace(-1, 5, 25)))
+
+
+def fit_table_student(
+    student: Any, X_public: Any, table: ReleasedTable, *, random_state: int = 0
+) -> NumberStudent | LabelsStudent:
+    """Fit a student on a released table.
+
+    Parameters
+    ----------
+    student : scikit-learn regressor or classifier, or None
+        Cloned; of several labels once for each. None takes the one that measured best.
+    X_public : array, sparse matrix or frame of shape (n_public, n_features)
+        The whole public pool; ``table.rows`` are rows of it.
+    table : ReleasedTable
+    random_state : int
+        Of the student.
+
+    Raises
+    ------
+    DataError
+        If a row is none of the pool, or the student cannot learn from what was released.
+    """
+    n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
+    if not table.rows.max() < n_public:
+        raise DataError(
+            f"The release asked row {table.rows.max()} of a public pool of {n_public} rows."
+        )
+    terms = table.certificate["mechanism"]
+    if "target_range" in terms:
+        template = default_regressor() if student is None else student
+        points = take_rows(X_public, table.rows)
+        regressor = fitted_to_public(template, points, table.values[:, 0], random_state)
+        return NumberStudent(regressor, tuple(terms["target_range"]))
+    students = [
+        fit_student(
+            default_student(one) if student is None else student,
+            X_public,
+            one,
+            random_state=random_state,
+        )
+        for one in labels_of_table(table)
+    ]
+    return LabelsStudent(students, list(terms["labels"]))
+
+
+def table_student_of(student: Any, table: ReleasedTable) -> Any:
+    """Return a student that was fitted elsewhere, as one of the table.
+
+    Parameters
+    ----------
+    student : fitted regressor, or sequence of fitted classifiers, one for each label
+        Or a student of tables already.
+    table : ReleasedTable
+
+    Raises
+    ------
+    ParameterError
+        If it is no student of this table.
+    """
+    if isinstance(student, TableStudent):
+        return student
+    terms = table.certificate["mechanism"]
+    if "target_range" in terms and hasattr(student, "predict"):
+        return NumberStudent(student, tuple(terms["target_range"]))
+    labels = terms.get("labels")
+    if labels is not None and isinstance(student, list | tuple) and len(student) == len(labels):
+        return LabelsStudent(list(student), list(labels))
+    wanted = "one regressor" if labels is None else f"a list of {len(labels)} classifiers"
+    raise ParameterError(
+        Parameter("student"),
+        f" is {shown(student)}, and the table is one of {wanted}; give the `student_` of its"
+        " model, a name, or a learner that is not fitted.",
+    )
+
+
+def fitted_to_public(learner: Any, points: Any, targets: Any, random_state: int | None) -> Any:
+    """Return a clone that learnt public values at public points, by the public seed.
+
+    Raises
+    ------
+    DataError
+        If it cannot; what it said of public values stands in the message.
+    """
+    seed = public_seed(random_state or 0, "student")
+    try:
+        with own_global_states(seed), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return with_own_seeds(clone(learner), seed).fit(points, targets)
+    except MemoryError:  # what memory there is, is no property of the student
+        raise
+    except Exception as error:  # any learner may raise anything; all that it sees is public
+        first_line = next(iter(str(error).splitlines()), "")
+        raise DataError(
+            f"The student cannot learn from what was released ({type(error).__name__}:"
+            f" {first_line}); fit another one to `released_table_`."
+        ) from None
