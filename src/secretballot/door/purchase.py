@@ -334,7 +334,7 @@ def priced(events: tuple[Event, ...], budget: PrivacyBudget) -> Price:
 
 def composition_of(ledger: Ledger, reservation: int) -> dict[str, Any]:
     """Return what the certificate says of the account that paid."""
-    spent = ledger.spent()
+    spent, listed = ledger.spent(), ledger.listed_events()
     return {
         "kind": ledger.composition,
         "dataset": ledger.dataset,
@@ -344,6 +344,7 @@ def composition_of(ledger: Ledger, reservation: int) -> dict[str, Any]:
         "spent_after": {"epsilon": spent.epsilon, "delta": spent.delta},
         "durable": ledger.durable,
         "reservation": reservation,
+        **({} if listed is None else {"listed": [event.to_json() for event in listed]}),
     }
 
 

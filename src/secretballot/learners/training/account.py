@@ -54,11 +54,18 @@ def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str, *, goes_o
     Raises
     ------
     BudgetError
-        If less is left than the run would cost. Nothing is said of Renyi accounts, whose sums are
-        not additive.
+        If less is left than the run would cost, or the ledger has a list, whose noise it would not
+        have. Nothing is said of Renyi accounts, whose sums are not additive.
     """
     entry = ledger.entry(request)
     paid = entry is not None and (entry.state == "committed" or goes_on)
+    if ledger.composition == "list" and not paid:
+        raise BudgetError(
+            f"The ledger of {ledger.dataset!r} has a list, whose noise is the only one that may be"
+            " drawn, and this release finds its noise by an epsilon; use GaussianAggregator or"
+            " VoteTableAggregator with from_ledger, record moments, or another ledger. Nothing was"
+            " spent."
+        )
     if ledger.composition != "basic" or paid:
         return
     left = ledger.remaining()

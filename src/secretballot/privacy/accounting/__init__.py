@@ -17,6 +17,12 @@ from secretballot.privacy.accounting.calibration import (
     largest_vector_bound,
     needed_distance,
 )
+from secretballot.privacy.accounting.event_lists import (
+    EventList,
+    event_in_words,
+    listed_sums,
+    sum_sigma,
+)
 from secretballot.privacy.accounting.events import (
     CHANCE_BITS,
     AbstentionTableEvent,
@@ -40,8 +46,10 @@ from secretballot.privacy.accounting.events import (
 )
 from secretballot.privacy.accounting.filters import (
     BasicFilter,
+    Costs,
     Filter,
     Grant,
+    ListFilter,
     RenyiFilter,
     Totals,
     filter_for,
@@ -69,12 +77,15 @@ __all__ = [
     "BoundedRangeEvent",
     "BudgetGroup",
     "ConfidentEvent",
+    "Costs",
     "Event",
+    "EventList",
     "Filter",
     "GaussianEvent",
     "Grant",
     "GroupedVectorSumEvent",
     "LabelGaussianEvent",
+    "ListFilter",
     "Price",
     "PrivacyBudget",
     "PureEvent",
@@ -105,10 +116,13 @@ __all__ = [
     "epsilon_upper",
     "estimated_vote_table",
     "event_from_json",
+    "event_in_words",
     "failure_probability",
     "filter_for",
     "largest_vector_bound",
+    "listed_sums",
     "needed_distance",
     "price",
     "renyi_divergence",
+    "sum_sigma",
 ]

@@ -9,6 +9,9 @@ filter allows and a plain price does not.
   the budget.
 - renyi: Renyi divergences of one order, fixed when the ledger is made, add up (Feldman and Zrnic
   2021, Theorem 3.1). The choice for many releases.
+- list: a list of events, fixed when the ledger is made, is priced as a whole; releases take events
+  off it (docs/explanation/prices.md, section 16). The choice where the noise of all releases can be
+  fixed beforehand.
 """
 
 import functools
@@ -17,10 +20,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import zip_longest
+from typing import NamedTuple
 
 from secretballot._validation import COMPOSITIONS, check_choice, check_positive
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting.budget import PrivacyBudget
+from secretballot.privacy.accounting.event_lists import EventList
 from secretballot.privacy.accounting.events import Event, GroupedVectorSumEvent
 from secretballot.privacy.accounting.pricing import failure_probability, renyi_divergence
 from secretballot.privacy.accounting.renyi import ORDERS, renyi_epsilon
@@ -31,6 +37,7 @@ __all__ = [
     "Costs",
     "Filter",
     "Grant",
+    "ListFilter",
     "RenyiFilter",
     "Totals",
     "filter_for",
@@ -77,7 +84,27 @@ class Grant:
         return Grant((event.of_group(name),), own.epsilon, own.delta)
 
 
-Costs = tuple[Fraction, Fraction]
+class Costs(NamedTuple):
+    """What a grant adds to the sums of a filter.
+
+    Parameters
+    ----------
+    loss, failure : Fraction
+        Of its two sums.
+    taken : tuple of int
+        Steps of each kind that it takes off the list of a ledger that has one.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> from fractions import Fraction
+    >>> accounting.Costs(Fraction(1, 2)).failure
+    Fraction(0, 1)
+    """
+
+    loss: Fraction = Fraction(0)
+    failure: Fraction = Fraction(0)
+    taken: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,12 +119,14 @@ class Totals:
         Sum of their epsilons, or of their divergences.
     failure : Fraction
         Sum of their deltas, or of their failure probabilities.
+    taken : tuple of int
+        Steps of each kind that were taken off the list of a ledger that has one.
 
     Examples
     --------
     >>> from secretballot.privacy import accounting
     >>> from fractions import Fraction
-    >>> totals = accounting.Totals().plus((Fraction(1, 2), Fraction(0)))
+    >>> totals = accounting.Totals().plus(accounting.Costs(Fraction(1, 2)))
     >>> totals.grants, totals.loss
     (1, Fraction(1, 2))
     """
@@ -105,16 +134,29 @@ class Totals:
     grants: int = 0
     loss: Fraction = Fraction(0)
     failure: Fraction = Fraction(0)
+    taken: tuple[int, ...] = ()
 
     def plus(self, costs: Costs) -> "Totals":
         """Return the sums with one grant more."""
-        return Totals(self.grants + 1, self.loss + costs[0], self.failure + costs[1])
+        return Totals(
+            self.grants + 1,
+            self.loss + costs.loss,
+            self.failure + costs.failure,
+            _added(self.taken, costs.taken),
+        )
 
     def changed(self, reserved: Costs, used: Costs) -> "Totals":
         """Return the sums where one of the grants has turned out to be another."""
         return Totals(
-            self.grants, self.loss - reserved[0] + used[0], self.failure - reserved[1] + used[1]
+            self.grants,
+            self.loss - reserved.loss + used.loss,
+            self.failure - reserved.failure + used.failure,
+            _added(self.taken, tuple(-number for number in reserved.taken), used.taken),
         )
+
+
+def _added(*numbers: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(map(sum, zip_longest(*numbers, fillvalue=0)))
 
 
 class Filter(ABC):
@@ -202,7 +244,7 @@ class BasicFilter(Filter):
 
     def costs(self, grant: Grant) -> Costs:
         """Return the epsilon and the delta as the decimals that they are written as."""
-        return _decimal_fraction(grant.epsilon), _decimal_fraction(grant.delta)
+        return Costs(_decimal_fraction(grant.epsilon), _decimal_fraction(grant.delta))
 
     def admits_after(self, totals: Totals, new: Grant) -> bool:
         """Return whether both sums, with `new`, stay within the budget."""
@@ -317,27 +359,106 @@ _BOUNDLESS = Fraction(2) ** 1000
 
 @functools.lru_cache(maxsize=4096)  # a ledger holds the same few events many times
 def _events_costs(events: tuple[Event, ...], order: float) -> Costs:
-    return (
+    return Costs(
         sum((_exact_fraction(renyi_divergence(event, order)) for event in events), Fraction(0)),
         sum((_exact_fraction(failure_probability(event)) for event in events), Fraction(0)),
     )
+
+
+class ListFilter(Filter):
+    """A list of events that is priced as a whole; a grant takes its events off what is left.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> labels = accounting.LabelGaussianEvent(sigma=60.0, queries=300, n_teachers=250)
+    >>> rule = accounting.ListFilter(sb.PrivacyBudget(1.0, 1e-6), [labels])
+    >>> half = accounting.LabelGaussianEvent(sigma=60.0, queries=150, n_teachers=250)
+    >>> grant = accounting.Grant((half,), epsilon=0.7, delta=1e-6)
+    >>> rule.admits([grant], grant), rule.admits([grant, grant], grant)
+    (True, False)
+    """
+
+    def __init__(self, budget: PrivacyBudget, events: Sequence[Event]) -> None:
+        super().__init__(budget)
+        self.listed = EventList.of(events)
+
+    def check_promise(self) -> None:
+        """Refuse a list that costs more than the budget by this program's prices.
+
+        Raises
+        ------
+        BudgetError
+            If it does.
+        """
+        self.listed.check_price(self.budget)
+
+    def costs(self, grant: Grant) -> Costs:
+        """Return how many steps of each kind a grant takes; one of no listed kind adds more than
+        any budget."""
+        taken = self.listed.taken_by(grant.events)
+        return Costs(loss=_BOUNDLESS) if taken is None else Costs(taken=taken)
+
+    def admits_after(self, totals: Totals, new: Grant) -> bool:
+        """Return whether everything that would be taken, with `new`, is on the list."""
+        after = totals.plus(self.costs(new))
+        pairs = zip_longest(after.taken, self.listed.numbers, fillvalue=0)
+        return after.loss == 0 and all(0 <= taken <= listed for taken, listed in pairs)
+
+    def spent_of(self, totals: Totals) -> tuple[float, float]:
+        """Return the whole budget as soon as anything was taken: the promise is about the whole
+        list."""
+        if not totals.grants:
+            return 0.0, 0.0
+        return self.budget.epsilon + float(totals.loss), self.budget.delta
+
+    def left_of(self, totals: Totals) -> tuple[float, float]:
+        """Return the budget before the first grant, and nothing afterwards: what is left then are
+        events (`left`)."""
+        return (0.0, 0.0) if totals.grants else (self.budget.epsilon, self.budget.delta)
+
+    def left(self, totals: Totals) -> tuple[Event, ...]:
+        """Return the events that nothing has taken."""
+        return self.listed.after(self._numbers(totals))
+
+    def used(self, totals: Totals) -> tuple[Event, ...]:
+        """Return the events that were taken."""
+        return self.listed.some(self._numbers(totals))
+
+    def _numbers(self, totals: Totals) -> tuple[int, ...]:
+        return totals.taken or (0,) * len(self.listed.lines)
 
 
 def _exact_fraction(value: float) -> Fraction:
     return Fraction(value) if math.isfinite(value) and value < _BOUNDLESS else _BOUNDLESS
 
 
-def filter_for(composition: str, budget: PrivacyBudget, order: float | None = None) -> Filter:
+def filter_for(
+    composition: str,
+    budget: PrivacyBudget,
+    order: float | None = None,
+    events: Sequence[Event] | None = None,
+) -> Filter:
     """Return the filter by its name.
 
-    The order of a Renyi filter is the one that suits Gaussian noise, unless given.
+    The order of a Renyi filter is the one that suits Gaussian noise, unless given; `events` are
+    those of a list.
 
     Raises
     ------
     ParameterError
-        If the name is unknown, or the budget leaves no room for the filter.
+        If the name is unknown, the budget leaves no room for the filter, or events are given
+        where there is no list, or not where there is one.
     """
-    if check_choice("composition", composition, COMPOSITIONS) == "basic":
+    name = check_choice("composition", composition, COMPOSITIONS)
+    if (name == "list") != (events is not None):
+        raise ParameterError(
+            Parameter("events"),
+            " are those of a ledger with composition 'list': give them there, and only there.",
+        )
+    if events is not None:
+        return ListFilter(budget, events)
+    if name == "basic":
         return BasicFilter(budget)
     return RenyiFilter(budget, _gaussian_order(budget) if order is None else order)
 

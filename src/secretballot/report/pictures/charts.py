@@ -30,6 +30,10 @@ _MOST_CLASSES = 12
 _NAMED_SHARE = 22  # percent of the bar that a name and a number need
 
 
+#: What a release is of all that its account counts as spent.
+_NAMES_OF_SUMS = {"basic": "this", "renyi": "so far", "list": "all listed"}
+
+
 def draw_budget(certificate: Mapping[str, Any]) -> str:
     """Draw how much of the dataset's budget is spent: before, by this release, and what is left.
 
@@ -50,7 +54,7 @@ def draw_budget(certificate: Mapping[str, Any]) -> str:
             left = max(0.0, budget[key] - spent[key])
             parts = (
                 ("earlier", spent[key] - own, SLATE, INK),
-                ("this" if plain_sum else "so far", own, BLUE, "white"),
+                (_NAMES_OF_SUMS[composition["kind"]], own, BLUE, "white"),
                 ("left", left, "white", INK),
             )
             _draw_stacked_bar(axes, row, [(*part, 100 * part[1] / budget[key]) for part in parts])
