@@ -61,6 +61,7 @@ Price = namedtuple("Price", "lower upper method")
 
 # relative error of every closed form; floats, sums and logarithms of factorials stay well below it
 ERROR = 1e-6
+_LOST = 2.0**-48  # what floats may lose of a probability, or of a loss in nats and as a share of it
 
 _MAX_CERTIFICATE = 10 * 10**6  # bytes
 _MAX_LABELS = 250 * 10**6
@@ -2084,27 +2085,27 @@ def repeated_delta(pair: tuple[float, float, float, float], queries: int, epsilo
         choose = math.lgamma(queries + 1) - math.lgamma(ones + 1) - math.lgamma(queries - ones + 1)
         under_p = choose + ones * math.log(p) + (queries - ones) * math.log(r)
         loss = ones * math.log(p / q) + (queries - ones) * math.log(r / s)
+        loss -= _LOST * (queries + abs(loss))
         if loss > epsilon and under_p > -700:
             terms.append(math.exp(under_p) * -math.expm1(epsilon - loss))
     return math.fsum(terms)
 
 
-def one_label_delta(pairs: Pairs, epsilon: float) -> float:
-    """Return what a single label costs.
+def one_label_price(
+    pairs: Iterable[tuple[float, float, float, float]], epsilon: float, method: str
+) -> Price:
+    """Return bounds on what a single label costs that has one of these pairs, either way round."""
+    ratio, lower, upper = math.exp(epsilon), 0.0, 0.0
+    for p, q, r, s in pairs:
+        for a, b, c, d in ((p, q, r, s), (q, p, s, r)):
+            lower = max(lower, excess(a, ratio * b, -_LOST) + excess(c, ratio * d, -_LOST))
+            upper = max(upper, excess(a, ratio * b, _LOST) + excess(c, ratio * d, _LOST))
+    return Price(lower, upper * (1 + 1e-9) + 1e-300, method)
 
-    The worst pair of neighbouring votes, all of them looked at, rounded up.
-    """
-    ratio, worst = math.exp(epsilon), 0.0
-    for t in range(2 - pairs.reach, pairs.reach + 1):
-        p, q, r, s = pairs.at(t)
-        worst = max(
-            worst,
-            *(
-                max(a - ratio * b, 0.0) + max(c - ratio * d, 0.0)
-                for a, b, c, d in ((p, q, r, s), (q, p, s, r))
-            ),
-        )
-    return worst * (1 + 1e-9) + 1e-300
+
+def excess(one: float, other: float, lost: float) -> float:
+    """Return by how much a number is above another, with what floats may lose of both for it."""
+    return max(0.0, one * (1 + lost) - other * (1 - lost))
 
 
 class Cells:
@@ -2217,6 +2218,7 @@ def game_profile(
 
     def profile(epsilon: float) -> float:
         # e^epsilon lies between two cells; the left one is the larger
+        epsilon -= _LOST * (1 + abs(epsilon))
         place = start + math.floor(epsilon / step)
         if place >= size - 1:
             return values[-1]
@@ -2265,18 +2267,22 @@ def giveaway(corner: tuple[float, float, float, float]) -> float:
 
 def weights_of(corner: tuple[float, float, float, float], step: float) -> list[tuple[int, int]]:
     """Return weights, over 2**WEIGHT and rounded up, and shifts in cells, of the two outcomes of
-    a pair."""
+    a pair.
+
+    The value falls to the right, so shifts are rounded to the left.
+    """
     p, q, r, s = corner
     found = []
     for weight, other in ((p, q), (r, s)):
         if weight <= 0 or other <= 0:
             continue
-        places = math.log(other / weight) / step
-        low = math.floor(places + 1e-9)
-        at = max(0.0, (math.exp(step * (places - low)) - 1) / math.expm1(step))
-        for share, shift in ((1 - at, low), (at, low + 1)):
-            if share > 1e-9:
-                found.append((math.ceil(weight * share * (1 << Cells.WEIGHT)), shift))
+        moved = math.log(other / weight)
+        places = (moved - _LOST * (1 + abs(moved))) / step
+        low = math.floor(places)
+        at = min(1.0, math.expm1(step * (places - low)) / math.expm1(step))
+        shares = ((1 - at, low), (at, low + 1)) if at > 1e-9 else ((1.0, low),)
+        for share, shift in shares:
+            found.append((math.ceil(weight * share * (1 << Cells.WEIGHT)), shift))
     return found
 
 
@@ -2290,7 +2296,9 @@ def label_price(
         return Price(0.0, upper, method)
     pairs = Pairs(sigma, n_teachers)
     if queries == 1 and pairs.all_within and pairs.reach <= 20_000:
-        return exact(min(upper, one_label_delta(pairs, epsilon)), "the worst pair of votes")
+        votes = range(2 - pairs.reach, pairs.reach + 1)
+        one = one_label_price(map(pairs.at, votes), epsilon, "the worst pair of votes")
+        return one._replace(lower=min(one.lower, upper) * (1 - ERROR), upper=min(one.upper, upper))
     lower = min(upper, attack_delta(pairs, queries, epsilon, sigma))
     if promised is not None and upper <= promised:
         return Price(lower, upper, method)
@@ -2609,20 +2617,14 @@ def table_price(event: dict[str, Any], epsilon: float, promised: float | None) -
     First as parts of its largest loss; while the promise is less, as a game.
     """
     weights, teachers, queries = event["weights"], event["n_teachers"], event["queries"]
-    pairs = [
-        (p / _ONE, q / _ONE, (_ONE - p) / _ONE, (_ONE - q) / _ONE)
-        for p, q in table_points(weights, teachers)
-    ]
+    points = table_points(weights, teachers)
+    pairs = [(p / _ONE, q / _ONE, (_ONE - p) / _ONE, (_ONE - q) / _ONE) for p, q in points]
     # the other way round are these with both labels exchanged, as the table is symmetric
-    loss = max(max(math.log(q / p), math.log(r / s)) for p, q, r, s in pairs)
-    upper, method = parts_delta(queries, loss * (1 + 1e-14), epsilon), "parts of the largest loss"
+    ratio = max(max((q - p) / p, (q - p) / (_ONE - q)) for p, q in points)
+    loss = math.log1p(ratio) * (1 + 1e-14)
+    upper, method = parts_delta(queries, loss, epsilon), "parts of the largest loss"
     if queries == 1:
-        ratio = math.exp(epsilon)
-        worst = max(
-            max(max(a - ratio * b, 0.0) + max(c - ratio * d, 0.0) for a, b, c, d in both)
-            for both in (((p, q, r, s), (q, p, s, r)) for p, q, r, s in pairs)
-        )
-        return exact(worst * (1 + 1e-9) + 1e-300, "the worst pair of votes")
+        return one_label_price(pairs, epsilon, "the worst pair of votes")
     if queries > 20_000:
         return Price(0.0, upper, method)
     middle, step = len(pairs) // 2, max(1, len(pairs) // 30)

@@ -146,6 +146,24 @@ def test_it_is_rebuilt_from_its_description() -> None:
     for change in ({"n_classes": 3}, {"weights": [1, 2]}, {"sigma": 3.0}, {"calibration": "paper"}):
         with pytest.raises(ParameterError):
             aggregator_from_description(described | change)
+    # what is no list of integers is refused as such, and not by an error of Python's
+    for weights in (None, 5, "12", {}, [], [[1]], [2**52, -1], [2**60], [math.nan], [True]):
+        with pytest.raises(ParameterError):
+            aggregator_from_description(described | {"weights": weights})
+
+
+def test_what_is_set_later_is_drawn_and_priced_alike() -> None:
+    sharp, votes = (HALF, 1), rows([4] * 3, 10)
+    aggregator = sb.VoteTableAggregator(WEIGHTS, 3, n_teachers=10, budget=BUDGET)
+    aggregator.weights = sharp
+    assert aggregator.events(10) == (VoteTableEvent(sharp, 3, 10),)
+    assert aggregator.used_events(10, 2) == (VoteTableEvent(sharp, 2, 10),)
+    assert aggregator.answer(votes, 10, ScriptedNoise([1] * 3)).labels.tolist() == [0] * 3
+    ledger = sb.Ledger.in_memory(dataset="votes", budget=BUDGET)
+    counts = sb.VoteCounts.from_counts(votes, ["a", "b"])
+    with pytest.raises(sb.exceptions.BudgetError):
+        sb.release(counts, aggregator, ledger)
+    assert ledger.releases() == 0
 
 
 def test_counts_that_do_not_fit_are_refused_without_naming_a_vote() -> None:

@@ -13,7 +13,7 @@ from secretballot.aggregation.base import (
     budget_or_price,
     check_fields,
 )
-from secretballot.aggregation.streams import stream_aggregator
+from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
     AbstentionTableEvent,
@@ -104,8 +104,12 @@ class RelabelledAggregator(Aggregator):
         self.n_queries = check_count("n_queries", n_queries)
         self.calibration = check_choice("calibration", calibration, ("given", "tight", "paper"))
         self.budget = budget_or_price(budget, delta, (event,))
+
+    @property
+    def _voting(self) -> StreamAggregator:
+        """What answers: the stream of the event that is priced, whatever was set since."""
         # the answers are the stream's; only the price differs, so it carries this budget unpriced
-        self._voting = stream_aggregator(event.stream, self.n_queries, self.budget)
+        return stream_aggregator(self.event.stream, self.n_queries, self.budget)
 
     @property
     def sigma_of_counts(self) -> float | None:

@@ -94,12 +94,13 @@ class VoteTableAggregator(NoisyVoting):
         delta: float | None = None,
         calibration: str = "given",
     ) -> None:
-        self._event = VoteTableEvent(tuple(weights), n_queries, n_teachers)
-        self.weights, self.n_queries = self._event.weights, self._event.queries
-        self.n_teachers = self._event.n_teachers
+        # the event refuses what is no table, whatever a description from elsewhere holds
+        event = VoteTableEvent(weights, n_queries, n_teachers)  # type: ignore[arg-type]
+        self.weights, self.n_queries = event.weights, event.queries
+        self.n_teachers = event.n_teachers
         self.n_classes = _two_classes(n_classes)
         self.calibration = check_choice("calibration", calibration, ("given", "tight"))
-        self.budget = budget_or_price(budget, delta, (self._event,))
+        self.budget = budget_or_price(budget, delta, (event,))
 
     @classmethod
     def calibrate(
@@ -207,7 +208,8 @@ class VoteTableAggregator(NoisyVoting):
             If the table is for another number of teachers.
         """
         self._check_teachers(n_teachers)
-        return (self._event,)
+        # of the chances that are drawn with, whatever was set since
+        return (VoteTableEvent(self.weights, self.n_queries, self.n_teachers),)
 
     def _check_teachers(self, n_teachers: int) -> int:
         k = check_count("n_teachers", n_teachers)
@@ -229,8 +231,8 @@ class VoteTableAggregator(NoisyVoting):
             If `n_asked` is more than the priced queries.
         """
         asked = self._checked_number_asked(n_asked)
-        self._check_teachers(n_teachers)
-        return (replace(self._event, queries=asked),) if asked else ()
+        (whole,) = self.events(n_teachers)
+        return (replace(whole, queries=asked),) if asked else ()
 
     def describe(self) -> dict[str, Any]:
         """Return the parameters as a JSON object from which `aggregator_from_description`

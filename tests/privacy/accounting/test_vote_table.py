@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
+from secretballot import verify_release as second
 from secretballot.audit import adaptive_delta
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
@@ -69,6 +70,22 @@ def true_delta(event: VoteTableEvent, epsilon: float) -> float:
     return float(value(Fraction(1), Fraction(1), event.queries))
 
 
+def at_least_exp(epsilon: float) -> Fraction:
+    """A fraction just above e^epsilon; what is reached from there is no more than at epsilon."""
+    with localcontext() as context:
+        context.prec = 60
+        return Fraction(Decimal(epsilon).exp() * (1 + Decimal("1e-50")))
+
+
+def single_delta(event: VoteTableEvent, epsilon: float) -> Fraction:
+    """What one label reaches at most, without any rounding downward but that of e^epsilon."""
+    ratio = at_least_exp(epsilon)
+    return max(
+        max(Fraction(0), a - ratio * b) + max(Fraction(0), (1 - a) - ratio * (1 - b))
+        for a, b in steps_of(event)
+    )
+
+
 def random_table(seed: int, n_teachers: int, queries: int) -> VoteTableEvent:
     """A table whose chances fall at random."""
     rng = np.random.default_rng(seed)
@@ -112,6 +129,55 @@ def test_longer_adaptive_runs_stay_below_the_price(n_teachers: int) -> None:
     more = [(float(a), float(b)) for a, b in steps_of(sharper)]
     broken = [(np.array([1 - a, a]), np.array([1 - b, b])) for a, b in more]
     assert adaptive_delta(broken, 6, 1.0) > 1.5 * charged
+
+
+@pytest.mark.parametrize(
+    ("weights", "n_teachers"),
+    [
+        ((1485514557937078,), 3),
+        ((HALF, 1639699837930636, 596992579484590), 5),
+        ((HALF, HALF // 2), 4),
+        ((7247434491390, 101334), 7),
+        ((HALF - 2**34,), 1),
+    ],
+)
+def test_the_price_holds_where_the_largest_loss_ends_it(
+    weights: tuple[int, ...], n_teachers: int
+) -> None:
+    event = VoteTableEvent(weights, 1, n_teachers)
+    largest = max(math.log1p(float((a - b) / b)) for a, b in steps_of(event) if a > b)
+    for share in (1.0, 1 - 2.0**-52, 1 - 1e-13, 1 - 1e-10, 1 - 1e-6):
+        epsilon = largest * share
+        truth = single_delta(event, epsilon)
+        assert truth <= Fraction(delta_upper([event], epsilon)), share
+        found = second.price_events([event.to_json()], epsilon)
+        assert Fraction(found.lower) <= truth + Fraction(1, 10**60), share
+        assert truth <= Fraction(found.upper) * (1 + Fraction(1, 10**6)), share
+    # there is something to be paid, and no more than the last digits are charged for floats
+    assert single_delta(event, largest * (1 - 1e-6)) > 0
+    assert delta_upper([event], largest * (1 + 1e-10)) < 1e-13
+
+
+@pytest.mark.parametrize("share", [0.25154318262237535, 0.8986746538726729, 0.940373127170601])
+def test_losses_of_a_few_last_digits_are_priced_too(share: float) -> None:
+    for weights, n_teachers, queries in (((HALF, HALF - 60829), 5, 2), ((HALF - 922,), 1, 4)):
+        event = VoteTableEvent(weights, queries, n_teachers)
+        p, q = max(steps_of(event), key=lambda pair: pair[1] / pair[0])
+        epsilon = share * queries * math.log1p(float((q - p) / p))
+        ratio = at_least_exp(epsilon)
+        # of one vote, asked again and again
+        truth = sum(
+            math.comb(queries, ones)
+            * max(
+                Fraction(0),
+                (1 - p) ** (queries - ones) * p**ones
+                - ratio * (1 - q) ** (queries - ones) * q**ones,
+            )
+            for ones in range(queries + 1)
+        )
+        assert 0 < truth <= Fraction(delta_upper([event], epsilon))
+        upper = second.price_events([event.to_json()], epsilon).upper
+        assert truth <= Fraction(upper) * (1 + Fraction(1, 10**6))
 
 
 def other_game(event: VoteTableEvent, epsilon: float, spacing: float) -> tuple[float, float]:
@@ -252,6 +318,29 @@ def test_divergences_are_those_of_the_worst_pair() -> None:
     assert renyi_divergence(made, 12.0) == pytest.approx(0.01, rel=1e-4)
     at = [divergence(12.0, float(p), float(q)) for p, q in steps_of(made)]
     assert np.mean([max(pair) > 0.00999 for pair in zip(at[::2], at[1::2], strict=True)]) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("weights", "n_teachers"),
+    [((HALF, HALF - 2), 3), ((HALF - 65804,), 1), ((HALF, HALF - 98745, HALF - 2**28), 45)],
+)
+def test_divergences_of_close_chances_keep_their_digits(
+    weights: tuple[int, ...], n_teachers: int
+) -> None:
+    event = VoteTableEvent(weights, 1, n_teachers)
+    with localcontext() as context:
+        context.prec = 80
+        for order in (1.001, 2.0, 32.0):
+            power = Decimal(order) - 1
+            worst = Decimal(0)
+            for a, b in steps_of(event):
+                pairs = ((a, b), (1 - a, 1 - b))
+                decimals = [[Decimal(x.numerator) / x.denominator for x in pair] for pair in pairs]
+                moment = sum(p * (power * (p / q).ln()).exp() for p, q in decimals)
+                worst = max(worst, moment.ln() / power)
+            # two nearly equal terms cancel in the moment: 2 % were lost
+            found = Decimal(renyi_divergence(event, order))
+            assert 0 < worst <= found * (1 + Decimal("1e-10"))
 
 
 @pytest.mark.parametrize(

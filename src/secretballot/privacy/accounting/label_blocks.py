@@ -90,7 +90,8 @@ def loss_distribution(value: FloatArray, grid: Grid) -> LossDistribution:
     """
     v = value[grid.below :]
     x = np.exp(grid.h * np.arange(len(v)))
-    slope = np.append(np.diff(v) / np.diff(x), 0.0)
+    # not as a difference, which keeps few digits where the grid is fine
+    slope = np.append(np.diff(v) / (x[:-1] * math.expm1(grid.h)), 0.0)
     # in a difference of slopes each value may be off by its last digits, which is added
     up = np.maximum(0.0, x[1:] * np.diff(slope)) + 2.0**-50 * v[:-1] / -math.expm1(-grid.h)
     down = up / x[1:]

@@ -67,6 +67,8 @@ MAX_EPSILON = 25.0  # nats; beyond, a promise does not repay a long game
 MAX_SIGMA = 2e5  # beyond, the noise's distribution would fill the memory; the Gaussian price holds
 # below, one label is nearly the vote itself and the Gaussian price says all there is
 MIN_SIGMA = 0.25
+# nats, and as a share of them: what floats may lose of a logarithm of chances
+LOST = 2.0**-48
 
 
 @dataclass(frozen=True)
@@ -195,10 +197,18 @@ def _even_chance(sigma: float) -> float:
     return float(pmf.max())
 
 
+def _lowered(logarithm: FloatArray) -> FloatArray:
+    """Return logarithms of likelihood ratios below the true ones; a game's value falls with the
+    ratio."""
+    return logarithm - LOST * (1 + np.abs(logarithm))
+
+
 def _transition_stencil(curve: VoteCurve, grid: Grid) -> tuple[int, csr_array]:
     """Return (offset, weights): row c maps V on a window starting `offset` points lower to the
     value of pair c."""
-    up, down = np.log1p(curve.gap / curve.p) / grid.h, np.log(curve.over / curve.rest) / grid.h
+    # a game that ends at a kink would show the last digit of a loss: each is taken for smaller
+    up = _lowered(np.log1p(curve.gap / curve.p)) / grid.h
+    down = _lowered(np.log(curve.over / curve.rest)) / grid.h
     # past the grid V stays at its last value, so how far past does not matter
     up = np.minimum(up, grid.size)
     offset = -math.floor(down.min())
@@ -256,13 +266,14 @@ class LabelProfile:
         Linear between grid points in x = e^epsilon, as V is convex there.
         """
         grid, value = self.grid, self.value
-        place = epsilon / grid.h + grid.below
+        # a little lower, as a grid point that floats take for this epsilon may lie above it
+        place = (epsilon - LOST * (1 + abs(epsilon))) / grid.h + grid.below
         if place <= 0:
             return float(1 - (1 - value[0]) * math.exp(epsilon + grid.below * grid.h))
-        low = min(math.floor(place + 1e-9), grid.size - 1)
+        low = min(math.floor(place), grid.size - 1)
         if low == grid.size - 1:
             return float(value[-1])
-        part = math.expm1(max(0.0, place - low) * grid.h) / math.expm1(grid.h)
+        part = math.expm1((place - low) * grid.h) / math.expm1(grid.h)
         return float((1 - part) * value[low] + part * value[low + 1])
 
 
@@ -327,9 +338,9 @@ def curve_values(curve: VoteCurve, grid: Grid, after: Sequence[int]) -> list[Flo
         # some labels move the ratio far, and most of the window is read by no corner
         rows, shape = used.astype(np.int64), (weights.shape[0], len(used))
         weights = csr_array((weights.data, column, weights.indptr), shape=shape)
-    x = np.exp(grid.h * np.arange(-grid.below, grid.above + 1))
     beyond = np.exp(-grid.h * np.arange(offset, 0, -1.0))
-    value, played, found = np.maximum(0.0, 1 - x), 0, []
+    value = np.maximum(0.0, -np.expm1(grid.h * np.arange(-grid.below, grid.above + 1)))
+    played, found = 0, []
     for labels in after:
         for _ in range(labels - played):
             # below the grid: the chord to V(0) = 1; above it: the last value, since V decreases

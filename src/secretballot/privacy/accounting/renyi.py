@@ -156,11 +156,23 @@ def bernoulli_renyi(order: float, p: FloatArray, rest: FloatArray, gap: FloatArr
         p > 0, rest = 1 - p > gap > 0; apart, so that close pairs and far tails keep their digits.
     """
     up, down = np.log1p(gap / p), np.log1p(-gap / rest)  # log q/p, log (1-q)/(1-p)
-    with np.errstate(over="ignore"):
-        # E_P[(P/Q)^(a-1)] - 1, with expm1 so that tiny divergences are not lost
-        forward = p * np.expm1((1 - order) * up) + rest * np.expm1((1 - order) * down)
-        backward = (p + gap) * np.expm1((order - 1) * up) + (rest - gap) * np.expm1(
-            (order - 1) * down
-        )
+    # E_P[(P/Q)^(a-1)] - 1, with expm1 so that tiny divergences are not lost
+    forward = _moment_above(p, (1 - order) * up, rest, (1 - order) * down)
+    backward = _moment_above(p + gap, (order - 1) * up, rest - gap, (order - 1) * down)
     worst = float(np.max(np.maximum(forward, backward)))
     return math.log1p(worst) / (order - 1) if worst > 0 else 0.0
+
+
+def _moment_above(
+    one: FloatArray, first: FloatArray, other: FloatArray, second: FloatArray
+) -> FloatArray:
+    """Return one (e^first - 1) + other (e^second - 1), rounded up.
+
+    Of close pairs the two terms nearly cancel, so that what floats lose of them is no small share
+    of their sum.
+    """
+    with np.errstate(over="ignore"):
+        terms = one * np.expm1(first), other * np.expm1(second)
+        lost = (1 + np.abs(first)) * np.abs(terms[0]) + (1 + np.abs(second)) * np.abs(terms[1])
+        above: FloatArray = terms[0] + terms[1] + _LOST * lost
+    return above
