@@ -185,6 +185,8 @@ def test_numbers_and_several_labels_take_groups_too(kind: str) -> None:
         ({"group_budgets": {"strict": PrivacyBudget(1e-9, 1e-12), "open": OPEN}}, "add nothing"),
         ({"group_budgets": {**BUDGETS, **{str(k): STRICT for k in range(15)}}}, "there may be 16"),
         ({"budget_groups": named(N - 1)}, "one for each of the 3000"),
+        ({"budget_groups": 5}, "is an int; give a list"),
+        ({"budget_groups": "strict"}, "is a str; give a list"),
         ({"budget_groups": np.where(np.arange(N) == 5, None, named())}, "in row 5, no group"),
     ],
 )

@@ -283,6 +283,13 @@ def test_corners_cover_every_pair(n_teachers: int, seed: int) -> None:
     assert len(curve.p) < 250
 
 
+def test_more_labels_of_a_table_than_one_event_holds_have_a_price() -> None:
+    event = VoteTableEvent((HALF, HALF - 1), 10**12, 2)
+    assert delta_upper([event], 1.0) <= delta_upper(2 * [event], 1.0) <= 1
+    sharp = VoteTableEvent((HALF, HALF // 2), 10**12, 2)
+    assert delta_upper(2 * [sharp], 1.0) == 1
+
+
 def test_more_teachers_than_the_table_has_margins_for_change_nothing() -> None:
     weights = table_weights(60, 20.0, 0.004)
     assert delta_upper([VoteTableEvent(weights, 20, 60)], 1.0) == delta_upper(

@@ -1,13 +1,13 @@
 """Budget groups: who has which budget, which is public, and what that makes of the bounds."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import shown
+from secretballot._validation import shown, shown_kind
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import (
     BudgetGroup,
@@ -70,7 +70,7 @@ class BudgetGroups:
     """
 
     budgets: dict[str, PrivacyBudget]
-    numbers: IntArray
+    numbers: IntArray = field(repr=False)  # a list of who is there, under add-remove
 
     def records_of(self, place: int) -> int:
         """Return how many records a group has; private under add-remove."""
@@ -105,7 +105,7 @@ class GivenGroups:
     are_public : bool
     """
 
-    names: Any = None
+    names: Any = field(default=None, repr=False)
     budgets: Any = None
     are_public: object = False
 
@@ -193,6 +193,11 @@ def _checked_budgets(group_budgets: Any) -> dict[str, PrivacyBudget]:
 
 def _numbers_of(budget_groups: Any, names: list[str], n_records: int) -> IntArray:
     """Return the place of each record's group among the names."""
+    if isinstance(budget_groups, str | bytes) or not isinstance(budget_groups, Iterable):
+        raise DataError(
+            Parameter("budget_groups"),
+            f" is {shown_kind(budget_groups)}; give a list with the name of each record's group.",
+        )
     cells = budget_groups.tolist() if hasattr(budget_groups, "tolist") else list(budget_groups)
     if len(cells) != n_records:
         raise DataError(

@@ -38,6 +38,7 @@ from secretballot.privacy.accounting import (
 )
 from secretballot.privacy.accounting.budget import Price
 from secretballot.privacy.accounting.events import (
+    MAX_COUNT,
     AbstentionTableEvent,
     ArgmaxGaussianEvent,
     BoundedRangeEvent,
@@ -447,7 +448,8 @@ def _tables_route(
     counted: Counter[VoteTableEvent] = Counter()
     for event in tables:
         counted[replace(event, queries=1)] += event.queries
-    if len(counted) > MOST_GAMES:
+    # beyond, a sum of labels is no event, and costs far more than any promise
+    if len(counted) > MOST_GAMES or max(counted.values()) > MAX_COUNT:
         return None
     together = [replace(event, queries=queries) for event, queries in counted.items()]
     if gaussian or vectors or len(together) > 1:
