@@ -12,7 +12,7 @@ from secretballot.aggregation import LaplaceAggregator
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Plan, Setting, Task
-from secretballot.planning.plan.text import learn_options
+from secretballot.planning.plan.text import learn_options, recipe_name
 from secretballot.planning.search import best_setting
 from secretballot.planning.search.best_setting import make_plan
 from secretballot.planning.search.evaluation import Spread, Tried, best_of
@@ -256,6 +256,33 @@ def test_without_a_delta_laplace_voting_is_planned(model: CurveModel) -> None:
     assert isinstance(noise, LaplaceAggregator)
     assert plan.votes.noise == pytest.approx(laplace_deviation(noise.scale))
     assert noise.budget.delta == 0
+
+
+def test_a_table_of_chances_is_tried_beside_the_best_noise_and_turned_into_options(
+    made: Plan,
+) -> None:
+    tables = [one for one in made.evaluated if one.setting.aggregator == "vote-table"]
+    assert tables
+    by_setting = {one.setting: one.expected for one in made.evaluated}
+    for one in tables:
+        noise = by_setting[replace(one.setting, aggregator="gaussian")]
+        assert one.expected.label_accuracy.value == pytest.approx(
+            noise.label_accuracy.value, abs=0.03
+        )
+    chosen = replace(made, recommended=tables[0])
+    assert Plan.from_json(json.loads(json.dumps(chosen.to_json()))) == chosen
+    assert "--aggregator vote-table" in learn_options(chosen)
+    assert settings_of(chosen)["aggregator"] == "vote-table"
+    assert sb.classifier_by_plan(chosen).aggregator == "vote-table"
+    assert recipe_name(tables[0].setting).startswith("labels by a table of chances")
+
+
+def test_of_equals_noise_goes_before_a_table() -> None:
+    table = tried([0.9002, 0.8002, 0.8502], aggregator="vote-table", n_queries=400)
+    noise = tried([0.9, 0.8, 0.85], n_queries=400)
+    assert best_of([table, noise]) is noise
+    better = tried([0.92, 0.82, 0.87], aggregator="vote-table", n_queries=400)
+    assert best_of([better, noise]) is better
 
 
 def test_a_plan_of_confident_voting_is_kept_and_turned_into_options(made: Plan) -> None:

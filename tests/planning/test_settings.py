@@ -9,6 +9,7 @@ from secretballot.aggregation import (
     ConfidentAggregator,
     GaussianAggregator,
     SparseVectorAggregator,
+    VoteTableAggregator,
 )
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Setting, Task
@@ -20,6 +21,7 @@ from secretballot.planning.search.settings import (
     gaussian_settings,
     stated_noise,
     stream_settings,
+    table_setting,
     teacher_counts,
 )
 from secretballot.privacy.accounting import PrivacyBudget
@@ -150,9 +152,34 @@ def test_confident_voting_is_evaluated_with_nearly_the_noise_of_a_run(n_classes:
     assert not list(confident_settings(Task(20_000, 400, n_classes, 1.0, 0.0), 200))
 
 
+def test_a_table_takes_the_place_of_noise_on_labels_of_two_classes() -> None:
+    task, setting = Task(20_000, 400, 2, 1.0, 1e-5), Setting(200, "gaussian", "labels", 40)
+    beside = table_setting(setting, task)
+    assert beside == Setting(200, "vote-table", "labels", 40)
+    noise = Noise(task.budget, 2)
+    quick, exact = noise.aggregator(beside), noise.calibrated(beside)
+    assert isinstance(quick, VoteTableAggregator)
+    assert isinstance(exact, VoteTableAggregator)
+    assert exact.calibration == "tight"
+    for margin in (10, 60, 120):
+        assert quick.right_probability(margin) == pytest.approx(
+            exact.right_probability(margin), abs=0.01
+        )
+    sigma = noise.sigma(setting)
+    assert sigma < stated_noise(exact) == exact.like_sigma < 1.1 * sigma
+    for other in (
+        Setting(200, "gaussian", "counts", 40),
+        Setting(200, "laplace", "labels", 40),
+        Setting(5000, "gaussian", "labels", 40),
+    ):
+        assert table_setting(other, task) is None
+    assert table_setting(setting, Task(20_000, 400, 3, 1.0, 1e-5)) is None
+
+
 @pytest.mark.parametrize(
     ("settings", "name"),
     [
+        ({"aggregator": "vote-table", "release": "counts"}, "release"),
         ({"aggregator": "confident", "max_answers": 5}, "threshold"),
         ({"aggregator": "confident", "threshold": 5}, "max_answers"),
         ({"aggregator": "gaussian", "threshold": 5}, "threshold"),

@@ -45,7 +45,8 @@ VERSION = 1
 UNFIT = "the plan cannot be used: "
 SOURCES = ("stand-in", "curve", "guess")
 STREAMS = ("sparse-vector", "abstention-table")  # that stop at the T-th abstention
-PLANNED = ("gaussian", "laplace", *STREAMS, "confident")  # aggregators that are forecast
+TABLE = "vote-table"
+PLANNED = ("gaussian", TABLE, "laplace", *STREAMS, "confident")  # aggregators that are forecast
 BALANCED = "balanced"
 #: Fields that came later, and what they are where a file lacks them; written where they say more.
 _LATER_OF_TASK = {"positive_rate": None, "class_weight": None}
@@ -154,7 +155,7 @@ class Setting:
     n_teachers : int
         K.
     aggregator : str
-        "gaussian", "laplace", "sparse-vector", "abstention-table" or "confident".
+        "gaussian", "vote-table", "laplace", "sparse-vector", "abstention-table" or "confident".
     release : str
         "labels" or "counts".
     n_queries : int
@@ -211,7 +212,7 @@ class Setting:
                 )
             if value is not None:
                 check_count(name, value)
-        if self.aggregator in (*STREAMS, "confident") and self.release == "counts":
+        if self.aggregator in (TABLE, *STREAMS, "confident") and self.release == "counts":
             raise ParameterError(
                 Parameter("release"),
                 f" is 'counts', and {self.aggregator} voting releases labels only; use 'labels'.",

@@ -10,6 +10,7 @@ from typing import Any
 
 from secretballot.planning.plan.model import (
     STREAMS,
+    TABLE,
     Candidate,
     Expected,
     FrontierPoint,
@@ -150,6 +151,8 @@ def recipe_name(setting: Setting) -> str:
         name = "table of abstentions"
     elif setting.aggregator == "confident":
         name = "confident labels"
+    elif setting.aggregator == TABLE:
+        name = "labels by a table of chances"
     else:
         name = "noisy counts" if setting.release == "counts" else "noisy labels"
     return name if setting.strategy == "passive" else f"{name} in rounds ({setting.strategy})"
@@ -280,6 +283,10 @@ def _noise_words(candidate: Candidate) -> str:
         return (
             f"a vote needs a lead of {noise} among {teachers} teachers to be answered nine times"
             " in ten"
+        )
+    if candidate.setting.aggregator == TABLE:
+        return (
+            f"an even vote among {teachers} teachers is told as by Gaussian noise of {noise} votes"
         )
     return f"a standard deviation of {noise} votes among {teachers} teachers"
 

@@ -168,7 +168,10 @@ def _evaluated_candidates(evaluation: Evaluation, step: _Steps) -> list[Candidat
     kept = dict.fromkeys([one.setting for one in first[:FINALISTS]] + naive_settings(evaluation))
     middle = evaluation.tried(kept, _half_of_folds(model))
     step()
-    winners = evaluation.tried([one.setting for one in middle[:WINNERS]], model.n_folds)
+    best_settings = [one.setting for one in middle[:WINNERS]]
+    # a table of chances is sharper than noise or not, as the votes are: tried beside the winners
+    # alone, since it ranks settings as noise does
+    winners = evaluation.tried([*best_settings, *evaluation.tables(best_settings)], model.n_folds)
     # chosen among the winners alone: a mean over fewer folds may be high by luck
     best = best_of(winners)
     tried = winners + [

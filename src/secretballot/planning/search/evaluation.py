@@ -9,6 +9,7 @@ import numpy as np
 from secretballot._typing import FloatArray
 from secretballot.planning.plan.model import (
     STREAMS,
+    TABLE,
     Candidate,
     Estimate,
     Expected,
@@ -21,6 +22,7 @@ from secretballot.planning.search.settings import (
     noisy_settings,
     stated_noise,
     stream_settings,
+    table_setting,
     teacher_counts,
 )
 from secretballot.planning.simulation.forecast import (
@@ -102,7 +104,7 @@ class Evaluation:
             scale = self.noise.laplace(setting).scale
             sample = self.model.votes(*key, 0)
             return forecast_laplace(sample, scale, setting.n_queries, setting.release)
-        if setting.aggregator == "confident":
+        if setting.aggregator in (TABLE, "confident"):
             return forecast(self.model.votes(*key, 0), self.noise.aggregator(setting))
         if setting.max_unstable is None:
             return self._rough[key].gaussian(
@@ -214,6 +216,11 @@ class Evaluation:
         outcomes = (self.outcome(setting, fold).labels for fold in range(len(outlooks)))
         return np.array([0.0 if labels is None else labels for labels in outcomes])
 
+    def tables(self, settings: Iterable[Setting]) -> list[Setting]:
+        """Return the tables of chances that give labels in the place of Gaussian noise."""
+        found = (table_setting(setting, self.task) for setting in settings)
+        return [setting for setting in found if setting is not None]
+
     def spread(self, tried: Sequence[Tried]) -> "Spread":
         """Return how students differ between folds and between runs."""
         return Spread.of(tried, self.model.folds_average_out)
@@ -258,14 +265,16 @@ def naive_settings(evaluation: Evaluation) -> list[Setting]:
 
 
 def best_of(tried: Sequence[Tried]) -> Tried:
-    """Return the plainest of those as good as the best: at random, few queries, few teachers."""
+    """Return the plainest of those as good as the best: at random, few queries, few teachers, no
+    table."""
     best = max(tried, key=lambda one: one.mean)
     as_good = (one for one in tried if best.mean - one.mean <= INDIFFERENT)
     return min(as_good, key=lambda one: _plainness_rank(one.setting))
 
 
-def _plainness_rank(setting: Setting) -> tuple[bool, int, int]:
-    return setting.strategy != "passive", setting.n_queries, setting.n_teachers
+def _plainness_rank(setting: Setting) -> tuple[bool, int, int, bool]:
+    in_rounds = setting.strategy != "passive"
+    return in_rounds, setting.n_queries, setting.n_teachers, setting.aggregator == TABLE
 
 
 @dataclass(frozen=True)

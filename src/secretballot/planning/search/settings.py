@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -12,12 +13,13 @@ from secretballot.aggregation import (
     ConfidentAggregator,
     GaussianAggregator,
     LaplaceAggregator,
+    VoteTableAggregator,
 )
 from secretballot.aggregation.confident import THRESHOLD_SHARE
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.planning.plan.model import STREAMS, Setting, Task
+from secretballot.planning.plan.model import STREAMS, TABLE, Setting, Task
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     StreamEvent,
@@ -38,6 +40,7 @@ __all__ = [
     "noisy_settings",
     "stated_noise",
     "stream_settings",
+    "table_setting",
     "teacher_counts",
 ]
 
@@ -65,6 +68,8 @@ MANY_LABELS = math.sqrt(2 / math.pi)
 LABELS_POWER = 0.6
 # Of more classes, of the squared noise of their counts: of many labels, and over their number.
 MANY_CLASS_LABELS, FEW_CLASS_LABELS = 0.755, 0.5
+MOST_TABLE_TEACHERS = 2_000  # a longer table takes seconds to find and is hardly sharper
+SHORT_TABLE = 1_000  # labels, up to which the calibration of a table takes some seconds
 SHORT_DIVERGENCE = 300.0  # votes of noise, up to which a calibration takes about a second
 
 
@@ -144,6 +149,15 @@ def stream_settings(
         yield Setting(n_teachers, event.name, "labels", longest, max_unstable=stop)
 
 
+def table_setting(setting: Setting, task: Task) -> Setting | None:
+    """Return labels by a table of chances in the place of labels under Gaussian noise; None where
+    there is none."""
+    gaussian_labels = setting.aggregator == "gaussian" and setting.release == "labels"
+    if not gaussian_labels or task.n_classes != 2 or setting.n_teachers > MOST_TABLE_TEACHERS:
+        return None
+    return replace(setting, aggregator=TABLE)
+
+
 class Noise:
     """The noise of settings at one budget; calibrations are kept.
 
@@ -171,6 +185,10 @@ class Noise:
             return self.laplace(setting)
         if setting.aggregator == "confident":
             return self._confident_aggregator(setting, exact=False)
+        if setting.aggregator == TABLE:
+            return VoteTableAggregator.estimated(
+                self.budget, setting.n_queries, n_teachers=setting.n_teachers
+            )
         if setting.max_unstable is None:
             return self._gaussian_aggregator(setting, self.sigma(setting))
         return stream_aggregator(
@@ -185,6 +203,10 @@ class Noise:
         """Return the aggregator that a run would use; that of `aggregator` where it takes long."""
         if setting.aggregator == "confident":
             return self._confident_aggregator(setting, exact=True)
+        if setting.aggregator == TABLE and setting.n_queries <= SHORT_TABLE:
+            return VoteTableAggregator.calibrate(
+                self.budget, setting.n_queries, n_teachers=setting.n_teachers
+            )
         if setting.aggregator != "gaussian" or self._game_multiplications(setting) > SHORT_GAME:
             return self.aggregator(setting)
         sharp = GaussianAggregator.calibrate(
@@ -297,10 +319,12 @@ class Noise:
 
 
 def stated_noise(aggregator: Aggregator) -> float:
-    """Return the standard deviation of the noise, or the margin that a stream answers nine times in
-    ten, in votes."""
+    """Return the standard deviation of the noise, of a table that of noise which tells an even vote
+    as well, of a stream the margin that it answers nine times in ten, in votes."""
     if isinstance(aggregator, GaussianAggregator | ConfidentAggregator):
         return aggregator.sigma
+    if isinstance(aggregator, VoteTableAggregator):
+        return aggregator.like_sigma
     if isinstance(aggregator, LaplaceAggregator):
         return laplace_deviation(aggregator.scale)
     assert isinstance(aggregator, StreamAggregator)
