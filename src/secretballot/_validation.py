@@ -12,6 +12,7 @@ from secretballot.exceptions import Argument, Parameter, ParameterError
 __all__ = [
     "ABSTENTIONS",
     "AGGREGATORS",
+    "BALLOTS",
     "COMPOSITIONS",
     "HEADER_LINES",
     "HYPOTHESES",
@@ -20,14 +21,17 @@ __all__ = [
     "RECORD_CHANGES",
     "RELEASES",
     "RESAMPLINGS",
+    "STATISTICS",
     "STRATEGIES",
     "UNITS",
     "VOTES_KINDS",
     "Abstentions",
     "AggregatorName",
+    "AnswerStatistic",
     "Composition",
     "HeaderLine",
     "HypothesesName",
+    "LabelBallot",
     "LearnMethod",
     "Neighbours",
     "RecordChange",
@@ -79,6 +83,8 @@ HeaderLine = Literal["yes", "no"]
 Resampling = Literal["splits", "bootstrap"]
 RecordChange = Literal["drop", "add", "add-missing", "replace"]
 LearnMethod = Literal["auto", "moments", "votes", "record-votes"]
+AnswerStatistic = Literal["mean", "quantile"]
+LabelBallot = Literal["labels", "sets"]
 
 UNITS: tuple[Unit, ...] = get_args(Unit)
 NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
@@ -93,6 +99,8 @@ HEADER_LINES: tuple[HeaderLine, ...] = get_args(HeaderLine)
 RESAMPLINGS: tuple[Resampling, ...] = get_args(Resampling)
 RECORD_CHANGES: tuple[RecordChange, ...] = get_args(RecordChange)
 LEARN_METHODS: tuple[LearnMethod, ...] = get_args(LearnMethod)
+STATISTICS: tuple[AnswerStatistic, ...] = get_args(AnswerStatistic)
+BALLOTS: tuple[LabelBallot, ...] = get_args(LabelBallot)
 
 Word = TypeVar("Word", bound=str)
 

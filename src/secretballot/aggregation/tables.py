@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_choice, check_count, shown
+from secretballot._validation import STATISTICS, check_choice, check_count, shown
 from secretballot.aggregation.base import WeakSignalWarning, budget_or_price
 from secretballot.ensemble.vote_tables import (
     LabelVotes,
@@ -41,7 +41,6 @@ __all__ = ["LabelSetVoting", "NumberVoting", "TableVoting", "VoteTable"]
 VoteTable = LabelVotes | NumberVotes
 
 #: Of votes for numbers: what is told of them.
-STATISTICS = ("mean", "quantile")
 _SURE = 0.95
 # of the noise on counts that labels alone need, where they are many; good enough for a default
 _LABEL_SHARE = 0.81
@@ -271,8 +270,8 @@ class LabelSetVoting(TableVoting):
         if not 0.3 * self.n_teachers >= 0.43 * self.sigma:
             warnings.warn(
                 f"The noise of {self.sigma:.0f} votes drowns the votes of {self.n_teachers}"
-                " teachers; ask fewer queries, cap the labels by most_named, or take more teachers"
-                " or epsilon.",
+                " teachers; ask fewer queries, cap the labels that a teacher names, or take more"
+                " teachers or epsilon.",
                 WeakSignalWarning,
                 stacklevel=4,
             )

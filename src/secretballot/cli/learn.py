@@ -15,6 +15,8 @@ from secretballot.cli.options import (
     OUT,
     AcceptUnseen,
     AsJson,
+    Ballot,
+    Bounds,
     BudgetColumn,
     Check,
     Classes,
@@ -33,6 +35,7 @@ from secretballot.cli.options import (
     LedgerFile,
     MaxAnswers,
     MaxUnstable,
+    MostNamed,
     Out,
     OwnLedger,
     PositiveRate,
@@ -40,11 +43,13 @@ from secretballot.cli.options import (
     PublicFile,
     Purpose,
     Queries,
+    Rank,
     Relation,
     SchemaFile,
     Seed,
     StatedRecords,
-    Target,
+    Statistic,
+    Targets,
     Teachers,
     Threshold,
     Title,
@@ -55,6 +60,7 @@ from secretballot.cli.options import (
     Without,
     Yes,
     answers_of,
+    bounds_of,
     class_weight_of,
     classes_of,
     group_budgets_of,
@@ -64,12 +70,15 @@ from secretballot.cli.options import (
 )
 from secretballot.cli.outcome import print_folders, print_json, release_summary, say
 from secretballot.cli.price import print_dry_run
+from secretballot.cli.table_lines import print_table_lines, table_summary
+from secretballot.exceptions import Parameter, ParameterError
 
 if TYPE_CHECKING:
     from secretballot.planning.plan.model import Plan, RareForecast
     from secretballot.runs.learn import LearnOutcome, LearnRun
     from secretballot.runs.progress import Note
     from secretballot.runs.records import RecordsRun
+    from secretballot.runs.table_votes import TableRun
     from secretballot.runs.tables import RunTables
 
 __all__ = ["learn", "print_lines", "run_and_watch", "summary"]
@@ -84,7 +93,7 @@ def learn(
     ctx: typer.Context,
     private: PrivateFile,
     public: PublicFile,
-    target: Target,
+    target: Targets,
     epsilon: Annotated[
         float | None,
         typer.Option(
@@ -160,6 +169,11 @@ def learn(
             rich_help_panel=TEACHERS,
         ),
     ] = "auto",
+    bounds: Bounds = None,
+    statistic: Statistic = None,
+    rank: Rank = None,
+    ballot: Ballot = None,
+    most_named: MostNamed = None,
     unit: UnitColumn = None,
     classes: Classes = None,
     records: StatedRecords = None,
@@ -231,6 +245,10 @@ def learn(
     \b
     Example: secretballot learn patients.csv public.csv --target ill
              --classes no,yes --epsilon 1 --delta 1e-6
+    A number: secretballot learn patients.csv public.csv --target dose
+              --bounds 0,40 --epsilon 1 --delta 1e-6
+    Labels: secretballot learn patients.csv public.csv --target fever,cough
+            --epsilon 1 --delta 1e-6
     """
     from secretballot.publishing.process import start_publishing
 
@@ -238,16 +256,18 @@ def learn(
         start_publishing()  # before this program's own imports, which take as long
     from secretballot.cli.local_modules import find_in_this_folder
     from secretballot.runs.about import About
-    from secretballot.runs.methods import method_of_run
+    from secretballot.runs.methods import method_of_run, refuse_options_of_classes
     from secretballot.runs.plan_files import read_plan
+    from secretballot.runs.table_votes import TableRun
     from secretballot.runs.tables import RunTables
 
     find_in_this_folder(teacher, student)
     unlock(out / "vault", vault_key)
+    columns = words_of(target) if set(target) & {",", '"'} else (target,)
     tables = RunTables(
         private,
         public,
-        target,
+        columns[0],
         classes_of(classes),
         unit,
         schema,
@@ -256,7 +276,14 @@ def learn(
         publish_metrics,
         words_of(accept_unseen),
         budget_column,
+        bounds_of(bounds),
+        columns if len(columns) > 1 else (),
     )
+    kind = "number" if bounds is not None else "labels" if tables.labels else "class"
+    if check and kind != "class":
+        raise ParameterError(
+            Parameter("check"), " goes with a target of classes; take --dry-run instead."
+        )
     if check:
         print_check(tables, as_json=as_json)
         return
@@ -302,11 +329,33 @@ def learn(
         "jobs": jobs,
         "engine": engine,
     }
-    options = (*common, *of_voting, *of_record_votes, *of_moments, "plan", "budget_column")
+    of_tables: dict[str, Any] = {
+        "statistic": statistic,
+        "rank": rank,
+        "ballot": ballot,
+        "most_named": most_named,
+    }
+    options = (
+        *(*common, *of_voting, *of_record_votes, *of_moments, *of_tables),
+        *("plan", "budget_column"),
+    )
     given = {name for name in options if was_given(ctx, name)}
     given |= set() if positive_rate is None else {"class_weight"}
     given |= {"force"} if yes else set()
     given.add("about")
+    refuse_options_of_classes(method, given, kind)
+    if kind != "class":
+        _need_price(epsilon, delta)
+        # what has a default of its own for classes is taken where it was given alone
+        taken = ["teachers", "queries", *sorted({"teacher", "release"} & given)]
+        of_tables |= {name: of_voting[name] for name in taken}
+        table_run = TableRun(tables, out=out, **common, **of_tables)
+        why = f"the target is {'a number' if kind == 'number' else 'several labels'}"
+        if dry_run:
+            print_dry_run(table_run, why, as_json=as_json)
+        else:
+            perform_table(table_run, why, as_json=as_json)
+        return
     planned = None
     if plan is None:
         _need_price(epsilon, delta)
@@ -325,6 +374,20 @@ def learn(
         print_dry_run(run, why, as_json=as_json)
     else:
         perform(run, why, as_json=as_json)
+
+
+def perform_table(run: "TableRun", why: str, *, as_json: bool) -> None:
+    """Run on a number or several labels, and say what came of it."""
+    from secretballot.cli.console import watching
+    from secretballot.runs.table_votes import run_table
+
+    with watching() as watch:
+        outcome = run_table(run, watch)
+    if as_json:
+        print_json({**table_summary(outcome, watch.notes), "method_reason": why})
+        return
+    say(f"method       votes: {why}")
+    print_table_lines(outcome)
 
 
 def _records_run(

@@ -13,6 +13,8 @@ from secretballot._places import place_of
 from secretballot._validation import (
     AGGREGATORS,
     AggregatorName,
+    AnswerStatistic,
+    LabelBallot,
     Neighbours,
     ReleaseKind,
     StrategyName,
@@ -29,6 +31,8 @@ __all__ = [
     "AcceptUnseen",
     "AsJson",
     "AskedRelease",
+    "Ballot",
+    "Bounds",
     "BudgetColumn",
     "Check",
     "ClassWeight",
@@ -49,6 +53,7 @@ __all__ = [
     "LedgerFile",
     "MaxAnswers",
     "MaxUnstable",
+    "MostNamed",
     "OpensVault",
     "Out",
     "OwnLedger",
@@ -57,11 +62,14 @@ __all__ = [
     "PublicFile",
     "Purpose",
     "Queries",
+    "Rank",
     "Relation",
     "SchemaFile",
     "Seed",
     "StatedRecords",
+    "Statistic",
     "Target",
+    "Targets",
     "Teachers",
     "Threshold",
     "Title",
@@ -72,6 +80,7 @@ __all__ = [
     "Without",
     "Yes",
     "answers_of",
+    "bounds_of",
     "class_weight_of",
     "classes_of",
     "group_budgets_of",
@@ -107,6 +116,57 @@ PublicFile = Annotated[
 Target = Annotated[
     str,
     typer.Option("--target", metavar="COL", help="Column with the class.", rich_help_panel=DATA),
+]
+Targets = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        metavar="COL",
+        help="Column with the class, or with a number (--bounds); several labels that a record has"
+        " or not, by commas.",
+        rich_help_panel=DATA,
+    ),
+]
+Bounds = Annotated[
+    str | None,
+    typer.Option(
+        "--bounds",
+        metavar="LOW,HIGH",
+        help="The target is a number: its public bounds, never read off private data.",
+        rich_help_panel=DATA,
+    ),
+]
+Statistic = Annotated[
+    AnswerStatistic | None,
+    typer.Option(
+        help="Of a number: the noisy mean of the votes (the default), or a drawn quantile.",
+        rich_help_panel=QUERIES,
+    ),
+]
+Rank = Annotated[
+    int | None,
+    typer.Option(
+        "--rank",
+        metavar="R",
+        help="Of a quantile: which vote, from 1, the smallest; by default the median.",
+        rich_help_panel=QUERIES,
+    ),
+]
+Ballot = Annotated[
+    LabelBallot | None,
+    typer.Option(
+        help="Of several labels: count them one by one (the default), or each set as a class.",
+        rich_help_panel=QUERIES,
+    ),
+]
+MostNamed = Annotated[
+    int | None,
+    typer.Option(
+        "--most-named",
+        metavar="T",
+        help="Of several labels: public cap on those that one teacher names at a point.",
+        rich_help_panel=QUERIES,
+    ),
 ]
 UnitColumn = Annotated[
     str | None,
@@ -517,6 +577,26 @@ def words_of(text: str | None) -> tuple[str, ...]:
             f"The list {shown(text)} cannot be read ({problem}); give words by commas, on one line."
         )
     return words
+
+
+def bounds_of(text: str | None) -> tuple[float, float] | None:
+    """Return two numbers by a comma.
+
+    Raises
+    ------
+    ParameterError
+        If they are none.
+    """
+    if text is None:
+        return None
+    words = words_of(text)
+    try:
+        low, high = map(float, words)
+    except ValueError:
+        raise ParameterError(
+            Parameter("target_range"), f" is {shown(text)}; give two numbers, as in 0,40."
+        ) from None
+    return low, high
 
 
 def classes_of(text: str | None) -> tuple[str | int, ...] | None:

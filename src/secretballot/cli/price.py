@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from secretballot.runs.learn import LearnRun
     from secretballot.runs.quote import Quote
     from secretballot.runs.records import RecordsRun
+    from secretballot.runs.table_votes import TableRun
 
 __all__ = ["price", "print_dry_run"]
 
@@ -127,7 +128,7 @@ def price(
     _print_quote(quote, why, as_json=as_json)
 
 
-def print_dry_run(run: "LearnRun | RecordsRun", why: str, *, as_json: bool) -> None:
+def print_dry_run(run: "LearnRun | RecordsRun | TableRun", why: str, *, as_json: bool) -> None:
     """Print what a run would cost and ask, by its files; nothing is made, trained or spent."""
     from secretballot.cli.console import watching
     from secretballot.runs.quote import quote_of_run
@@ -144,7 +145,13 @@ def _print_quote(quote: "Quote", why: str, *, as_json: bool) -> None:
     say(f"method       {quote.method}: {why}")
     say(f"price        epsilon {quote.epsilon:g}, delta {quote.delta:g}, under {quote.neighbours}")
     say(f"released     {quote.released}")
-    say(f"noise        {_noise_words(quote)}")
+    if quote.unanimous is None:
+        say(f"noise        {_noise_words(quote)}")
+    else:
+        say(
+            "expect       a number that all teachers agree on is drawn with probability"
+            f" {quote.unanimous:.3f} or more"
+        )
     for margin, share in (quote.right or quote.answered).items():
         votes = f"{margin * (quote.teachers or 0):,.0f} of {quote.teachers:,} votes"
         verb = "a label is right" if quote.right else "a query is answered"
@@ -152,7 +159,8 @@ def _print_quote(quote: "Quote", why: str, *, as_json: bool) -> None:
     if quote.off_in_the_mean is not None:
         off, count = f"{quote.off_in_the_mean:.3g} of {quote.teachers:,} votes", quote.queries or 0
         say(f"expect       the mean of all {count:,} counts is off by {off}")
-    say("             secretballot plan --like TABLE says how accurate the student would be")
+    if quote.can_be_planned:
+        say("             secretballot plan --like TABLE says how accurate the student would be")
     if quote.account is not None:
         say(f"account      {_account_words(quote.account)}")
     for caution in quote.cautions:
@@ -165,7 +173,7 @@ def _print_quote(quote: "Quote", why: str, *, as_json: bool) -> None:
 def _noise_words(quote: "Quote") -> str:
     if quote.method == "moments":
         return f"on each sum {quote.sigma:.3g} times what one record can move"
-    return f"scale {quote.sigma:.4g} votes"
+    return f"scale {quote.sigma:.4g} {quote.noise_unit}"
 
 
 def _account_words(account: "AccountState") -> str:

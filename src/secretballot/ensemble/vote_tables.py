@@ -8,12 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot._validation import check_choice, check_count, check_finite, shown
+from secretballot._validation import BALLOTS, check_choice, check_count, check_finite, shown
 from secretballot.ensemble.sealed import Sealed
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = [
-    "BALLOTS",
     "LabelVotes",
     "NumberVotes",
     "as_set_numbers",
@@ -24,7 +23,6 @@ __all__ = [
 ]
 
 #: How a set of labels is counted: label by label, or as one of all sets.
-BALLOTS = ("labels", "sets")
 MOST_LABELS, MOST_IN_SETS = 10_000, 8
 MOST_POSITIONS = 2**16
 
@@ -307,7 +305,7 @@ def checked_range(target_range: Any) -> tuple[float, float]:
     if not low < high or not math.isfinite(high - low):
         raise ParameterError(
             Parameter("target_range"),
-            f" is {shown(target_range)}; its first number must be below its second.",
+            f" is {low:g} to {high:g}; its first number must be below its second.",
         )
     return float(low), float(high)
 

@@ -1,19 +1,21 @@
 """Settings that can be, and hardly ever should be: the run stops and asks before anything is spent.
 
 What is asked follows from public numbers, but for two questions about how many records there are,
-which are for the curator alone. What is released does not depend on the answers: a run that goes on
-after a question is the run that nobody was asked about.
+and one about targets that are no numbers, which are for the curator alone. What is released does
+not depend on the answers: a run that goes on after a question is the run that nobody was asked
+about.
 """
 
 import math
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from secretballot._validation import shown
 from secretballot.aggregation import (
     AbstentionTableAggregator,
     Aggregator,
     SparseVectorAggregator,
+    TableVoting,
     WeakSignalWarning,
 )
 from secretballot.exceptions import Parameter, ParameterError
@@ -28,12 +30,13 @@ __all__ = [
     "cautions_of_noise",
     "cautions_of_price",
     "cautions_of_records",
+    "cautions_of_table",
     "check_force",
     "settle_cautions",
 ]
 
 #: What a run may ask about, by the name under which it is answered beforehand.
-CAUTIONS = ("epsilon", "delta", "records", "teachers", "noise")
+CAUTIONS = ("epsilon", "delta", "records", "teachers", "noise", "target")
 _STREAM_NAMES = {"sparse-vector": "a sparse vector", "abstention-table": "a table of abstentions"}
 #: The answer to all of them.
 ALL = "all"
@@ -103,13 +106,22 @@ def cautions_of_records(
         )
 
 
-def cautions_of_noise(aggregator: Aggregator, n_teachers: int) -> Iterator[Caution]:
-    """Yield what is to be asked where noise drowns the votes of so many teachers."""
+def cautions_of_table(voting: TableVoting) -> Iterator[Caution]:
+    """Yield what is to be asked where noise drowns the votes for numbers, or for sets of labels."""
+    yield from _weak_signals(voting.check_useful)
+
+
+def _weak_signals(check: Callable[[], None]) -> Iterator[Caution]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", WeakSignalWarning)
-        aggregator.check_useful(n_teachers)
+        check()
     for warning in caught:
         yield Caution("noise", str(warning.message))
+
+
+def cautions_of_noise(aggregator: Aggregator, n_teachers: int) -> Iterator[Caution]:
+    """Yield what is to be asked where noise drowns the votes of so many teachers."""
+    yield from _weak_signals(lambda: aggregator.check_useful(n_teachers))
     if isinstance(aggregator, SparseVectorAggregator | AbstentionTableAggregator):
         share = aggregator.answer_probability(math.ceil(n_teachers / 2) - 1)
         if share < _RARELY:

@@ -17,6 +17,7 @@ from secretballot.report.certificate.fields import CERTIFICATE_FILE, read_certif
 from secretballot.report.certificate.moments import has_moments
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.metrics import (
     Metrics,
     PairedDifference,
@@ -230,9 +231,15 @@ def _verified_release(path: Path) -> ComparedRelease:
             f"The release {shown(str(path))} does not verify ({failed[0].name}:"
             f" {failed[0].detail.rstrip('.')}); compare genuine ones."
         )
+    certificate = read_certificate(folder / CERTIFICATE_FILE)
+    if has_table(certificate):
+        raise ParameterError(
+            f"The release {shown(str(path))} is of a number or of several labels, and classes are"
+            " compared here; leave it out."
+        )
     student = folder / "student.skops"
     size = student.stat().st_size if student.is_file() else None
-    return ComparedRelease(path, read_certificate(folder / CERTIFICATE_FILE), size)
+    return ComparedRelease(path, certificate, size)
 
 
 def _check_classes(releases: Sequence[ComparedRelease]) -> None:

@@ -46,6 +46,10 @@ def look_again(folder: RunFolder, watch: Watch) -> FinishedRun:
     released = certificate.get("released")
     stated = released if isinstance(released, dict) else {}
     queries, answered = stated.get("queries"), stated.get("answered")
+    mechanism = certificate.get("mechanism")
+    rows = mechanism.get("rows") if isinstance(mechanism, dict) else None
+    if isinstance(rows, list):  # the answers of a table stand on the certificate
+        queries = answered = len(rows)
     if not (isinstance(queries, int) and isinstance(answered, int)):
         raise CertificateError(
             f"{shown(path)} is damaged; see what `secretballot verify` says of it."

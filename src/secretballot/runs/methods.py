@@ -9,7 +9,7 @@ from secretballot.runs.folder import begun_description
 from secretballot.runs.learn import VOTES
 from secretballot.runs.records import MOMENTS, RECORD_VOTES
 
-__all__ = ["AUTO", "method_of_run"]
+__all__ = ["AUTO", "method_of_run", "refuse_options_of_classes"]
 
 AUTO = "auto"
 _METHODS = (MOMENTS, VOTES, RECORD_VOTES)  # in the order in which auto takes them
@@ -24,11 +24,20 @@ _OWN: dict[str, tuple[str, ...]] = {
     "plan": (MOMENTS, VOTES),
     "queries": (VOTES, RECORD_VOTES),
     "votes_per_record": (RECORD_VOTES,),
-    "class_weight": (MOMENTS,),
     "positive_rate": (MOMENTS,),
+    "class_weight": (MOMENTS,),
     "budget_column": (MOMENTS,),
     "group_budgets": (MOMENTS,),
     "groups_are_public": (MOMENTS,),
+}
+#: Settings of votes that numbers, and several labels, have too.
+_OF_TABLES = ("teachers", "queries", "teacher", "release")
+#: Settings that only they have, and what they are of.
+_OF_KINDS = {
+    "statistic": "a number (--bounds)",
+    "rank": "a number (--bounds)",
+    "ballot": "several labels",
+    "most_named": "several labels",
 }
 _OF = {VOTES: "voting", RECORD_VOTES: "votes of records", MOMENTS: "moments"}
 
@@ -86,6 +95,45 @@ def method_of_run(
         MOMENTS,
         "records are given, and no option of voting (for teachers on shards: --method votes)",
     )
+
+
+def refuse_options_of_classes(method: str, given: Collection[str], kind: str) -> None:
+    """Refuse what does not go with the target of a run.
+
+    Parameters
+    ----------
+    method : str
+        As it was asked for.
+    given : collection of str
+        Names of the settings that somebody gave.
+    kind : {"class", "number", "labels"}
+
+    Raises
+    ------
+    ParameterError
+        Naming the first setting that goes with another target.
+    """
+    if kind == "class":
+        for name, of in _OF_KINDS.items():
+            if name in given:
+                raise ParameterError(
+                    name_part(name), f" goes with {of}, and the target is a class; leave it out."
+                )
+        return
+    what, verb = ("a number", "is") if kind == "number" else ("several labels", "are")
+    if check_choice("method", method, LEARN_METHODS) not in (AUTO, VOTES):
+        learner = "Regressor" if kind == "number" else "MultiLabelClassifier"
+        raise ParameterError(
+            name_part("method"),
+            f" is {method}, and here {what} can be learnt by votes alone; leave it out, or use"
+            f" RecordMoments{learner} from Python.",
+        )
+    for name in _OWN:
+        if name in given and name not in _OF_TABLES:
+            raise ParameterError(
+                name_part(name),
+                f" goes with one target of classes, and {what} {verb} named; leave it out.",
+            )
 
 
 def _no_method_words(own: Collection[str]) -> str:

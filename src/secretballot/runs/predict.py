@@ -94,8 +94,9 @@ class PredictOutcome:
 def run_predict(run: PredictRun, watch: Watch | None = None) -> PredictOutcome:
     """Write what a published student says of every row of a table.
 
-    The columns are ``row``, from 0; ``label`` (``prediction`` of a student of numbers); and
-    ``probability[CLASS]`` of each class, where the student has probabilities. Rows are read,
+    The columns are ``row``, from 0; ``label`` (``prediction`` of a student of numbers, and
+    ``label[NAME]``, 0 or 1, for each of several labels); and ``probability[CLASS]`` of each class,
+    or label, where the student has probabilities. Rows are read,
     encoded and written in blocks, so a table may be larger than the memory. A file appears complete
     or not at all.
 
@@ -213,6 +214,9 @@ def _said_of(model: Any, X: FloatArray, first: int) -> dict[str, NDArray[Any]]:
     """Return the columns of a block of predictions."""
     columns: dict[str, NDArray[Any]] = {"row": np.arange(first, first + len(X))}
     labels = np.asarray(model.predict(X))
+    names = getattr(model, "labels", None)
+    if labels.ndim == 2 and names is not None:
+        return columns | _several_labels(model, X, labels, [str(name) for name in names])
     if labels.ndim != 1:
         raise DataError(
             f"The student predicts {labels.shape[-1]} labels for each row, and a table of"
@@ -225,6 +229,17 @@ def _said_of(model: Any, X: FloatArray, first: int) -> dict[str, NDArray[Any]]:
         for place, name in enumerate(np.asarray(classes).tolist()):
             columns[f"probability[{name}]"] = shares[:, place]
     return columns
+
+
+def _several_labels(
+    model: Any, X: FloatArray, labels: NDArray[Any], names: list[str]
+) -> dict[str, NDArray[Any]]:
+    """Return a column of 0 and 1 for each label, and its probability where there are any."""
+    columns = {f"label[{name}]": labels[:, place] for place, name in enumerate(names)}
+    if not all(hasattr(one, "predict_proba") for one in getattr(model, "students", [model])):
+        return columns
+    shares = np.asarray(model.predict_proba(X), dtype=np.float64)
+    return columns | {f"probability[{name}]": shares[:, k] for k, name in enumerate(names)}
 
 
 class Write(Protocol):

@@ -1,12 +1,24 @@
 """What a run says of its private records: relation, unit, their stated number, and delta."""
 
+from typing import Protocol
+
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.runs.caution import careless_delta_words
 from secretballot.runs.progress import Watch
-from secretballot.runs.tables import RunInputs, RunTables
+from secretballot.runs.tables import RunTables
 
 __all__ = ["check_records_against", "check_stated_records", "check_unit_column"]
+
+
+class CountedInputs(Protocol):
+    """Private records that are counted; how many there are is private but under replace-one."""
+
+    @property
+    def n_private(self) -> int: ...
+
+    @property
+    def n_units(self) -> int: ...
 
 
 def check_unit_column(neighbours: str, tables: RunTables) -> None:
@@ -36,7 +48,7 @@ def check_stated_records(records: int | None) -> None:
 
 
 def check_records_against(
-    records: int | None, neighbours: str, delta: float, inputs: RunInputs, watch: Watch
+    records: int | None, neighbours: str, delta: float, inputs: CountedInputs, watch: Watch
 ) -> None:
     """Compare what was stated with the private table.
 

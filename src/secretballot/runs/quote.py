@@ -10,7 +10,9 @@ from secretballot.aggregation import (
     Aggregator,
     ConfidentAggregator,
     GaussianAggregator,
+    LabelSetVoting,
     LaplaceAggregator,
+    NumberVoting,
     RecordVotesAggregator,
     SparseVectorAggregator,
     VoteTableAggregator,
@@ -39,6 +41,14 @@ from secretballot.runs.records import (
     cautions_of_records_run,
     check_records_run,
     checked_folder_of_records,
+)
+from secretballot.runs.table_inputs import read_table_inputs
+from secretballot.runs.table_votes import (
+    TableRun,
+    cautions_of_table_run,
+    check_table_run,
+    checked_folder_of_table,
+    voting_of_run,
 )
 from secretballot.runs.tables import read_inputs
 from secretballot.runs.voting import VotingSettings, aggregator_of_run, number_of_teachers
@@ -85,6 +95,12 @@ class Quote:
         What the run would ask.
     account : AccountState or None
         What would pay; None where no files are known.
+    noise_unit : str
+        What `sigma` is counted in; empty where a quantile is drawn, which has no such scale.
+    unanimous : float or None
+        Of quantiles: least probability with which one that all teachers agree on is drawn.
+    can_be_planned : bool
+        Whether a plan forecasts such runs.
     """
 
     method: str
@@ -101,6 +117,9 @@ class Quote:
     answered: dict[float, float] = field(default_factory=dict)
     cautions: tuple[Caution, ...] = ()
     account: AccountState | None = None
+    noise_unit: str = "votes"
+    unanimous: float | None = None
+    can_be_planned: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """Return the quote for machines; questions that depend on private data are left out."""
@@ -116,6 +135,7 @@ class Quote:
             "queries": self.queries,
             "teachers": self.teachers,
             "off_in_the_mean": self.off_in_the_mean,
+            **({} if self.unanimous is None else {"unanimous": self.unanimous}),
             "right_by_margin": {f"{share:g}": value for share, value in self.right.items()},
             "answered_by_margin": {f"{share:g}": value for share, value in self.answered.items()},
             "asks": [
@@ -196,12 +216,12 @@ def quote_of_numbers(run: PriceRun) -> Quote:
     return _quote_of_votes(run, aggregator, n_teachers, run.public, asked)
 
 
-def quote_of_run(run: LearnRun | RecordsRun, watch: Watch) -> Quote:
+def quote_of_run(run: LearnRun | RecordsRun | TableRun, watch: Watch) -> Quote:
     """Return what a run would cost and ask, by its files; nothing is made, trained or spent.
 
     Parameters
     ----------
-    run : LearnRun or RecordsRun
+    run : LearnRun, RecordsRun or TableRun
     watch : Watch
         Told what is noted about the tables.
 
@@ -212,6 +232,8 @@ def quote_of_run(run: LearnRun | RecordsRun, watch: Watch) -> Quote:
     LedgerError
         If the ledger is that of something else, or cannot be used.
     """
+    if isinstance(run, TableRun):
+        return _quote_of_table(run, watch)
     if isinstance(run, LearnRun):
         folder = checked_folder(run)
         inputs = read_inputs(run.tables, watch)
@@ -228,6 +250,49 @@ def quote_of_run(run: LearnRun | RecordsRun, watch: Watch) -> Quote:
     account = state_of_account(run, folder, inputs.unit)
     n_public = len(inputs.X_public)
     return _quote_of_records(run, run.method, n_public, len(inputs.classes), asked, account)
+
+
+def _quote_of_table(run: TableRun, watch: Watch) -> Quote:
+    """Return the quote of a run on a number, or on several labels."""
+    folder = checked_folder_of_table(run)
+    inputs = read_table_inputs(run.tables, watch)
+    check_table_run(run, inputs, watch)
+    voting = voting_of_run(run, inputs)
+    asked = [
+        *cautions_of_price(run.budget, run.records),
+        *cautions_of_table_run(run, inputs, watch),
+    ]
+    points = f"at {voting.n_queries:,} public points"
+    unanimous, sigma, unit = None, 0.0, "votes"
+    if isinstance(voting, NumberVoting):
+        low, high = voting.target_range
+        if voting.rank is None:
+            released, unit = f"noisy means of the votes {points}", "of the target, on each mean"
+            steps = voting.n_teachers * (voting.n_positions - 1)
+            sigma = voting.noise * (high - low) / steps
+        else:
+            released = f"quantiles of the votes, of rank {voting.rank}, {points}"
+            unanimous, unit = voting.unanimous_probability(), ""
+    else:
+        assert isinstance(voting, LabelSetVoting)
+        what = "labels" if voting.release == "labels" else "noisy counts of votes for labels"
+        released, sigma = f"{what}, {len(voting.labels)} of them, {points}", voting.sigma
+    return Quote(
+        _VOTES,
+        run.epsilon,
+        run.delta,
+        run.neighbours,
+        released,
+        sigma,
+        len(inputs.X_public),
+        voting.n_queries,
+        voting.n_teachers,
+        cautions=tuple(asked),
+        account=state_of_account(run, folder, inputs.unit),
+        noise_unit=unit,
+        unanimous=unanimous,
+        can_be_planned=False,
+    )
 
 
 def _quote_of_votes(

@@ -104,6 +104,10 @@ class RunTables:
     budget_column : str or None
         Column of the private file with the budget group of each record, declared public; never a
         feature.
+    bounds : tuple of two floats, or None
+        Public bounds of a target that is a number; None where it is a class.
+    labels : tuple of str
+        Where there are several labels, the column of each; the first of them is the `target`.
     """
 
     private: TablePlace
@@ -117,6 +121,8 @@ class RunTables:
     publish_metrics: bool = False
     accept_unseen: tuple[str, ...] = ()
     budget_column: str | None = None
+    bounds: tuple[float, float] | None = None
+    labels: tuple[str, ...] = ()
 
     def description(self) -> dict[str, Any]:
         """Return all that shapes a result: the columns with a duty, and the digests of the files.
@@ -132,12 +138,18 @@ class RunTables:
         }
         # runs of before there were groups were begun without a word of them
         grouped = {} if self.budget_column is None else {"budget_column": self.budget_column}
-        return {**names, **grouped, **digests}
+        several = {"bounds": self.bounds, "labels": self.labels}
+        return {**names, **grouped, **{k: v for k, v in several.items() if v}, **digests}
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Columns that are learnt."""
+        return self.labels or (self.target,)
 
     @property
     def aside(self) -> list[str]:
         """Columns that are never features, whichever file has them."""
-        given = (self.target, self.unit, self.budget_column, *self.drop)
+        given = (*self.targets, self.unit, self.budget_column, *self.drop)
         return [name for name in given if name is not None]
 
 
@@ -401,6 +413,11 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
     ParameterError
         If the classes are not declared, or not properly.
     """
+    if tables.bounds is not None or tables.labels:
+        raise ParameterError(
+            "Numbers, and several labels, are learnt by `runs.table_votes.run_table`; this run"
+            " is of one class each."
+        )
     # The public table settles the schema and classes are declared before the private one is read:
     # nothing about how a record is encoded may follow from private records.
     schema, public, not_public = public_table(tables, watch)
@@ -532,12 +549,13 @@ def public_table(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame,
     public = read_table(tables.public, role="public file")
     aside = tables.aside
     not_public = [name for name in tables.drop if name not in public.columns]
-    if tables.target in public.columns:
-        watch.note(
-            f"The public file has the column {tables.target!r}, which is the target; it is left out"
-            " and never used.",
-            private=False,
-        )
+    for target in tables.targets:
+        if target in public.columns:
+            watch.note(
+                f"The public file has the column {target!r}, which is the target; it is left out"
+                " and never used.",
+                private=False,
+            )
     public = public.drop(columns=[name for name in aside if name in public.columns])
     if tables.schema is None:
         schema = Schema.infer(public)
@@ -602,7 +620,8 @@ def check_labelled_columns(
     )
     check(extra_allowed=True)
     # before surplus columns are refused: a name misspelt makes the true one a surplus column
-    check_named(frame, tables.target, "its label column with --target", role=role)
+    for target in tables.targets:
+        check_named(frame, target, "its label column with --target", role=role)
     if private:
         if tables.unit is not None:
             check_named(frame, tables.unit, "the column of unit ids with --unit", role=role)

@@ -17,6 +17,7 @@ from secretballot.students.names import student_by_name
 __all__ = [
     "DEFAULT_TEACHERS",
     "PASSIVE",
+    "TeacherSettings",
     "VotingSettings",
     "aggregator_of_run",
     "number_of_teachers",
@@ -28,14 +29,21 @@ DEFAULT_TEACHERS = 250
 PASSIVE = "passive"
 
 
-class VotingSettings(Protocol):
-    """What noise and queries of a run of voting follow from."""
+class TeacherSettings(Protocol):
+    """What the number of teachers of a run follows from."""
 
     @property
     def budget(self) -> PrivacyBudget: ...
 
     @property
     def teachers(self) -> int | None: ...
+
+    @property
+    def records(self) -> int | None: ...
+
+
+class VotingSettings(TeacherSettings, Protocol):
+    """What noise and queries of a run of voting follow from."""
 
     @property
     def queries(self) -> int | None: ...
@@ -71,13 +79,10 @@ class VotingSettings(Protocol):
     def student(self) -> str: ...
 
     @property
-    def records(self) -> int | None: ...
-
-    @property
     def neighbours(self) -> str: ...
 
 
-def number_of_teachers(run: VotingSettings, n_columns: int) -> int:
+def number_of_teachers(run: TeacherSettings, n_columns: int) -> int:
     """Return the number of teachers: as asked, else by the stated records, else the default."""
     if run.teachers is not None:
         return run.teachers

@@ -15,6 +15,7 @@ from secretballot.ensemble.table_teachers import label_ballots
 from secretballot.ensemble.vote_tables import LabelVotes, check_ballot, checked_labels
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.tables import TableLearner
+from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.inputs import class_indices, n_rows
 from secretballot.learners.training.student_predictions import checked_points
 from secretballot.learners.training.target_cells import columns_of
@@ -209,6 +210,20 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
         X_public = self._release(X, X_public, lambda n: _read_labels(y, names, n), units, unit_name)
         self.labels_ = np.array(names)
         return X_public
+
+    def planned_voting(self, n_public: int, labels: Sequence[str]) -> LabelSetVoting:
+        """Return recipe and noise of a fit with these labels and so many public points; nothing is
+        spent.
+
+        Raises
+        ------
+        ParameterError
+            If a setting cannot be.
+        """
+        self._names = checked_labels(labels)
+        check_ballot(self.ballot, self.most_named, len(self._names))
+        check_choice("release", self.release, RELEASES)
+        return self._voting(required_budget(self.budget), n_public)
 
     @property
     def classes_(self) -> list[NDArray[Any]]:

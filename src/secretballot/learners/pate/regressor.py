@@ -14,13 +14,14 @@ from sklearn.preprocessing import StandardScaler
 
 from secretballot._seeded import own_global_states, with_own_seeds
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_choice, shown
+from secretballot._validation import STATISTICS, check_choice, shown
 from secretballot.aggregation import NumberVoting
-from secretballot.aggregation.tables import STATISTICS, most_sure_queries
+from secretballot.aggregation.tables import most_sure_queries
 from secretballot.ensemble.table_teachers import number_ballots
 from secretballot.ensemble.vote_tables import NumberVotes, checked_range
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.tables import TableLearner
+from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.inputs import n_rows, refuse_unfit, take_rows
 from secretballot.learners.training.student_predictions import checked_points
 from secretballot.learners.training.target_cells import cells_of, number_of
@@ -197,6 +198,17 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
         bounds = checked_range(self.target_range)
         check_choice("statistic", self.statistic, STATISTICS)
         return self._release(X, X_public, lambda n: _read_numbers(y, bounds, n), units, unit_name)
+
+    def planned_voting(self, n_public: int) -> NumberVoting:
+        """Return recipe and noise of a fit with so many public points; nothing is spent.
+
+        Raises
+        ------
+        ParameterError
+            If a setting cannot be.
+        """
+        check_choice("statistic", self.statistic, STATISTICS)
+        return self._voting(required_budget(self.budget), n_public)
 
     def predict(self, X: Any) -> FloatArray:
         """Return the student's number for every row of `X`, within `target_range`, shape
