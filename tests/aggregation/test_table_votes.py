@@ -284,7 +284,7 @@ def test_bad_terms_of_numbers_are_refused(settings: dict[str, object], words: st
 def test_noise_that_drowns_the_votes_is_warned_of_and_enough_teachers_are_not() -> None:
     terms = {"target_range": (0.0, 1.0)}
     for statistic in ("mean", "quantile"):
-        drowned = NumberVoting.calibrate(BUDGET, 1000, n_teachers=50, statistic=statistic, **terms)
+        drowned = NumberVoting.calibrate(BUDGET, 1000, n_teachers=20, statistic=statistic, **terms)
         with pytest.warns(WeakSignalWarning):
             drowned.check_useful()
         NumberVoting.calibrate(
@@ -292,7 +292,16 @@ def test_noise_that_drowns_the_votes_is_warned_of_and_enough_teachers_are_not() 
         ).check_useful()
     with pytest.warns(WeakSignalWarning):
         LabelSetVoting.calibrate(
-            BUDGET, 1000, n_teachers=20, labels=["a", "b"], release="counts"
+            BUDGET, 1000, n_teachers=20, labels=["a", "b"], release="labels"
+        ).check_useful()
+    # of counts it is the mean that counts, however many there are
+    for queries in (10, 1000):
+        with pytest.warns(WeakSignalWarning, match="in the mean of all counts"):
+            LabelSetVoting.calibrate(
+                BUDGET, queries, n_teachers=5, labels=["a", "b"], release="counts"
+            ).check_useful()
+        LabelSetVoting.calibrate(
+            BUDGET, queries, n_teachers=20, labels=["a", "b"], release="counts"
         ).check_useful()
 
 

@@ -259,19 +259,26 @@ class LabelSetVoting(TableVoting):
             )
 
     def check_useful(self) -> None:
-        """Warn where a label that eight teachers in ten name is missed one time in three.
+        """Warn where a label that eight teachers in ten name is missed one time in three; of
+        counts, where it would be by the mean of all counts.
 
         Warns
         -----
         WeakSignalWarning
         """
+        # a student averages the noise of counts out, so more of them do not make it worse
+        noise, fewer = self.sigma, "ask fewer queries, cap"
+        if self.release == "counts":
+            in_sets = 2 ** ((len(self.labels) - 1) / 2) if self.ballot == "sets" else 1.0
+            noise, fewer = self.sigma * in_sets / math.sqrt(self.n_queries), "cap"
         # three tenths of the teachers away from one half; noise goes as far as .43 sigma one time
         # in three
-        if not 0.3 * self.n_teachers >= 0.43 * self.sigma:
+        if not 0.3 * self.n_teachers >= 0.43 * noise:
+            mean = " in the mean of all counts" if self.release == "counts" else ""
             warnings.warn(
-                f"The noise of {self.sigma:.0f} votes drowns the votes of {self.n_teachers}"
-                " teachers; ask fewer queries, cap the labels that a teacher names, or take more"
-                " teachers or epsilon.",
+                f"The noise of {noise:.0f} votes{mean} drowns the votes of {self.n_teachers}"
+                f" teachers; {fewer} the labels that a teacher names, or take more teachers or"
+                " epsilon.",
                 WeakSignalWarning,
                 stacklevel=4,
             )
@@ -461,21 +468,24 @@ class NumberVoting(TableVoting):
             )
 
     def check_useful(self) -> None:
-        """Warn where the noise goes beyond the range, or a unanimous vote is drawn less often than
-        not.
+        """Warn where the noise on the mean of all means goes beyond a tenth of the range, or a
+        unanimous vote is drawn less often than not.
 
         Warns
         -----
         WeakSignalWarning
         """
         if self.rank is None:
-            drowned = not self.noise <= self.n_teachers * (self.n_positions - 1)
+            # a student averages it out, so more queries do not make it worse
+            noise = self.noise / math.sqrt(self.n_queries)
+            drowned = not noise <= 0.1 * self.n_teachers * (self.n_positions - 1)
+            advice = "take more teachers or epsilon"
         else:
             drowned = not self.unanimous_probability() >= 0.5
+            advice = "ask fewer queries, or take more teachers or epsilon"
         if drowned:
             warnings.warn(
-                f"The noise drowns the votes of {self.n_teachers} teachers; ask fewer queries, or"
-                " take more teachers or epsilon.",
+                f"The noise drowns the votes of {self.n_teachers} teachers; {advice}.",
                 WeakSignalWarning,
                 stacklevel=4,
             )
