@@ -33,6 +33,7 @@ from secretballot.privacy.accounting import (
     RelabelledSampleEvent,
     SparseVectorEvent,
     StabilityEvent,
+    VectorSumEvent,
     VoteTableEvent,
     calibrate_confident,
     calibrate_gaussian,
@@ -311,6 +312,34 @@ def test_what_it_does_not_price_it_does_not_confirm() -> None:
         second.price_events(mixed, 1.0)
     huge = second.price_events([LabelGaussianEvent(1e6, 10**6).to_json()], 1e-6, 1e-12)
     assert huge.lower == 0.0
+
+
+@pytest.mark.parametrize(
+    ("event", "may"),
+    [
+        (VectorSumEvent(1000.0, 1, 2), False),
+        (ConfidentEvent(1000.0, 1000.0, 3, 2, 2), False),
+        (ConfidentEvent(1000.0, 1000.0, 3, 2, 3), False),
+        (GaussianEvent(1000.0, 1), False),
+        (StabilityEvent(4.0, 10**6, 1), False),
+        (SparseVectorEvent(20.0, 40.0, 10**6, 2, refresh=True), False),
+        (SparseVectorEvent(20.0, 40.0, 10**6, 2, refresh=False), False),
+        (
+            RelabelledSampleEvent(
+                SparseVectorEvent(20.0, 40.0, 10**6, 2, refresh=True), 10, 1000, "replace-one"
+            ),
+            False,
+        ),
+        (PureEvent(0.01, 3), True),
+        (VoteTableEvent((2**52, 2**52 - 5), 10, 4), True),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [1.0, 700.0])
+def test_no_delta_of_zero_is_confirmed_where_floats_end(
+    event: Event, may: bool, epsilon: float
+) -> None:
+    part = {"events": [event.to_json()], "epsilon": epsilon, "delta": 0.0}
+    assert (second.priced("price", part).verdict == second.CONFIRMED) == may
 
 
 def test_verdicts_have_exit_codes_of_their_own() -> None:

@@ -78,6 +78,8 @@ _TABLE_WORK = 1.5e8  # the same for a table of chances, some ten seconds
 # events that take seconds, and choices of such events
 _SLOW = ("label-gaussian", "argmax-gaussian", "vote-table", "confident", "relabelled-sample")
 _MOST_SLOW = 10
+# events whose losses are bounded: from some epsilon on they cost no delta at all
+_MAY_COST_NOTHING = ("pure", "bounded-range", "vote-table", "label-gaussian")
 _MOST_LISTED = 10  # events of an account's list
 # events that a list may hold, and what counts the steps of each
 _COUNTED_BY = {
@@ -2857,6 +2859,20 @@ def price_events(
     """
     for event in events:
         check_event(event)
+    price = bounds_on_price(events, epsilon, promised)
+    # where floats end, a price that is never 0 may have come out as 0
+    least = 0.0 if all(event["event"] in _MAY_COST_NOTHING for event in events) else 1e-300
+    return price._replace(upper=max(price.upper, least))
+
+
+def bounds_on_price(events: list[dict[str, Any]], epsilon: float, promised: float | None) -> Price:
+    """Return bounds on the delta of events that are within their ranges.
+
+    Raises
+    ------
+    UndecidedError
+        If these events are not priced together by this program.
+    """
     # what this program has no method of its own for stays undecided, never confirmed
     if len(events) == 1 and events[0]["event"] in (
         "gaussian",
