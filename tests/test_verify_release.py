@@ -259,6 +259,20 @@ def test_counts_are_exact_on_both_sides_of_the_promise() -> None:
     assert found[1].lower > 1e-6
 
 
+def test_very_short_vectors_keep_their_digits() -> None:
+    for sigma, squared, count, epsilon, truth in (
+        (9861221.496624833, 3, 3, 2.6919317655029185e-06, 1.4871344778135123e-26),
+        (800474195.682787, 252, 5, 3.5242258200321626e-07, 5.15690148511744e-24),
+        (128476004.50199561, 1, 2, 4.459718132576537e-08, 6.252740790117919e-14),
+    ):
+        event = VectorSumEvent(sigma, squared, 50, count)
+        found = second.price_events([event.to_json()], epsilon)
+        charged = delta_upper([event], epsilon)
+        # the truth is that of continuous noise, found with sixty digits
+        assert found.lower <= truth <= charged
+        assert truth <= found.upper * (1 + 1e-7)
+
+
 def test_the_probability_of_a_crossing_is_a_sum_over_both_noises() -> None:
     def pmf(scale: float, x: int) -> float:
         return math.tanh(1 / (2 * scale)) * math.exp(-abs(x) / scale)

@@ -1652,8 +1652,9 @@ def vector_sum_price(event: dict[str, Any], epsilon: float) -> Price:
     second = math.erfc((epsilon / mu + mu / 2) / math.sqrt(2)) / 2
     # where the second is nothing to a float, leaving it out only raises the bound
     value = first - (math.exp(epsilon + math.log(second)) if second > 0 else 0.0)
-    upper = min(1.0, value + 1e-14 * first)
-    return Price(upper * max(0.0, 1 - 2000 / variance), upper, "a continuous Gaussian, rounded")
+    # of very short vectors the two nearly cancel
+    lower, upper = max(0.0, value - 1e-13 * first), min(1.0, value + 1e-13 * first)
+    return Price(lower * max(0.0, 1 - 2000 / variance), upper, "a continuous Gaussian, rounded")
 
 
 def small_gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
