@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from quick_plans import quick_forecasts
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -29,11 +31,12 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
     done = 0
-    for number, cell in enumerate(cells_of(path)):
-        if cell["cell_type"] == "code":
-            place = f"{path.name}, cell {number + 1}"
-            exec(compile("".join(cell["source"]), place, "exec"), names)
-            done += 1
+    with quick_forecasts():  # a notebook's plan is read, and not judged
+        for number, cell in enumerate(cells_of(path)):
+            if cell["cell_type"] == "code":
+                place = f"{path.name}, cell {number + 1}"
+                exec(compile("".join(cell["source"]), place, "exec"), names)
+                done += 1
     assert done >= 4
     # each of them pays from an account, and from nothing that lies elsewhere
     assert names["ledger"].spent().epsilon > 0

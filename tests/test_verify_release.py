@@ -119,7 +119,11 @@ def test_it_confirms_labels_that_were_calibrated_to_the_promise(
 
 
 @pytest.mark.parametrize(
-    ("queries", "answers", "n_classes"), [(60, 20, 10), (60, 20, 2), (8, 8, 2)]
+    ("queries", "answers", "n_classes"),
+    [
+        *[(60, 20, 10), (8, 8, 2)],
+        pytest.param(60, 20, 2, marks=pytest.mark.slow),  # longer games of the same kind
+    ],
 )
 def test_it_confirms_answers_that_pass_a_threshold(
     queries: int, answers: int, n_classes: int

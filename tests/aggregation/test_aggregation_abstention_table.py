@@ -121,13 +121,28 @@ def test_a_table_that_breaks_the_inequality_at_one_distance_is_refused():
     assert not keeps_inequalities(SHORT, np.array([0, weights[1]]))
 
 
+def test_a_table_is_the_same_however_far_it_was_walked_before():
+    event = AbstentionTableEvent(order=18.0, charge=0.14, false_answer=1e-9, max_unstable=5)
+    abstention_table._walk.cache_clear()
+    whole = answer_weights(event, 400)
+    abstention_table._walk.cache_clear()
+    for largest in (0, 7, 3, 60, 400, 400, 12):
+        found = answer_weights(event, largest)
+        assert found.tolist() == whole[: largest + 1].tolist()
+        assert not found.flags.writeable
+    abstention_table._walk.cache_clear()
+    end = answer_weights(event, 10**6)
+    assert len(end) < 10**6
+    assert answer_weights(event, 2 * 10**6).tolist() == end.tolist()
+
+
 def test_a_sum_must_keep_clear_of_one_whatever_the_callers_decimals_are():
     event = AbstentionTableEvent(order=18.0, charge=0.14, false_answer=1e-9, max_unstable=5)
-    wanted = abstention_table._weights(event.order, event.charge, event.false_answer, 8)
-    abstention_table._weights.cache_clear()
+    wanted = answer_weights(event, 7)
+    abstention_table._walk.cache_clear()
     odd = decimal.Context(prec=3, traps=[decimal.Inexact, decimal.FloatOperation])
     with decimal.localcontext(odd):
-        found = abstention_table._weights(event.order, event.charge, event.false_answer, 8)
+        found = answer_weights(event, 7)
         limit = abstention_table._Inequalities(18.0, 0.14)._limit
     assert found.tolist() == wanted.tolist()
     assert 0 < abstention_table.WHOLE - limit < 2.0**-80

@@ -1,20 +1,18 @@
 """The planner's front door: what may be given, and plans from a stand-in."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 
+from quick_plans import quick_forecasts
 from secretballot.datasets import synthetic_two_class
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning import planner
 from secretballot.planning.plan.model import Plan
 from secretballot.planning.planner import plan
 from secretballot.planning.search import best_setting
-from secretballot.planning.simulation import stand_in as stand_in_room
 from secretballot.planning.simulation.curve import LearningCurve
 from secretballot.privacy.accounting import PrivacyBudget
 
@@ -30,6 +28,7 @@ def stand_in(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
 def made() -> Plan:
     with pytest.MonkeyPatch.context() as quick:
         quick.setattr(best_setting, "FRONTIER", (1.0, 2.0))  # other budgets are not looked at
+        quick.setattr(planner, "FOLDS", 4)
         return plan(2000, 60, budget=BUDGET, like=stand_in(), n_teachers=50, seed=3)
 
 
@@ -41,17 +40,6 @@ def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made: Plan) -> None:
     assert expected.student_accuracy.low < 0.9
     assert expected.vote_accuracy.value == pytest.approx(0.9, abs=0.04)
     assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
-
-
-@contextmanager
-def quick_forecasts() -> Iterator[None]:
-    """Forecast from fewer teachers and folds, for fewer budgets, where the numbers of a plan are
-    not looked at."""
-    with pytest.MonkeyPatch.context() as quick:
-        quick.setattr(stand_in_room, "QUICK_TEACHERS", 20)
-        quick.setattr(planner, "FOLDS", 4)
-        quick.setattr(best_setting, "FRONTIER", (1.0, 2.0))
-        yield
 
 
 def small_plan(n_public: int, X: np.ndarray, y: np.ndarray) -> Plan:

@@ -1,9 +1,9 @@
-"""Processes that die, crowd or run out of space at a ledger; run as
-`python ledger_victim.py VERB PLACE [NUMBER]`, where a place is the path of a file or the URL of a
-database.
+"""Processes that die, crowd or run out of space at a ledger: `python ledger_victim.py`.
 
-Every verb forks, so that the program is imported once and hundreds of victims cost little. What was
-seen is printed as JSON; the tests beside judge it.
+It reads lines of JSON, [VERB, PLACE, NUMBER], where a place is the path of a file or the URL of a
+database. For each it forks a process that does it and prints what was seen, as JSON, or "failed";
+the tests beside judge it. Every verb forks too, so that the program is imported once and hundreds
+of victims cost little.
 """
 
 import json
@@ -13,6 +13,7 @@ import signal
 import sqlite3
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -517,7 +518,21 @@ VERBS = (
     read_only,
 )
 
-if __name__ == "__main__":
-    verb, place, *number = sys.argv[1:]
+
+def say_what_was_seen(verb: str, place: str, number: int) -> None:
     chosen = {v.__name__: v for v in VERBS}[verb]
-    print(json.dumps(chosen(file_or_database(place), int(number[0]) if number else 0)))
+    os.write(1, f"{json.dumps(chosen(file_or_database(place), number))}\n".encode())
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            try:
+                say_what_was_seen(*json.loads(line))
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        if os.waitpid(child, 0)[1]:
+            os.write(1, b'"failed"\n')

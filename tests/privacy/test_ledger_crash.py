@@ -1,6 +1,8 @@
 """The ledger under kill -9, crowds and full disks: spent never falls, nothing is answered
 unreserved."""
 
+import atexit
+import functools
 import json
 import os
 import subprocess
@@ -37,11 +39,24 @@ def place(request: pytest.FixtureRequest, path: Path) -> Iterator[str]:
     places.drop_all()
 
 
+@functools.cache
+def victims_program() -> subprocess.Popen[str]:
+    """Return the program that all tests of this process ask, which imports what it needs once."""
+    command = [sys.executable, "-W", "error", str(VICTIM)]
+    running = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(running.communicate)  # which ends its input, and so the program
+    return running
+
+
 def victims(verb: str, path: Path | str, number: int = 0) -> Any:
-    command = [sys.executable, "-W", "error", str(VICTIM), verb, str(path), str(number)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    program = victims_program()
+    assert program.stdin is not None
+    assert program.stdout is not None
+    program.stdin.write(f"{json.dumps([verb, str(path), number])}\n")
+    program.stdin.flush()
+    seen = json.loads(program.stdout.readline())
+    assert seen != "failed", "see the standard error above"
+    return seen
 
 
 def check_each_death(deaths: list[dict[str, Any]]) -> None:

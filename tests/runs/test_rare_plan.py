@@ -10,12 +10,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import secretballot as sb
+from quick_plans import quick_forecasts
 from secretballot.cli import app
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.planning.plan.model import MomentsForecast, RareForecast, Task
 from secretballot.planning.plan.rare_text import no_figure_sentences
 from secretballot.planning.plan.text import learn_options, plan_text
+from secretballot.planning.search import best_setting
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.plan import PlanRun, classifier_by_plan, run_plan
 from secretballot.runs.plan_files import write_plan
@@ -198,10 +200,18 @@ def test_a_rate_above_that_of_the_stand_in_leaves_out_the_others() -> None:
     assert told.n_private == round(told.rare.n_private / 0.4)
 
 
-def test_a_plan_for_a_stand_in_with_a_rare_class_names_the_way_out(made: sb.Plan) -> None:
+def test_a_plan_for_a_stand_in_with_a_rare_class_names_the_way_out(
+    made: sb.Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, y = rows(600, 0)
-    with pytest.raises(ParameterError, match=r"accuracy is no figure; .* positive_rate \(R, the"):
-        sb.plan(2000, 60, budget=sb.PrivacyBudget(0.02, 1e-6), like=(X, y), teacher="naive-bayes")
+    # how far it looks for an epsilon and for records that would do is not looked at here
+    monkeypatch.setattr(best_setting, "MOST_EPSILON", 0.4)
+    monkeypatch.setattr(best_setting, "MOST_RECORDS", 2.0)
+    refused = pytest.raises(
+        ParameterError, match=r"accuracy is no figure; .* positive_rate \(R, the"
+    )
+    with quick_forecasts(), refused:
+        sb.plan(2000, 60, budget=sb.PrivacyBudget(0.2, 1e-6), like=(X, y), teacher="naive-bayes")
     assert no_figure_sentences(made) == []  # it is about the class
 
 

@@ -171,7 +171,14 @@ def test_labels_cost_about_a_third_less_than_their_counts():
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "queries"),
-    [(1.0, 1e-6, 1), (1.0, 1e-6, 60), (0.2, 1e-5, 10), (4.0, 1e-6, 200), (8.0, 1e-5, 3)],
+    [
+        *[(1.0, 1e-6, 1), (1.0, 1e-6, 60), (8.0, 1e-5, 3)],
+        # much noise, and many labels, take seconds
+        *[
+            pytest.param(*slow, marks=pytest.mark.slow)
+            for slow in ((0.2, 1e-5, 10), (4.0, 1e-6, 200))
+        ],
+    ],
 )
 def test_calibrated_labels_fit_and_are_confirmed_by_the_second_verifier(epsilon, delta, queries):
     budget = PrivacyBudget(epsilon, delta)

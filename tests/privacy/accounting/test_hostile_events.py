@@ -152,13 +152,13 @@ def _check_hostile(seed: int) -> None:
     assert _timed_price(more, epsilon) >= once * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(24))
 def test_hostile_events_are_priced_in_bounded_time_and_more_of_them_cost_more(seed: int) -> None:
     _check_hostile(seed)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1700))
+@pytest.mark.parametrize("seed", [*range(24, 60), *range(1000, 1700)])
 def test_many_hostile_lists_are_priced_in_bounded_time(seed: int) -> None:
     _check_hostile(seed)
 
@@ -191,7 +191,12 @@ def test_many_different_long_tables_are_priced_in_seconds(size: int, number: int
         ],
         [LabelGaussianEvent(50.0 + 0.01 * i, 100, 250) for i in range(400)],  # once 33 s
         [ArgmaxGaussianEvent(2000.0 - i, 100) for i in range(300)],
-        [ArgmaxGaussianEvent(300.0 + i, 100) for i in range(3)],
+        pytest.param(
+            [ArgmaxGaussianEvent(300.0 + i, 100) for i in range(3)],
+            marks=pytest.mark.slow,
+            id="ArgmaxGaussianEvent-3",
+        ),
+        [ArgmaxGaussianEvent(300.0, 100)],
         [LabelGaussianEvent(1e4 + i, 100, 250) for i in range(300)],  # once 320 s
         [SparseVectorEvent(20.0 + 0.01 * i, 30.0, 1000, 500, False) for i in range(1000)],
         [GaussianEvent(1e5, 500), PureEvent(1e-4, 190_000)],

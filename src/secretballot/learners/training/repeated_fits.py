@@ -135,8 +135,9 @@ def noted_stored_fit(
 
 
 def _warned_fit(digests: RecordDigests | None, account: Ledger, *, alone: bool) -> NotedFit:
+    own = account.account  # a digest: taken once, not for every fit that is remembered
     again = digests is not None and any(
-        one.account != account.account and _same_people(one.digests, digests) for one in _remembered
+        one.account != own and _same_people(one.digests, digests) for one in _remembered
     )
     # a search with one ledger is added up, and the ledger refuses what goes beyond it
     searched = alone and is_in_search()
@@ -146,7 +147,7 @@ def _warned_fit(digests: RecordDigests | None, account: Ledger, *, alone: bool) 
             RepeatedFitWarning,
             stacklevel=_level_of_caller(),
         )
-    return NotedFit(digests, account.account)
+    return NotedFit(digests, own)
 
 
 def _level_of_caller() -> int:

@@ -129,26 +129,54 @@ def answer_weights(event: AbstentionTableEvent, largest: int) -> IntArray:
     sought from where floats guess it, and what is accepted was decided with sixty digits.
     """
     length = min(largest, MAX_DISTANCE) + 1
-    return _weights(event.order, event.charge, event.false_answer, length)
+    return _walk(event.order, event.charge, event.false_answer).weights(length)
 
 
-@functools.lru_cache(maxsize=8)
-def _weights(order: float, charge: float, false_answer: float, length: int) -> IntArray:
-    rule = _Inequalities(order, charge)
-    here = _place(_rounded(math.floor(Fraction(false_answer) * WHOLE)))
-    found, log_odds_step = [here.answer], 1.0
-    while len(found) < length and WHOLE - here.answer > LEAST_ABSTENTION:
-        abstention = (WHOLE - here.answer) / WHOLE
-        log_odds_step = _largest_step(here.answer / WHOLE, abstention, order, charge, log_odds_step)
-        guess = _stepped(here.answer, log_odds_step)
-        after = _last_place(rule, here, guess)
-        if after.answer == here.answer:  # the digits end
-            break
-        here = after
-        found.append(here.answer)
-    weights = np.array(found, dtype=np.int64)
-    weights.setflags(write=False)
-    return weights
+@dataclass(frozen=True, eq=False)
+class _Walked:
+    """The weights so far, where the last of them is, the step to it, and whether more follow."""
+
+    weights: IntArray
+    here: _Place
+    log_odds_step: float
+    ended: bool
+
+
+class _Walk:
+    """The weights of one table, walked as far as somebody asked: a shorter one is its beginning."""
+
+    def __init__(self, order: float, charge: float, false_answer: float) -> None:
+        self._order, self._charge = order, charge
+        here = _place(_rounded(math.floor(Fraction(false_answer) * WHOLE)))
+        self._walked = _Walked(np.array([here.answer], dtype=np.int64), here, 1.0, False)
+
+    def weights(self, length: int) -> IntArray:
+        """Return the weights at the first `length` distances, read-only."""
+        walked = self._walked
+        if len(walked.weights) < length and not walked.ended:
+            # put in place whole, so that threads at worst walk twice
+            walked = self._walked = self._further(walked, length)
+        found = walked.weights[:length]
+        found.setflags(write=False)
+        return found
+
+    def _further(self, walked: _Walked, length: int) -> _Walked:
+        rule = _Inequalities(self._order, self._charge)
+        found, here, step = walked.weights.tolist(), walked.here, walked.log_odds_step
+        while len(found) < length:
+            answered, abstention = here.answer / WHOLE, (WHOLE - here.answer) / WHOLE
+            if WHOLE - here.answer <= LEAST_ABSTENTION:
+                break
+            step = _largest_step(answered, abstention, self._order, self._charge, step)
+            after = _last_place(rule, here, _stepped(here.answer, step))
+            if after.answer == here.answer:  # the digits end
+                break
+            here = after
+            found.append(here.answer)
+        return _Walked(np.array(found, dtype=np.int64), here, step, len(found) < length)
+
+
+_walk = functools.lru_cache(maxsize=32)(_Walk)
 
 
 def _last_place(rule: _Inequalities, here: _Place, guess: int) -> _Place:
@@ -293,8 +321,7 @@ def rough_chances(order: float, charge: float, false_answer: float, length: int)
 
     A long table is not walked but interpolated between a few places: its steps are small.
     """
-    table = answer_chances(order, charge, false_answer)
-    walked = np.array([s for s, _ in itertools.islice(table, min(length, _WALKED))])
+    walked = _walked_chances(order, charge, false_answer)[:length]
     if length <= _WALKED:
         return walked
     log_odds, distances = _rough_path(order, charge, false_answer, 1 - LEAST_ABSTENTION / WHOLE)
@@ -303,10 +330,21 @@ def rough_chances(order: float, charge: float, false_answer: float, length: int)
     return chances
 
 
+@functools.lru_cache(maxsize=256)  # a plan asks for the same few tables hundreds of times
+def _walked_chances(order: float, charge: float, false_answer: float) -> FloatArray:
+    """Return the chances of an answer at the first places of the table, read-only."""
+    table = answer_chances(order, charge, false_answer)
+    walked = np.array([s for s, _ in itertools.islice(table, _WALKED)])
+    walked.setflags(write=False)
+    return walked
+
+
+@functools.lru_cache(maxsize=256)
 def _rough_path(
     order: float, charge: float, false_answer: float, probability: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return log-odds of an answer, up to those of a probability, and where the table has them.
+    """Return log-odds of an answer, up to those of a probability, and where the table has them,
+    both read-only.
 
     A table takes a step h of the log-odds for each vote, and how long it is changes slowly: so the
     number of votes is about the integral of 1 / h, and to the next order half of ln(h) more.
@@ -321,6 +359,8 @@ def _rough_path(
         found.append(step)
     steps = np.array(found)
     distances = cumulative_trapezoid(1 / steps, places, initial=0) + np.log(steps / steps[0]) / 2
+    for shared in (places, distances):
+        shared.setflags(write=False)
     return places, distances
 
 
