@@ -23,7 +23,7 @@ from secretballot.privacy.accounting import (
 
 TEACHERS, MARGIN = 250, 150  # votes: 200 to 50
 MOST = 20_000
-STAGES = 2  # of one release of record moments
+STAGES = 4  # of one release of record moments
 BOUND = 10**6  # units of the grid
 
 

@@ -1,13 +1,14 @@
 """`secretballot label`: from a file of votes, made anywhere, to released labels."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
-from secretballot._validation import HeaderLine, VotesKind
-from secretballot.cli.help_groups import DATA, QUERIES, TEACHERS
+from secretballot._validation import HeaderLine, ReleaseKind, VotesKind
+from secretballot.cli.help_groups import DATA, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.options import (
+    OR_LISTED,
     OUT,
     AsJson,
     AskedRelease,
@@ -15,8 +16,6 @@ from secretballot.cli.options import (
     Contact,
     Controller,
     Dataset,
-    Delta,
-    Epsilon,
     Forced,
     HowAnswered,
     LedgerFile,
@@ -34,6 +33,7 @@ from secretballot.cli.options import (
     Yes,
     answers_of,
     classes_of,
+    need_price,
     unlock,
     words_of,
 )
@@ -52,8 +52,23 @@ def label(
             rich_help_panel=DATA,
         ),
     ],
-    epsilon: Epsilon,
-    delta: Delta,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--epsilon",
+            help="Privacy budget epsilon of this release, in nats; of a --ledger with a list it"
+            " follows from --queries.",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            "--delta",
+            help="Privacy budget delta, well below one over the records; as --epsilon.",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None,
     kind: Annotated[
         VotesKind | None,
         typer.Option(
@@ -117,22 +132,39 @@ def label(
     start_publishing()  # before this program's own imports, which take as long
     from secretballot.runs.about import About
     from secretballot.runs.label import LabelRun, run_label
+    from secretballot.runs.listed_account import listed_noise
 
+    declared = classes_of(classes)
+    kind_of_release: ReleaseKind = "labels" if release == "auto" else release
+    listed = None
+    if ledger is not None and epsilon is None and delta is None:
+        listed = listed_noise(
+            ledger,
+            method="votes",
+            queries=queries,
+            aggregator=aggregator,
+            release=release,
+            teachers=teachers,
+            n_classes=None if declared is None else len(declared),
+        )
+    if listed is not None and listed.aggregator is not None:
+        epsilon, delta = listed.price.epsilon, listed.price.delta
+        kind_of_release = cast(ReleaseKind, listed.aggregator.release)
+    priced_at = need_price(epsilon, delta, OR_LISTED)
     run = LabelRun(
         votes,
-        epsilon,
-        delta,
+        *priced_at,
         out,
         kind=kind,
         header=header,
-        classes=classes_of(classes),
+        classes=declared,
         teachers=teachers,
         queries=queries,
         aggregator=aggregator,
         max_unstable=max_unstable,
         threshold=threshold,
         max_answers=max_answers,
-        release="labels" if release == "auto" else release,
+        release=kind_of_release,
         ledger=ledger,
         own_ledger=own_ledger,
         force=answers_of(force, yes),
@@ -140,6 +172,7 @@ def label(
         seed=seed,
         without=words_of(without),
         about=About(title, purpose, controller, contact),
+        listed=None if listed is None else listed.aggregator,
     )
     unlock(out / "vault", vault_key)
     with watching() as watch:

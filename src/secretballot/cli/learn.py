@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -12,6 +12,7 @@ from secretballot.cli.check import print_check
 from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.metrics_lines import print_metrics, print_no_better
 from secretballot.cli.options import (
+    OR_LISTED,
     OUT,
     AcceptUnseen,
     AsJson,
@@ -64,6 +65,7 @@ from secretballot.cli.options import (
     class_weight_of,
     classes_of,
     group_budgets_of,
+    need_price,
     unlock,
     was_given,
     words_of,
@@ -74,8 +76,10 @@ from secretballot.cli.table_lines import print_table_lines, table_summary
 from secretballot.exceptions import Parameter, ParameterError
 
 if TYPE_CHECKING:
+    from secretballot._databases import DatabasePlace
     from secretballot.planning.plan.model import Plan, RareForecast
     from secretballot.runs.learn import LearnOutcome, LearnRun
+    from secretballot.runs.listed_account import ListedNoise
     from secretballot.runs.progress import Note
     from secretballot.runs.records import RecordsRun
     from secretballot.runs.table_votes import TableRun
@@ -345,7 +349,7 @@ def learn(
     given.add("about")
     refuse_options_of_classes(method, given, kind)
     if kind != "class":
-        _need_price(epsilon, delta)
+        need_price(epsilon, delta)
         # what has a default of its own for classes is taken where it was given alone
         taken = ["teachers", "queries", *sorted({"teacher", "release"} & given)]
         of_tables |= {name: of_voting[name] for name in taken}
@@ -356,13 +360,20 @@ def learn(
         else:
             perform_table(table_run, why, as_json=as_json)
         return
-    planned = None
-    if plan is None:
-        _need_price(epsilon, delta)
-    else:
+    planned = listed = None
+    if plan is not None:
         planned = read_plan(plan)
+    elif epsilon is None and delta is None:
+        listed = _listed_for(ledger, method, of_voting, classes_of(classes))
+    if listed is not None:
+        method = cast(LearnMethod, listed.method)
+        common |= {"epsilon": listed.price.epsilon, "delta": listed.price.delta}
+        of_voting["listed"], of_moments["listed"] = listed.aggregator, listed.sums
+    elif planned is None:
+        need_price(epsilon, delta, f", a plan with --plan{OR_LISTED}")
     recommended = None if planned is None else planned.method
     chosen, why = method_of_run(method, given, delta, out, recommended)
+    why = why if listed is None else "the ledger lists its noise"
     run: LearnRun | RecordsRun
     if chosen == "votes":
         run = _voting_run(tables, out, common | of_voting, planned, given)
@@ -424,16 +435,20 @@ def _voting_run(
     return run_by_plan(plan, tables, out, **own)
 
 
-def _need_price(epsilon: float | None, delta: float | None) -> None:
-    """Refuse a run that nobody has put a price on, in the words of a missing option."""
-    missing = [
-        name for name, value in (("--epsilon", epsilon), ("--delta", delta)) if value is None
-    ]
-    if missing:
-        raise typer.BadParameter(
-            "give the price of the release, or a plan with --plan.",
-            param_hint=" and ".join(missing),
-        )
+def _listed_for(
+    place: "Path | DatabasePlace | None",
+    method: str,
+    of_voting: dict[str, Any],
+    classes: tuple[Any, ...] | None,
+) -> "ListedNoise | None":
+    """Return the noise of the list of the ledger that is named, None where it has none."""
+    from secretballot.runs.listed_account import listed_noise
+
+    if place is None:
+        return None
+    asked = {name: of_voting[name] for name in ("queries", "aggregator", "release", "teachers")}
+    n_classes = None if classes is None else len(classes)
+    return listed_noise(place, method=method, n_classes=n_classes, **asked)
 
 
 def perform(run: "LearnRun | RecordsRun", why: str, *, as_json: bool) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from secretballot.privacy.accounting import PrivacyBudget
 
 __all__ = [
+    "OR_LISTED",
     "OUT",
     "AcceptUnseen",
     "AsJson",
@@ -84,6 +85,7 @@ __all__ = [
     "class_weight_of",
     "classes_of",
     "group_budgets_of",
+    "need_price",
     "unlock",
     "was_given",
     "words_of",
@@ -597,6 +599,26 @@ def bounds_of(text: str | None) -> tuple[float, float] | None:
             Parameter("target_range"), f" is {shown(text)}; give two numbers, as in 0,40."
         ) from None
     return low, high
+
+
+#: What may stand in the place of a price, in a message.
+OR_LISTED = ", or a --ledger whose list has its noise"
+
+
+def need_price(
+    epsilon: float | None, delta: float | None, instead: str = ""
+) -> tuple[float, float]:
+    """Return the price of a run, and refuse one that nobody has put a price on, in the words of a
+    missing option; `instead` says what else may be given."""
+    missing = [
+        name for name, value in (("--epsilon", epsilon), ("--delta", delta)) if value is None
+    ]
+    if missing or epsilon is None or delta is None:
+        raise typer.BadParameter(
+            f"give the price of the release{instead}.",
+            param_hint=" and ".join(missing),
+        )
+    return epsilon, delta
 
 
 def classes_of(text: str | None) -> tuple[str | int, ...] | None:

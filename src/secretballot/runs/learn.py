@@ -1,6 +1,7 @@
 """One run of learning, from files to folders: what `secretballot learn` does, from Python too."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from secretballot._validation import (
     check_count,
     check_positive,
 )
+from secretballot.aggregation import Aggregator
 from secretballot.datasets.table_source import source_of
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.stored_table import forget_table
@@ -25,7 +27,7 @@ from secretballot.learners.pate.rounds import AskableRows
 from secretballot.learners.training.shards import places_by_value
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import Event, PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import AskedInRounds, NamedStudent, ReleaseJob
 from secretballot.publishing.process import start_publishing
@@ -44,9 +46,11 @@ from secretballot.runs.about import (
 from secretballot.runs.account import (
     PaidRun,
     check_account,
+    describe_listed,
     drop_own_ledger,
     ledger_of_run,
     place_of_account,
+    refuse_own_noise,
 )
 from secretballot.runs.caution import (
     cautions_of_noise,
@@ -97,6 +101,7 @@ __all__ = [
 ]
 
 VOTES = "votes"
+_OF_OTHER_NOISE = ("max_unstable", "threshold", "max_answers")
 
 
 class PlannedRun(PaidRun, Protocol):
@@ -170,6 +175,9 @@ class LearnRun:
         Whether the run has an account of its own, in its vault, that counts nothing else.
     about : About
         Public words of the curator on the release.
+    listed : Aggregator or None
+        Noise of the list of the ledger that is named, where it has one (`listed_noise`); its price
+        is (epsilon, delta) then, and nothing is calibrated.
     """
 
     tables: RunTables
@@ -201,6 +209,7 @@ class LearnRun:
     force: tuple[str, ...] = ()
     own_ledger: bool = False
     about: About = NOTHING_SAID
+    listed: Aggregator | None = None
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -225,6 +234,7 @@ class LearnRun:
         for name in ("tables", "out", "jobs", "engine", "without", "plan", "force"):
             settings.pop(name)
         drop_own_ledger(settings)
+        describe_listed(settings)
         # runs of before these options were begun without them
         for name in ("threshold", "max_answers"):
             if settings[name] is None:
@@ -340,6 +350,7 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
             goes_on=run.strategy != PASSIVE,
             # an estimate may be paid already: the learner looks before it trains
             priced=run.estimate_epsilon is None,
+            listed=_listed_events(run, inputs),
         )
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Training teachers")
@@ -438,11 +449,13 @@ def _refuse_unfit_settings(run: LearnRun) -> None:
     check_count("seed", run.seed, minimum=0)
     if run.queries is not None:
         check_count("queries", run.queries)
-    for name in ("max_unstable", "threshold", "max_answers"):
+    for name in _OF_OTHER_NOISE:
         if getattr(run, name) is not None:
             check_count(name, getattr(run, name))
     if run.estimate_epsilon is not None:
         check_positive("estimate_epsilon", run.estimate_epsilon)
+    if run.listed is not None:
+        refuse_own_noise(run, ("plan", "estimate_epsilon", *_OF_OTHER_NOISE))
     check_unit_column(run.neighbours, run.tables)
     if run.teachers is not None and run.records is not None and run.teachers > run.records:
         check_count("records", run.records)
@@ -472,6 +485,25 @@ def check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
             " fewer with --queries."
         )
     check_records_against(run.records, run.neighbours, run.delta, inputs, watch)
+
+
+def _listed_events(run: LearnRun, inputs: RunInputs) -> Sequence[Event] | None:
+    """Return what the run takes off a ledger's list; None where its noise follows from its
+    price.
+
+    Raises
+    ------
+    ParameterError
+        If the list's noise is for another number of classes.
+    """
+    if run.listed is None:
+        return None
+    if run.listed.n_classes != len(inputs.classes):
+        raise ParameterError(
+            f"The tables have {len(inputs.classes)} classes, and the ledger's noise was taken for"
+            f" {run.listed.n_classes}; name them all with --classes. Nothing was spent."
+        )
+    return run.listed.events(number_of_teachers(run, inputs.n_columns))
 
 
 def n_askable(run: LearnRun, inputs: RunInputs) -> int:

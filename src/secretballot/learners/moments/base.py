@@ -24,7 +24,12 @@ from secretballot.learners.moments.private_input import private_input
 from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.moments.targets import Target
-from secretballot.learners.training.account import account_of_fit, required_budget
+from secretballot.learners.training.account import (
+    account_of_fit,
+    has_list,
+    listed_sums_of,
+    required_budget,
+)
 from secretballot.learners.training.inputs import (
     n_rows,
     with_public_types,
@@ -32,7 +37,7 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.surroundings import refuse_private_steps
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget, VectorSumEvent
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.coverage import Coverage
@@ -97,7 +102,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         refuse_private_steps(self)
         given = GivenGroups() if given_groups is None else given_groups
         group_budgets = given.checked_budgets()
-        budget = self._checked_budget(
+        budget, listed = self._checked_budget(
             X.unit_name if isinstance(X, StoredTable) else units, group_budgets
         )
         private, X_public = private_input(X, y, X_public, units, unit_name, target.classes)
@@ -136,6 +141,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 start=begun,
                 class_weights=class_weights,
                 groups=groups,
+                listed=listed,
             )
             released = release_sums(
                 private.records(basis, target, counted=public_number is None),
@@ -162,9 +168,14 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
 
     def _checked_budget(
         self, units: Any, groups: Mapping[str, PrivacyBudget] | None = None
-    ) -> PrivacyBudget:
-        """Return the budget, after refusing settings that cannot be."""
+    ) -> tuple[PrivacyBudget, VectorSumEvent | None]:
+        """Return the budget, after refusing settings that cannot be, and the sums that a ledger
+        with a list has for it."""
+        listed = None
         own = self.budget if groups is None else largest_of(self.budget, groups)
+        if has_list(self.ledger):
+            assert self.ledger is not None
+            listed, own = listed_sums_of(self.ledger, own, check_count("n_stages", self.n_stages))
         budget = checked_basis_and_budget(self.basis, own)
         if groups is not None and self.ledger is not None:
             check_group_budgets(groups, self.ledger.budget)
@@ -181,7 +192,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 Argument("neighbours", "replace-one"),
                 ", which is about single records.",
             )
-        return budget
+        return budget, listed
 
 
 def _refuse_other_weights(stages: MomentStages, mechanism: Mapping[str, Any]) -> None:

@@ -44,7 +44,8 @@ class RecordMomentsClassifier(
         Learns from the released labels of the public points. By default the model itself is the
         student (`MomentsStudent`).
     budget : PrivacyBudget
-        (epsilon, delta) of this fit, with delta above 0.
+        (epsilon, delta) of this fit, with delta above 0. Left out with a ledger that has a list:
+        its noise is the list's.
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10.
     class_weight : "balanced" or mapping of class to float, optional

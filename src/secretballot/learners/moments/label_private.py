@@ -22,7 +22,7 @@ from secretballot.learners.moments.base import (
 from secretballot.learners.moments.private_input import note_columns
 from secretballot.learners.moments.stages import label_sums
 from secretballot.learners.moments.targets import ClassTarget
-from secretballot.learners.training.account import account_of_fit
+from secretballot.learners.training.account import account_of_fit, has_list, listed_sums_of
 from secretballot.learners.training.inputs import as_matrix, n_rows, with_public_types
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
@@ -61,7 +61,8 @@ class LabelPrivateMomentsClassifier(
         Learns from the released labels of all records. By default the model itself is the student
         (`MomentsStudent`).
     budget : PrivacyBudget
-        (epsilon, delta) of this fit, with delta above 0.
+        (epsilon, delta) of this fit, with delta above 0. Left out with a ledger that has a list:
+        its noise is the list's.
     ledger : Ledger, optional
         Account of the private labels, made with ``unit="label"`` and ``neighbours="replace-one"``.
         Without one the fit keeps an account of its own, in memory.
@@ -143,7 +144,11 @@ class LabelPrivateMomentsClassifier(
         """
         refuse_private_steps(self, carries_points=False, features_public=True)
         target = ClassTarget.declared(classes)
-        budget = checked_basis_and_budget(self.basis, self.budget)
+        listed, own = None, self.budget
+        if has_list(self.ledger):
+            assert self.ledger is not None
+            listed, own = listed_sums_of(self.ledger, own, 1)
+        budget = checked_basis_and_budget(self.basis, own)
         X = as_matrix("X", X)
         typed = with_public_types(X, X)
         try_student_of_labels(self.student, typed, target.classes)
@@ -155,7 +160,12 @@ class LabelPrivateMomentsClassifier(
             basis = unfitted_basis(self.basis, typed).fit(typed)
             points = with_constant(basis.integers(typed))
             _, asked = label_sums(
-                points, target, budget, basis=basis.describe(), points_sha256=points_digest(typed)
+                points,
+                target,
+                budget,
+                basis=basis.describe(),
+                points_sha256=points_digest(typed),
+                listed=listed,
             )
             released = release_sums(
                 PrivateLabels(points, labels, len(target.classes)),

@@ -34,7 +34,8 @@ class RecordMomentsMultiLabelClassifier(ClassifierMixin, MomentsLearner):  # typ
     basis : basis of `secretballot.bases`, optional
         Cloned and fitted to the public points; `TableBasis.suited_to` by default.
     budget : PrivacyBudget
-        (epsilon, delta) of this fit, all labels together, with delta above 0.
+        (epsilon, delta) of this fit, all labels together, with delta above 0. Left out with a
+        ledger that has a list: its noise is the list's.
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10.
     neighbours, ledger, request, purpose

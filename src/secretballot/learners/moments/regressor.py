@@ -38,7 +38,8 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
     basis : basis of `secretballot.bases`, optional
         Cloned and fitted to the public points; `TableBasis.suited_to` by default.
     budget : PrivacyBudget
-        (epsilon, delta) of this fit, with delta above 0.
+        (epsilon, delta) of this fit, with delta above 0. Left out with a ledger that has a list:
+        its noise is the list's.
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10.
     neighbours, ledger, request, purpose
