@@ -57,11 +57,15 @@ class _Noise:
         weight = np.exp(-(self._k.astype(np.float64) ** 2) / (2 * sigma**2))
         self._pmf = weight / weight.sum()
         # of a noise below t, at t + reach: summed from the far end, so that tails keep their digits
-        self._below = np.concatenate([[0.0], np.cumsum(self._pmf)])
+        below = np.concatenate([[0.0], np.cumsum(self._pmf)])
+        # with the noise's whole width on either side, so that shifted tables are parts of this one
+        width = len(below)
+        self._below = np.concatenate([np.zeros(width), below, np.full(width, below[-1])])
+        self._zero = width + self.reach
 
     def below(self, t: IntArray) -> FloatArray:
         """Return P(N < t)."""
-        found: FloatArray = self._below[np.clip(t + self.reach, 0, len(self._pmf))]
+        found: FloatArray = self._below[np.clip(t + self._zero, 0, len(self._below) - 1)]
         return found
 
     def chances(self, u: IntArray, w: IntArray) -> FloatArray:
@@ -76,14 +80,22 @@ class _Noise:
         order = np.argsort(apart, kind="stable")
         first = np.flatnonzero(np.diff(apart[order], prepend=apart[order][:1] - 1))
         for places in np.split(order, first[1:]):
-            d = apart[places[0]]
-            least = min(int(u[places].min()), int(w[places].min()))
-            start = min(max(0, least + self.reach), len(self._k) - 1)
-            k, pmf = self._k[start:], self._pmf[start:]
-            one = np.cumsum((pmf * self.below(k + d + 1))[::-1])[::-1]
-            two = np.cumsum((pmf * self.below(k - d))[::-1])[::-1]
-            found[1, places] = one[u[places] + self.reach - start]
-            found[2, places] = two[w[places] + self.reach - start]
+            d = int(apart[places[0]])
+            found[1, places] = self._chances_from(u[places], d + 1)
+            found[2, places] = self._chances_from(w[places], -d)
+        return found
+
+    def _chances_from(self, least: IntArray, shift: int) -> FloatArray:
+        """Return the sums over k >= least of P(N = k) P(N < k + shift), one for each `least`.
+
+        All terms are positive, so their order costs no digits.
+        """
+        starts, own = np.unique(least + self.reach, return_inverse=True)
+        first = starts[0]
+        at = self._zero - self.reach + shift
+        terms = self._pmf[first:] * self._below[at + first : at + len(self._pmf)]
+        parts = np.add.reduceat(terms, starts - first)
+        found: FloatArray = np.cumsum(parts[::-1])[::-1][own]
         return found
 
     def left_out(self, edge: int, deep: int, orders: FloatArray) -> FloatArray:
