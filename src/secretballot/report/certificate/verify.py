@@ -375,6 +375,8 @@ def _check_released(document: Mapping[str, Any]) -> str:
     most = most_answers(mechanism)
     if most is not None and not answered <= most:
         raise CertificateError(f"The events pay for {most} answers; {answered} were released.")
+    if has_table(document):
+        return f"{count_text(len(mechanism['rows']), 'answer')}, paid for by the events."
     return f"{answered} of {queries} queries answered, all of them paid for by the events."
 
 

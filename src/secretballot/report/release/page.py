@@ -43,7 +43,6 @@ from secretballot.report.release.moments_words import (
 from secretballot.report.release.plan_words import choice_rows, choices_words, plan_words
 from secretballot.report.release.quality_words import quality_points
 from secretballot.report.release.table_words import (
-    TABLE_SENTENCES,
     table_facts,
     table_metrics_rows,
     table_metrics_sentences,
@@ -73,7 +72,6 @@ __all__ = ["render_page", "student_confidence"]
 _FALSE_ALARMS = (0.001, 0.01, 0.05)
 _MOST_POINTS = 10_000
 _SENTENCES = {
-    **TABLE_SENTENCES,
     EXPONENTIAL: EXPONENTIAL_SENTENCE,
     MOMENTS: MOMENTS_SENTENCE,
     "gaussian": (
@@ -428,8 +426,19 @@ def _votes_caption(released: ReleasedLabels) -> str:
 
 def _learner_name(student: Any) -> str:
     """Return the name of what learnt; one that numbers the classes for it is left out."""
-    numbered = type(student).__name__ == "NumberedClassesClassifier"
-    return type(student.classifier_ if numbered else student).__name__
+    match type(student).__name__:
+        case "NumberedClassesClassifier":
+            return type(student.classifier_).__name__
+        case "NumberStudent":
+            return _last_name(student.regressor)
+        case "LabelsStudent":
+            return " and ".join(dict.fromkeys(map(_last_name, student.students)))
+    return type(student).__name__
+
+
+def _last_name(learner: Any) -> str:
+    """Return the name of a learner, of a pipeline that of its last step."""
+    return type(learner.steps[-1][1] if hasattr(learner, "steps") else learner).__name__
 
 
 def _moment_text(issued: str) -> str:
@@ -471,7 +480,9 @@ def _answer_values(released: ReleasedLabels | ReleasedTable) -> dict[str, Any]:
     if isinstance(released, ReleasedTable):
         asked = len(released.rows)
         silent = {"coverage_warning": "", "coverage_words": "", "counts": False}
-        return {"table": table_facts(certificate), "queries": asked, "answered": asked, **silent}
+        facts = table_facts(certificate)
+        counted = {"queries": asked, "answered": asked, "sentence": facts["sentence"]}
+        return {"table": facts, **counted, **silent}
     return {
         "table": {},
         "queries": len(released.queries),

@@ -16,7 +16,6 @@ from secretballot.report.table_metrics import LabelsMetrics, NumberMetrics, Tabl
 from secretballot.report.wording import count_text, number_text, shown, value_text
 
 __all__ = [
-    "TABLE_SENTENCES",
     "answers_section",
     "table_facts",
     "table_metrics_rows",
@@ -30,16 +29,19 @@ __all__ = [
 _MOST_POINTS = 10_000  # where there are more, every so many-th is tried
 _MOST_LABELS = 12  # that a sentence names
 
-TABLE_SENTENCES = {
-    NUMBER_VOTES: (
-        "The numbers are put on a public grid between public bounds, and one random answer is drawn"
-        " for each point."
-    ),
-    LABEL_VOTES: (
-        "For each point and label, or set of labels, the votes are counted, and random noise with a"
-        " Gaussian distribution on the integers is added to every count before it is used."
-    ),
-}
+_OF_LABELS = (
+    "For each point and label, or set of labels, the votes are counted, and random noise with a"
+    " Gaussian distribution on the integers is added to every count before it is used."
+)
+_OF_MEANS = (
+    "The numbers are cut to public bounds and put on a public grid. At each point they are added"
+    " up, and random noise with a Gaussian distribution on the integers is added to the sum."
+)
+_OF_QUANTILES = (
+    "The numbers are cut to public bounds and put on a public grid. At each point one number of the"
+    " grid is drawn, by chances that fall with the number of votes that would have to change for it"
+    " to be the one asked for."
+)
 
 
 def table_facts(certificate: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,7 +51,7 @@ def table_facts(certificate: Mapping[str, Any]) -> dict[str, Any]:
         counts = terms["release"] == "counts"
         names = _listed([shown(name) for name in terms["labels"]])
         return {
-            "asked": len(terms["rows"]),
+            "sentence": _OF_LABELS,
             "released": "noisy counts" if counts else "labels",
             "vote": "names the labels that it finds",
             "leave": "Noisy counts leave" if counts else "Labels alone leave",
@@ -60,7 +62,7 @@ def table_facts(certificate: Mapping[str, Any]) -> dict[str, Any]:
     low, high = map(number_text, terms["target_range"])
     drawn = _statistic(terms)
     return {
-        "asked": len(terms["rows"]),
+        "sentence": _OF_MEANS if terms["rank"] is None else _OF_QUANTILES,
         "released": drawn,
         "vote": "names a number",
         "leave": f"{drawn.capitalize()} leave",
@@ -185,6 +187,10 @@ def table_pictures(
         names, given = terms["labels"], _named_labels(table)
         pictures = {"votes": draw_shares("votes", names, given.mean(axis=0))}
         captions = {"votes": f"Share of the {asked} asked that each label was released for."}
+        if terms["release"] == "counts":
+            captions["votes"] += (
+                " It is read off noisy counts, and noise draws such a share towards one half."
+            )
     else:
         values, bounds = table.values[:, 0], terms["target_range"]
         pictures = {"votes": draw_numbers("votes", values, bounds, "released number")}
