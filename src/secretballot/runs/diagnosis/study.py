@@ -228,6 +228,11 @@ def _settings_of_run(vault: Path) -> dict[str, Any]:
             f"{str(vault)!r} is of a run that has no teachers, so there is nothing to diagnose;"
             " name the vault of a run with --method votes."
         )
+    if settings.get("bounds") or settings.get("labels"):
+        raise DataError(
+            f"{str(vault)!r} is of a run on a number or on several labels, which keeps no teachers,"
+            " so there is nothing to diagnose; name the vault of a run on classes."
+        )
     typed = all(
         name in settings and type(settings[name]) in kinds for name, kinds in _SETTINGS.items()
     )
