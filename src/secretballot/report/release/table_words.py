@@ -235,7 +235,8 @@ def answers_section(certificate: Mapping[str, Any]) -> str:
     terms = certificate["mechanism"]
     begins = f"{ANSWERS_FILE}: `query` is the row (from 0) of the public points, "
     if terms["name"] == NUMBER_VOTES:
-        return f"{begins}`value` the released number in the unit of the target, noise included."
+        drawn = "drawn number" if terms["rank"] is not None else "noisy mean"
+        return f"{begins}`value` the {drawn} in the unit of the target."
     counts = ""
     if terms["release"] == "counts":
         counts = (
