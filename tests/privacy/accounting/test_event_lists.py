@@ -75,9 +75,36 @@ def worst_pairs(event: Event) -> list[tuple[np.ndarray, np.ndarray]]:
             given = [
                 (np.array([a, 1 - a]), np.array([b, 1 - b])) for a, b in itertools.pairwise(yes)
             ]
+        elif isinstance(event, VectorSumEvent):  # of one integer that moves by as much as it may
+            moved = np.zeros(math.isqrt(event.squared_sensitivity))
+            given = [(np.append(noise, moved), np.append(moved, noise))]
+        elif isinstance(event, ArgmaxGaussianEvent):
+            given = label_pairs(noise)
         else:  # a count; far outcomes are cut where they weigh nothing
             given = [(np.append(noise, 0.0), np.insert(noise, 0, 0.0))]
     return [pair for p, q in given for pair in ((p, q), (q, p))]
+
+
+def label_pairs(noise: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Labels of three classes by three teachers, for all votes of which one teacher moves."""
+    votes = [v for v in itertools.product(range(4), repeat=3) if sum(v) == 3]
+    told = {}
+    for counts in votes:
+        # of every class the chance of each height, and of being at most or below a height
+        high = np.zeros((3, len(noise) + 3))
+        for i, count in enumerate(counts):
+            high[i, count : count + len(noise)] = noise
+        below = np.cumsum(high, axis=1) - high
+        chance = np.empty(3)
+        for i in range(3):  # ties go to the lowest class
+            others = [below[j] if j < i else below[j] + high[j] for j in range(3) if j != i]
+            chance[i] = (high[i] * others[0] * others[1]).sum()
+        told[counts] = chance
+    return [
+        (told[one], told[other])
+        for one, other in itertools.combinations(votes, 2)
+        if sum(abs(a - b) for a, b in zip(one, other, strict=True)) == 2
+    ]
 
 
 def yes_chances(event: VoteTableEvent) -> list[int]:
@@ -156,6 +183,24 @@ def test_no_programme_tells_more_than_the_price_and_one_step_too_many_does(name:
         # the price is near what can be told, so that the test would see little more
         assert promised <= max(1.6 * told, told + 2e-3)
     assert any(caught)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [VectorSumEvent(9.0, 4, 1, 1), LabelGaussianEvent(2.0, 2, 5)],
+        [VectorSumEvent(9.0, 4, 1, 1), VectorSumEvent(5.0, 1, 1, 1)],
+        [VectorSumEvent(9.0, 4, 1, 1), GaussianEvent(4.5, 1), PureEvent(0.2, 1)],
+        [ArgmaxGaussianEvent(2.5, 2), LabelGaussianEvent(2.0, 1, 5)],
+        [ArgmaxGaussianEvent(4.5, 2), GaussianEvent(5.0, 1)],
+    ],
+)
+def test_sums_and_labels_of_more_classes_tell_less_than_their_price(events: list[Event]) -> None:
+    """These are priced with more to spare: sums by their rounding, labels by divergences."""
+    rule = ListFilter(BUDGET, events)
+    steps = [line.step for line in rule.listed.lines]
+    for epsilon in EPSILONS:
+        assert true_delta(rule, steps, epsilon) <= delta_upper(events, epsilon)
 
 
 # --- what covers what, and what is left ---
