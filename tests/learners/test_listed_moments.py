@@ -100,3 +100,23 @@ def test_votes_of_teachers_take_labels_off_a_list() -> None:
     model.fit_labels(others, (others[:, 0] > 0).astype(int), X_public=X_PUBLIC, classes=[0, 1])
     assert verify_certificate(model.certificate_).ok
     assert ledger.remaining_events()[0].queries == 10
+
+
+@pytest.mark.parametrize("kind", [sb.PATEClassifier, sb.ActivePATEClassifier])
+def test_labels_that_are_not_left_are_refused_before_anything_is_trained(kind: type) -> None:
+    labels = sb.GaussianAggregator.calibrate(BUDGET, 40, n_teachers=20).events(20)
+    ledger = sb.Ledger.in_memory(dataset="people", budget=BUDGET, events=labels)
+    own = sb.GaussianAggregator.from_ledger(ledger, 30)
+    ledger.reserve(own.events(20), own.budget, request="another", purpose="")
+    trained: list[int] = []
+    model = kind(
+        n_teachers=20,
+        aggregator=own,
+        budget=own.budget,
+        ledger=ledger,
+        progress=lambda done, total: trained.append(done),
+    )
+    points = np.random.default_rng(2).normal(size=(300, 2))
+    with pytest.raises(BudgetError, match="left: 10 labels of two classes"):
+        model.fit_labels(points, (points[:, 0] > 0).astype(int), X_public=X_PUBLIC, classes=[0, 1])
+    assert trained == []

@@ -401,6 +401,7 @@ class PATEClassifier(
         estimated = None
         if self.estimate_epsilon is None:
             aggregator = self.planned_aggregator(len(askable), len(names))
+            account.check_listed(aggregator.events(self.n_teachers))
             rows = self._rows_to_ask(aggregator.n_queries, askable)
         else:
             estimated = EstimatedSize.of_fit(self, len(askable), len(names), account)

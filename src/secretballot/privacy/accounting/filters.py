@@ -451,10 +451,17 @@ def filter_for(
         where there is no list, or not where there is one.
     """
     name = check_choice("composition", composition, COMPOSITIONS)
-    if (name == "list") != (events is not None):
+    if name == "list" and events is None:
         raise ParameterError(
             Parameter("events"),
-            " are those of a ledger with composition 'list': give them there, and only there.",
+            " are missing: a ledger with composition 'list' is made with all that may ever be drawn"
+            " from it, on the command line with --labels, --counts or --sums.",
+        )
+    if name != "list" and events is not None:
+        raise ParameterError(
+            Parameter("events"),
+            f" are listed, which goes with composition 'list' alone, and {name!r} was given; leave"
+            " one of the two out.",
         )
     if events is not None:
         return ListFilter(budget, events)
