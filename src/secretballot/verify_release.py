@@ -74,6 +74,7 @@ _BLINDLY = " and every parameter of the mechanism were fixed without looking at 
 _OR_PAID = ", or chosen by a step listed under choices, at its own price."
 _WRONG_OPENDP = ((0, 14, 0), (0, 14, 1))
 _WORK = 4e8  # cells of a game, about half a minute
+_CHORDS = 1500  # of a profile beside a game, on either side of x = 1
 _TABLE_WORK = 1.5e8  # the same for a table of chances, some ten seconds
 # events that take seconds, and choices of such events
 _SLOW = ("label-gaussian", "argmax-gaussian", "vote-table", "confident", "relabelled-sample")
@@ -2159,7 +2160,6 @@ def game_profile(
     reach: tuple[float, float],
     cells: int,
     precision: int,
-    beside: Callable[[float], float] = nothing_else,
 ) -> Callable[[float], float]:
     """Return the value of the game at every epsilon, from above.
 
@@ -2169,8 +2169,7 @@ def game_profile(
     the middle, which therefore falls on the grid. Values have `precision` bits after the point.
     Left of the grid the chord to (0, 1) lies above the value, right of it the last value. `reach`
     says how far the grid goes to the left and to the right of x = 1, in nats; what lies outside
-    hardly counts, and is bounded from above. Another mechanism, whose profile is `beside`, runs
-    after the game: no order is worse (docs/explanation/prices.md, section 12).
+    hardly counts, and is bounded from above.
 
     Raises
     ------
@@ -2196,7 +2195,7 @@ def game_profile(
     margin_right = 1 + max(high for move in moves for _, high in move)
     below = [math.exp(-step * k) for k in range(margin_left, 0, -1)]
     vector = space.packed(
-        [min(scale, math.ceil(beside(step * (i - start)) * scale)) for i in range(size)]
+        [min(scale, math.ceil(nothing_else(step * (i - start)) * scale)) for i in range(size)]
     )
     limit = 1 << precision
     for _ in range(queries):
@@ -2247,9 +2246,10 @@ def game_delta(
     epsilon: float,
     cells: int,
     precision: int,
-    beside: Callable[[float], float] = nothing_else,
+    beside: Callable[[float], float] | None = None,
 ) -> float:
-    """Return the value of the game at one epsilon, as `game_profile` computes it.
+    """Return the value of the game at one epsilon, as `game_profile` computes it, by itself or with
+    another mechanism, whose profile is `beside`.
 
     Raises
     ------
@@ -2258,7 +2258,51 @@ def game_delta(
     """
     spread = spread_of(corners, queries)
     reach = 4 * spread, 4 * spread + epsilon
-    return game_profile(corners, queries, reach, cells, precision, beside)(epsilon)
+    game = game_profile(corners, queries, reach, cells, precision)
+    if beside is None:
+        return game(epsilon)
+    return composed_delta(game, beside, epsilon, 2.0**-precision)
+
+
+def composed_delta(
+    game: Callable[[float], float],
+    beside: Callable[[float], float],
+    epsilon: float,
+    nothing: float,
+) -> float:
+    """Return delta of two mechanisms together, in any order, from above.
+
+    The value of the game is averaged over the likelihood ratios of the other one
+    (docs/explanation/prices.md, section 12): a game played before the other mechanism would be
+    worth less, as its questions could not follow from what the other one told. The ratios are those
+    of the other profile's chords in x, which lie above it; where the figures of a profile bend the
+    wrong way, by their last digits, a chance is taken for nothing, which only raises the mean.
+
+    Parameters
+    ----------
+    game, beside : callable
+        Profiles, from above.
+    epsilon : float
+    nothing : float
+        What may be left of the other profile where its chords end; it is added.
+    """
+    far = 0.5
+    while nothing < beside(far) > beside(1.25 * far) and far < 300:
+        far *= 1.25
+    points = [far * (place / _CHORDS - 1) for place in range(2 * _CHORDS + 1)]
+    values = [min(1.0, beside(point)) for point in points]
+    ratios = [math.exp(point) for point in points]
+    slopes = [(values[0] - 1) / ratios[0]]
+    slopes += [
+        (right - left) / (ratios[i + 1] - ratios[i])
+        for i, (left, right) in enumerate(pairwise(values))
+    ]
+    # the chance of a ratio 1 / x is what the slope changes there, times x
+    terms = [
+        ratios[i] * max(0.0, after - before) * game(epsilon - points[i])
+        for i, (before, after) in enumerate(pairwise([*slopes, 0.0]))
+    ]
+    return min(1.0, math.fsum(terms) * (1 + 1e-12) + values[-1])
 
 
 def giveaway(corner: tuple[float, float, float, float]) -> float:

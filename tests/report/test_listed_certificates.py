@@ -212,6 +212,34 @@ def test_the_second_verifier_prices_lists_and_says_where_it_cannot(
         assert second.priced("list", less, second.list_price).verdict != second.CONFIRMED
 
 
+def best_label_after_a_count(count: float, label: float, epsilon: float) -> float:
+    """Return delta of a noisy count, and then of the label that tells most after what it told."""
+    reach = math.ceil(9 * max(count, label))
+    noise = np.arange(-reach, reach + 1)
+    chances, of_labels = (np.exp(-(noise**2) / (2 * s * s)) for s in (count, label))
+    chances, of_labels = chances / chances.sum(), of_labels / of_labels.sum()
+    told = math.exp(epsilon) * np.exp((2 * noise - 1) / (2 * count**2))  # the count moved by one
+    zeros = np.cumsum(of_labels)
+    before, after = zeros[:-1], zeros[1:]
+    value = np.zeros(len(noise))
+    for p, q in ((before, after), (after, before)):  # the other votes have one more or one less
+        by_label = np.maximum(0, p - told[:, None] * q) + np.maximum(
+            0, (1 - p) - told[:, None] * (1 - q)
+        )
+        value = np.maximum(value, by_label.max(axis=1))
+    return float(chances @ value)
+
+
+def test_the_second_verifier_knows_that_labels_may_follow_from_what_came_before_them() -> None:
+    """A game that is played first is worth less: its questions follow from nothing."""
+    count, label, epsilon = 8.0, 5.0, 0.3
+    told = best_label_after_a_count(count, label, epsilon)
+    events = [GaussianEvent(count, 1).to_json(), LabelGaussianEvent(label, 1).to_json()]
+    price = second.list_price(events, epsilon, told)
+    assert "game" in price.method
+    assert told <= price.upper <= 1.1 * told
+
+
 def test_the_second_verifier_puts_like_events_together() -> None:
     apart = [event.to_json() for event in (LABELS, MANY, LABELS)]
     together = LabelGaussianEvent(30.0, 40, 250)
