@@ -86,17 +86,11 @@ def given(tmp_path: Path) -> Path:
     several = sb.PATEMultiLabelClassifier(n_teachers=40, budget=sb.PrivacyBudget(4.0, 1e-5))
     several.fit_table(X, labels, X_public=points, labels=["a", "b", "c"])
     released["several"] = several.released_table_
-    account = sb.Ledger(folder / "ledger.sqlite", dataset="d", budget=sb.PrivacyBudget(8.0, 2e-5))
-    number = sb.PATERegressor(
-        (-3.0, 3.0),
-        n_teachers=20,
-        budget=sb.PrivacyBudget(4.0, 1e-5),
-        ledger=account,
-        request="number",
-    )
-    released["number"] = number.fit(X, X[:, 0], X_public=points).released_table_
+    number = sb.PATERegressor((-3.0, 3.0), n_teachers=40, budget=sb.PrivacyBudget(4.0, 1e-5))
+    released["number"] = number.fit_table(X, X[:, 0], X_public=points).released_table_
     for name, values in released.items():
         (folder / f"{name}.json").write_text(json.dumps(values.to_json()))
+    account = sb.Ledger(folder / "ledger.sqlite", dataset="d", budget=sb.PrivacyBudget(4.0, 1e-5))
     model = sb.PATEClassifier(
         n_teachers=20, budget=sb.PrivacyBudget(4.0, 1e-5), ledger=account, request="once"
     )

@@ -66,8 +66,10 @@ def main() -> None:
             released["chosen"], ChosenHypothesis("stumps"), points, schema, without=("report",)
         ),
         "moments": ReleaseJob(released["moments"], ReleasedWeights(), points, schema),
-        "number": ReleaseJob(released["number"], NamedStudent("forest"), points, schema, seed=3),
-        "several": ReleaseJob(released["several"], NamedStudent("auto"), points, schema),
+        "number": ReleaseJob(released["number"], NamedStudent("tree"), points, schema, seed=3),
+        "several": ReleaseJob(
+            released["several"], NamedStudent("auto"), points, schema, without=("report",)
+        ),
     }
     for name, job in jobs.items():
         publish(out / name, job)
@@ -92,16 +94,6 @@ def main() -> None:
         X_public=points,
         without=["report"],
     )
-    _write_fitted_table(out / "fitted number", X, points, account)
-
-
-def _write_fitted_table(out: Path, X: np.ndarray, points: np.ndarray, account: sb.Ledger) -> None:
-    """Write the release of a number whose answers are found in the ledger."""
-    settings = {"budget": sb.PrivacyBudget(4.0, 1e-5), "ledger": account, "request": "number"}
-    model = sb.PATERegressor((-3.0, 3.0), n_teachers=20, **settings)
-    model.fit(X, 3 * X[:, 0], X_public=points)
-    table = model.released_table_
-    write_release(out, table, student=model.student_, X_public=points, without=["report"])
 
 
 def _private_records(private: int) -> tuple[np.ndarray, np.ndarray]:
