@@ -54,7 +54,7 @@ APART := tests/torch_learners tests/test_docs_examples.py tests/test_docstring_e
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest $(PARALLEL) $(APART:%=--ignore=%)
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile $(APART)
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup $(APART)
 
 # Under a minute: without the files that take seconds (tests/long_files.txt).
 test-fast: $(VENV)/.ready

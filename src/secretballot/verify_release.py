@@ -1607,15 +1607,13 @@ def gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
     if last - max(first, -last) > 2_000_000:
         return wide_gaussian_delta(sigma, n, epsilon, kink) + outside + fourier
 
-    def term(s: int) -> float:
-        return math.exp(-s * s / (2 * variance)) * -math.expm1(
-            epsilon - (2 * s + n) / (2 * sigma * sigma)
-        )
-
-    total = math.fsum(term(s) for s in range(max(first, -last), last + 1)) / math.sqrt(
-        2 * math.pi * variance
+    # a million terms are no rarity: nothing is computed in them that is the same in all
+    spread, slope, exp, expm1 = 2 * variance, 2 * sigma * sigma, math.exp, math.expm1
+    terms = (
+        exp(-s * s / spread) * -expm1(epsilon - (2 * s + n) / slope)
+        for s in range(max(first, -last), last + 1)
     )
-    return total + outside + fourier
+    return math.fsum(terms) / math.sqrt(2 * math.pi * variance) + outside + fourier
 
 
 def wide_gaussian_delta(sigma: float, n: int, epsilon: float, kink: float) -> float:

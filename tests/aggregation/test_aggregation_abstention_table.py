@@ -122,18 +122,17 @@ def test_a_table_that_breaks_the_inequality_at_one_distance_is_refused():
 
 
 def test_a_table_is_the_same_however_far_it_was_walked_before():
-    event = AbstentionTableEvent(order=18.0, charge=0.14, false_answer=1e-9, max_unstable=5)
+    event = AbstentionTableEvent(order=2.0, charge=1.0, false_answer=1e-9, max_unstable=5)
     abstention_table._walk.cache_clear()
-    whole = answer_weights(event, 400)
+    whole = answer_weights(event, 10)
     abstention_table._walk.cache_clear()
-    for largest in (0, 7, 3, 60, 400, 400, 12):
+    for largest in (0, 7, 3, 9, 10, 10, 2):
         found = answer_weights(event, largest)
         assert found.tolist() == whole[: largest + 1].tolist()
         assert not found.flags.writeable
-    abstention_table._walk.cache_clear()
-    end = answer_weights(event, 10**6)
-    assert len(end) < 10**6
-    assert answer_weights(event, 2 * 10**6).tolist() == end.tolist()
+    end = answer_weights(event, 10**5)
+    assert len(whole) < len(end) < 10**5
+    assert answer_weights(event, 2 * 10**5).tolist() == end.tolist()
 
 
 def test_a_sum_must_keep_clear_of_one_whatever_the_callers_decimals_are():

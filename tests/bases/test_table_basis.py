@@ -255,6 +255,8 @@ def test_many_columns_of_numbers_are_learned_with_few_bins() -> None:
         )
         for basis in (None, TableBasis())
     ]
-    # in eight runs .76 to .81 by ranks, .65 to .70 with 16 bins of each pixel
+    # in eight runs .76 to .81 by ranks, .65 to .70 with 16 bins of each pixel: both deviations are
+    # some .016, so that the first is six of them above .69, and five of their difference's above
+    # the second
     assert scores[0] > scores[1]
-    assert scores[0] > 0.72
+    assert scores[0] > 0.69

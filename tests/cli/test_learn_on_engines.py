@@ -14,6 +14,9 @@ from secretballot.cli import app
 pytest.importorskip("dask", reason="the extra secretballot[dask]")
 distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
 
+# one process has the cluster of this file, and is the only one that starts it
+pytestmark = pytest.mark.xdist_group("runs on engines")
+
 VOTES = ("--method", "votes", "--release", "labels", "--queries", "30", "--teachers", "40")
 
 

@@ -90,8 +90,15 @@ def shared_ledger(world: Path) -> list[str]:
     return ["--ledger", str(world / "shared.ledger"), "--dataset", "d"]
 
 
-@pytest.mark.parametrize("account", ["beside", "shared"])
-@pytest.mark.parametrize(("verb", "trouble"), CASES)
+@pytest.mark.parametrize(
+    ("verb", "trouble", "account"),
+    [
+        # one account or the other in turn, and both in slow runs
+        pytest.param(*case, account, marks=() if (number + turn) % 2 else pytest.mark.slow)
+        for number, case in enumerate(CASES)
+        for turn, account in enumerate(["beside", "shared"])
+    ],
+)
 def test_a_release_that_could_not_be_written_is_written_by_the_same_command(
     world: Path, monkeypatch: pytest.MonkeyPatch, verb: str, account: str, trouble: str
 ) -> None:

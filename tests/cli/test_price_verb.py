@@ -42,8 +42,20 @@ def files(tmp_path: Path) -> Path:
         ("--teachers", "400", "--aggregator", "sparse-vector", "--max-unstable", "2"),
         ("--teachers", "60", "--aggregator", "laplace"),
         ("--teachers", "60", "--aggregator", "vote-table", "--queries", "40"),
-        ("--teachers", "60", "--aggregator", "confident", "--max-answers", "9"),
-        ("--teachers", "60", "--aggregator", "interactive", "--strategy", "margin"),
+        *[
+            (
+                "--teachers",
+                "60",
+                "--queries",
+                "40",
+                "--aggregator",
+                name,
+                "--max-answers",
+                "9",
+                *more,
+            )
+            for name, more in (("confident", ()), ("interactive", ("--strategy", "margin")))
+        ],
         ("--method", "record-votes", "--votes-per-record", "4", "--queries", "120"),
         ("--neighbours", "replace-one"),
     ],

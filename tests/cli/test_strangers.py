@@ -190,7 +190,10 @@ def test_the_command_and_the_lines_for_this_package_work_as_they_stand(
         assert CliRunner().invoke(app, ["verify", ".", *options]).exit_code == 0
 
 
-@pytest.mark.parametrize("name", ["logistic", "tree", "naive-bayes"])
+@pytest.mark.parametrize(
+    "name",
+    ["logistic", *(pytest.param(x, marks=pytest.mark.slow) for x in ("tree", "naive-bayes"))],
+)
 def test_a_student_of_scikit_learns_own_opens_without_the_package(
     tmp_path: Path, name: str
 ) -> None:

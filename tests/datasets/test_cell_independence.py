@@ -203,12 +203,7 @@ def meaning_alone(number: int) -> tuple[Any, ...]:
     return alone
 
 
-@pytest.mark.parametrize("cells", FRAMES, ids=[type(cells[0]).__name__ for cells in FRAMES])
-@settings(max_examples=150, deadline=None)
-@given(new=ANY_CELL)
-def test_a_cell_of_a_frame_changes_no_other_though_pandas_changes_the_type(
-    cells: list[Any], new: Any
-) -> None:
+def check_cell_of_frame(cells: list[Any], new: Any) -> None:
     alone = meaning_alone(FRAMES.index(cells))
     try:
         first, last = pd.Series([new, *cells]), pd.Series([*cells, new])
@@ -216,6 +211,28 @@ def test_a_cell_of_a_frame_changes_no_other_though_pandas_changes_the_type(
         return
     assert meaning(first, slice(1, None)) == alone
     assert meaning(last, slice(None, -1)) == alone
+
+
+EVERY_FRAME = pytest.mark.parametrize(
+    "cells", FRAMES, ids=[type(cells[0]).__name__ for cells in FRAMES]
+)
+
+
+@EVERY_FRAME
+@settings(max_examples=50, deadline=None)
+@given(new=ANY_CELL)
+def test_a_cell_of_a_frame_changes_no_other_though_pandas_changes_the_type(
+    cells: list[Any], new: Any
+) -> None:
+    check_cell_of_frame(cells, new)
+
+
+@pytest.mark.slow
+@EVERY_FRAME
+@settings(max_examples=1000, deadline=None)
+@given(new=ANY_CELL)
+def test_no_cell_of_many_changes_another_of_its_frame(cells: list[Any], new: Any) -> None:
+    check_cell_of_frame(cells, new)
 
 
 @functools.cache

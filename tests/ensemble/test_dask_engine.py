@@ -12,6 +12,9 @@ from secretballot.exceptions import DataError, ParameterError, ResourceError
 dask = pytest.importorskip("dask", reason="the extra secretballot[dask]")
 distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
 
+# one process has the cluster of this file, and is the only one that starts it
+pytestmark = pytest.mark.xdist_group("dask")
+
 
 @contextmanager
 def two_workers():

@@ -14,6 +14,8 @@ from secretballot.door import purchase
 from secretballot.ensemble.diagnostics.retraining import retrained_votes
 from secretballot.exceptions import ParameterError
 
+# one process has the cluster of this file, and is the only one that starts it
+pytestmark = pytest.mark.xdist_group("learners on engines")
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 RNG = np.random.default_rng(2)
 X, X_PUBLIC = RNG.normal(size=(600, 2)), RNG.normal(size=(40, 2))

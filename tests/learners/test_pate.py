@@ -115,7 +115,7 @@ def test_more_budget_learns_more(data: dict[str, Any]) -> None:
                     for _ in "abc"
                 ]
             )
-            for e in (0.01, 2.0)
+            for e in (0.05, 2.0)
         ]
     assert scores[1] > 0.95
     assert scores[0] < scores[1]

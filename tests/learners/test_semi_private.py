@@ -121,8 +121,19 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("world", WORLDS)
+QUICK_WORLDS = [
+    *[("thresholds", "add-remove"), ("either way", "replace-one")],
+    *[("intervals", "add-remove"), ("candidates", "replace-one")],
+]
+
+
+@pytest.mark.parametrize(
+    ("world", "relation"),
+    [
+        pytest.param(*one, marks=() if one in QUICK_WORLDS else pytest.mark.slow)
+        for one in itertools.product(WORLDS, ["add-remove", "replace-one"])
+    ],
+)
 def test_the_loss_of_the_whole_fit_is_epsilon_and_no_more(monkeypatch, world, relation):
     settings = WORLDS[world] | {"neighbours": relation}
     laws = {dataset: law_of_fit(monkeypatch, dataset, **settings) for dataset in datasets(3)}

@@ -209,13 +209,18 @@ WORLDS = [
         Thresholds(), RelabelledSampleEvent(LOUD, 2, 3, "replace-one"), 0.5, id="thresholds"
     ),
     pytest.param(
-        Intervals(), RelabelledSampleEvent(LOUD, 2, 3, "replace-one"), 0.25, id="intervals"
+        Intervals(),
+        RelabelledSampleEvent(LOUD, 2, 3, "replace-one"),
+        0.25,
+        id="intervals",
+        marks=pytest.mark.slow,
     ),
     pytest.param(
         Thresholds("either"),
         RelabelledSampleEvent(FAINT, 2, 2, "replace-one"),
         0.75,
         id="either way",
+        marks=pytest.mark.slow,
     ),
     pytest.param(
         Thresholds(),

@@ -1,5 +1,6 @@
 """Private tables that go to disk: checked as in memory, learned from, and nothing left of them."""
 
+import itertools
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -55,8 +56,15 @@ def tables(folder: Path, private: pd.DataFrame | None = None, **more: Any) -> Ru
     return RunTables(folder / "private.csv", folder / "public.csv", **settings)
 
 
-@pytest.mark.parametrize("unit", [None, "person"])
-@pytest.mark.parametrize("method", ["moments", "record-votes", "votes", "rounds"])
+# every method and either unit at each commit, and every pair of them in slow runs
+QUICK = [("moments", None), ("record-votes", "person"), ("votes", "person"), ("rounds", None)]
+PAIRS = itertools.product(["moments", "record-votes", "votes", "rounds"], [None, "person"])
+
+
+@pytest.mark.parametrize(
+    ("method", "unit"),
+    [pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow) for one in PAIRS],
+)
 def test_a_run_from_disk_learns_and_leaves_no_record_behind(
     tmp_path: Path, method: str, unit: str | None
 ) -> None:

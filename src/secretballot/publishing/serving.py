@@ -30,7 +30,7 @@ _NO_MEMORY = (
 LENGTH = 8  # bytes that say how many follow
 # Whoever lists scikit-learn's estimators, as skops does, loads its bridges to these too: seconds of
 # every run, for packages that no estimator needs. A student that does loads them with its job.
-_BRIDGED = frozenset({"cupy", "dask", "torch"})
+_BRIDGED = frozenset({"cupy", "dask", "pytest", "torch"})
 
 
 def serve() -> None:

@@ -21,7 +21,6 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
-from scipy.integrate import cumulative_trapezoid
 from scipy.special import expit
 
 from secretballot._typing import FloatArray, IntArray
@@ -358,7 +357,10 @@ def _rough_path(
         step = _largest_step(s, s * math.exp(-place), order, charge, step)
         found.append(step)
     steps = np.array(found)
-    distances = cumulative_trapezoid(1 / steps, places, initial=0) + np.log(steps / steps[0]) / 2
+    # the trapezoids by hand: scipy.integrate takes a third of the time in which a ledger opens
+    votes = 1 / steps
+    areas = np.cumsum(np.diff(places) * (votes[1:] + votes[:-1]) / 2.0)
+    distances = np.concatenate([[0.0], areas]) + np.log(steps / steps[0]) / 2
     for shared in (places, distances):
         shared.setflags(write=False)
     return places, distances
