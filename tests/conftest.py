@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer.testing
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
@@ -38,6 +39,9 @@ hypothesis_settings.register_profile(
 )
 hypothesis_settings.load_profile("untimed")
 
+# the command line is made of its functions once, and not for each of some thousand commands
+typer.testing._get_command = functools.cache(typer.testing._get_command)
+
 MOST_LABELS = 60  # whose game the second verifier plays here: longer ones take it seconds
 # below which the two may take different bounds, all of them beyond any promise
 LEAST_DELTA = 1e-100
@@ -45,6 +49,7 @@ LEAST_DELTA = 1e-100
 first_price = certificates.delta_upper
 move = publishing.move_into_place
 label_price = second.label_price
+confident_price = second.confident_price
 gaussian_delta = functools.cache(second.gaussian_delta)
 
 
@@ -138,6 +143,17 @@ def lower_label_price(
     return quick_label_price(sigma, queries, n_teachers, epsilon, 1.0)
 
 
+@functools.cache  # on the text of the event: fits and folders of one test hold the same one
+def confident_price_of(event: str, epsilon: float, promised: float | None) -> second.Price:
+    return confident_price(json.loads(event), epsilon, promised)
+
+
+def quick_confident_price(
+    event: dict[str, Any], epsilon: float, promised: float | None
+) -> second.Price:
+    return confident_price_of(json.dumps(event), epsilon, promised)
+
+
 @functools.cache  # on the text of the events: learners of one test buy the same ones often
 def second_price(events: str, epsilon: float, enough: float) -> second.Price | None:
     """Return the second verifier's bounds, the upper one at most `enough` where it can; None where
@@ -192,5 +208,6 @@ def shown_to_both(draft: Path, target: Path) -> None:
 def _both_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(second, "label_price", quick_label_price)
     monkeypatch.setattr(second, "gaussian_delta", gaussian_delta)
+    monkeypatch.setattr(second, "confident_price", quick_confident_price)
     monkeypatch.setattr(certificates, "delta_upper", both_prices)
     monkeypatch.setattr(publishing, "move_into_place", shown_to_both)
