@@ -208,6 +208,10 @@ def test_what_is_asked_for_is_listed_and_costs_the_budget(
     [
         ({"labels": 9, "counts": 9}, "labels and counts are both asked for"),
         ({"labels": 0}, "0 labels cannot be listed"),
+        ({"labels": 10**12}, "1000000000000 labels cannot be listed; list at least one, and at"),
+        ({"sums": 1001}, "1001 sums cannot be listed"),
+        ({"labels": 9, "composition": "basic"}, "what is to be listed is labels"),
+        ({"composition": "list"}, "composition is 'list', and what is to be listed is nothing"),
         ({"sums": 3, "teachers": 9}, "teachers says what is listed"),
         ({"sums": 3, "n_classes": 3}, "classes says what is listed"),
         ({"counts": 3, "aggregator": "gaussian"}, "aggregator says what is listed"),

@@ -138,6 +138,7 @@ def test_a_ledger_without_a_list_takes_none(place: str) -> None:
         ({"composition": "basic", "events": LISTED}, ParameterError, "composition 'list'"),
         ({"events": ()}, ParameterError, "list one to 10"),
         ({"events": ("label",)}, ParameterError, "sequence of events"),
+        ({"events": 5}, ParameterError, "sequence of events"),
         ({"events": (PureEvent(0.5, 3),)}, BudgetError, "list fewer"),
     ],
 )

@@ -327,6 +327,7 @@ def create(
         teachers=teachers,
         n_classes=None if names is None else len(names),
         aggregator=aggregator,
+        composition=composition,
     )
     Ledger(
         file,

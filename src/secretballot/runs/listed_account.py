@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from secretballot._databases import DatabasePlace
-from secretballot._validation import AggregatorName
+from secretballot._validation import AggregatorName, Composition
 from secretballot.aggregation import Aggregator, GaussianAggregator, VoteTableAggregator
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
@@ -24,6 +24,9 @@ from secretballot.privacy.ledger import Ledger
 
 __all__ = ["ListedNoise", "events_to_list", "listed_noise"]
 
+#: Steps that a list is made of at most, far beyond any use; of sums, as many as `listed_sums` has.
+_MOST = {"labels": 10**11, "counts": 10**11, "sums": 1000}
+
 
 def events_to_list(
     budget: PrivacyBudget,
@@ -34,6 +37,7 @@ def events_to_list(
     teachers: int | None = None,
     n_classes: int | None = None,
     aggregator: AggregatorName | None = None,
+    composition: Composition | None = None,
 ) -> tuple[Event, ...] | None:
     """Return events that all together cost a budget, with the least noise; None where none are
     asked for.
@@ -51,6 +55,8 @@ def events_to_list(
         Of labels and counts; 2 by default.
     aggregator : {"gaussian", "vote-table"}, optional
         Of labels, "gaussian" by default.
+    composition : {"basic", "renyi", "list"}, optional
+        Of the account; that of a list if, and only if, something is listed.
 
     Raises
     ------
@@ -70,11 +76,20 @@ def events_to_list(
                 f" says what is listed, and goes with {' or '.join(goes_with)} alone; leave it"
                 " out.",
             )
+    if composition is not None and (composition == "list") != bool(asked):
+        raise ParameterError(
+            Parameter("composition"),
+            f" is {composition!r}, and what is to be listed is {' and '.join(asked) or 'nothing'};"
+            " 'list' goes with labels, counts or sums, and they with no other.",
+        )
     if not asked:
         return None
     for name in asked:
-        if not (given[name] or 0) >= 1:
-            raise ParameterError(f"{given[name]} {name} cannot be listed; list at least one.")
+        if not 1 <= (given[name] or 0) <= _MOST[name]:
+            raise ParameterError(
+                f"{given[name]} {name} cannot be listed; list at least one, and at most"
+                f" {_MOST[name]}."
+            )
     if len(asked) > 1:
         raise ParameterError(
             f"{' and '.join(asked)} are both asked for; list one of them here, or several kinds of"

@@ -2,11 +2,11 @@
 entries."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from secretballot._validation import (
     NEIGHBOURS,
@@ -195,7 +195,7 @@ class GivenTerms:
             if getattr(self, name) is not None:
                 check_choice(name, getattr(self, name), allowed)
         if self.events is not None:
-            given = tuple(self.events)
+            given = _as_tuple(self.events)
             if not all(isinstance(event, Event) for event in given):
                 raise ParameterError(
                     Parameter("events"), " must be a sequence of events of privacy.accounting."
@@ -346,7 +346,7 @@ def certified_grant(
     """
     if not isinstance(price, PrivacyBudget):
         raise ParameterError(Parameter("price"), f" is {shown(price)}; it must be a PrivacyBudget.")
-    given = tuple(events)
+    given = _as_tuple(events)
     if not given or not all(isinstance(event, Event) for event in given):
         raise ParameterError(
             Parameter("events"), " must be a sequence of one or more events of privacy.accounting."
@@ -368,6 +368,11 @@ def certified_grant(
             " to them."
         )
     return text, Grant(events=stored, epsilon=price.epsilon, delta=price.delta)
+
+
+def _as_tuple(events: object) -> tuple[Any, ...]:
+    """Return what a caller gave for events as a tuple, of itself where it is no sequence."""
+    return tuple(events) if isinstance(events, Iterable) else (events,)
 
 
 def check_text(name: str, value: object, *, empty: bool = False) -> None:
