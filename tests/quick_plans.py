@@ -6,16 +6,20 @@ from contextlib import contextmanager
 import pytest
 
 from secretballot.planning import planner
-from secretballot.planning.search import best_setting
+from secretballot.planning.search import best_setting, evaluation, settings
 from secretballot.planning.simulation import stand_in
 
 
 @contextmanager
 def quick_forecasts() -> Iterator[None]:
-    """Forecast from fewer teachers and folds, for fewer budgets, where the numbers of a plan are
-    not looked at."""
+    """Forecast from fewer teachers and folds, for fewer settings and budgets, where the numbers of
+    a plan are not looked at."""
     with pytest.MonkeyPatch.context() as quick:
         quick.setattr(stand_in, "QUICK_TEACHERS", 20)
         quick.setattr(planner, "FOLDS", 4)
         quick.setattr(best_setting, "FRONTIER", (1.0, 2.0))
+        quick.setattr(best_setting, "FINALISTS", 3)
+        quick.setattr(evaluation, "ACTIVE_LENGTHS", (0.4,))
+        quick.setattr(settings, "TEACHER_STEP", 4.0)
+        quick.setattr(settings, "QUERY_STEP", 4.0)
         yield
