@@ -2300,7 +2300,7 @@ def composed_delta(
         ratios[i] * max(0.0, after - before) * game(epsilon - points[i])
         for i, (before, after) in enumerate(pairwise([*slopes, 0.0]))
     ]
-    return min(1.0, math.fsum(terms) * (1 + 1e-12) + values[-1])
+    return min(1.0, math.fsum(terms) * (1 + 1e-9) + values[-1])
 
 
 def giveaway(corner: tuple[float, float, float, float]) -> float:
