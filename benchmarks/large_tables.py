@@ -1,6 +1,6 @@
 """Private tables of any size: time, memory and disk of `secretballot learn`.
 
-    python benchmarks/large_tables.py [n_rows ...]
+    python benchmarks/large_tables.py [n_rows ...] [--methods moments ...] [--where disk ...]
 
 20 columns of Parquet, written here in files of a million rows: ten of normal numbers, six of
 categories, two of dates, a truth value and the class; 5,000 public points, 20,000 rows to score on,
@@ -8,9 +8,11 @@ epsilon 1, delta 1e-9. Each line is a process of its own. Columns of the table:
 
 - method: record moments, or votes of 250 logistic teachers.
 - where: "memory" reads the table at once, from one file, as far as that goes; "disk" block by
-  block, from a folder of files.
-- time, the most memory that the process held (its resident size, without the cache of files), the
-  most space that its folder took, and the accuracy of the student.
+  block, from a folder of files; "dask-2" the same, with teachers trained by two workers of a local
+  cluster, which is started before the clock.
+- time, the time of all processors together (not of clusters, whose processes live on), the most
+  memory that the process held (its resident size, without the cache of files and without workers),
+  the most space that its folder took, and the accuracy of the student.
 """
 
 import os
@@ -19,7 +21,9 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
+import argparse
 import json
+import resource
 import shutil
 import subprocess
 import sys
@@ -30,31 +34,16 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from engines import running
+
 SIZES = (100_000, 1_000_000, 10_000_000)
 MOST_IN_MEMORY = 1_000_000  # rows that are read at once for comparison
 FILE_ROWS = 1_000_000
 FOLDER = Path("build/large-tables")
 LETTERS = np.array([f"c{i}" for i in range(12)])
 
-_CHILD = """
-import json, resource, sys
-from pathlib import Path
-import secretballot.runs.tables as tables
-from secretballot.runs import LearnRun, RecordsRun, RunTables, Watch, run_learn, run_records
-method, where, private, out = sys.argv[1:]
-folder = Path(private).parent
-tables.MOST_IN_MEMORY = 10**9
-place = Path(private) if where == "disk" else folder / "whole.parquet"
-given = RunTables(place, folder / "public.parquet", "ill", ("no", "yes"),
-                  evaluate=folder / "test.parquet")
-settings = dict(epsilon=1.0, delta=1e-9, out=Path(out), own_ledger=True, without=("report",))
-if method == "moments":
-    made = run_records(RecordsRun(given, **settings))
-else:
-    made = run_learn(LearnRun(given, teachers=250, jobs=2, **settings))
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps({"accuracy": made.accuracy, "peak": peak}))
-"""
+METHODS = ("moments", "votes")
+ON_CLUSTERS = ("dask-1", "dask-2", "ray-1", "ray-2")  # an engine and its workers
 
 
 def rows(n: int, seed: int) -> pa.Table:
@@ -104,38 +93,80 @@ def bytes_under(folder: Path) -> int:
     return total
 
 
+def learn(method: str, where: str, private: str, out: str) -> None:
+    """Learn in this process; print accuracy, seconds and the most memory it held."""
+    import secretballot.runs.tables as tables
+    from secretballot.runs import LearnRun, RecordsRun, RunTables, run_learn, run_records
+
+    folder = Path(private).parent
+    tables.MOST_IN_MEMORY = 10**9
+    given = RunTables(
+        folder / "whole.parquet" if where == "memory" else Path(private),
+        folder / "public.parquet",
+        "ill",
+        ("no", "yes"),
+        evaluate=folder / "test.parquet",
+    )
+    settings = {"epsilon": 1.0, "delta": 1e-9, "out": Path(out), "own_ledger": True}
+    engine, _, workers = where.partition("-")
+    with running(engine if workers else "local", int(workers or 2)):
+        started = time.monotonic()
+        if method == "moments":
+            made = run_records(RecordsRun(given, without=("report",), **settings))
+        else:
+            how = {"engine": engine} if workers else {"jobs": 2}
+            made = run_learn(LearnRun(given, teachers=250, without=("report",), **how, **settings))
+        seconds = time.monotonic() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"accuracy": made.accuracy, "seconds": seconds, "peak": peak}))
+
+
 def measured(method: str, where: str, private: Path) -> dict[str, float]:
     """Return time, memory, disk and accuracy of one run in a process of its own."""
     out = private.parent / f"out-{method}-{where}"
     shutil.rmtree(out, ignore_errors=True)
-    started, disk = time.monotonic(), 0
+    disk, before = 0, resource.getrusage(resource.RUSAGE_CHILDREN)
     child = subprocess.Popen(
-        [sys.executable, "-c", _CHILD, method, where, str(private), str(out)],
+        [sys.executable, __file__, "learn", method, where, str(private), str(out)],
         stdout=subprocess.PIPE,
         text=True,
     )
     while child.poll() is None:
         disk = max(disk, bytes_under(out))
         time.sleep(0.2)
-    seconds = time.monotonic() - started
     said = child.stdout.read() if child.stdout is not None else ""
     if child.returncode:
         raise SystemExit(f"{method} from {where} ended with {child.returncode}")
-    return {**json.loads(said), "seconds": seconds, "disk": disk}
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processors = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {**json.loads(said.splitlines()[-1]), "processors": processors, "disk": disk}
+
+
+def places(method: str, n_rows: int) -> tuple[str, ...]:
+    """Return where a table of this size can lie, or be learned from, by this method."""
+    here = ("memory", "disk") if n_rows <= MOST_IN_MEMORY else ("disk",)
+    return here if method == "moments" else (*here, *ON_CLUSTERS)
 
 
 def main() -> None:
     """Print the table."""
-    sizes = [int(float(text)) for text in sys.argv[1:]] or SIZES
-    print("| rows | method | where | time | memory, GB | disk, GB | accuracy |")
-    print("|---|---|---|---|---|---|---|")
-    for n_rows in sizes:
+    reader = argparse.ArgumentParser(description="Time, memory and disk of large tables.")
+    reader.add_argument("sizes", nargs="*", type=float, default=SIZES)
+    reader.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
+    reader.add_argument("--where", nargs="+", choices=("memory", "disk", *ON_CLUSTERS))
+    asked = reader.parse_args()
+    print("| rows | method | where | time | processors | memory, GB | disk, GB | accuracy |")
+    print("|---|---|---|---|---|---|---|---|")
+    for n_rows in map(int, asked.sizes):
         private = write_tables(n_rows)
-        for method in ("moments", "votes"):
-            for where in ("memory", "disk") if n_rows <= MOST_IN_MEMORY else ("disk",):
+        for method in asked.methods:
+            for where in places(method, n_rows):
+                if asked.where and where not in asked.where:
+                    continue
                 found = measured(method, where, private)
+                processors = f"{found['processors']:.0f} s" if where not in ON_CLUSTERS else ""
                 print(
-                    f"| {n_rows:,} | {method} | {where} | {found['seconds']:.0f} s"
+                    f"| {n_rows:,} | {method} | {where} | {found['seconds']:.0f} s | {processors}"
                     f" | {found['peak'] / 1e9:.2f} | {found['disk'] / 1e9:.2f}"
                     f" | {100 * found['accuracy']:.1f} |",
                     flush=True,
@@ -143,4 +174,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["learn"]:
+        learn(*sys.argv[2:])
+    else:
+        main()
