@@ -66,6 +66,23 @@ def test_every_group_has_its_budget_and_the_column_is_no_feature(files: Path, un
     assert Ledger.open_existing(files / "private.csv.ledger").releases() == 1
 
 
+def test_a_dry_run_says_what_each_group_is_promised_and_about_how_much_it_counts(
+    files: Path,
+) -> None:
+    quoted = learn(files, *GROUPS, "--dry-run")
+    assert quoted.exit_code == 0, quoted.stderr
+    assert not (files / "out").exists()
+    lines = [line for line in quoted.stdout.splitlines() if line.startswith("group ")]
+    assert lines[1] == "group        open: epsilon 2, delta 1e-05; weight about 1"
+    document = json.loads(learn(files, *GROUPS, "--dry-run", "--json").stdout)
+    strict = document["groups"][0]
+    assert (strict["name"], strict["epsilon"], strict["delta"]) == ("strict", 0.2, 1e-5)
+    assert learn(files, *GROUPS).exit_code == 0
+    given, largest = certificate_in(files)["mechanism"]["groups"]
+    assert strict["weight"] == pytest.approx(given["bound"] / largest["bound"], rel=0.02)
+    assert lines[0].endswith(f"weight about {strict['weight']:.3g}")
+
+
 def test_the_largest_budget_is_the_price_where_none_is_given(files: Path) -> None:
     words = words_of_run(files, *GROUPS, "--without", "report", "--json")
     for option in ("--epsilon", "--delta"):

@@ -144,6 +144,9 @@ def _print_quote(quote: "Quote", why: str, *, as_json: bool) -> None:
         return
     say(f"method       {quote.method}: {why}")
     say(f"price        epsilon {quote.epsilon:g}, delta {quote.delta:g}, under {quote.neighbours}")
+    for group in quote.groups:
+        promised = f"epsilon {group.epsilon:g}, delta {group.delta:g}"
+        say(f"group        {group.name}: {promised}; weight about {group.weight:.3g}")
     say(f"released     {quote.released}")
     if quote.unanimous is None:
         say(f"noise        {_noise_words(quote)}")

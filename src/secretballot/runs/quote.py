@@ -1,7 +1,7 @@
 """What a run would cost and ask, and what is to be expected of it, before anything is paid."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
@@ -61,6 +61,24 @@ _VOTES = "votes"
 
 
 @dataclass(frozen=True)
+class QuotedGroup:
+    """What a budget group would be promised, and how much its records would count.
+
+    Attributes
+    ----------
+    name : str
+    epsilon, delta : float
+    weight : float
+        Of a record in the sums, where one of the group with the largest budget has 1; about.
+    """
+
+    name: str
+    epsilon: float
+    delta: float
+    weight: float
+
+
+@dataclass(frozen=True)
 class Quote:
     """What a run would cost and ask, and what is to be expected of it.
 
@@ -101,6 +119,8 @@ class Quote:
         Of quantiles: least probability with which one that all teachers agree on is drawn.
     can_be_planned : bool
         Whether a plan forecasts such runs.
+    groups : tuple of QuotedGroup
+        Budget groups; none where all records have one budget.
     """
 
     method: str
@@ -120,6 +140,7 @@ class Quote:
     noise_unit: str = "votes"
     unanimous: float | None = None
     can_be_planned: bool = True
+    groups: tuple[QuotedGroup, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the quote for machines; questions that depend on private data are left out."""
@@ -144,6 +165,7 @@ class Quote:
                 if not caution.private
             ],
             "account": None if account is None else account.to_json(),
+            **({"groups": [vars(group) for group in self.groups]} if self.groups else {}),
         }
 
 
@@ -250,7 +272,19 @@ def quote_of_run(run: LearnRun | RecordsRun | TableRun, watch: Watch) -> Quote:
     asked = [*cautions_of_price(run.budget, run.records), *cautions_of_records_run(run, inputs)]
     account = state_of_account(run, folder, inputs.unit)
     n_public = len(inputs.X_public)
-    return _quote_of_records(run, run.method, n_public, len(inputs.classes), asked, account)
+    quote = _quote_of_records(run, run.method, n_public, len(inputs.classes), asked, account)
+    return replace(quote, groups=_quoted_groups(run))
+
+
+def _quoted_groups(run: RecordsRun) -> tuple[QuotedGroup, ...]:
+    """Return the budget groups of a run, which its check has found in order."""
+    if not run.group_budgets:
+        return ()
+    largest = gaussian_mu(run.epsilon, run.delta)
+    return tuple(
+        QuotedGroup(name, own.epsilon, own.delta, gaussian_mu(own.epsilon, own.delta) / largest)
+        for name, own in run.group_budgets.items()
+    )
 
 
 def _quote_of_table(run: TableRun, watch: Watch) -> Quote:
