@@ -87,7 +87,7 @@ class Grant:
 class Costs(NamedTuple):
     """What a grant adds to the sums of a filter.
 
-    Parameters
+    Attributes
     ----------
     loss, failure : Fraction
         Of its two sums.
