@@ -8,7 +8,7 @@ from typing import Any
 
 from secretballot._databases import DatabasePlace
 from secretballot._places import table_name
-from secretballot._validation import NEIGHBOURS, check_choice, check_count
+from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
 from secretballot.aggregation import TableVoting
 from secretballot.datasets.table_source import source_of
 from secretballot.ensemble.vote_tables import check_ballot, checked_labels, checked_range
@@ -316,7 +316,14 @@ def _refuse_unfit_settings(run: TableRun) -> None:
     if of_numbers:
         checked_range(run.tables.bounds)
     else:
-        labels = checked_labels(run.tables.labels)
+        names = run.tables.labels
+        if len(set(names)) < len(names) or not all(name.strip() for name in names):
+            raise ParameterError(
+                Parameter("target"),
+                f" is {shown(','.join(names))}; name each column of a label once, with commas"
+                " between them.",
+            )
+        labels = checked_labels(names)
         check_ballot(run.ballot or "labels", run.most_named, len(labels))
     if of_numbers and run.tables.labels:
         raise ParameterError(
