@@ -77,10 +77,14 @@ _WORK = 4e8  # cells of a game, about half a minute
 _CHORDS = 1500  # of a profile beside a game, on either side of x = 1
 _TABLE_WORK = 1.5e8  # the same for a table of chances, some ten seconds
 # events that take seconds, and choices of such events
-_SLOW = ("label-gaussian", "argmax-gaussian", "vote-table", "confident", "relabelled-sample")
+_WEIGHTED = ("weighted-label-gaussian", "grouped-label-gaussian")
+_SLOW = (
+    *("label-gaussian", "argmax-gaussian", "vote-table", "confident", "relabelled-sample"),
+    *_WEIGHTED,
+)
 _MOST_SLOW = 10
 # events whose losses are bounded: from some epsilon on they cost no delta at all
-_MAY_COST_NOTHING = ("pure", "bounded-range", "vote-table", "label-gaussian")
+_MAY_COST_NOTHING = ("pure", "bounded-range", "vote-table", "label-gaussian", *_WEIGHTED)
 _MOST_LISTED = 10  # events of an account's list
 # events that a list may hold, and what counts the steps of each
 _COUNTED_BY = {
@@ -552,7 +556,18 @@ def check_event(event: dict[str, Any]) -> None:
         "grouped-vector-sum": {
             "sigma": is_scale,
             **dict.fromkeys(("squared_sensitivity", "coordinates", "count"), is_positive_count),
-            "groups": lambda value: isinstance(value, list) and 1 <= len(value) <= _MOST_GROUPS,
+            "groups": are_groups,
+        },
+        "weighted-label-gaussian": {
+            "sigma": is_scale,
+            "queries": is_events_count,
+            "squared_sensitivity": is_square,
+        },
+        "grouped-label-gaussian": {
+            "sigma": is_scale,
+            "queries": is_events_count,
+            "squared_sensitivity": is_square,
+            "groups": are_groups,
         },
         "pure": {"epsilon": is_epsilon, "count": is_events_count},
         "bounded-range": {
@@ -603,11 +618,13 @@ def check_event(event: dict[str, Any]) -> None:
         check_chances(event["weights"], event["n_teachers"])
     if kind == "confident" and not event["answers"] <= event["queries"]:
         raise WrongError("More queries were answered than asked.")
-    if kind == "grouped-vector-sum":
+    if "groups" in event:
         for group in event["groups"]:
             check_shape(group, _GROUP_SHAPE, "A budget group of the event")
             if group["squared_sensitivity"] > event["squared_sensitivity"]:
                 raise WrongError("A unit of a budget group moves the sums by more than any unit.")
+            if kind == "grouped-label-gaussian" and not is_square(group["squared_sensitivity"]):
+                raise WrongError("The weight of a budget group's votes is no integer.")
         if len({group["name"] for group in event["groups"]}) < len(event["groups"]):
             raise WrongError("Two budget groups have one name.")
     if kind == "relabelled-sample":
@@ -618,6 +635,15 @@ def check_event(event: dict[str, Any]) -> None:
 
 def is_scale(value: object) -> bool:
     return is_number(value) and 1e-6 <= value <= 1e12  # type: ignore[operator]
+
+
+def is_square(value: object) -> bool:
+    """Return whether a number is the square of a weight of votes."""
+    return is_count(value, 1) and math.isqrt(value) ** 2 == value  # type: ignore[arg-type]
+
+
+def are_groups(value: object) -> bool:
+    return isinstance(value, list) and 1 <= len(value) <= _MOST_GROUPS
 
 
 def are_weights(value: object) -> bool:
@@ -2000,12 +2026,13 @@ class Pairs:
     contains them all.
 
     A pair is (p, q, 1 - p, 1 - q). Where t = ceil(K / 2) - votes, p = P(N >= t) and q = P(N >= t -
-    1). Pairs the other way round are these pairs with both outcomes exchanged, at t' = 2 - t, so
-    they need not be listed.
+    w), with w = 1 or the weight of the vote that changes. Pairs the other way round are these pairs
+    with both outcomes exchanged, at t' = 1 + w - t, so they need not be listed.
     """
 
-    def __init__(self, sigma: float, n_teachers: int | None) -> None:
-        self._sigma, self._tails = sigma, tails_of(sigma)
+    def __init__(self, sigma: float, n_teachers: int | None, weight: int = 1) -> None:
+        self.sigma, self._tails, self._weight = sigma, tails_of(sigma), weight
+        self.middle = weight // 2 + 1  # of the t, which is its own mirror image where w is odd
         self.reach = len(self._tails) - 2
         self.all_within = False  # whether there are no pairs beyond the reach
         if n_teachers is not None:
@@ -2024,29 +2051,30 @@ class Pairs:
         """Return the pair at t; of both numbers the smaller side is kept to its last digits."""
         return (
             self._upper_tail(t),
-            self._upper_tail(t - 1),
+            self._upper_tail(t - self._weight),
             self._upper_tail(1 - t),
-            self._upper_tail(2 - t),
+            self._upper_tail(1 + self._weight - t),
         )
 
     def corners(self, fine: float, wide: float) -> list[tuple[float, float, float, float]]:
         """Return corners; lines lie `fine` deviations apart in the middle, where labels tell
         most, wider outside."""
-        last = min(self.reach, math.ceil(9 * self._sigma) + 2)
-        # the edge from t to t - 1, seen from the middle outward; 2 and 1 meet in the middle
-        edges, t = [2], 2
+        last = min(self.reach, math.ceil(9 * self.sigma) + 1 + self._weight)
+        # the edge from t to t - 1, seen from the middle outward; for w = 1, 2 and 1 meet in the
+        # middle
+        edges, t = [self.middle + 1], self.middle + 1
         while t < last:
-            away = t / self._sigma
-            t = min(last, t + max(1, int(self._sigma * max(fine, wide * (away - 0.6)))))
+            away = (t - self.middle + 1) / self.sigma
+            t = min(last, t + max(1, int(self.sigma * max(fine, wide * (away - 0.6)))))
             edges.append(t)
-        found = [self.at(1)]
+        found = [self.at(self.middle)]
         for near, far in pairwise(edges):
             found.append(self._meeting_point(near, far))
         found.append(self.at(last))
         if last < self.reach:  # everything farther lies under this corner
-            small = self._upper_tail(last)
+            small = self._upper_tail(last + 1 - self._weight)
             found.append((0.0, small, 1.0, 1 - small))
-        return found + [(s, r, q, p) for p, q, r, s in found[1:]]
+        return found + [(s, r, q, p) for p, q, r, s in found[self._weight % 2 :]]
 
     def _meeting_point(self, near: int, far: int) -> tuple[float, float, float, float]:
         """Return where the lines through two edges meet; both lie above all pairs."""
@@ -2054,7 +2082,10 @@ class Pairs:
             return self.at(near)
         p1, q1 = self.at(near)[:2]
         p2, q2 = self.at(far - 1)[:2]
-        first, second = (math.exp((2 * edge - 3) / (2 * self._sigma**2)) for edge in (near, far))
+        w = self._weight
+        first, second = (
+            math.exp((2 * (edge - 1) * w - w * w) / (2 * self.sigma**2)) for edge in (near, far)
+        )
         p = (q2 - q1 + first * p1 - second * p2) / (first - second)
         q = q1 + first * (p - p1)
         return p, q, 1 - p, 1 - q
@@ -2068,11 +2099,11 @@ def attack_delta(pairs: Pairs, queries: int, epsilon: float, sigma: float) -> fl
     best = 0.0
     for t in sorted(
         {
-            1 + round(away / 10 * sigma)
+            pairs.middle + round(away / 10 * sigma)
             for away in (*range(-30, -5, 5), *range(-5, 6), *range(10, 31, 5))
         }
     ):
-        if not 2 - pairs.reach <= t <= pairs.reach:
+        if not 2 * pairs.middle - pairs.reach <= t <= pairs.reach:
             continue
         # probabilities that vanish in floats have no log; leaving them out only lowers this lower
         # bound
@@ -2342,6 +2373,35 @@ def label_price(
     if sigma > 1e5 or queries > 20_000:
         return Price(0.0, upper, method)
     pairs = Pairs(sigma, n_teachers)
+    return labels_between(pairs, queries, epsilon, promised, Price(0.0, upper, method))
+
+
+def weighted_label_price(event: dict[str, Any], epsilon: float, promised: float | None) -> Price:
+    """Return bounds on the price of labels alone of which one vote counts several times.
+
+    Raises
+    ------
+    UndecidedError
+        If the noise is too small to be priced here.
+    """
+    sigma, queries, weight = (
+        event["sigma"],
+        event["queries"],
+        math.isqrt(event["squared_sensitivity"]),
+    )
+    counts = {"squared_sensitivity": weight**2, "coordinates": 1, "count": queries}
+    upper = vector_sum_price({"sigma": sigma, **counts}, epsilon).upper
+    known = Price(0.0, upper, "as the counts that they are read off")
+    if sigma > 1e5 or queries > 20_000 or weight > sigma:
+        return known
+    return labels_between(Pairs(sigma, None, weight), queries, epsilon, promised, known)
+
+
+def labels_between(
+    pairs: Pairs, queries: int, epsilon: float, promised: float | None, known: Price
+) -> Price:
+    """Return bounds on the price of labels that have these pairs, within the known ones."""
+    sigma, upper, method = pairs.sigma, known.upper, known.method
     if queries == 1 and pairs.all_within and pairs.reach <= 20_000:
         votes = range(2 - pairs.reach, pairs.reach + 1)
         one = one_label_price(map(pairs.at, votes), epsilon, "the worst pair of votes")
@@ -2923,8 +2983,11 @@ def bounds_on_price(events: list[dict[str, Any]], epsilon: float, promised: floa
         "gaussian",
         "label-gaussian",
         "relabelled-sample",
+        *_WEIGHTED,
     ):
         event = events[0]
+        if event["event"] in _WEIGHTED:
+            return weighted_label_price(event, epsilon, promised)
         if event["event"] == "label-gaussian":
             return label_price(
                 event["sigma"], event["queries"], event["n_teachers"], epsilon, promised
@@ -3015,9 +3078,10 @@ def priced(
 
 
 def priced_group(name: str, group: dict[str, Any], event: dict[str, Any]) -> Finding:
-    """Return whether sums cost a budget group what it is promised."""
+    """Return whether sums or labels cost a budget group what it is promised."""
     own = {key: value for key, value in event.items() if key != "groups"}
-    own |= {"event": "vector-sum", "squared_sensitivity": group["squared_sensitivity"]}
+    kind = "vector-sum" if event["event"] == "grouped-vector-sum" else _WEIGHTED[0]
+    own |= {"event": kind, "squared_sensitivity": group["squared_sensitivity"]}
     part = {"epsilon": group["epsilon"], "delta": group["delta"], "events": [own]}
     return priced(name, part)
 

@@ -17,6 +17,7 @@ from secretballot.privacy.accounting import (
     Event,
     GaussianEvent,
     Grant,
+    GroupedLabelEvent,
     GroupedVectorSumEvent,
     LabelGaussianEvent,
     PrivacyBudget,
@@ -25,6 +26,7 @@ from secretballot.privacy.accounting import (
     SparseVectorEvent,
     StabilityEvent,
     VoteTableEvent,
+    WeightedLabelEvent,
     dearer_group,
     delta_upper,
     epsilon_upper,
@@ -49,6 +51,8 @@ EVENTS: list[Event] = [
     SparseVectorEvent(3.0, 3.0, 46, 1, True),
     SparseVectorEvent(36.2, 72.4, 1304, 50, False),
     AbstentionTableEvent(18.2, 0.1434, 8e-10, 50),
+    WeightedLabelEvent(800.0, 30, 400),
+    GroupedLabelEvent(800.0, 30, 400, (BudgetGroup("strict", 100, 0.1, 1e-6),)),
     GroupedVectorSumEvent(
         800.0, 10_000, 7, 2, (BudgetGroup("strict", 100, 0.1, 1e-6), BudgetGroup("open", 1, 1, 0.1))
     ),

@@ -17,6 +17,7 @@ from secretballot.privacy.accounting import (
     BudgetGroup,
     Event,
     GaussianEvent,
+    GroupedLabelEvent,
     GroupedVectorSumEvent,
     LabelGaussianEvent,
     PureEvent,
@@ -72,7 +73,13 @@ def _table(rng: random.Random) -> VoteTableEvent:
 
 
 def _event(rng: random.Random) -> Event:
-    match rng.randrange(10):
+    match rng.randrange(11):
+        case 10:
+            weights = [rng.choice([1, 2, 100, 2**17, 10**9]) for _ in range(2)]
+            squared = [weight**2 for weight in sorted(weights)]
+            terms = rng.choice(SCALES), rng.choice(COUNTS), squared[1]
+            group = BudgetGroup("one", squared[0], rng.choice(EPSILONS), 1e-6)
+            return GroupedLabelEvent(*terms, (group,))
         case 9:
             return ArgmaxGaussianEvent(rng.choice(SCALES), min(rng.choice(COUNTS), 10**11))
         case 0:

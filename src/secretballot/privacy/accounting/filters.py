@@ -27,7 +27,7 @@ from secretballot._validation import COMPOSITIONS, check_choice, check_positive
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting.budget import PrivacyBudget
 from secretballot.privacy.accounting.event_lists import EventList
-from secretballot.privacy.accounting.events import Event, GroupedVectorSumEvent
+from secretballot.privacy.accounting.events import Event, GroupedEvent
 from secretballot.privacy.accounting.pricing import failure_probability, renyi_divergence
 from secretballot.privacy.accounting.renyi import ORDERS, renyi_epsilon
 from secretballot.privacy.accounting.rounding import round_up
@@ -65,8 +65,8 @@ class Grant:
 
     def group_names(self) -> list[str]:
         """Return the budget groups that are promised less than all of this: none unless the release
-        is one grouped sum."""
-        if len(self.events) != 1 or not isinstance(self.events[0], GroupedVectorSumEvent):
+        is one event with groups."""
+        if len(self.events) != 1 or not isinstance(self.events[0], GroupedEvent):
             return []
         return [group.name for group in self.events[0].groups]
 
@@ -76,7 +76,7 @@ class Grant:
         if name not in self.group_names():
             return self
         event = self.events[0]
-        assert isinstance(event, GroupedVectorSumEvent)
+        assert isinstance(event, GroupedEvent)
         own = next(group for group in event.groups if group.name == name)
         # a unit of any group has the promise of the release, too
         if own.epsilon > self.epsilon or own.delta > self.delta:
@@ -204,7 +204,7 @@ class Filter(ABC):
         totals : Totals
             Over grants as every unit pays them.
         grants : sequence of Grant
-            Those among them that are grouped sums.
+            Those among them that have groups.
         name : str
             Of the group.
         """

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.accounting import Grant, GroupedVectorSumEvent
+from secretballot.privacy.accounting import Grant
 from secretballot.privacy.ledger.chain import Progress
 from secretballot.privacy.ledger.following import check_row, is_answer, reserved_in
 from secretballot.privacy.ledger.store import Transaction
@@ -18,6 +18,7 @@ SELECT reservation.position, closing.position, id, request, purpose, events, eps
        (SELECT coalesce(max(number), 0) FROM part WHERE reservation = id)
 FROM reservation LEFT JOIN closing ON reservation = id
 """
+_GROUPED_NAMES = "grouped-"  # what the names of events with groups begin with
 _GROUPED = """
 SELECT reservation.position, closing.position, coalesce(used, events), epsilon, delta
 FROM reservation LEFT JOIN closing ON reservation = id WHERE events LIKE ? ORDER BY id
@@ -60,7 +61,7 @@ def grouped_grants_of(transaction: Transaction, seen: Progress, where: str) -> l
     """
     found = []
     # one that an edit hides here counts whole, which is more
-    rows = transaction.execute(_GROUPED, (f"%{GroupedVectorSumEvent.name}%",)).fetchall()
+    rows = transaction.execute(_GROUPED, (f"%{_GROUPED_NAMES}%",)).fetchall()
     for reserved, closed, events, epsilon, delta in rows:
         for position in (reserved, closed):
             if position is not None:

@@ -22,6 +22,8 @@ _SLOW_EVENTS = (
     "label-gaussian",
     "argmax-gaussian",
     "vote-table",
+    "weighted-label-gaussian",
+    "grouped-label-gaussian",
     "confident",
     "relabelled-sample",
 )
@@ -148,7 +150,7 @@ def _refuse_slow_choices(choices: Sequence[Mapping[str, Any]]) -> None:
         event["queries"]
         for choice in choices
         for event in choice["events"]
-        if event.get("event") in _SLOW_EVENTS[:3]
+        if event.get("event") in _SLOW_EVENTS[:5]
     )
     if slow > 1 and labels > _MAX_LABELS:
         raise CertificateError(
