@@ -144,8 +144,8 @@ def renyi_divergence(event: Event, order: float) -> float:
             counts = order * event.squared_sensitivity / (2 * event.sigma**2)
             if event.sigma < LEAST_SPREAD * event.weight:
                 return event.queries * counts
-            terms = order, event.sigma, None, event.weight
-            return event.queries * min(counts, label_game.label_renyi(*terms))
+            labels = label_game.label_renyi(order, event.sigma, None, event.weight)
+            return event.queries * min(counts, labels)
         case ArgmaxGaussianEvent():
             counts = order / event.sigma**2
             return event.queries * min(counts, class_labels.class_label_renyi(order, event.sigma))
@@ -327,8 +327,8 @@ def _renyi_divergences(event: Event, *, labels_apart: bool = True) -> FloatArray
         case WeightedLabelEvent():
             each = _ORDERS * (event.squared_sensitivity / (2 * event.sigma**2))
             if labels_apart and event.sigma >= LEAST_SPREAD * event.weight:
-                terms = event.sigma, None, event.weight
-                each = np.minimum(each, label_game.label_renyi_at_orders(*terms))
+                labels = label_game.label_renyi_at_orders(event.sigma, None, event.weight)
+                each = np.minimum(each, labels)
             return event.queries * each
         case ArgmaxGaussianEvent():
             return event.queries * _ORDERS / event.sigma**2
