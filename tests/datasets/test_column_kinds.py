@@ -274,9 +274,18 @@ def csv_of(folder: Path, typed: dict[str, list[Any]], *, null_at: int | None = N
     return folder / "t.csv"
 
 
+@pytest.mark.parametrize(
+    "note",
+    [
+        "text",
+        {"kind": "text", "encoding": "tfidf", "width": 20},
+        {"kind": "text", "encoding": "hashed", "width": 64, "bigrams": True},
+    ],
+    ids=["words", "tfidf", "hashed"],
+)
 @pytest.mark.parametrize("null_at", [None, 7])
 def test_every_kind_means_the_same_in_csv_and_in_parquet(
-    tmp_path: Path, null_at: int | None
+    tmp_path: Path, null_at: int | None, note: Any
 ) -> None:
     text = read_table(csv_of(tmp_path, TYPED, null_at=null_at))
     typed = read_table(parquet_of(tmp_path, TYPED, null_at=null_at))[list(text.columns)]
@@ -289,7 +298,7 @@ def test_every_kind_means_the_same_in_csv_and_in_parquet(
         "dose": "numeric", "note": "ignored", "zone": "date",
     }  # fmt: skip
     with_text = Schema.from_json(
-        {"columns": of_text.to_json()["columns"] | {"note": "text"}}, public=text
+        {"columns": of_text.to_json()["columns"] | {"note": note}}, public=text
     )
     one, other = with_text.encoding(text), with_text.encoding(typed)
     assert one.matrix.tobytes() == other.matrix.tobytes()
@@ -312,10 +321,14 @@ def test_a_schema_says_the_first_version_that_has_its_kinds() -> None:
     assert new.to_json()["version"] == 2
     newest = Schema.infer(pd.DataFrame({"a": ["[1, 2]", "[3, 4.5]"]}))
     assert newest.to_json()["version"] == 3
-    for version in (1, 2, 3):
+    text = Schema.from_json({"columns": {"a": {"kind": "text", "encoding": "hashed"}}})
+    assert text.to_json()["version"] == 4
+    words = Schema.from_json({"columns": {"a": {"kind": "text", "words": ["pain"]}}})
+    assert words.to_json()["version"] == 2
+    for version in (1, 2, 3, 4):
         assert Schema.from_json({**new.to_json(), "version": version}).columns == new.columns
-    for version in (0, 4, True, "1", [1]):
-        with pytest.raises(DataError, match="reads versions up to 3"):
+    for version in (0, 5, True, "1", [1]):
+        with pytest.raises(DataError, match="reads versions up to 4"):
             Schema.from_json({**new.to_json(), "version": version})
 
 

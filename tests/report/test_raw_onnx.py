@@ -14,6 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.datasets.schema import Schema
 from secretballot.exceptions import DataError
+from secretballot.report.release.model_card import _columns
+from secretballot.report.release.usage import complete_schema
 from secretballot.report.student.export import dump_raw_onnx
 from secretballot.report.student.raw_columns import RawRows, encoded_width, raw_columns_graph
 from secretballot.runs.tables import raw_rows_of
@@ -284,11 +286,34 @@ def test_every_day_of_eight_centuries_has_its_parts(tmp_path: Path) -> None:
     assert (encoded == schema.encode(pd.DataFrame({"d": texts}))).all()
 
 
-def test_free_text_is_refused_in_a_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["words", "tfidf", "hashed"])
+def test_free_text_is_refused_in_a_sentence(tmp_path: Path, encoding: str) -> None:
     public = pd.DataFrame({"note": ["some pain", "no pain", "fever", "some fever"] * 5})
-    schema = Schema.from_json({"columns": {"note": "text"}}, public=public)
+    spec = {"kind": "text", "encoding": encoding}
+    schema = Schema.from_json({"columns": {"note": spec}}, public=public)
+    assert complete_schema(schema.to_json()) is not None
+    (column,) = schema.to_json()["columns"].values()
+    assert encoded_width(column) == len(schema.feature_names)
     student = LogisticRegression().fit(schema.encode(public), [0, 1] * 10)
     rows = raw_rows_of(schema, public)
     with pytest.raises(DataError, match="Column 'note' holds free text, whose words no ONNX graph"):
         dump_raw_onnx(student, tmp_path / "student.onnx", schema.to_json(), rows)
     assert not (tmp_path / "student.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"words": ["pain"]}, "whether it has `pain` |"),
+        ({"encoding": "tfidf", "words": ["pain"], "weights": [2]}, "(rare ones weigh more) |"),
+        (
+            {"encoding": "hashed", "width": 64, "bigrams": True},
+            "its words and pairs of words, each hashed to one of 64 places |",
+        ),
+    ],
+)
+def test_a_model_card_says_what_is_read_of_a_text(spec: dict[str, object], words: str) -> None:
+    schema = Schema.from_json({"columns": {"note": {"kind": "text", **spec}}})
+    (_, _, row) = "\n".join(_columns(schema.to_json())).splitlines()
+    assert words in row
+    assert row.endswith("| no word |")

@@ -259,6 +259,29 @@ def test_python_stores_a_table_once(tmp_path: Path) -> None:
         assert not (tmp_path / "other" / "table").exists()
 
 
+def test_free_text_on_disk_is_what_it_is_in_memory(tmp_path: Path) -> None:
+    cells = ["some pain", "no pain; fever", None, "", "!", "fever " * 50_000, "pain", "cough"] * 30
+    frame = pd.DataFrame({"a": cells, "b": cells, "c": cells, "ill": ["no", "yes"] * 120})
+    kinds = ({}, {"encoding": "tfidf", "width": 3}, {"encoding": "hashed", "width": 20})
+    schema = Schema.from_json(
+        {
+            "columns": {
+                name: {"kind": "text", **kind} for name, kind in zip("abc", kinds, strict=True)
+            }
+        },
+        public=frame,
+    )
+    wanted = schema.encode(frame).tobytes()
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for kind in ("parquet", "csv"):
+        about = {"schema": schema, "target": "ill", "classes": ["no", "yes"]}
+        table = sb.store_table(tmp_path / f"t.{kind}", tmp_path / kind, **about)
+        X = np.concatenate([block.X for block in table.blocks()])
+        assert X.tobytes() == wanted
+        assert table.row_type.itemsize < 24  # bits, whatever the length of a text
+
+
 def test_the_identity_of_a_table_is_that_of_the_files_that_were_read(tmp_path: Path) -> None:
     folder, added = tmp_path / "all", people(50, 7).drop(columns="person")
     folder.mkdir()

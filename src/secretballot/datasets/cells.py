@@ -11,7 +11,7 @@ import datetime
 import decimal
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,8 @@ from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
 __all__ = [
     "LARGEST_NUMBER",
     "MISSING_WORDS",
+    "Holds",
+    "OddCells",
     "coded",
     "coded_texts",
     "is_missing",
@@ -42,6 +44,27 @@ LARGEST_NUMBER = 1e30
 _WRITTEN_OUT_BITS = 4096
 #: Decimals of at most this order of magnitude are written out without an exponent.
 _WRITTEN_OUT_ORDER = 400
+
+
+#: What the cells of a column are, for messages.
+Holds = Literal[
+    "numbers", "categories", "truth values", "words", "dates", "lengths of time", "vectors"
+]
+
+
+class OddCells(NamedTuple):
+    """The cells of a column that could not be read as what the column holds.
+
+    Attributes
+    ----------
+    strange : ndarray of int64
+        Rows whose cell says something that the column has no place for.
+    missing : int
+        How many rows say nothing.
+    """
+
+    strange: IntArray
+    missing: int
 
 
 def is_missing(text: str) -> bool:

@@ -7,7 +7,7 @@ the matrix (`widen`). A table that does not fit in memory is kept between the tw
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,19 +15,21 @@ import pandas as pd
 from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
 from secretballot.datasets.cells import (
     LARGEST_NUMBER,
+    Holds,
+    OddCells,
     coded_texts,
     is_missing,
     numbers_of,
     texts_of,
     vectors_of,
 )
+from secretballot.datasets.text_columns import TextColumn
 from secretballot.datasets.times import (
     SECONDS_A_DAY,
     duration_seconds,
     iso_text,
     time_seconds,
 )
-from secretballot.datasets.words import words_in
 
 __all__ = [
     "DATE_PARTS",
@@ -48,26 +50,6 @@ __all__ = [
 
 #: What is kept of a cell that holds no date; no date has so many seconds.
 _NO_DATE = np.iinfo(np.int64).min
-
-#: What the cells of a column are, for messages.
-Holds = Literal[
-    "numbers", "categories", "truth values", "words", "dates", "lengths of time", "vectors"
-]
-
-
-class OddCells(NamedTuple):
-    """The cells of a column that could not be read as what the column holds.
-
-    Attributes
-    ----------
-    strange : ndarray of int64
-        Rows whose cell says something that the column has no place for.
-    missing : int
-        How many rows say nothing.
-    """
-
-    strange: IntArray
-    missing: int
 
 
 @dataclass(frozen=True)
@@ -336,63 +318,6 @@ def part_of_dates(part: str, seconds: IntArray) -> FloatArray:
         return (months.astype(np.int64) % 12 + 1).astype(np.float64)
     first = months.astype("datetime64[D]").astype(np.int64)
     return (days - first + 1).astype(np.float64)
-
-
-@dataclass(frozen=True)
-class TextColumn:
-    """A column of free text: one encoded column for each word of a public vocabulary, which says
-    whether a cell has it, and one for cells without any of them.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    words : tuple of str
-        Public vocabulary, in lower case.
-    """
-
-    name: str
-    words: tuple[str, ...]
-
-    holds: ClassVar[Holds] = "words"
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the encoded columns."""
-        return (*(f"{self.name}={word}" for word in self.words), f"{self.name}=(no word)")
-
-    @property
-    def compact_type(self) -> np.dtype[Any]:
-        """Type of what is kept of a cell: one bit for each encoded column."""
-        return np.dtype((np.uint8, (-(-(len(self.words) + 1) // 8),)))
-
-    def compact(self, cells: "pd.Series[Any]") -> tuple[AnyArray, OddCells]:
-        """Return which words the cells have, as bits, shape (n_rows, n_bytes), and which cells are
-        missing or strange."""
-        places = {word: place for place, word in enumerate(self.words)}
-        codes, distinct = coded_texts(cells)
-        missing = np.array([is_missing(text) for text in distinct], dtype=bool)
-        without = np.empty(len(distinct), dtype=bool)
-        rows, columns = [], []
-        for row, text in enumerate(distinct):
-            known = [] if missing[row] else [places[w] for w in words_in(text) if w in places]
-            without[row] = not known
-            rows += [row] * len(known)
-            columns += known
-        of_distinct = np.zeros((len(distinct), len(self.words) + 1), dtype=bool)
-        of_distinct[rows, columns] = True
-        of_distinct[:, -1] = without
-        strange: IntArray = np.flatnonzero((without & ~missing)[codes]).astype(np.int64)
-        kept = np.packbits(of_distinct, axis=1)[codes]
-        return kept, OddCells(strange, int(missing[codes].sum()))
-
-    def widen(self, kept: AnyArray, out: FloatArray) -> None:
-        """Fill `out`, shape (n_rows, n_words + 1), from what `compact` returned."""
-        out[:] = np.unpackbits(kept, axis=1, count=out.shape[1])
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the column as JSON."""
-        return {"kind": "text", "words": list(self.words)}
 
 
 @dataclass(frozen=True)

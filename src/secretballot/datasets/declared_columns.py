@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from secretballot._validation import shown
@@ -16,22 +17,40 @@ from secretballot.datasets.columns import (
     DurationColumn,
     IgnoredColumn,
     NumericColumn,
-    TextColumn,
     VectorColumn,
 )
 from secretballot.datasets.inferred_columns import (
     date_column,
     duration_column,
+    known_texts,
     numeric_column,
     text_column,
     vector_column,
+    weighted_column,
+)
+from secretballot.datasets.text_columns import (
+    HASHED_PLACES,
+    MOST_TERMS,
+    MOST_WEIGHT,
+    TEXT_ENCODINGS,
+    WEIGHT_UNIT,
+    HashedTextColumn,
+    TextColumn,
+    WeightedTextColumn,
+    WordsColumn,
 )
 from secretballot.datasets.times import DATE_FORMATS, time_seconds
-from secretballot.datasets.words import is_word
+from secretballot.datasets.words import MOST_WORDS, is_word
 from secretballot.exceptions import DataError
 
 __all__ = ["declared_column"]
 
+#: What the schema may say of a free text: a width without a list of words, weights with one.
+_PARTS_OF_TEXT = {
+    "words": {"words", "width"},
+    "tfidf": {"words", "width", "weights"},
+    "hashed": {"bigrams", "width"},
+}
 _KINDS = ("numeric", "categorical", "boolean", "date", "duration", "text", "vector", "ignored")
 
 
@@ -171,25 +190,110 @@ def _declared_date(name: str, spec: Mapping[str, Any], public: pd.DataFrame | No
 
 
 def _declared_text(name: str, spec: Mapping[str, Any], public: pd.DataFrame | None) -> TextColumn:
+    encoding = spec.get("encoding", TEXT_ENCODINGS[0])
+    if encoding not in TEXT_ENCODINGS:
+        raise DataError(
+            f"The schema's encoding of column {shown(name)} is {shown(encoding)}; it must be one of"
+            f" {', '.join(TEXT_ENCODINGS)}."
+        )
+    _check_parts_of_text(name, encoding, spec)
+    if encoding == "hashed":
+        if public is not None and name in public.columns:
+            _refuse_numbers_alone(name, public[name])
+        width = _width_of_text(name, spec, HASHED_PLACES)
+        return HashedTextColumn(name, width, spec.get("bigrams", False))
+    words = _declared_words(name, spec, public)
+    if encoding == "words":
+        return WordsColumn(name, words)
+    weights = spec.get("weights")
+    if weights is None:
+        return weighted_column(name, words, _public_cells(name, public))
+    return WeightedTextColumn(name, words, _checked_weights(name, words, weights))
+
+
+def _check_parts_of_text(name: str, encoding: str, spec: Mapping[str, Any]) -> None:
+    """Refuse what does not go with an encoding, rather than leave it unread."""
+    known = _PARTS_OF_TEXT[encoding] - ({"width"} if "words" in spec else {"weights"})
+    idle = sorted({"words", "weights", "bigrams", "width"} & {*spec} - known)
+    if idle:
+        listed = "with" if "words" in spec else "without"
+        raise DataError(
+            f"The schema's {idle[0]} of column {shown(name)} means nothing beside the encoding"
+            f" {encoding} {listed} a list of words; leave it out."
+        )
+    if not isinstance(spec.get("bigrams", False), bool):
+        raise DataError(
+            f"The schema's bigrams of column {shown(name)} is {shown(spec['bigrams'])}; it must be"
+            " true or false."
+        )
+
+
+def _width_of_text(name: str, spec: Mapping[str, Any], usual: int) -> int:
+    width = spec.get("width", usual)
+    whole_number = isinstance(width, int) and not isinstance(width, bool)
+    if not whole_number or not 1 <= width <= MOST_TERMS:
+        raise DataError(
+            f"The schema's width of column {shown(name)} is {shown(width)}; it must be an integer"
+            f" from 1 to {MOST_TERMS}."
+        )
+    return int(width)
+
+
+def _refuse_numbers_alone(name: str, cells: "pd.Series[Any]") -> None:
+    """Refuse public cells of a free text that are numbers alone."""
+    numbers = np.isfinite(numbers_of(cells))
+    if numbers.any() and int(numbers.sum()) == len(known_texts(cells)):
+        raise DataError(
+            f"Column {shown(name)} is declared text, and every public cell of it is a number;"
+            " declare it numeric, categorical or ignored."
+        )
+
+
+def _declared_words(
+    name: str, spec: Mapping[str, Any], public: pd.DataFrame | None
+) -> tuple[str, ...]:
+    """Return the vocabulary of a column, from the schema or from public cells."""
     listed = spec.get("words")
     if listed is None:
-        found = text_column(name, _public_cells(name, public))
+        cells = _public_cells(name, public)
+        _refuse_numbers_alone(name, cells)
+        found = text_column(name, cells, most=_width_of_text(name, spec, MOST_WORDS))
         if found is None:
             raise DataError(
                 f"No word stands in two public cells of column {shown(name)}, and in not nearly all"
-                " of them; list its words in the schema, or declare it ignored."
+                " of them; list its words in the schema, or declare it hashed or ignored."
             )
-        return found
+        return found.words
     if (
         not isinstance(listed, list)
-        or not listed
+        or not 1 <= len(listed) <= MOST_TERMS
         or not all(isinstance(word, str) and is_word(word.casefold()) for word in listed)
     ):
         raise DataError(
             f"The schema's words of column {shown(name)} must be a list of single words, letters"
-            " and digits alone."
+            f" and digits alone, at least one and at most {MOST_TERMS}."
         )
-    return TextColumn(name, tuple(dict.fromkeys(word.casefold() for word in listed)))
+    return tuple(dict.fromkeys(word.casefold() for word in listed))
+
+
+def _checked_weights(name: str, words: tuple[str, ...], weights: object) -> tuple[float, ...]:
+    usable = (
+        isinstance(weights, list)
+        and len(weights) == len(words)
+        and all(
+            isinstance(weight, int | float)
+            and not isinstance(weight, bool)
+            and WEIGHT_UNIT <= weight <= MOST_WEIGHT
+            for weight in weights
+        )
+    )
+    if not usable:
+        raise DataError(
+            f"The schema's weights of column {shown(name)} must be {len(words)} numbers, one for"
+            f" each of its words, each from {WEIGHT_UNIT} to {MOST_WEIGHT:g}."
+        )
+    assert isinstance(weights, list)
+    return tuple(round(float(weight), 3) for weight in weights)
 
 
 def _declared_vector(

@@ -28,21 +28,23 @@ from secretballot.datasets.columns import (
     DurationColumn,
     IgnoredColumn,
     NumericColumn,
-    TextColumn,
     VectorColumn,
     part_of_dates,
 )
+from secretballot.datasets.text_columns import WeightedTextColumn, WordsColumn
 from secretballot.datasets.times import SECONDS_A_DAY, duration_seconds, time_seconds
-from secretballot.datasets.words import frequent_words
+from secretballot.datasets.words import MOST_WORDS, frequent_words, word_weights
 
 __all__ = [
     "InferredColumn",
     "date_column",
     "duration_column",
     "inferred_column",
+    "known_texts",
     "numeric_column",
     "text_column",
     "vector_column",
+    "weighted_column",
 ]
 
 #: A column holds numbers, dates or lengths of time where at least this share of its public cells
@@ -446,11 +448,26 @@ def _as_categories(public: _Cells) -> InferredColumn:
     return InferredColumn(column, reason, doubt=others > 0.5)
 
 
-def text_column(name: str, cells: "pd.Series[Any]") -> TextColumn | None:
-    """Return a column of free text with the most frequent words of public cells, None where no word
-    stands in two of them."""
-    words = frequent_words(text for text in texts_of(cells) if not is_missing(text))
-    return TextColumn(name, words) if words else None
+def text_column(
+    name: str, cells: "pd.Series[Any]", *, most: int = MOST_WORDS
+) -> WordsColumn | None:
+    """Return a column of free text with the most frequent words of public cells, at most so many;
+    None where no word stands in two of them."""
+    words = frequent_words(known_texts(cells), most)
+    return WordsColumn(name, words) if words else None
+
+
+def weighted_column(
+    name: str, words: tuple[str, ...], cells: "pd.Series[Any]"
+) -> WeightedTextColumn:
+    """Return a column of free text whose words weigh the more the fewer public cells have them."""
+    weights = np.round(word_weights(words, known_texts(cells)), 3)
+    return WeightedTextColumn(name, words, tuple(weights.tolist()))
+
+
+def known_texts(cells: "pd.Series[Any]") -> list[str]:
+    """Return the texts of the cells that say anything."""
+    return [text for text in texts_of(cells) if not is_missing(text)]
 
 
 def _of_cells(share: float) -> str:

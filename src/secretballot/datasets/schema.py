@@ -17,28 +17,29 @@ import pandas as pd
 
 from secretballot._typing import AnyArray, FloatArray, IntArray
 from secretballot._validation import shown
+from secretballot.datasets.cells import OddCells
 from secretballot.datasets.columns import (
     CategoricalColumn,
     Column,
     FeatureColumn,
     IgnoredColumn,
-    OddCells,
-    TextColumn,
 )
 from secretballot.datasets.declared_columns import declared_column
 from secretballot.datasets.inferred_columns import inferred_column
 from secretballot.datasets.tables import check_columns, frame_of, memory_bytes
+from secretballot.datasets.text_columns import TextColumn
 from secretballot.exceptions import DataError
 
 __all__ = ["Encoding", "Schema"]
 
 FORMAT = "secretballot/schema"
-#: The kinds of column that each version has brought; a schema is written in the first version that
-#: has all of its kinds, so that older programs read what they can.
+#: The kinds of column, and encodings of free text, that each version has brought; a schema is
+#: written in the first version that has all of its own, so that older programs read what they can.
 _KINDS_OF_VERSION = {
     1: ("numeric", "categorical", "ignored"),
     2: ("boolean", "date", "duration", "text"),
     3: ("vector",),
+    4: ("text tfidf", "text hashed"),
 }
 VERSION = max(_KINDS_OF_VERSION)
 
@@ -234,8 +235,9 @@ class Schema:
         Numbers, dates and lengths of time: public median where missing, centred and scaled; of
         dates the parts, too. Vectors: centred, and scaled by one number. Categories and truth
         values: one-hot, unseen and missing ones in "other". Free text: which words of a public
-        vocabulary it has. The width depends on the schema alone. Columns that the schema does not
-        know are left out; `tables.check_columns` refuses them where that matters.
+        vocabulary it has, or which places of a public hash. The width depends on the schema alone.
+        Columns that the schema does not know are left out; `tables.check_columns` refuses them
+        where that matters.
 
         A cell is encoded by its value, not by the type of its column. What pandas lost when the
         frame was made is beyond recall, and then one cell may have changed others: in a column of
@@ -318,7 +320,10 @@ class Schema:
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON, complete: `from_json` needs no public table to read it."""
         columns = {column.name: column.to_json() for column in self.columns}
-        kinds = {column["kind"] for column in columns.values()}
+        kinds = {
+            " ".join(column[key] for key in ("kind", "encoding") if key in column)
+            for column in columns.values()
+        }
         version = max(
             number for number, own in _KINDS_OF_VERSION.items() if number == 1 or kinds & {*own}
         )

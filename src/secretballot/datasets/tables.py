@@ -58,6 +58,8 @@ _TOO_LARGE = "{where} is too large for this machine's memory ({size:,} bytes); g
 GROWTH = 3
 #: Bytes that a cell takes at least: read, converted and encoded, eight each time.
 _CELL_BYTES = 24
+#: Characters of a cell of a CSV file: the most that the reader can be told.
+_LONGEST_CELL = 2**31 - 1
 
 
 def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFrame:
@@ -616,6 +618,8 @@ def _csv_blocks(file: TableFile, where: str, start: bytes, rows: int) -> Iterato
     if b"\0" in start:
         raise DataError(f"{where} {_BINARY}")
     problem = ""
+    # no long text stops a run; the limit belongs to the process, and is never lowered again
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
     try:
         delimiter = _delimiter_of(file)
         with _opened_text(file) as text:
@@ -625,10 +629,7 @@ def _csv_blocks(file: TableFile, where: str, start: bytes, rows: int) -> Iterato
     except UnicodeDecodeError:
         problem = "is not text in UTF-8; save it in that encoding."
     except csv.Error:
-        problem = (
-            "is no well-formed CSV; look for a misplaced quotation mark or a field over 131072"
-            " characters."
-        )
+        problem = "is no well-formed CSV; look for a misplaced quotation mark."
     except DataError:
         raise
     except Exception as error:

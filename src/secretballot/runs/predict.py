@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from secretballot._drafts import draft_file
 from secretballot._typing import FloatArray
 from secretballot.datasets.cells import is_missing, texts_of
-from secretballot.datasets.columns import TextColumn
 from secretballot.datasets.near_misses import near_numbers
 from secretballot.datasets.tables import table_blocks
+from secretballot.datasets.text_columns import TextColumn
 from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
 from secretballot.report.wording import count_text
@@ -199,7 +199,7 @@ def _note_cells(
             )
         if unknown[column.name]:
             what = (
-                "without any word that schema.json lists"
+                "without any word that the student knows"
                 if isinstance(column, TextColumn)
                 else "with a category that schema.json does not list"
             )

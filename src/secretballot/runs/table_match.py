@@ -11,10 +11,11 @@ import pandas as pd
 
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot._validation import shown
-from secretballot.datasets.cells import texts_of
-from secretballot.datasets.columns import CategoricalColumn, Column, OddCells, TextColumn
+from secretballot.datasets.cells import OddCells, texts_of
+from secretballot.datasets.columns import CategoricalColumn, Column
 from secretballot.datasets.near_misses import TEXTS_LOOKED_AT, near_categories, near_numbers
 from secretballot.datasets.schema import Encoding, Schema
+from secretballot.datasets.text_columns import HashedTextColumn, TextColumn
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.runs.progress import Watch
 
@@ -256,6 +257,8 @@ def _words(column: Column, strange: Sequence[str], share: float, source: str) ->
         what = f"are none of the {column.holds} of {source}"
     elif isinstance(column, TextColumn):
         what = f"have none of the words of {source}"
+        if isinstance(column, HashedTextColumn):
+            what = "have no word"
     elif column.holds == "numbers":
         near = near_numbers(strange)
     return f"{percent(share)} of its cells {what}" + ("" if near is None else f": {near}")

@@ -178,11 +178,20 @@ def _column_words(column: Mapping[str, Any]) -> tuple[str, str]:
         case "boolean":
             return "`True` or `False`, also `true`, `TRUE` and the like", '"other"'
         case "text":
-            return f"free text; read: whether it has {_listed(column['words'])}", "no word"
+            return f"free text; read: {_text_words(column)}", "no word"
         case "vector":
             width = len(column["center"])
             return f'a vector of {width} numbers, such as "[0.5, -1, ...]"', "the public mean"
     return f"one of {_listed(column['categories'])}", '"other"'
+
+
+def _text_words(column: Mapping[str, Any]) -> str:
+    """Return what is read of a free text."""
+    if column.get("encoding") == "hashed":
+        pairs = " and pairs of words" if column["bigrams"] else ""
+        return f"its words{pairs}, each hashed to one of {column['width']} places"
+    weighed = " (rare ones weigh more)" if column.get("encoding") == "tfidf" else ""
+    return f"whether it has {_listed(column['words'])}{weighed}"
 
 
 def _median_words(median: str, column: Mapping[str, Any]) -> str:

@@ -31,6 +31,8 @@ _PARTS: dict[str, set[str]] = {
     "boolean": set(),
     "date": {"format", "median", "scale", "parts", "indicator"},
     "text": {"words"},
+    "text tfidf": {"words", "weights"},
+    "text hashed": {"width", "bigrams"},
     "vector": {"center", "scale"},
 }
 #: Stands in the lines above where a column holds dates.
@@ -51,10 +53,18 @@ def complete_schema(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | Non
     if not isinstance(columns, Mapping):
         return None
     for column in columns.values():
-        kind = column.get("kind") if isinstance(column, Mapping) else None
-        if kind not in {*_PARTS, "ignored"} or not _PARTS.get(kind, set()) <= {*column}:
+        if not isinstance(column, Mapping):
+            return None
+        parts = {"ignored": set[str](), **_PARTS}.get(_full_kind(column))
+        if parts is None or not parts <= {*column}:
             return None
     return schema
+
+
+def _full_kind(column: Mapping[str, Any]) -> str:
+    """Return the kind of a column, of a free text with its encoding but the usual one."""
+    kind, encoding = column.get("kind"), column.get("encoding", "words")
+    return str(kind) if kind != "text" or encoding == "words" else f"text {encoding}"
 
 
 @dataclass(frozen=True)

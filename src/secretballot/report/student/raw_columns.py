@@ -162,7 +162,8 @@ def encoded_width(column: Mapping[str, Any]) -> int:
         case "date":
             return 1 + len(column.get("parts", ())) + bool(column.get("indicator"))
         case "text":
-            return 1 + len(column.get("words", ()))
+            hashed = column.get("encoding") == "hashed"
+            return 1 + (column.get("width", 0) if hashed else len(column.get("words", ())))
         case "vector":
             return len(column.get("center", ()))
     return 0
