@@ -421,9 +421,11 @@ _MECHANISMS = {
     "abstention-table": {*_TERMS, *_TABLE},
     "relabelled-sample": {*_TERMS, *_STREAM, *_SAMPLE},
     "record-votes": {*_TERMS, "sigma", "votes_per_record", "neighbours"},
+    "weighted-gaussian": {*_TERMS, "sigma", "release", "groups"},
 }
 _ANSWERS_ALL = (
     "gaussian",
+    "weighted-gaussian",
     "laplace",
     "vote-table",
     "record-votes",
@@ -507,12 +509,39 @@ def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
         each = 1 if mechanism["neighbours"] == "add-remove" else 2
         return {"event": "gaussian", **noise, "shifts": each * mechanism["votes_per_record"]}
     binary = mechanism["n_classes"] == 2
+    if mechanism["name"] == "weighted-gaussian":
+        return weighted_event_of(mechanism)
     if binary and mechanism["release"] == "labels":
         labels = {"queries": mechanism["n_queries"], "n_teachers": mechanism["n_teachers"]}
         return {"event": "label-gaussian", **noise, **labels}
     if mechanism["release"] == "labels":
         return {"event": "argmax-gaussian", **noise, "queries": mechanism["n_queries"]}
     return counts_event_of(mechanism)
+
+
+def weighted_event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
+    """Return the event of votes that count several times, from groups that were checked."""
+    binary = mechanism["n_classes"] == 2
+    moved = 1 if binary else 2  # counts, by the weight of a teacher's vote each
+    event = {
+        "version": 1,
+        "sigma": mechanism["sigma"],
+        "squared_sensitivity": moved * max(one["weight"] for one in mechanism["groups"]) ** 2,
+        "groups": [
+            {
+                "name": one["name"],
+                "squared_sensitivity": moved * one["weight"] ** 2,
+                "epsilon": one["epsilon"],
+                "delta": one["delta"],
+            }
+            for one in mechanism["groups"]
+        ],
+    }
+    if binary and mechanism["release"] == "labels":
+        return {"event": "grouped-label-gaussian", "queries": mechanism["n_queries"], **event}
+    columns = 1 if binary else mechanism["n_classes"]
+    counts = {"coordinates": columns, "count": mechanism["n_queries"]}
+    return {"event": "grouped-vector-sum", **counts, **event}
 
 
 def counts_event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
@@ -723,6 +752,8 @@ def check_mechanism(document: dict[str, Any]) -> str:
         raise WrongError("The mechanism releases neither labels nor counts.")
     if mechanism["name"] == "record-votes":
         check_records(document)
+    if mechanism["name"] == "weighted-gaussian":
+        check_voters(document)
     known = [event_of(mechanism)]
     if mechanism["name"] == "gaussian" and mechanism["n_classes"] > 2:
         known.append(counts_event_of(mechanism))  # dearer than labels, which cost no more
@@ -993,6 +1024,32 @@ def groups_of(document: dict[str, Any]) -> list[dict[str, Any]]:
     if _GROUPS_PUBLIC not in document["assumptions"]:
         raise WrongError("The certificate does not say that its budget groups are public.")
     return groups
+
+
+def check_voters(document: dict[str, Any]) -> None:
+    """Refuse groups of teachers that contradict the rest of the certificate.
+
+    Raises
+    ------
+    WrongError
+        If they cast another number of votes, or the largest promise is not the certificate's.
+    """
+    groups = document["mechanism"]["groups"]
+    if not are_groups(groups):
+        raise WrongError(f"The budget groups are not from 1 to {_MOST_GROUPS}.")
+    shape = {key: rule for key, rule in _GROUP_SHAPE.items() if key != "squared_sensitivity"}
+    shape |= dict.fromkeys(("weight", "teachers"), is_positive_count)
+    for group in groups:
+        check_shape(group, shape, "A budget group")
+    if sum(one["weight"] * one["teachers"] for one in groups) != document["released"]["n_teachers"]:
+        raise WrongError("The groups of teachers cast another number of votes than is stated.")
+    for key in ("epsilon", "delta"):
+        if max(group[key] for group in groups) != document[key]:
+            raise WrongError(f"The {key} is not the largest of the budget groups.")
+    if document["unit"] == "label":
+        raise WrongError("Votes on labels alone have no budget groups.")
+    if _GROUPS_PUBLIC not in document["assumptions"]:
+        raise WrongError("The certificate does not say that its budget groups are public.")
 
 
 def check_start(start: object, n_weights: int, of_labels: bool) -> None:

@@ -331,8 +331,8 @@ def test_a_verifier_that_does_not_know_groups_refuses_them_in_words(
 
 
 def test_tables_on_disk_take_no_groups() -> None:
-    from secretballot.learners.moments.groups import BudgetGroups
     from secretballot.learners.moments.private_input import _StoredInput
+    from secretballot.learners.training.budget_groups import BudgetGroups
 
     groups = BudgetGroups(BUDGETS, np.zeros(2, dtype=np.int64))
     with pytest.raises(ParameterError, match="do not go with a table on disk"):

@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from scipy.special import ndtr
@@ -40,7 +40,7 @@ from secretballot.privacy.noise import check_scale
 if TYPE_CHECKING:
     from secretballot.privacy.ledger import Ledger
 
-__all__ = ["GaussianAggregator", "paper_sigma", "right_chance"]
+__all__ = ["GaussianAggregator", "paper_sigma", "right_chance", "warn_if_drowned"]
 
 _FIELDS = ("sigma", "n_queries", "n_classes", "release", "n_teachers", "calibration", "budget")
 
@@ -385,23 +385,47 @@ class GaussianAggregator(NoisyVoting):
         better than to all the teachers.
         """
         k = self._check_teachers(n_teachers)
-        if self.release == "counts":
-            error = self.sigma / math.sqrt(self.n_queries)
-            useless = error >= k
-            message = (
-                f"sigma {self.sigma:.4g} with {k} teachers: even the mean of all {self.n_queries}"
-                f" noisy counts is off by {error:.3g} votes; use more teachers or a larger epsilon."
-            )
-        else:
-            right = self.right_probability(k)
-            useless = is_drowned(right, self.n_classes)
-            message = (
-                f"sigma {self.sigma:.4g} with {k} teachers: even a unanimous vote is right with"
-                f" probability {right:.2f} only; use more teachers, fewer queries, a larger"
-                " epsilon, or release='counts' with a student that averages."
-            )
-        if useless:
-            warnings.warn(message, WeakSignalWarning, stacklevel=2)
+        warn_if_drowned(self, k, f"{k} teachers")
+
+
+class _GaussianTerms(Protocol):
+    """What says how far the noise of an aggregator reaches."""
+
+    sigma: float
+    n_queries: int
+    n_classes: int
+    release: str
+
+
+def warn_if_drowned(terms: _GaussianTerms, votes: int, voters: str) -> None:
+    """Warn if Gaussian noise drowns even unanimous votes.
+
+    Parameters
+    ----------
+    terms : Aggregator
+        With its `sigma`.
+    votes : int
+        All votes at one query.
+    voters : str
+        Who casts them, in words.
+    """
+    if terms.release == "counts":
+        error = terms.sigma / math.sqrt(terms.n_queries)
+        useless = error >= votes
+        message = (
+            f"sigma {terms.sigma:.4g} with {voters}: even the mean of all {terms.n_queries}"
+            f" noisy counts is off by {error:.3g} votes; use more teachers or a larger epsilon."
+        )
+    else:
+        right = right_chance(votes, terms.sigma, terms.n_classes)
+        useless = is_drowned(right, terms.n_classes)
+        message = (
+            f"sigma {terms.sigma:.4g} with {voters}: even a unanimous vote is right with"
+            f" probability {right:.2f} only; use more teachers, fewer queries, a larger"
+            " epsilon, or release='counts' with a student that averages."
+        )
+    if useless:
+        warnings.warn(message, WeakSignalWarning, stacklevel=3)
 
 
 def _event_of_first(event: Event, asked: int, priced: int) -> Event:

@@ -19,6 +19,7 @@ from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
 from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.ensemble.votes import VoteCounts
+from secretballot.ensemble.weighted_votes import WeightedVotes
 from secretballot.exceptions import Argument, DataError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, Price
 from secretballot.privacy.ledger import Ledger
@@ -34,7 +35,7 @@ __all__ = ["release"]
 
 
 def release(
-    counts: VoteCounts | RecordVotes,
+    counts: VoteCounts | RecordVotes | WeightedVotes,
     aggregator: Aggregator,
     ledger: Ledger,
     *,
@@ -51,9 +52,11 @@ def release(
 
     Parameters
     ----------
-    counts : VoteCounts or RecordVotes
-        Votes on the public points; secret. Votes of records go with a `RecordVotesAggregator` for
-        the same number of votes a record, the same unit and the same relation.
+    counts : VoteCounts, WeightedVotes or RecordVotes
+        Votes on the public points; secret. Votes with weights go with a
+        `WeightedGaussianAggregator` for the same teachers and weights, and votes of records with a
+        `RecordVotesAggregator` for the same number of votes a record, the same unit and the same
+        relation.
     aggregator : Aggregator
         Recipe and noise, fixed without looking at the votes.
     ledger : Ledger
@@ -107,12 +110,13 @@ def release(
     -------
     Unit : one record or user, which reaches one shard, hence one teacher (`ensemble.partition`).
     Relation : as declared; the mechanisms' prices hold for add/remove and replace-one alike.
-    Sensitivity : one vote per query.
+    Sensitivity : one vote per query, or all votes of one teacher where they have weights.
     Price : `aggregator.events`, priced by `privacy.accounting` at `aggregator.budget`.
     Rounding : upward.
     """
     purchase.check_types(aggregator, ledger, counts)
     purchase.check_votes_of_records(counts, aggregator)
+    purchase.check_weights(counts, aggregator)
     declaration = purchase.declaration_of(counts, declaration)
     rows = _checked_rows(counts, aggregator, queries)
     named = rows if public_rows is None else _named_rows(public_rows, len(rows))
@@ -187,7 +191,9 @@ def _same_question(
 
 
 def _checked_rows(
-    counts: VoteCounts | RecordVotes, aggregator: Aggregator, queries: ArrayLike | None
+    counts: VoteCounts | RecordVotes | WeightedVotes,
+    aggregator: Aggregator,
+    queries: ArrayLike | None,
 ) -> IntArray:
     """Return the rows to ask as int64, distinct and in range."""
     rows = np.arange(counts.n_queries) if queries is None else np.asarray(queries)
@@ -234,13 +240,13 @@ def _distinct_rows(name: str, rows: NDArray[Any]) -> IntArray:
 
 
 def _widest_answers(
-    aggregator: Aggregator, counts: VoteCounts | RecordVotes, n_queries: int
+    aggregator: Aggregator, counts: VoteCounts | RecordVotes | WeightedVotes, n_queries: int
 ) -> Answers:
     """Return dummy answers whose text is as long as that of any answers."""
     label = max((-1, counts.n_classes - 1), key=lambda value: len(str(value)))
     sigma, noisy = aggregator.sigma_of_counts, None
     if sigma is not None:
-        one_column = counts.n_classes == 2 and isinstance(counts, VoteCounts)
+        one_column = counts.n_classes == 2 and not isinstance(counts, RecordVotes)
         shape = (n_queries,) if one_column else (n_queries, counts.n_classes)
         noisy = np.full(shape, purchase.widest(sigma) - counts.largest_count, dtype=np.int64)
     outcome = {}
@@ -252,7 +258,7 @@ def _widest_answers(
 
 
 def _released_labels(
-    counts: VoteCounts | RecordVotes,
+    counts: VoteCounts | RecordVotes | WeightedVotes,
     aggregator: Aggregator,
     rows: IntArray,
     answers: Answers,

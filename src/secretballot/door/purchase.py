@@ -15,11 +15,13 @@ from secretballot.aggregation import (
     Answers,
     InteractiveAggregator,
     RecordVotesAggregator,
+    WeightedGaussianAggregator,
 )
 from secretballot.aggregation.base import AnswerRun
 from secretballot.aggregation.confident import ConfidentVoting, predicted_votes
 from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.ensemble.votes import VoteCounts
+from secretballot.ensemble.weighted_votes import WeightedVotes
 from secretballot.exceptions import BudgetError, LedgerError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, price
 from secretballot.privacy.ledger import Ledger
@@ -71,20 +73,62 @@ def check_counts(counts: object) -> None:
             Parameter("counts"),
             " are votes of records; this is about votes of teachers, so give VoteCounts.",
         )
+    if isinstance(counts, WeightedVotes):
+        raise ParameterError(
+            Parameter("counts"),
+            " are votes with weights, of which a teacher moves several; this is about single votes,"
+            " so give VoteCounts.",
+        )
     hint = "give VoteCounts, as VoteCounts.from_votes and VoteCounts.from_counts make them"
     check_instance("counts", counts, VoteCounts, hint=hint)
 
 
 def check_types(aggregator: object, ledger: object, counts: object = _NONE_NEEDED) -> None:
     """Refuse an aggregator, an account or votes that are none, with `ParameterError`."""
-    if counts is not _NONE_NEEDED and not isinstance(counts, RecordVotes):
+    if counts is not _NONE_NEEDED and not isinstance(counts, RecordVotes | WeightedVotes):
         check_counts(counts)
     hint = "give a calibrated aggregator, such as GaussianAggregator.calibrate returns"
     check_instance("aggregator", aggregator, Aggregator, hint=hint)
+    if counts is _NONE_NEEDED and isinstance(aggregator, WeightedGaussianAggregator):
+        raise ParameterError(
+            Parameter("aggregator"),
+            " is for votes with weights, which are released all at once; use release, or another"
+            " aggregator. Nothing was spent.",
+        )
     check_ledger(ledger)
 
 
-def check_votes_of_records(counts: VoteCounts | RecordVotes, aggregator: Aggregator) -> None:
+def check_weights(counts: VoteCounts | RecordVotes | WeightedVotes, aggregator: Aggregator) -> None:
+    """Refuse votes with weights under a price for single votes, or for other weights, and the
+    other way round.
+
+    Raises
+    ------
+    ParameterError
+        If the two do not fit; nothing was spent.
+    """
+    weighted = isinstance(counts, WeightedVotes)
+    if weighted != isinstance(aggregator, WeightedGaussianAggregator):
+        raise ParameterError(
+            "Votes with weights are priced by a WeightedGaussianAggregator, and single votes by the"
+            " others; use the one that fits. Nothing was spent."
+        )
+    if not isinstance(counts, WeightedVotes) or not isinstance(
+        aggregator, WeightedGaussianAggregator
+    ):
+        return
+    priced_voters = tuple((group.n_teachers, group.weight) for group in aggregator.groups)
+    if counts.voters != priced_voters:
+        raise ParameterError(
+            f"The teachers and votes of the groups are {counts.voters}, and the aggregator prices"
+            f" {priced_voters}; calibrate it for the teachers that voted, and weigh their votes as"
+            " it says. Nothing was spent."
+        )
+
+
+def check_votes_of_records(
+    counts: VoteCounts | RecordVotes | WeightedVotes, aggregator: Aggregator
+) -> None:
     """Refuse votes of records under a price for teachers, or for another number of votes or
     relation, and the other way round.
 
@@ -115,7 +159,9 @@ def check_votes_of_records(counts: VoteCounts | RecordVotes, aggregator: Aggrega
         )
 
 
-def check_one_record_of_a_user(counts: VoteCounts | RecordVotes, ledger: Ledger, unit: str) -> None:
+def check_one_record_of_a_user(
+    counts: VoteCounts | RecordVotes | WeightedVotes, ledger: Ledger, unit: str
+) -> None:
     """Refuse votes by user as a promise about records, on the certificate and in the account.
 
     Of each user one record votes, and one more record of theirs may change which: then twice as
@@ -240,7 +286,7 @@ def check_sample(
 
 
 def declaration_of(
-    counts: VoteCounts | RecordVotes, declaration: Mapping[str, object] | None
+    counts: VoteCounts | RecordVotes | WeightedVotes, declaration: Mapping[str, object] | None
 ) -> Mapping[str, object] | None:
     """Return what is declared of how votes came about.
 

@@ -479,6 +479,7 @@ class ReleaseStream:
         return entry
 
     def _check_votes(self, counts: VoteCounts, questions: Sequence[bytes]) -> None:
+        purchase.check_counts(counts)
         if counts.n_queries != len(questions):
             raise DataError(
                 f"{len(questions)} questions with votes on {counts.n_queries}; give one row of"

@@ -19,8 +19,8 @@ from secretballot._validation import (
 from secretballot.ensemble.stored_table import forget_table
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
-from secretballot.learners.moments.groups import GivenGroups, largest_of
 from secretballot.learners.record_votes import RecordVotesClassifier
+from secretballot.learners.training.budget_groups import GivenGroups, largest_of
 from secretballot.planning.plan.model import Plan, check_weighted_names
 from secretballot.privacy.accounting import PrivacyBudget, VectorSumEvent
 from secretballot.privacy.ledger import Ledger

@@ -19,7 +19,6 @@ from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import ClassWeights, suited_basis
-from secretballot.learners.moments.groups import GivenGroups, check_group_budgets, largest_of
 from secretballot.learners.moments.private_input import private_input
 from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.start import check_start, released_start
@@ -29,6 +28,11 @@ from secretballot.learners.training.account import (
     has_list,
     listed_sums_of,
     required_budget,
+)
+from secretballot.learners.training.budget_groups import (
+    GivenGroups,
+    check_group_budgets,
+    largest_of,
 )
 from secretballot.learners.training.inputs import (
     n_rows,

@@ -10,8 +10,8 @@ from sklearn.base import ClassifierMixin
 from secretballot.bases import Basis
 from secretballot.learners.moments.base import MomentsLearner, student_of_labels
 from secretballot.learners.moments.class_weights import checked_shares, checked_weights
-from secretballot.learners.moments.groups import GivenGroups
 from secretballot.learners.moments.targets import ClassTarget
+from secretballot.learners.training.budget_groups import GivenGroups
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.privacy.accounting import PrivacyBudget

@@ -10,8 +10,8 @@ from sklearn.base import ClassifierMixin
 from secretballot._typing import FloatArray, IntArray
 from secretballot.bases import Basis
 from secretballot.learners.moments.base import MomentsLearner
-from secretballot.learners.moments.groups import GivenGroups
 from secretballot.learners.moments.targets import LabelsTarget
+from secretballot.learners.training.budget_groups import GivenGroups
 from secretballot.learners.training.student_predictions import checked_points
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger

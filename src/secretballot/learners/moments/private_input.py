@@ -12,8 +12,8 @@ from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.moments.groups import BudgetGroups
 from secretballot.learners.moments.targets import Target
+from secretballot.learners.training.budget_groups import BudgetGroups
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,

@@ -21,13 +21,13 @@ from secretballot.bases.rotation import UNIT
 from secretballot.door.vector_sums import StagedSums
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.learners.moments.groups import (
-    BudgetGroups,
     GroupTerms,
     effective_number,
     terms_of_groups,
 )
 from secretballot.learners.moments.start import ReleasedStart
 from secretballot.learners.moments.targets import ClassTarget, Target
+from secretballot.learners.training.budget_groups import BudgetGroups
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     VectorSumEvent,

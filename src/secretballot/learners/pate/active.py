@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator, InteractiveAggregator
 from secretballot.door import ReleaseStream
-from secretballot.door.purchase import check_types
+from secretballot.door.purchase import check_counts, check_types
 from secretballot.ensemble.engines import LOCAL
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -33,6 +33,7 @@ from secretballot.learners.pate.rounds import (
     begin_query_run,
     settle,
 )
+from secretballot.learners.pate.voters import GroupedVoters
 from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.column_template import template_of
 from secretballot.learners.training.inputs import as_matrix, n_rows, take_rows
@@ -158,14 +159,17 @@ class ActivePATEClassifier(PATEClassifier):
         self.strategy = strategy
         self.round_size = round_size
 
+    _takes_groups = False
     explanation_: dict[str, Any]
 
     @property
     def _chosen_strategy(self) -> QueryStrategy:
         return MarginSampling() if self.strategy is None else self.strategy
 
-    def _stored_release(self, names: list[Any], by_unit: bool) -> ReleasedLabels | None:
-        stored = super()._stored_release(names, by_unit)
+    def _stored_release(
+        self, names: list[Any], by_unit: bool, voters: GroupedVoters | None = None
+    ) -> ReleasedLabels | None:
+        stored = super()._stored_release(names, by_unit, voters)
         if stored is None or stored.certificate.get("plan", {}).get("strategy") == json.loads(
             json.dumps(self._chosen_strategy.describe())
         ):
@@ -253,6 +257,10 @@ class ActivePATEClassifier(PATEClassifier):
         classes: Sequence[Any] | None = None,
         units: Any = None,
         unit_name: str | None = None,
+        budget_groups: Any = None,
+        group_budgets: Mapping[str, PrivacyBudget] | None = None,
+        groups_are_public: bool = False,
+        group_shares: Mapping[str, float] | None = None,
     ) -> Any:
         """Ask in rounds, and train no student, as `PATEClassifier.fit_labels`.
 
@@ -260,6 +268,8 @@ class ActivePATEClassifier(PATEClassifier):
         ----------
         X, y, X_public, classes, units, unit_name
             As for `PATEClassifier.fit`.
+        budget_groups, group_budgets, groups_are_public, group_shares
+            Refused: votes with weights are released all at once.
 
         Returns
         -------
@@ -276,7 +286,16 @@ class ActivePATEClassifier(PATEClassifier):
         """
         self.explanation_ = {}  # a release that is taken from the ledger comes without one
         points = super().fit_labels(
-            X, y, X_public=X_public, classes=classes, units=units, unit_name=unit_name
+            X,
+            y,
+            X_public=X_public,
+            classes=classes,
+            units=units,
+            unit_name=unit_name,
+            budget_groups=budget_groups,
+            group_budgets=group_budgets,
+            groups_are_public=groups_are_public,
+            group_shares=group_shares,
         )
         self.rounds_ = list(self.certificate_["plan"]["rounds"])
         return points
@@ -428,7 +447,8 @@ def label_actively(
     As for `secretballot.release`: all queries are priced, whatever is asked.
     """
     # The strategy makes its first proposal before the stream reserves anything.
-    check_types(aggregator, ledger, counts)
+    check_types(aggregator, ledger)
+    check_counts(counts)
     X_public = as_matrix("X_public", X_public)
     if n_rows(X_public) != counts.n_queries:
         raise DataError(

@@ -1,5 +1,6 @@
 """Which private record goes to which teacher, and what ties finished teachers to their shards."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import joblib
 import numpy as np
 
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, UnsignedArray
 from secretballot.ensemble.partition import (
     KeyedHashPartition,
     PositionPartition,
@@ -21,6 +22,7 @@ from secretballot.vault import read_secret, write_secret
 
 __all__ = [
     "assign_shards",
+    "assign_shards_in_groups",
     "assign_stored_shards",
     "fingerprint",
     "forget_records",
@@ -68,19 +70,73 @@ def assign_shards(
         if units is not None:
             raise _units_under_replace_one()
         return PositionPartition(n_teachers, n_records).assign()
+    return shards_of_digests(_digests_of_units(n_records, n_teachers, units, vault), n_teachers)
+
+
+def assign_shards_in_groups(
+    n_records: int,
+    teachers: Sequence[int],
+    groups: IntArray,
+    neighbours: str,
+    units: Any,
+    vault: Path | None,
+) -> IntArray:
+    """Return, for every record, the number of its teacher among those of its budget group.
+
+    Parameters
+    ----------
+    n_records : int
+    teachers : sequence of int
+        Number of teachers of each group; public.
+    groups : ndarray of int64, shape (n_records,)
+        Place of each record's group among them; public, and the same for all records of a unit.
+    neighbours, units, vault
+        As for `assign_shards`.
+
+    Privacy
+    -------
+    Unit : the id, or the record.
+    Relation : add/remove: a keyed hash of the id, or of a random id drawn once per record.
+        Replace-one, by a record of the same group: the place among those of the group.
+    Sensitivity : one shard, of the unit's own group.
+
+    Raises
+    ------
+    ParameterError
+        If `units` are given under replace-one, or a group has more teachers than records there.
+    """
+    found = np.zeros(n_records, dtype=np.int64)
+    if neighbours == "replace-one":
+        if units is not None:
+            raise _units_under_replace_one()
+        for place, number in enumerate(teachers):
+            own = np.flatnonzero(groups == place)
+            found[own] = PositionPartition(number, len(own)).assign()
+        return found
+    digests = _digests_of_units(n_records, sum(teachers), units, vault)
+    for place, number in enumerate(teachers):
+        own = np.flatnonzero(groups == place)
+        found[own] = shards_of_digests(digests[own], number)
+    return found
+
+
+def _digests_of_units(
+    n_records: int, n_teachers: int, units: Any, vault: Path | None
+) -> UnsignedArray:
+    """Return the keyed hash of every record's unit, uint64 of shape (n_records, 2)."""
     key = entropy_bytes(KEY_BYTES) if vault is None else partition_key(vault)
     ids = units
     if units is None:
         # a collision of two random ids only puts two records in one shard
         raw = _kept_entropy(vault, RECORD_IDS, ID_BYTES * n_records)
         ids = np.frombuffer(raw, dtype=np.uint64) >> np.uint64(1)
-    shards = KeyedHashPartition(n_teachers, key).assign(ids)
-    if len(shards) != n_records:
+    digests = KeyedHashPartition(n_teachers, key).digests(ids)
+    if len(digests) != n_records:
         raise DataError(
             Parameter("units"),
-            f" has {len(shards)} ids for {n_records} records; give one id for each record.",
+            f" has {len(digests)} ids for {n_records} records; give one id for each record.",
         )
-    return shards
+    return digests
 
 
 def assign_stored_shards(

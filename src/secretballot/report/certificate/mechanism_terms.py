@@ -26,6 +26,7 @@ from secretballot.report.certificate.moments import (
     moments_event,
 )
 from secretballot.report.certificate.vote_tables import TABLE_FIELDS, has_table, table_event
+from secretballot.report.certificate.weighted import WEIGHTED, check_weighted, weighted_event
 
 __all__ = [
     "ANSWERS_SOME",
@@ -58,6 +59,7 @@ _FIELDS = {
     **MOMENTS_FIELDS,
     **TABLE_FIELDS,
     RECORD_VOTES: {*_COMMON, "sigma", "votes_per_record", "neighbours"},
+    WEIGHTED: {*_COMMON, "sigma", "release", GROUPS},
 }
 #: Mechanisms without classes: what they release stands in their own fields.
 _WITHOUT_CLASSES = (*SUMS_ALONE, *TABLE_FIELDS)
@@ -94,7 +96,10 @@ def check_terms(document: Mapping[str, Any]) -> None:
         raise CertificateError(
             f"The mechanism {name!r} lacks or adds the field {shown(min(different))}."
         )
-    if GROUPS in mechanism:
+    if name == WEIGHTED:
+        event_from_json(weighted_event(mechanism))  # each number of a group is in its range
+        check_weighted(document)
+    elif GROUPS in mechanism:
         check_group_fields(mechanism)
     if "calibration" in mechanism:
         check_choice("calibration", mechanism["calibration"], _CALIBRATIONS)
@@ -143,6 +148,8 @@ def events_of_terms(document: Mapping[str, Any]) -> list[Event]:
         return [event_from_json(table_event(mechanism))]
     if has_moments(document):
         return [event_from_json(moments_event(mechanism, document["neighbours"]))]
+    if mechanism["name"] == WEIGHTED:
+        return [event_from_json(weighted_event(mechanism))]
     if mechanism["name"] == "gaussian":
         return [event_from_json(_gaussian_event_fields(mechanism))]
     if mechanism["name"] in ANSWERS_SOME:
