@@ -47,7 +47,7 @@ SHARES: dict[str, Any] = {"group_shares": {"strict": 1, "open": 2}}
 
 
 def fitted(**settings: Any) -> sb.PATEClassifier:
-    model = sb.PATEClassifier(**{"n_teachers": 30, "n_queries": 12, **settings})
+    model = sb.PATEClassifier(**{"n_teachers": 30, "n_queries": 6, **settings})
     shares = {} if settings.get("neighbours") == "replace-one" else SHARES
     return model.fit(**table(), classes=[0, 1], **GROUPS, **shares)
 
@@ -77,7 +77,7 @@ def test_a_fit_keeps_every_groups_promise_by_two_programs(neighbours: str, kind:
 
 
 def test_forged_weights_are_refused_by_both_programs() -> None:
-    certificate = fitted(release="labels").certificate_
+    certificate = fitted(release="labels", n_queries=4).certificate_
     mechanism = certificate["mechanism"]
 
     def forged(**changes: Any) -> dict[str, Any]:
@@ -118,14 +118,11 @@ def test_forged_weights_are_refused_by_both_programs() -> None:
     ]
     assert [at for at, one in enumerate(cases) if sb.verify_certificate(one).ok] == []
     for one in cases:
-        verdicts = []
-        for look in (second.check_mechanism, lambda it: second.priced("price", it)):
-            found = second.looked("x", lambda look=look, one=one: str(look(one)))
-            verdicts.append(found.verdict)
-        if second.REFUSED not in verdicts:
+        found = second.looked("mechanism", lambda one=one: second.check_mechanism(one))
+        if found.verdict != second.REFUSED:
             event = one["events"][0]
-            verdicts += [second.priced_group("g", g, event).verdict for g in event["groups"]]
-        assert second.REFUSED in verdicts
+            verdicts = {second.priced_group("g", g, event).verdict for g in event["groups"]}
+            assert second.REFUSED in verdicts
 
 
 def test_the_groups_that_allow_more_decide_more() -> None:
@@ -283,7 +280,7 @@ def test_an_interrupted_fit_finds_the_teachers_of_each_group(tmp_path: Path) -> 
 def test_what_does_not_go_with_groups_is_refused(
     settings: dict[str, Any], given: dict[str, Any], sentence: str
 ) -> None:
-    model = sb.PATEClassifier(**{"n_teachers": 30, "n_queries": 12, **settings})
+    model = sb.PATEClassifier(**{"n_teachers": 30, "n_queries": 6, **settings})
     with pytest.raises((ParameterError, DataError), match=sentence):
         model.fit(**table(), classes=[0, 1], **{**GROUPS, **SHARES, **given})
 

@@ -94,3 +94,33 @@ def test_the_second_verifier_refuses_a_group_that_costs_more_than_it_says(
     refused = [one.name for one in check_release(str(folder)) if one.verdict == "FAILED"]
     assert refused == [name]
     assert not sb.verify_certificate(document).ok
+
+
+@pytest.mark.parametrize("kind", ["labels", "counts"])
+def test_pages_say_whose_votes_count_for_how_much(tmp_path: Path, kind: str) -> None:
+    model = sb.PATEClassifier(n_teachers=20, n_queries=3 if kind == "labels" else 40, release=kind)
+    model.fit(
+        X[:N],
+        Y[:N],
+        X_public=X[N:],
+        classes=[0, 1],
+        budget_groups=np.where(np.arange(N) < 500, "strict", "open"),
+        group_budgets={"strict": sb.PrivacyBudget(0.5, 1e-6), "open": sb.PrivacyBudget(2.0, 1e-6)},
+        groups_are_public=True,
+        group_shares={"strict": 1, "open": 3},
+    )
+    folder = tmp_path / "release"
+    write_release(folder, model.released_labels_, student=model.student_, X_public=X[N:])
+    assert sb.verify_certificate(folder).ok
+    found = {finding.name: finding.verdict for finding in check_release(str(folder))}
+    assert set(found.values()) == {"ok"}
+    assert {"group 'strict'", "group 'open'"} <= set(found)
+    for name in ("README.txt", "report.html", "model-card.md"):
+        page = " ".join((folder / name).read_text().split())
+        assert "strict: epsilon 0.5, delta 1e-6, weight 0.2" in page, name
+        assert "open: epsilon 2, delta 1e-6, weight 1, 15 teachers" in page, name
+    page = (folder / "report.html").read_text()
+    assert "20<small>teachers" in page
+    assert "divided into 20 disjoint parts" in page
+    votes = model.certificate_["released"]["n_teachers"]
+    assert f"{votes:,} teachers" not in page

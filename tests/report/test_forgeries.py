@@ -28,6 +28,7 @@ from secretballot.aggregation import (
     RelabelledAggregator,
     SparseVectorAggregator,
     VoteTableAggregator,
+    WeightedGaussianAggregator,
 )
 from secretballot.privacy.accounting import (
     AbstentionTableEvent,
@@ -83,6 +84,7 @@ def issue(
     neighbours: str = "add-remove",
     n_teachers: int = 250,
     outcome: dict[str, int] | None = None,
+    assumptions: tuple[str, ...] = (),
     **more: Any,
 ) -> ReleasedLabels:
     """Return a release by an aggregator, as the door would certify it."""
@@ -113,6 +115,7 @@ def issue(
             "unit": unit,
             "unit_column": "patient" if unit == "user" else None,
             "neighbours": neighbours,
+            "assumptions": assumptions,
         },
         purpose="triage",
         **more,
@@ -142,6 +145,23 @@ def tallied() -> ReleasedLabels:
     counts = np.random.default_rng(1).integers(0, 250, (N, 3))
     aggregator = GaussianAggregator(30.0, N, n_classes=3, release="counts", budget=BUDGET)
     return issue(aggregator, counts.argmax(axis=1), counts)
+
+
+def unequal(n_classes: int, release: str) -> ReleasedLabels:
+    """Return votes of which some count for several others."""
+    aggregator = WeightedGaussianAggregator.calibrate(
+        {"strict": PrivacyBudget(0.3, BUDGET.delta), "open": BUDGET},
+        {"strict": 100, "open": 150},
+        N,
+        n_classes=n_classes,
+        release=release,
+    )
+    votes = aggregator.total_votes
+    counts = np.random.default_rng(1).integers(0, votes, (N, n_classes))
+    labels, told = counts.argmax(axis=1), None if release == "labels" else counts
+    if n_classes == 2 and release == "counts":
+        told, labels = counts[:, 1], (2 * counts[:, 1] >= votes) * 1
+    return issue(aggregator, labels, told, n_teachers=votes, assumptions=(GROUPS_ASSUMPTION,))
 
 
 def by_record(n_classes: int = 2, neighbours: str = "add-remove", **more: Any) -> ReleasedLabels:
@@ -397,6 +417,8 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "sums, by user": lambda: summed(unit="user"),
     "sums, of labels": lambda: summed("replace-one", "label"),
     "labels with words": named,
+    "labels of weighted votes": lambda: unequal(2, "labels"),
+    "weighted votes": lambda: unequal(3, "counts"),
 }
 
 # Single fields that may say something else, and the certificate still verifies: the curator's word,
@@ -573,7 +595,7 @@ ODD_WORDS = {
     [
         *("labels by user", "labels with words", "rounds and choices", "relabelled", "choice"),
         *("votes of records", "sums", "sums, of groups", "interactive", "laplace counts"),
-        "vote table",
+        *("vote table", "weighted votes"),
     ],
 )
 @pytest.mark.parametrize(
@@ -683,6 +705,18 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
             ),
         ]
         if "groups" in d["mechanism"]
+        else []
+    ),
+    "heavier votes of a group": lambda d: (
+        [
+            ("mechanism.groups.0.weight", 100),
+            (
+                "events.0.groups.0.squared_sensitivity",
+                d["events"][0].get("squared_sensitivity", 1),
+            ),
+            ("released.n_teachers", 25_000),
+        ]
+        if d["mechanism"]["name"] == "weighted-gaussian"
         else []
     ),
     "a headline that is not the largest of the groups": lambda d: [

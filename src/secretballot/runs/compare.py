@@ -18,6 +18,7 @@ from secretballot.report.certificate.moments import has_moments
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.certificate.vote_tables import has_table
+from secretballot.report.certificate.weighted import n_teachers_of
 from secretballot.report.metrics import (
     Metrics,
     PairedDifference,
@@ -96,7 +97,7 @@ class ComparedRelease:
             "unit": document["unit"],
             "neighbours": document["neighbours"],
             "method": self.method,
-            "teachers": document["released"]["n_teachers"],
+            "teachers": n_teachers_of(document),
             "queries": document["released"]["queries"],
             "answered": document["released"]["answered"],
             "classes": document["released"]["classes"],
