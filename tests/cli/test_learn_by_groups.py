@@ -19,6 +19,11 @@ GROUPS = (
     *("--budget-column", "consent", "--groups-are-public"),
     *("--group-budget", "strict=0.2,1e-5", "--group-budget", "open=2,1e-5"),
 )
+VOTES = (
+    *GROUPS,
+    *("--teachers", "30", "--queries", "20"),
+    *("--group-share", "strict=1", "--group-share", "open=2"),
+)
 
 
 @pytest.fixture
@@ -64,6 +69,55 @@ def test_every_group_has_its_budget_and_the_column_is_no_feature(files: Path, un
     other = learn(files, *GROUPS[:3], "--group-budget", "strict=1,1e-5", *GROUPS[5:], unit=unit)
     assert other.exit_code == 2
     assert Ledger.open_existing(files / "private.csv.ledger").releases() == 1
+
+
+@pytest.mark.parametrize("unit", [False, True])
+def test_votes_of_every_group_count_for_as_much_as_its_budget_allows(
+    files: Path, unit: bool
+) -> None:
+    quoted = learn(files, *VOTES, "--dry-run", "--json", unit=unit)
+    assert quoted.exit_code == 0, quoted.stderr
+    expected = json.loads(quoted.stdout)
+    assert not (files / "out").exists()
+    result = learn(files, *VOTES, unit=unit)
+    assert result.exit_code == 0, result.stderr
+    certificate = certificate_in(files)
+    mechanism = certificate["mechanism"]
+    strict, full = mechanism["groups"]
+    lines = [line for line in result.stdout.splitlines() if line.startswith("group ")]
+    weight = strict["weight"] / 100
+    promised = "strict: epsilon 0.2, delta 1e-05"
+    assert lines[0] == f"group        {promised}; 10 teachers, whose votes weigh {weight:.3g}"
+    assert (strict["teachers"], full["teachers"], full["weight"]) == (10, 20, 100)
+    assert expected["groups"][0]["weight"] == weight
+    assert (expected["teachers"], expected["queries"]) == (30, 20)
+    assert expected["votes"] == certificate["released"]["n_teachers"]
+    assert expected["sigma"] == mechanism["sigma"]
+    assert certificate["unit"] == ("user" if unit else "record")
+    assert "consent" not in (files / "out/release/schema.json").read_text()
+    assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
+    assert independent_verifier([str(files / "out/release")]) == 0
+    shown = CliRunner().invoke(app, ["ledger", "show", str(files / "private.csv.ledger")]).stdout
+    assert "spent on the budget group strict: epsilon 0.2, delta 1e-05" in shown
+    # the same command again finds the finished run; other shares are another run
+    assert learn(files, *VOTES, unit=unit).exit_code == 0
+    assert learn(files, *VOTES[:-1], "open=5", unit=unit).exit_code == 2
+    assert Ledger.open_existing(files / "private.csv.ledger").releases() == 1
+
+
+def test_a_dry_run_of_votes_speaks_in_votes_and_public_sizes_divide_the_teachers(
+    files: Path,
+) -> None:
+    words = (*VOTES[:-4], "--neighbours", "replace-one", "--release", "labels", "--dry-run")
+    quoted = learn(files, *words, "--own-ledger")
+    assert quoted.exit_code == 0, quoted.stderr
+    said = quoted.stdout
+    assert "open: epsilon 2, delta 1e-05; 20 teachers of weight 1" in said
+    assert "strict: epsilon 0.2, delta 1e-05; 10 teachers of weight 0.1" in said
+    assert "at a margin of" in said
+    assert "of 30 votes" not in said
+    counts = learn(files, *VOTES, "--release", "counts", "--dry-run").stdout
+    assert "the mean of all 20 counts is off by" in counts
 
 
 def test_a_dry_run_says_what_each_group_is_promised_and_about_how_much_it_counts(
@@ -130,8 +184,17 @@ def test_the_column_stays_out_where_the_public_file_and_the_schema_have_it(files
             (*GROUPS, "--budget-column", "ward", "--drop", "patient,consent"),
             "no group of --group-budget",
         ),
-        ((*GROUPS, "--method", "votes"), "goes with --method moments alone"),
-        ((*GROUPS, "--teachers", "9"), "leave one of the two out"),
+        ((*GROUPS, "--method", "record-votes"), "goes with --method moments or votes alone"),
+        ((*GROUPS, "--method", "votes"), "--group-share is missing"),
+        ((*GROUPS, "--teachers", "9"), "--group-share is missing"),
+        ((*GROUPS, "--group-share", "strict"), "--group-share has 'strict'; write NAME=SHARE"),
+        ((*GROUPS, *2 * ("--group-share", "open=1")), "each name once"),
+        ((*GROUPS, "--group-share", "open=1"), "give a positive number for each group"),
+        ((*VOTES, "--aggregator", "sparse-vector"), "--aggregator is sparse-vector, and budget"),
+        ((*VOTES, "--strategy", "margin"), "--strategy is margin, and budget groups go with"),
+        ((*VOTES, "--estimate-epsilon", "0.1"), "for votes that all weigh alike"),
+        ((*VOTES, "--queries", "100000"), "fewer with --queries"),
+        (VOTES[7:], "without groups"),
         ((*GROUPS, "--votes-per-record", "3"), "leave one of the two out"),
     ],
 )

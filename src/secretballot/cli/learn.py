@@ -30,6 +30,7 @@ from secretballot.cli.options import (
     Forced,
     GroupBudgets,
     GroupsArePublic,
+    GroupShares,
     HowAnswered,
     HowAsked,
     Jobs,
@@ -65,6 +66,7 @@ from secretballot.cli.options import (
     class_weight_of,
     classes_of,
     group_budgets_of,
+    group_shares_of,
     need_price,
     unlock,
     was_given,
@@ -210,6 +212,7 @@ def learn(
     budget_column: BudgetColumn = None,
     group_budgets: GroupBudgets = None,
     groups_are_public: GroupsArePublic = False,
+    group_shares: GroupShares = None,
     abstentions: Annotated[
         Abstentions,
         typer.Option(
@@ -311,11 +314,14 @@ def learn(
         "about": About(title, purpose, controller, contact),
     }
     of_record_votes: dict[str, Any] = {"votes_per_record": votes_per_record, "queries": queries}
+    of_groups: dict[str, Any] = {
+        "group_budgets": groups,
+        "groups_are_public": groups_are_public or None,
+    }
     of_moments: dict[str, Any] = {
         "positive_rate": positive_rate,
         "class_weight": class_weight_of(class_weight, positive_rate),
-        "group_budgets": groups,
-        "groups_are_public": groups_are_public or None,
+        **of_groups,
     }
     of_voting: dict[str, Any] = {
         "teachers": teachers,
@@ -332,6 +338,8 @@ def learn(
         "abstentions": abstentions,
         "jobs": jobs,
         "engine": engine,
+        "group_shares": group_shares_of(group_shares),
+        **of_groups,
     }
     of_tables: dict[str, Any] = {
         "statistic": statistic,
@@ -550,6 +558,7 @@ def _print_forecast_of_rare(outcome: "LearnOutcome", forecast: "RareForecast") -
 def print_lines(outcome: "LearnOutcome") -> None:
     """Print the outcome for a person."""
     from secretballot.report.certificate.plan_checks import total_price
+    from secretballot.report.release.group_words import group_weight
 
     # First what a person wants to know, last what there is to do.
     certificate = outcome.certificate
@@ -558,11 +567,14 @@ def print_lines(outcome: "LearnOutcome") -> None:
     price = f"epsilon {epsilon:g}, delta {delta:g}"
     say(f"guarantee    {price} for each {certificate['unit']}")
     for group in certificate["mechanism"].get("groups", ()):
-        weight = group["bound"] / certificate["mechanism"]["bound"]
+        weight = group_weight(group, certificate["mechanism"])
         promised = f"epsilon {group['epsilon']:g}, delta {group['delta']:g}"
-        say(
-            f"group        {group['name']}: {promised}; a {certificate['unit']} weighs {weight:.3g}"
-        )
+        what = f"a {certificate['unit']} weighs {weight:.3g}"
+        if "teachers" in group:
+            votes = "vote weighs" if group["teachers"] == 1 else "votes weigh"
+            teachers = f"{group['teachers']:,} teacher{'' if group['teachers'] == 1 else 's'}"
+            what = f"{teachers}, whose {votes} {weight:.3g}"
+        say(f"group        {group['name']}: {promised}; {what}")
     if outcome.method == "moments":
         n_stages, coordinates = (
             certificate["mechanism"][name] for name in ("n_stages", "coordinates")

@@ -47,6 +47,7 @@ __all__ = [
     "Epsilon",
     "Forced",
     "GroupBudgets",
+    "GroupShares",
     "GroupsArePublic",
     "HowAnswered",
     "HowAsked",
@@ -85,6 +86,7 @@ __all__ = [
     "class_weight_of",
     "classes_of",
     "group_budgets_of",
+    "group_shares_of",
     "need_price",
     "unlock",
     "was_given",
@@ -525,7 +527,7 @@ BudgetColumn = Annotated[
         "--budget-column",
         metavar="COL",
         help="Column of the private file with the budget group of each record; never a feature"
-        " (moments only).",
+        " (moments and votes).",
         rich_help_panel=DATA,
     ),
 ]
@@ -537,6 +539,16 @@ GroupBudgets = Annotated[
         help="Budget of a group of --budget-column, once for each; the largest is that of the"
         " release.",
         rich_help_panel=PRIVACY,
+    ),
+]
+GroupShares = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group-share",
+        metavar="NAME=SHARE",
+        help="Share of the records that is expected in a group, once for each: teachers are"
+        " divided by it (votes only).",
+        rich_help_panel=TEACHERS,
     ),
 ]
 GroupsArePublic = Annotated[
@@ -684,6 +696,32 @@ def group_budgets_of(words: Sequence[str] | None) -> "dict[str, PrivacyBudget] |
             )
         budgets[name.strip()] = PrivacyBudget(epsilon, delta)
     return budgets
+
+
+def group_shares_of(words: Sequence[str] | None) -> dict[str, float] | None:
+    """Return the share of each group; None where no word is given.
+
+    Raises
+    ------
+    ParameterError
+        If a word is no name with a number, or names a group twice.
+    """
+    if not words:
+        return None
+    shares: dict[str, float] = {}
+    for word in words:
+        name, _, number = word.rpartition("=")
+        try:
+            share = float(number)
+        except ValueError:
+            name, share = "", 0.0
+        if not name.strip() or name.strip() in shares:
+            raise ParameterError(
+                Parameter("group_shares"),
+                f" has {shown(word)}; write NAME=SHARE, each name once, as in strict=0.3.",
+            )
+        shares[name.strip()] = share
+    return shares
 
 
 def was_given(ctx: typer.Context, name: str) -> bool:

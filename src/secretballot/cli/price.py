@@ -146,7 +146,11 @@ def _print_quote(quote: "Quote", why: str, *, as_json: bool) -> None:
     say(f"price        epsilon {quote.epsilon:g}, delta {quote.delta:g}, under {quote.neighbours}")
     for group in quote.groups:
         promised = f"epsilon {group.epsilon:g}, delta {group.delta:g}"
-        say(f"group        {group.name}: {promised}; weight about {group.weight:.3g}")
+        about = f"weight about {group.weight:.3g}"
+        if group.teachers is not None:
+            plural = "" if group.teachers == 1 else "s"
+            about = f"{group.teachers:,} teacher{plural} of weight {group.weight:.3g}"
+        say(f"group        {group.name}: {promised}; {about}")
     say(f"released     {quote.released}")
     if quote.unanimous is None:
         say(f"noise        {_noise_words(quote)}")
@@ -155,12 +159,13 @@ def _print_quote(quote: "Quote", why: str, *, as_json: bool) -> None:
             "expect       a number that all teachers agree on is drawn with probability"
             f" {quote.unanimous:.3f} or more"
         )
+    cast = quote.votes or quote.teachers or 0
     for margin, share in (quote.right or quote.answered).items():
-        votes = f"{margin * (quote.teachers or 0):,.0f} of {quote.teachers:,} votes"
+        votes = f"{margin * cast:,.0f} of {cast:,} votes"
         verb = "a label is right" if quote.right else "a query is answered"
         say(f"expect       {verb} with probability {share:.3f} at a margin of {votes}")
     if quote.off_in_the_mean is not None:
-        off, count = f"{quote.off_in_the_mean:.3g} of {quote.teachers:,} votes", quote.queries or 0
+        off, count = f"{quote.off_in_the_mean:.3g} of {cast:,} votes", quote.queries or 0
         say(f"expect       the mean of all {count:,} counts is off by {off}")
     if quote.can_be_planned:
         say("             secretballot plan --like TABLE says how accurate the student would be")

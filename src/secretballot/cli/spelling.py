@@ -15,6 +15,7 @@ _RENAMED = {
     "random_state": "--seed",
     "budget_groups": "--budget-column",
     "group_budgets": "--group-budget",
+    "group_shares": "--group-share",
     "unit": "--unit-kind",
 }
 _OF_THE_SAME_NAME = (

@@ -1,7 +1,7 @@
 """One run of learning, from files to folders: what `secretballot learn` does, from Python too."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,10 +20,11 @@ from secretballot.aggregation import Aggregator
 from secretballot.datasets.table_source import source_of
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.stored_table import forget_table
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.rounds import AskableRows
+from secretballot.learners.pate.voters import voters_in_groups
 from secretballot.learners.training.shards import places_by_value
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan
@@ -61,6 +62,7 @@ from secretballot.runs.caution import (
 )
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder
+from secretballot.runs.groups import check_groups, groups_for_fit, weights_of_run
 from secretballot.runs.moments_spread import MomentsSpread
 from secretballot.runs.plan_agreement import check_settings, check_tables
 from secretballot.runs.progress import Caution, Watch, note_few_answers, public_warnings_noted
@@ -78,6 +80,7 @@ from secretballot.runs.tables import (
     read_inputs,
 )
 from secretballot.runs.voting import (
+    DEFAULT_TEACHERS,
     PASSIVE,
     aggregator_of_run,
     number_of_teachers,
@@ -101,6 +104,7 @@ __all__ = [
 ]
 
 VOTES = "votes"
+_OF_GROUPS = ("group_budgets", "groups_are_public", "group_shares")
 _OF_OTHER_NOISE = ("max_unstable", "threshold", "max_answers")
 
 
@@ -175,6 +179,13 @@ class LearnRun:
         Whether the run has an account of its own, in its vault, that counts nothing else.
     about : About
         Public words of the curator on the release.
+    group_budgets : mapping of str to PrivacyBudget, or None
+        Budget of each group that the `budget_column` of the tables names; the largest is (epsilon,
+        delta).
+    groups_are_public : bool or None
+        The declaration that the groups follow from nothing protected.
+    group_shares : mapping of str to float, or None
+        Share of the records that is expected in each group, as for `PATEClassifier.fit`.
     listed : Aggregator or None
         Noise of the list of the ledger that is named, where it has one (`listed_noise`); its price
         is (epsilon, delta) then, and nothing is calibrated.
@@ -209,6 +220,9 @@ class LearnRun:
     force: tuple[str, ...] = ()
     own_ledger: bool = False
     about: About = NOTHING_SAID
+    group_budgets: Mapping[str, PrivacyBudget] | None = None
+    groups_are_public: bool | None = None
+    group_shares: Mapping[str, float] | None = None
     listed: Aggregator | None = None
 
     @property
@@ -236,7 +250,7 @@ class LearnRun:
         drop_own_ledger(settings)
         describe_listed(settings)
         # runs of before these options were begun without them
-        for name in ("threshold", "max_answers"):
+        for name in ("threshold", "max_answers", *_OF_GROUPS):
             if settings[name] is None:
                 settings.pop(name)
         described = {"verb": "learn", "method": VOTES, **settings, **self.tables.description()}
@@ -355,7 +369,7 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Training teachers")
         model = _learner_of_folder(run, folder, ledger, watch, inputs)
-        _fit_labels(model, inputs, watch)
+        _fit_labels(run, model, inputs, watch)
         note_few_answers(model.released_labels_, watch)
         made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
         forget_table(folder.vault)
@@ -416,7 +430,10 @@ def cautions_of_tables(run: LearnRun, inputs: RunInputs) -> list[Caution]:
     the number of records."""
     n_teachers = number_of_teachers(run, inputs.n_columns)
     asked = [*cautions_of_records(run.budget, run.records, inputs.n_units, n_teachers)]
-    if run.estimate_epsilon is None:  # which would say itself how many queries make sense
+    if run.group_budgets is not None:
+        weighted = weights_of_run(run, inputs, n_askable(run, inputs), n_teachers)
+        asked += cautions_of_noise(weighted, weighted.total_votes)
+    elif run.estimate_epsilon is None:  # which would say itself how many queries make sense
         aggregator = aggregator_of_run(run, n_askable(run, inputs), len(inputs.classes), n_teachers)
         asked += cautions_of_noise(aggregator, n_teachers)
     return asked
@@ -427,6 +444,7 @@ def _refuse_unfit_settings(run: LearnRun) -> None:
     check_about(run.about)
     # What a plan has set is compared first: that message names the plan, all others the option.
     _ = run.budget
+    check_groups(run)
     check_force(run.force)
     check_account(run)
     if run.plan is not None:
@@ -455,7 +473,8 @@ def _refuse_unfit_settings(run: LearnRun) -> None:
     if run.estimate_epsilon is not None:
         check_positive("estimate_epsilon", run.estimate_epsilon)
     if run.listed is not None:
-        refuse_own_noise(run, ("plan", "estimate_epsilon", *_OF_OTHER_NOISE))
+        refuse_own_noise(run, ("plan", "estimate_epsilon", "group_budgets", *_OF_OTHER_NOISE))
+    _refuse_settings_of_single_votes(run)
     check_unit_column(run.neighbours, run.tables)
     if run.teachers is not None and run.records is not None and run.teachers > run.records:
         check_count("records", run.records)
@@ -464,6 +483,38 @@ def _refuse_unfit_settings(run: LearnRun) -> None:
             " with --teachers."
         )
     check_stated_records(run.records)
+
+
+def _refuse_settings_of_single_votes(run: LearnRun) -> None:
+    """Refuse budget groups beside what has no price for votes that count several times, and shares
+    of groups without groups."""
+    if run.group_budgets is None:
+        if run.group_shares is not None:
+            raise ParameterError(
+                Parameter("group_shares"),
+                " is given without groups; give ",
+                Parameter("budget_groups"),
+                " and ",
+                Parameter("group_budgets"),
+                ", or leave it out.",
+            )
+        return
+    for name, plain in (("aggregator", "gaussian"), ("strategy", PASSIVE)):
+        if getattr(run, name) != plain:
+            raise ParameterError(
+                Parameter(name),
+                f" is {getattr(run, name)}, and budget groups go with Gaussian voting that answers"
+                f" all queries at once; leave it out, or give {plain}.",
+            )
+    if run.estimate_epsilon is not None:
+        raise ParameterError(
+            Parameter("estimate_epsilon"),
+            " is for votes that all weigh alike; leave it out where there are budget groups.",
+        )
+    if run.group_shares is not None or run.neighbours != "replace-one":
+        # shares that are missing or none are refused before any file is read
+        budgets, teachers = dict(run.group_budgets), run.teachers or DEFAULT_TEACHERS
+        voters_in_groups(budgets, teachers, run.group_shares, None)
 
 
 def check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
@@ -557,10 +608,13 @@ def _release_job(run: LearnRun, model: PATEClassifier, inputs: RunInputs) -> Rel
     )
 
 
-def _fit_labels(model: PATEClassifier, inputs: RunInputs, watch: Watch) -> None:
+def _fit_labels(run: LearnRun, model: PATEClassifier, inputs: RunInputs, watch: Watch) -> None:
     """Fit all but the student, which is fitted where no private data ever was."""
+    groups = groups_for_fit(run, inputs)
+    if groups:
+        groups["group_shares"] = run.group_shares
     with public_warnings_noted(watch):
-        model.fit_labels(**inputs.for_fit)
+        model.fit_labels(**inputs.for_fit, **groups)
 
 
 def measured_student(made: ReleaseFolder, inputs: RunInputs, watch: Watch) -> Metrics | None:

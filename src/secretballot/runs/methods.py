@@ -26,9 +26,10 @@ _OWN: dict[str, tuple[str, ...]] = {
     "votes_per_record": (RECORD_VOTES,),
     "positive_rate": (MOMENTS,),
     "class_weight": (MOMENTS,),
-    "budget_column": (MOMENTS,),
-    "group_budgets": (MOMENTS,),
-    "groups_are_public": (MOMENTS,),
+    "budget_column": (MOMENTS, VOTES),
+    "group_budgets": (MOMENTS, VOTES),
+    "groups_are_public": (MOMENTS, VOTES),
+    "group_shares": (VOTES,),
 }
 #: Settings of votes that numbers, and several labels, have too.
 _OF_TABLES = ("teachers", "queries", "teacher", "release")
@@ -148,6 +149,6 @@ def _no_method_words(own: Collection[str]) -> str:
 
 
 def _option(name: str) -> str:
-    if name == "group_budgets":  # an option for each
-        return "--group-budget"
+    if name in ("group_budgets", "group_shares"):  # an option for each
+        return f"--{name.replace('_', '-').removesuffix('s')}"
     return f"--{name.replace('_', '-')}"

@@ -20,7 +20,6 @@ from secretballot.ensemble.stored_table import forget_table
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.record_votes import RecordVotesClassifier
-from secretballot.learners.training.budget_groups import GivenGroups, largest_of
 from secretballot.planning.plan.model import Plan, check_weighted_names
 from secretballot.privacy.accounting import PrivacyBudget, VectorSumEvent
 from secretballot.privacy.ledger import Ledger
@@ -49,6 +48,7 @@ from secretballot.runs.caution import (
     settle_cautions,
 )
 from secretballot.runs.folder import RunFolder
+from secretballot.runs.groups import check_groups, groups_for_fit
 from secretballot.runs.learn import LearnOutcome, measured_student, outcome_again
 from secretballot.runs.moments_spread import MomentsSpread, moments_spread
 from secretballot.runs.plan_agreement import check_settings, check_tables, settings_of_moments
@@ -312,42 +312,14 @@ def _refuse_unfit_settings(run: RecordsRun) -> None:
         refuse_own_noise(run, ("plan", "group_budgets"))
     if run.positive_rate is not None:
         check_positive_rate(run.positive_rate)
-    _check_groups(run)
+    if run.tables.budget_column is not None and run.method != MOMENTS:
+        raise ParameterError(
+            Parameter("budget_column"), f" goes with --method {MOMENTS} or votes alone."
+        )
+    check_groups(run)
     check_unit_column(run.neighbours, run.tables)
     check_stated_records(run.records)
     student_by_name(run.student)
-
-
-def _check_groups(run: RecordsRun) -> None:
-    """Refuse budget groups that are incomplete, not declared public, or named by a column with
-    another duty.
-
-    Raises
-    ------
-    ParameterError
-        If they are.
-    """
-    column = run.tables.budget_column
-    if column is not None and run.method != MOMENTS:
-        raise ParameterError(Parameter("budget_column"), f" goes with --method {MOMENTS} alone.")
-    given = GivenGroups(column, run.group_budgets, run.groups_are_public or False)
-    groups = given.checked_budgets()
-    if groups is None:
-        return
-    if run.plan is not None:
-        raise ParameterError(
-            Parameter("group_budgets"),
-            " does not go with a plan, which forecasts one budget for all; leave one of the two"
-            " out.",
-        )
-    largest_of(run.budget, groups)
-    if column in (run.tables.target, run.tables.unit):
-        duty = "class" if column == run.tables.target else "id of a person"
-        raise ParameterError(
-            Parameter("budget_column"),
-            f" is {shown(column)}, the column with the {duty}; give one that says nothing else, as"
-            " groups are public.",
-        )
 
 
 def check_records_run(run: RecordsRun, inputs: RunInputs, watch: Watch) -> None:
@@ -408,22 +380,11 @@ def _fitted_learner(
             votes_per_record=run.votes_per_record, n_queries=run.queries, **settings
         )
     with public_warnings_noted(watch):
-        model.fit_labels(**inputs.for_fit, **_groups_of(run, inputs))
+        model.fit_labels(**inputs.for_fit, **groups_for_fit(run, inputs))
     coverage = getattr(model, "coverage_", None)
     if coverage is not None and coverage.is_poor:
         watch.note(coverage.warning, private=False)
     return model
-
-
-def _groups_of(run: RecordsRun, inputs: RunInputs) -> dict[str, Any]:
-    """Return what a fit is told of budget groups; nothing where there are none."""
-    if inputs.budget_groups is None:
-        return {}
-    return {
-        "budget_groups": inputs.budget_groups,
-        "group_budgets": run.group_budgets,
-        "groups_are_public": run.groups_are_public,
-    }
 
 
 def weights_of_classes(

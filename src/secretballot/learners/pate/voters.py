@@ -15,7 +15,7 @@ from secretballot.privacy.accounting.gaussian import gaussian_mu
 from secretballot.report.certificate.moments import GROUPS
 from secretballot.report.certificate.weighted import WEIGHTED
 
-__all__ = ["GroupedVoters", "voters_in_groups", "voters_of"]
+__all__ = ["GroupedVoters", "teachers_for_groups", "voters_in_groups", "voters_of"]
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,8 @@ class GroupedVoters:
     @property
     def full_teachers(self) -> int:
         """About how many teachers of full weight cast as many votes."""
-        full = gaussian_mu(self.budget.epsilon, self.budget.delta)
-        weighed = (
-            number * gaussian_mu(self.budgets[name].epsilon, self.budgets[name].delta) / full
-            for name, number in self.teachers.items()
-        )
+        weights = _rough_weights(self.budgets)
+        weighed = (number * weights[name] for name, number in self.teachers.items())
         return max(1, round(sum(weighed)))
 
     def told(self) -> list[tuple[str, int, float, float]]:
@@ -140,6 +137,37 @@ def voters_in_groups(
             f" is {n_teachers} with {len(budgets)} budget groups; every group needs a teacher.",
         )
     return GroupedVoters(budgets, _divided(n_teachers, shares))
+
+
+def teachers_for_groups(
+    n_teachers: int,
+    budgets: Mapping[str, PrivacyBudget],
+    shares: Mapping[str, float],
+    n_records: int,
+) -> int:
+    """Return how many teachers cast about as many votes as so many of full weight, as far as each
+    still has ten records on average.
+
+    Parameters
+    ----------
+    n_teachers : int
+        That suit the largest budget.
+    budgets : mapping of str to PrivacyBudget
+    shares : mapping of str to float
+        Of the teachers in each group, in any unit.
+    n_records : int
+        Publicly stated.
+    """
+    weights = _rough_weights(budgets)
+    mean = sum(shares[name] * weights[name] for name in budgets) / sum(shares.values())
+    return max(n_teachers, min(round(n_teachers / mean), n_records // 10))
+
+
+def _rough_weights(budgets: Mapping[str, PrivacyBudget]) -> dict[str, float]:
+    """Return about how much a vote of each group counts, one of the largest budget being 1."""
+    means = {name: gaussian_mu(own.epsilon, own.delta) for name, own in budgets.items()}
+    largest = max(means.values())
+    return {name: mean / largest for name, mean in means.items()}
 
 
 def _checked_shares(group_shares: Any, budgets: Mapping[str, PrivacyBudget]) -> dict[str, Fraction]:

@@ -7,7 +7,7 @@ from secretballot.report.certificate.moments import GROUPS
 from secretballot.report.certificate.weighted import WEIGHTED
 from secretballot.report.wording import count_text, number_text, shown, unit_noun
 
-__all__ = ["group_rows", "groups_words"]
+__all__ = ["group_rows", "group_weight", "groups_words"]
 
 
 def groups_words(certificate: Mapping[str, Any]) -> str:
@@ -72,8 +72,11 @@ def _teachers_text(group: Mapping[str, Any], mechanism: Mapping[str, Any]) -> st
 
 
 def _weight_text(group: Mapping[str, Any], mechanism: Mapping[str, Any]) -> str:
+    return number_text(float(f"{group_weight(group, mechanism):.3g}"))
+
+
+def group_weight(group: Mapping[str, Any], mechanism: Mapping[str, Any]) -> float:
+    """Return how much a record, or a teacher's vote, of a group counts; 1 is all that one may."""
     if mechanism["name"] == WEIGHTED:
-        share = group["weight"] / max(one["weight"] for one in mechanism[GROUPS])
-    else:
-        share = group["bound"] / mechanism["bound"]
-    return number_text(float(f"{share:.3g}"))
+        return float(group["weight"] / max(one["weight"] for one in mechanism[GROUPS]))
+    return float(group["bound"] / mechanism["bound"])
