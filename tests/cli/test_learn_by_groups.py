@@ -116,6 +116,8 @@ def test_a_dry_run_of_votes_speaks_in_votes_and_public_sizes_divide_the_teachers
     assert "strict: epsilon 0.2, delta 1e-05; 10 teachers of weight 0.1" in said
     assert "at a margin of" in said
     assert "of 30 votes" not in said
+    stated = (*GROUPS, *VOTES[-4:], "--queries", "20", "--records", str(N_PRIVATE), "--dry-run")
+    assert 50 < json.loads(learn(files, *stated, "--json").stdout)["teachers"] <= N_PRIVATE // 10
     counts = learn(files, *VOTES, "--release", "counts", "--dry-run").stdout
     assert "the mean of all 20 counts is off by" in counts
 

@@ -7,14 +7,21 @@ from typing import Any, Protocol
 from secretballot._validation import shown
 from secretballot.aggregation import WeakSignalWarning, WeightedGaussianAggregator
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.pate.voters import voters_in_groups
-from secretballot.learners.training.budget_groups import GivenGroups, largest_of
+from secretballot.learners.pate.voters import teachers_for_groups, voters_in_groups
+from secretballot.learners.training.budget_groups import BudgetGroups, GivenGroups, largest_of
 from secretballot.planning.plan.model import Plan
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.runs.tables import RunInputs, RunTables
-from secretballot.runs.voting import VotingSettings, unfitted_learner
+from secretballot.runs.voting import VotingSettings, number_of_teachers, unfitted_learner
 
-__all__ = ["GroupedRun", "GroupedVotingRun", "check_groups", "groups_for_fit", "weights_of_run"]
+__all__ = [
+    "GroupedRun",
+    "GroupedVotingRun",
+    "check_groups",
+    "groups_for_fit",
+    "teachers_of_run",
+    "weights_of_run",
+]
 
 
 class GroupedRun(Protocol):
@@ -84,8 +91,27 @@ def groups_for_fit(run: GroupedRun, inputs: RunInputs) -> dict[str, Any]:
     }
 
 
+def teachers_of_run(run: GroupedVotingRun, inputs: RunInputs) -> int:
+    """Return the number of teachers: as asked, else by the stated records, else the default; more
+    where votes of some groups count for less.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If groups do not fit the table.
+    """
+    found = number_of_teachers(run, inputs.n_columns)
+    if run.group_budgets is None or run.teachers is not None or run.records is None:
+        return found
+    shares, sizes = run.group_shares, _public_groups(run, inputs)
+    if shares is None and sizes is not None:
+        shares = {name: sizes.records_of(at) for at, name in enumerate(run.group_budgets)}
+    assert shares is not None  # the settings were checked
+    return teachers_for_groups(found, run.group_budgets, shares, run.records)
+
+
 def weights_of_run(
-    run: GroupedVotingRun, inputs: RunInputs, n_points: int, n_teachers: int
+    run: GroupedVotingRun, inputs: RunInputs, n_points: int
 ) -> WeightedGaussianAggregator:
     """Return weights, noise and queries of a run with budget groups, from public numbers alone;
     nothing is paid.
@@ -95,14 +121,22 @@ def weights_of_run(
     ParameterError, DataError
         If the groups do not fit the table or each other.
     """
-    given = GivenGroups(inputs.budget_groups, run.group_budgets, run.groups_are_public or False)
-    budgets = given.checked_budgets()
-    assert budgets is not None  # they were checked with the settings
-    sizes = None
-    if run.neighbours == "replace-one":  # which makes the sizes of groups public
-        sizes = given.read(budgets, inputs.n_private)
-    voters = voters_in_groups(budgets, n_teachers, run.group_shares, sizes)
+    assert run.group_budgets is not None
+    n_teachers = teachers_of_run(run, inputs)
+    groups = _public_groups(run, inputs)
+    voters = voters_in_groups(dict(run.group_budgets), n_teachers, run.group_shares, groups)
     learner = unfitted_learner(run, len(inputs.classes), n_teachers)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakSignalWarning)  # it is asked about
         return learner.planned_weights(n_points, len(inputs.classes), voters)
+
+
+def _public_groups(run: GroupedVotingRun, inputs: RunInputs) -> BudgetGroups | None:
+    """Return which record is in which group where the sizes of groups are public; None where they
+    are private."""
+    if run.neighbours != "replace-one":
+        return None
+    given = GivenGroups(inputs.budget_groups, run.group_budgets, run.groups_are_public or False)
+    budgets = given.checked_budgets()
+    assert budgets is not None  # they were checked with the settings
+    return given.read(budgets, inputs.n_private)

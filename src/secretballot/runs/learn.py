@@ -62,7 +62,7 @@ from secretballot.runs.caution import (
 )
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder
-from secretballot.runs.groups import check_groups, groups_for_fit, weights_of_run
+from secretballot.runs.groups import check_groups, groups_for_fit, teachers_of_run, weights_of_run
 from secretballot.runs.moments_spread import MomentsSpread
 from secretballot.runs.plan_agreement import check_settings, check_tables
 from secretballot.runs.progress import Caution, Watch, note_few_answers, public_warnings_noted
@@ -428,10 +428,10 @@ def cautions_of_settings(run: LearnRun) -> list[Caution]:
 def cautions_of_tables(run: LearnRun, inputs: RunInputs) -> list[Caution]:
     """Return what is to be asked once the tables are known: of noise, and for the curator alone of
     the number of records."""
-    n_teachers = number_of_teachers(run, inputs.n_columns)
+    n_teachers = teachers_of_run(run, inputs)
     asked = [*cautions_of_records(run.budget, run.records, inputs.n_units, n_teachers)]
     if run.group_budgets is not None:
-        weighted = weights_of_run(run, inputs, n_askable(run, inputs), n_teachers)
+        weighted = weights_of_run(run, inputs, n_askable(run, inputs))
         asked += cautions_of_noise(weighted, weighted.total_votes)
     elif run.estimate_epsilon is None:  # which would say itself how many queries make sense
         aggregator = aggregator_of_run(run, n_askable(run, inputs), len(inputs.classes), n_teachers)
@@ -568,7 +568,7 @@ def _learner_of_folder(
     run: LearnRun, folder: RunFolder, ledger: Ledger, watch: Watch, inputs: RunInputs
 ) -> PATEClassifier:
     """Return the learner of the run, which keeps its teachers in the folder's vault."""
-    n_teachers = number_of_teachers(run, inputs.n_columns)
+    n_teachers = teachers_of_run(run, inputs)
     if run.teachers is None and run.records is not None:
         watch.note(f"{n_teachers} teachers, by the stated {run.records} records.", private=False)
     # The folder's key in the ledger goes with it: a run that is taken up again is not paid twice.

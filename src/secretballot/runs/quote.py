@@ -26,7 +26,7 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.accounting.gaussian import gaussian_mu
 from secretballot.runs.account import AccountState, state_of_account
 from secretballot.runs.caution import cautions_of_noise, cautions_of_price
-from secretballot.runs.groups import weights_of_run
+from secretballot.runs.groups import teachers_of_run, weights_of_run
 from secretballot.runs.learn import (
     LearnRun,
     cautions_of_settings,
@@ -276,10 +276,10 @@ def quote_of_run(run: LearnRun | RecordsRun | TableRun, watch: Watch) -> Quote:
         inputs = read_inputs(run.tables, watch)
         check_against(run, inputs, watch)
         asked = [*cautions_of_settings(run), *cautions_of_tables(run, inputs)]
-        n_points, n_teachers = n_askable(run, inputs), number_of_teachers(run, inputs.n_columns)
+        n_points, n_teachers = n_askable(run, inputs), teachers_of_run(run, inputs)
         account = state_of_account(run, folder, inputs.unit)
         if run.group_budgets is not None:
-            weighted = weights_of_run(run, inputs, n_points, n_teachers)
+            weighted = weights_of_run(run, inputs, n_points)
             return _quote_of_weights(run, weighted, n_points, asked, account)
         aggregator = aggregator_of_run(run, n_points, len(inputs.classes), n_teachers)
         return _quote_of_votes(run, aggregator, n_teachers, n_points, asked, account)
