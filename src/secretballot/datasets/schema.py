@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from secretballot._typing import AnyArray, FloatArray, IntArray
 from secretballot._validation import shown
@@ -42,6 +43,7 @@ _KINDS_OF_VERSION = {
     4: ("text tfidf", "text hashed"),
 }
 VERSION = max(_KINDS_OF_VERSION)
+_ENTRIES_AT_ONCE = 2**20  # of a column, on the way to a sparse matrix
 
 
 @dataclass(frozen=True)
@@ -307,6 +309,32 @@ class Schema:
         for number, (column, place) in enumerate(self._places()):
             column.widen(rows[str(number)], matrix[:, place])
         return matrix
+
+    def widen_sparse(self, rows: AnyArray) -> Any:
+        """Return what `widen` returns as a CSR matrix without its zeros, made without the array."""
+        every: IntArray = np.arange(len(rows), dtype=np.int64)
+        places, entries, values = [], [], []
+        for number, (column, place) in enumerate(self._places()):
+            kept = rows[str(number)]
+            if isinstance(column, CategoricalColumn):
+                places.append(every)
+                entries.append(kept.astype(np.int64) + place.start)
+                values.append(np.ones(len(rows)))
+                continue
+            width = place.stop - place.start
+            step = max(1, _ENTRIES_AT_ONCE // width)
+            for first in range(0, len(rows), step):
+                some = np.empty((len(kept[first : first + step]), width))
+                column.widen(kept[first : first + step], some)
+                flat = np.flatnonzero(some.ravel() != 0)
+                places.append(flat // width + first)
+                entries.append(flat % width + place.start)
+                values.append(some.ravel()[flat])
+        shape = (len(rows), len(self.feature_names))
+        if not len(rows):
+            return sparse.csr_matrix(shape)
+        where = np.concatenate(places), np.concatenate(entries)
+        return sparse.csr_matrix((np.concatenate(values), where), shape=shape)
 
     def _places(self) -> Iterator[tuple[FeatureColumn, slice]]:
         """Yield the columns that are features, with their place in the encoded matrix."""

@@ -17,7 +17,15 @@ from secretballot._typing import Matrix
 from secretballot._validation import name_part
 from secretballot.exceptions import DataError
 
-__all__ = ["as_table", "block_bounds", "is_sparse", "n_rows", "row_block", "take_rows"]
+__all__ = [
+    "as_csr",
+    "as_table",
+    "block_bounds",
+    "is_sparse",
+    "n_rows",
+    "row_block",
+    "take_rows",
+]
 
 _INT32_MAX = np.iinfo(np.int32).max
 
@@ -109,6 +117,15 @@ def block_bounds(n: int, block_rows: int) -> Iterator[tuple[int, int]]:
     """Yield (start, stop) of consecutive blocks that cover `n` rows."""
     for start in range(0, n, block_rows):
         yield start, min(start + block_rows, n)
+
+
+def as_csr(table: Matrix) -> Any:
+    """Return rows of numbers as a CSR matrix in a form that depends on these rows alone.
+
+    A matrix and not an array of scipy: learners outside of scikit-learn know that alone.
+    """
+    rows: Any = table
+    return _own_form(sp.csr_matrix(rows))
 
 
 def is_sparse(table: Any) -> bool:

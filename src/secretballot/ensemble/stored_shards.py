@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._json_files import LARGEST_JSON, json_fields
-from secretballot._typing import FloatArray, IntArray, UnsignedArray
+from secretballot._typing import AnyArray, IntArray, UnsignedArray
 from secretballot.encryption.unlocked import remember_source, source_of
 from secretballot.ensemble.stored_table import (
     Cells,
@@ -21,6 +21,7 @@ from secretballot.ensemble.stored_table import (
     block_of,
     read_rows,
     remove_folder,
+    sparse_part,
     units_of,
 )
 from secretballot.exceptions import DataError
@@ -61,6 +62,8 @@ class StoredShards:
         Rows of each shard; private.
     serial : str
         Names this dealing; drawn at random, never computed from data.
+    sparse : bool
+        Whether parts are CSR matrices; public.
     """
 
     folder: Path
@@ -68,6 +71,7 @@ class StoredShards:
     row_type: np.dtype[np.void]
     sizes: tuple[int, ...] = field(repr=False)
     serial: str
+    sparse: bool = False
 
     travels = True
 
@@ -76,25 +80,31 @@ class StoredShards:
         """Number of shards; public."""
         return len(self.sizes)
 
-    def part(self, number: int) -> tuple[FloatArray, IntArray]:
-        """Return the encoded rows of one shard and the indices of their classes, in the order of
-        the file.
+    def part(self, number: int) -> tuple[Any, IntArray]:
+        """Return the encoded rows of one shard, an array or a CSR matrix, and the indices of their
+        classes, in the order of the file.
 
         Raises
         ------
         DataError
             If its file cannot be read or is not whole.
         """
+        if self.sparse:
+            return sparse_part(self._rows(number), self.cells)
         block = self.block(number)
         return block.X, block.classes
 
     def block(self, number: int) -> RowBlock:
         """Return one shard, with the units of its rows."""
+        return block_of(self._rows(number), self.cells)
+
+    def _rows(self, number: int) -> AnyArray:
+        """Return the rows of one shard as they are kept."""
         size, path = self.sizes[number], self.folder / _name_of(number)
         if not size:
-            return block_of(np.empty(0, dtype=self.row_type), self.cells)
+            return np.empty(0, dtype=self.row_type)
         (rows,) = read_rows(path, self.row_type, size, size)
-        return block_of(rows, self.cells)
+        return rows
 
     def __getstate__(self) -> dict[str, Any]:
         # another process asks for the key of an encrypted vault where this one did; the key itself

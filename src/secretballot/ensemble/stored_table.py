@@ -74,6 +74,10 @@ class Cells(Protocol):
         """Return rows of that type as a matrix, shape (n_rows, n_features)."""
         ...
 
+    def widen_sparse(self, rows: AnyArray) -> Any:
+        """Return the same as a CSR matrix, without the zeros."""
+        ...
+
 
 class RowBlock(NamedTuple):
     """Some rows of a private table.
@@ -394,6 +398,11 @@ def row_type(cells: Cells, classes: tuple[Any, ...], unit_name: str | None) -> n
 def block_of(rows: AnyArray, cells: Cells) -> RowBlock:
     """Return kept rows as encoded ones."""
     return RowBlock(cells.widen(rows[_CELLS]), rows[_CLASS].astype(np.int64), units_of(rows))
+
+
+def sparse_part(rows: AnyArray, cells: Cells) -> tuple[Any, IntArray]:
+    """Return kept rows as a CSR matrix of encoded ones, and the indices of their classes."""
+    return cells.widen_sparse(rows[_CELLS]), rows[_CLASS].astype(np.int64)
 
 
 def units_of(rows: AnyArray) -> UnsignedArray | None:

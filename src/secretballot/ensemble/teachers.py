@@ -21,7 +21,7 @@ from secretballot.ensemble.engines import LOCAL, cluster_of
 from secretballot.ensemble.engines.remote import RemoteTeachers
 from secretballot.ensemble.isolation import one_thread, results_of
 from secretballot.ensemble.linear import LinearStack
-from secretballot.ensemble.rows import as_table, n_rows
+from secretballot.ensemble.rows import as_csr, as_table, n_rows
 from secretballot.ensemble.teacher_store import TeacherStore
 from secretballot.ensemble.training import (
     Recipe,
@@ -84,6 +84,7 @@ class TeacherEnsemble:
         n_classes: int,
         random_state: int = 0,
         *,
+        sparse: bool = False,
         remote: RemoteTeachers | None = None,
     ) -> None:
         self._teachers = list(teachers)
@@ -91,6 +92,8 @@ class TeacherEnsemble:
         self.n_teachers = len(self._teachers) if remote is None else remote.n_teachers
         self.n_classes = n_classes
         self._random_state = random_state
+        #: Whether points are given to the teachers as CSR matrices, as their shards were; public.
+        self.sparse = sparse
         # a session asks the same teachers point by point, and folding their weights takes longer
         # than a vote; a teacher is never fitted again
         self._stacks: dict[Hashable, list[LinearStack]] = {}
@@ -111,6 +114,7 @@ class TeacherEnsemble:
         vault: Path | None = None,
         fingerprint: str | None = None,
         progress: Progress | None = None,
+        sparse: bool = False,
     ) -> "TeacherEnsemble":
         """Train one copy of `teacher` on every shard.
 
@@ -147,6 +151,9 @@ class TeacherEnsemble:
             Names the data and all settings that led to the shards; needed with `vault`.
         progress : callable, optional
             Called with (teachers done, teachers in all).
+        sparse : bool
+            Whether teachers get their shards, and the points that they vote on, as CSR matrices;
+            public, decided without looking at the private table.
 
         Raises
         ------
@@ -163,9 +170,8 @@ class TeacherEnsemble:
         check_count("n_classes", n_classes, minimum=2)
         table = as_table(X)
         labels = _checked_indices(y_index, "y_index", n_rows(table), n_classes)
-        parts = Shards(
-            table, labels, _checked_indices(shards, "shards", n_rows(table), n_teachers), n_teachers
-        )
+        numbers = _checked_indices(shards, "shards", n_rows(table), n_teachers)
+        parts = Shards(table, labels, numbers, n_teachers, sparse=sparse)
         return cls.of_shards(
             teacher,
             parts,
@@ -176,6 +182,7 @@ class TeacherEnsemble:
             vault=vault,
             fingerprint=fingerprint,
             progress=progress,
+            sparse=sparse,
         )
 
     @classmethod
@@ -191,6 +198,7 @@ class TeacherEnsemble:
         vault: Path | None = None,
         fingerprint: str | None = None,
         progress: Progress | None = None,
+        sparse: bool = False,
     ) -> "TeacherEnsemble":
         """Train one copy of `teacher` on every shard of a source, as `fit` does on a table's.
 
@@ -201,6 +209,8 @@ class TeacherEnsemble:
             Its labels are class indices from 0 to `n_classes` - 1: whoever made it checked that.
         n_classes, n_jobs, engine, random_state, vault, fingerprint, progress
             As for `fit`.
+        sparse : bool
+            Whether the parts of the source are CSR matrices, and points are to be.
 
         Raises
         ------
@@ -219,7 +229,7 @@ class TeacherEnsemble:
         cluster = cluster_of(engine, n_jobs)
         if cluster is None:
             refuse_joblib_on_dask()
-        store = _open_store(vault, fingerprint, recipe, n_teachers, n_classes)
+        store = _open_store(vault, fingerprint, recipe, n_teachers, n_classes, sparse)
         finished = {} if store is None else store.load()
         # only numbers of this run count, whatever a stored file names
         finished = {number: finished[number] for number in range(n_teachers) if number in finished}
@@ -231,7 +241,7 @@ class TeacherEnsemble:
             remote.add(finished)
             finished.clear()
             _train_remotely(remote, recipe, source, waiting, store, progress)
-            return cls([], n_classes, random_state, remote=remote)
+            return cls([], n_classes, random_state, sparse=sparse, remote=remote)
         try:
             with one_thread():
                 for number, model in trained(recipe, source, waiting, n_jobs):
@@ -244,7 +254,8 @@ class TeacherEnsemble:
         finally:
             if store is not None:
                 store.flush()
-        return cls([finished[number] for number in range(n_teachers)], n_classes, random_state)
+        teachers = [finished[number] for number in range(n_teachers)]
+        return cls(teachers, n_classes, random_state, sparse=sparse)
 
     def vote_counts(
         self,
@@ -288,6 +299,8 @@ class TeacherEnsemble:
             raise DataError(
                 Parameter("X_public"), " has no rows; give at least one public point to vote on."
             )
+        if self.sparse:
+            table = as_csr(table)
         cells = self.n_teachers * self.n_classes
         # blocks bound the memory, whatever the number of teachers and classes
         rows = (
@@ -467,7 +480,12 @@ def _checked_indices(values: Any, name: str, length: int, bound: int) -> IntArra
 
 
 def _open_store(
-    vault: Path | None, fingerprint: str | None, recipe: Recipe, n_teachers: int, n_classes: int
+    vault: Path | None,
+    fingerprint: str | None,
+    recipe: Recipe,
+    n_teachers: int,
+    n_classes: int,
+    sparse: bool,
 ) -> TeacherStore | None:
     if vault is None:
         return None
@@ -481,9 +499,10 @@ def _open_store(
     except Exception:
         # A learner that cannot be pickled cannot be kept either.
         return None
-    return TeacherStore(
-        Path(vault), _binding_of([fingerprint, learner, recipe.random_state, n_teachers, n_classes])
-    )
+    # what teachers of arrays depend on is named as before there were any of sparse matrices
+    form = ["sparse"] if sparse else []
+    bound = [fingerprint, learner, recipe.random_state, n_teachers, n_classes, *form]
+    return TeacherStore(Path(vault), _binding_of(bound))
 
 
 def _binding_of(bound: Sequence[Any]) -> str:

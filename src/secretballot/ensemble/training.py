@@ -21,7 +21,7 @@ from secretballot.ensemble.isolation import (
     results_of,
     seed_of,
 )
-from secretballot.ensemble.rows import take_rows
+from secretballot.ensemble.rows import as_csr, take_rows
 from secretballot.ensemble.together import Unit, trained_together, units_of
 from secretballot.ensemble.workers import end_with, interrupts_ignored
 from secretballot.exceptions import Parameter, ParameterError
@@ -149,9 +149,17 @@ class Shards:
 
     travels = False
 
-    def __init__(self, X: Matrix, y_index: IntArray, shards: IntArray, n_teachers: int) -> None:
+    def __init__(
+        self,
+        X: Matrix,
+        y_index: IntArray,
+        shards: IntArray,
+        n_teachers: int,
+        *,
+        sparse: bool = False,
+    ) -> None:
         self.n_teachers = n_teachers
-        self._X, self._y = X, y_index
+        self._X, self._y, self._sparse = X, y_index, sparse
         # Stable: rows keep their order inside a shard, whatever the other shards hold.
         self._order = np.argsort(shards, kind="stable")
         self._bounds = np.concatenate([[0], np.cumsum(np.bincount(shards, minlength=n_teachers))])
@@ -159,7 +167,8 @@ class Shards:
     def part(self, number: int) -> tuple[Any, IntArray]:
         """Return a copy of one shard's rows and labels."""
         rows = self._order[self._bounds[number] : self._bounds[number + 1]]
-        return take_rows(self._X, rows), self._y[rows]
+        part = take_rows(self._X, rows)
+        return as_csr(part) if self._sparse else part, self._y[rows]
 
 
 class OneShard:

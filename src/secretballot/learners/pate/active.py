@@ -40,6 +40,7 @@ from secretballot.learners.training.inputs import as_matrix, n_rows, take_rows
 from secretballot.learners.training.labelled_input import LabelledInput
 from secretballot.learners.training.shards import learner_identity
 from secretballot.learners.training.trained import TrainedTeachers, keep_teachers
+from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import entropy_bytes
@@ -351,9 +352,10 @@ class ActivePATEClassifier(PATEClassifier):
         # depend on, so that other data or settings are refused.
         vault = None if self.vault is None else make_vault(self.vault)
         seed = self.random_state or 0
-        return keep_teachers(
+        sparse = reads_sparse(learner, X_public, len(names))
+        trained = keep_teachers(
             vault,
-            lambda: self._train_teachers(learner, private, len(names)),
+            lambda: self._train_teachers(learner, private, len(names), sparse),
             (
                 learner_identity(learner),
                 *private.identity,
@@ -367,6 +369,8 @@ class ActivePATEClassifier(PATEClassifier):
             template_of(X_public),
             seed,
         )
+        trained.ensemble.sparse = sparse  # those that were found in the vault, too
+        return trained
 
 
 def student_in_rounds(

@@ -53,6 +53,7 @@ from secretballot.learners.training.repeated_fits import NotedFit, private_point
 from secretballot.learners.training.shards import forget_records
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.learners.training.surroundings import refuse_private_steps
+from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
@@ -521,7 +522,8 @@ class PATEClassifier(
             estimated = EstimatedSize.of_fit(self, len(askable), len(names), account)
             rows = askable
         self._try_student(X_public, names, len(rows))
-        ensemble = self._train_teachers(teacher, private, len(names))
+        sparse = reads_sparse(teacher, X_public, len(names))
+        ensemble = self._train_teachers(teacher, private, len(names), sparse)
         counts = ensemble.vote_counts(take_rows(X_public, rows), classes=names)
         if self.vault is not None:
             forget_records(Path(self.vault))
@@ -560,10 +562,11 @@ class PATEClassifier(
         rows = self._rows_to_ask(aggregator.n_queries, askable)
         self._try_student(X_public, names, len(rows))
         asked = take_rows(X_public, rows)
+        training = self._training(len(names), reads_sparse(teacher, X_public, len(names)))
         votes = [
             teachers.vote_counts(asked, classes=names)
             for teachers in private.teachers_of_groups(
-                teacher, list(voters.teachers.values()), **self._training(len(names))
+                teacher, list(voters.teachers.values()), **training
             )
         ]
         counts = WeightedVotes.of_groups(votes, [group.weight for group in aggregator.groups])
@@ -670,11 +673,11 @@ class PATEClassifier(
         return askable[random_rows(len(askable), n_queries, self.random_state)]
 
     def _train_teachers(
-        self, teacher: Any, private: LabelledInput, n_classes: int
+        self, teacher: Any, private: LabelledInput, n_classes: int, sparse: bool
     ) -> TeacherEnsemble:
-        return private.teachers(teacher, self.n_teachers, **self._training(n_classes))
+        return private.teachers(teacher, self.n_teachers, **self._training(n_classes, sparse))
 
-    def _training(self, n_classes: int) -> dict[str, Any]:
+    def _training(self, n_classes: int, sparse: bool) -> dict[str, Any]:
         """Return how teachers are trained, in the words of `LabelledInput.teachers`."""
         return {
             "neighbours": self.neighbours,
@@ -684,6 +687,7 @@ class PATEClassifier(
             "n_jobs": self.n_jobs,
             "engine": self.engine,
             "progress": self.progress,
+            "sparse": sparse,
         }
 
     def _open_account(self, private: LabelledInput, voters: GroupedVoters | None = None) -> Ledger:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -303,6 +304,7 @@ class _StoredInput(LabelledInput):
         """Return teachers of shards that are dealt out in a folder; `kept` is the vault that keeps
         them, if there is one."""
         shards = assign_stored_shards(self._table, n_teachers, neighbours, folder)
+        shards = replace(shards, sparse=training["sparse"])
         return TeacherEnsemble.of_shards(
             teacher,
             shards,
