@@ -3,7 +3,7 @@
 Run: python benchmarks/wide_tables.py [ROWS]
 
 Each setting runs in a process of its own, whose peak memory is read at the end; "arrays" is the way
-before sparse matrices. The table is made by a rule: frequencies of categories and words fall like
+before sparse matrices, and a table in memory is encoded as one where it says "sparse". The table is made by a rule: frequencies of categories and words fall like
 1 / rank, as they do in language.
 """
 
@@ -65,7 +65,8 @@ def one_setting(folder: Path, teacher: str, form: str, where: str) -> None:
         )
     else:
         private = pd.read_parquet(folder / "private.parquet")
-        X, y = schema.encode(private), private["bought"].to_numpy()
+        encode = schema.encode_sparse if form == "sparse" else schema.encode
+        X, y, X_public = encode(private), private["bought"].to_numpy(), encode(public)
     read = time.perf_counter() - started
     model = sb.PATEClassifier(
         named(teacher), n_teachers=N_TEACHERS, budget=sb.PrivacyBudget(epsilon=2.0, delta=1e-6)

@@ -6,6 +6,7 @@ Learners stand in this module, which workers import as the tests do.
 import os
 import signal
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from secretballot.datasets.schema import Schema
 from secretballot.ensemble import TeacherEnsemble
+from secretballot.ensemble.stored_shards import StoredShards
 from secretballot.ensemble.training import Shards
 from secretballot.exceptions import DataError, ParameterError, ResourceError
+from secretballot.learners.training.shards import assign_stored_shards
+from secretballot.runs.stored_records import store_table
 
 K, C = 12, 3
 RNG = np.random.default_rng(7)
@@ -250,6 +255,19 @@ class EngineSuite:
         with pytest.raises(ResourceError, match="the system refused a file"):
             TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, n_classes=C, engine=engine)
 
+    @pytest.mark.parametrize("sparse", [False, True])
+    def test_shards_are_sent_to_workers_that_do_not_see_the_folder(self, engine, tmp_path, sparse):
+        shards = replace(hidden_shards(tmp_path), sparse=sparse)
+        settings = {"n_classes": C, "random_state": 3, "sparse": sparse}
+        with pytest.raises(DataError, match=r"A worker does not see the shards in .*--send-shards"):
+            TeacherEnsemble.of_shards(LogisticRegression(), shards, engine=engine, **settings)
+        there = TeacherEnsemble.of_shards(
+            LogisticRegression(), shards, engine=engine, send_shards=True, **settings
+        )
+        here = TeacherEnsemble.of_shards(LogisticRegression(), shards, **settings)
+        points = SCHEMA.encode(FRAME[:50])
+        assert (counts_of(there, points) == counts_of(here, points)).all()
+
     def test_jobs_beside_an_engine_are_refused(self, engine):
         with pytest.raises(ParameterError, match="n_jobs=2 is given beside an engine"):
             fitted(DecisionTreeClassifier(), engine=engine, n_jobs=2)
@@ -284,10 +302,41 @@ class QuotesAndRunsOut(Learner):
         raise MemoryError(f"cannot hold {X[0, 0]}")
 
 
+FRAME = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": Y})
+SCHEMA = Schema.infer(FRAME[["a", "b"]])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HiddenShards(StoredShards):
+    """Shards in a folder that the process which made them sees, and no other."""
+
+    driver: int = 0
+
+    @property
+    def out_of_reach(self):
+        if os.getpid() == self.driver:
+            return super().out_of_reach
+        return StoredShards.out_of_reach.fget(replace(self, folder=self.folder / "elsewhere"))
+
+    def _rows(self, number):
+        if os.getpid() != self.driver:
+            raise FileNotFoundError
+        return super()._rows(number)
+
+
+def hidden_shards(folder: Path) -> HiddenShards:
+    FRAME.to_csv(folder / "t.csv", index=False)
+    about = {"schema": SCHEMA, "target": "y", "classes": list(range(C))}
+    table = store_table(folder / "t.csv", folder / "vault", **about)
+    made = assign_stored_shards(table, K, "replace-one", folder / "vault")
+    return HiddenShards(**vars(made), driver=os.getpid())
+
+
 class Files:
     """One file per shard, read by whoever trains it."""
 
     travels = True
+    out_of_reach = ""
     n_teachers = K
 
     def __init__(self, folder: Path) -> None:

@@ -10,6 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from engine_suite import CannotBePickled, counts_of, fitted
 from secretballot.ensemble.engines import check_engine, cluster, ray_cluster
 from secretballot.ensemble.engines.cluster import check_versions
+from secretballot.ensemble.engines.remote import RemoteTeachers
 from secretballot.ensemble.engines.tasks import (
     Packed,
     Trouble,
@@ -18,7 +19,7 @@ from secretballot.ensemble.engines.tasks import (
     versions_here,
     vote,
 )
-from secretballot.ensemble.training import OneShard, Recipe
+from secretballot.ensemble.training import OneShard, Recipe, Shards
 from secretballot.exceptions import DataError, ParameterError, ResourceError
 
 
@@ -55,6 +56,62 @@ def test_what_names_an_engine_is_taken(engine):
     if engine != "local":
         with pytest.raises(ParameterError, match="n_jobs=2 is given beside an engine"):
             check_engine(engine, n_jobs=2)
+
+
+def test_shards_are_sent_to_a_cluster_alone():
+    check_engine("ray", send_shards=True)
+    with pytest.raises(ParameterError, match="send_shards is given without a cluster"):
+        check_engine("local", send_shards=True)
+    with pytest.raises(ParameterError, match="send_shards is 'yes'; it must be True or False"):
+        check_engine("ray", send_shards="yes")
+
+
+class SlowCluster:
+    """Finishes one task at a time; notes how many waited at most."""
+
+    n_slots = 2
+
+    def __init__(self):
+        self.waiting, self.most = 0, 0
+
+    def submit_training(self, work, *args):
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        return object(), (self.waiting, work, args)
+
+    def some_done(self, refs):
+        self.waiting -= 1
+        return refs[:1]
+
+    def result(self, ref):
+        _, work, args = ref
+        return work(*args)[1]
+
+    def cancel(self, refs):
+        raise AssertionError("nothing is left")
+
+
+def test_few_shards_are_read_ahead_of_those_that_are_trained():
+    read = []
+
+    class Noted(Shards):
+        travels = True
+
+        def sent(self, number):
+            read.append(number)
+            return super().sent(number)
+
+    parts = Noted(np.arange(400.0)[:, None], np.arange(400) % 2, np.arange(400) // 2, 200)
+    cluster = SlowCluster()
+    remote = RemoteTeachers(cluster, 200)
+    ahead = [
+        len(read) - place
+        for place, _ in enumerate(
+            remote.train(Recipe.of(DecisionTreeClassifier(), 0), parts, range(200), send=True), 1
+        )
+    ]
+    assert sorted(read) == list(range(200))
+    assert max(ahead) < cluster.most == 24  # eight for each of two slots, and eight
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.ensemble import TeacherEnsemble, training
+from secretballot.ensemble.training import OneShard
 from secretballot.exceptions import DataError, ParameterError
 
 K, C = 7, 2
@@ -25,6 +26,7 @@ class Files:
     folder: Path
     n_teachers: int
     travels: bool
+    out_of_reach = ""
 
     @classmethod
     def written(cls, folder: Path, travels: bool) -> "Files":
@@ -37,6 +39,9 @@ class Files:
         (self.folder / f"read-{number}-by-{os.getpid()}").touch()
         with np.load(self.folder / f"{number}.npz") as file:
             return file["X"], file["y"]
+
+    def sent(self, number):
+        return OneShard(*self.part(number))
 
     def readers(self) -> set[int]:
         return {int(path.name.split("-")[-1]) for path in self.folder.glob("read-*")}

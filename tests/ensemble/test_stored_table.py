@@ -4,6 +4,7 @@ import json
 import pickle
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +248,19 @@ def test_a_shard_that_is_not_whole_is_no_vote(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(DataError, match=r"000003\.rows is not whole"):
         shards.part(3)
+
+
+def test_a_shard_that_is_sent_is_the_one_on_disk(tmp_path: Path) -> None:
+    shards = dealt_shards(stored(tmp_path), tmp_path, K, by_place, rule="place", serial="d")
+    for number in range(K):
+        sent = pickle.loads(pickle.dumps(shards.sent(number)))
+        assert sent.sent(number) is sent
+        for found, wanted in zip(sent.part(number), shards.part(number), strict=True):
+            assert found.tobytes() == wanted.tobytes()
+        assert repr(sent) == "SentShard(records=<private>)"
+    assert not shards.out_of_reach + sent.out_of_reach
+    elsewhere = replace(shards, folder=tmp_path / "elsewhere")
+    assert elsewhere.out_of_reach == f"the shards in {tmp_path / 'elsewhere'}"
 
 
 @pytest.mark.parametrize("n_shards", [1, 7, 250, 10_007, 2**32])

@@ -20,6 +20,7 @@ import secretballot as sb
 from secretballot.datasets.schema import Schema
 from secretballot.ensemble import TeacherEnsemble
 from secretballot.ensemble.rows import as_csr
+from secretballot.exceptions import DataError
 from secretballot.learners.training import trial_fit
 from secretballot.learners.training.shards import assign_stored_shards
 from secretballot.learners.training.trial_fit import reads_sparse
@@ -171,6 +172,9 @@ def test_sparse_rows_are_those_of_the_array_to_the_last_bit() -> None:
     wanted = as_csr(schema.widen(rows))
     for name in ("data", "indices", "indptr"):
         assert getattr(made, name).tobytes() == getattr(wanted, name).tobytes()
+    assert (schema.encode_sparse(frame) != made).nnz == 0
+    with pytest.raises(DataError, match="lacks"):
+        schema.encode_sparse(frame[["a"]])
     assert schema.widen_sparse(rows[:0]).shape == (0, schema.widen(rows).shape[1])
 
 

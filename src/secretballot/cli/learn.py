@@ -49,6 +49,7 @@ from secretballot.cli.options import (
     Relation,
     SchemaFile,
     Seed,
+    SendShards,
     StatedRecords,
     Statistic,
     Targets,
@@ -221,6 +222,7 @@ def learn(
     ] = "drop",
     jobs: Jobs = 1,
     engine: Engine = "local",
+    send_shards: SendShards = False,
     seed: Seed = 0,
     out: Out = OUT,
     vault_key: VaultKey = None,
@@ -338,6 +340,7 @@ def learn(
         "abstentions": abstentions,
         "jobs": jobs,
         "engine": engine,
+        "send_shards": send_shards,
         "group_shares": group_shares_of(group_shares),
         **of_groups,
     }

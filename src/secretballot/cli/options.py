@@ -235,6 +235,15 @@ Engine = Annotated[
         rich_help_panel=TEACHERS,
     ),
 ]
+SendShards = Annotated[
+    bool,
+    typer.Option(
+        "--send-shards",
+        help="Send shards that lie on disk to the workers of --engine, which read them from shared"
+        " storage otherwise.",
+        rich_help_panel=TEACHERS,
+    ),
+]
 Epsilon = Annotated[
     float,
     typer.Option(

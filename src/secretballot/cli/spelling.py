@@ -71,6 +71,7 @@ _OF_THE_SAME_NAME = (
     "runs",
     "schema",
     "seed",
+    "send_shards",
     "share",
     "statistic",
     "steps",

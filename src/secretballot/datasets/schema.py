@@ -231,6 +231,19 @@ class Schema:
         """Return a table as a matrix, shape (n_rows, n_features); see `encoding`."""
         return self.encoding(table, role=role).matrix
 
+    def encode_sparse(self, table: Any, *, role: str = "table") -> Any:
+        """Return the same as a CSR matrix of shape (n_rows, n_features), made without the array: a
+        wide table of categories and words is mostly zeros.
+
+        Raises
+        ------
+        DataError
+            If a feature column is missing.
+        """
+        frame = frame_of(table, role=role)
+        check_columns(frame, self.names, role=role, source=self.source, extra_allowed=True)
+        return self.widen_sparse(self.compact(frame)[0])
+
     def encoding(self, table: Any, *, role: str = "table") -> Encoding:
         """Encode a table row by row.
 

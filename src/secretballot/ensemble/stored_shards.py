@@ -89,10 +89,19 @@ class StoredShards:
         DataError
             If its file cannot be read or is not whole.
         """
-        if self.sparse:
-            return sparse_part(self._rows(number), self.cells)
-        block = self.block(number)
-        return block.X, block.classes
+        return _encoded_part(self._rows(number), self.cells, self.sparse)
+
+    @property
+    def out_of_reach(self) -> str:
+        """Say that this process does not see the folder; empty where it does."""
+        # of the file that every dealing has: what a single shard holds, or lacks, has no say
+        if (self.folder / ABOUT).is_file():
+            return ""
+        return f"the shards in {self.folder}"
+
+    def sent(self, number: int) -> "SentShard":
+        """Return one shard with its rows, in as few bytes as on disk."""
+        return SentShard(self._rows(number), self.cells, self.sparse)
 
     def block(self, number: int) -> RowBlock:
         """Return one shard, with the units of its rows."""
@@ -118,6 +127,38 @@ class StoredShards:
 
     def __repr__(self) -> str:
         return f"StoredShards(n_teachers={self.n_teachers}, records=<private>)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SentShard:
+    """One shard with its rows as they are kept on disk, for a worker that does not see the folder.
+
+    Attributes
+    ----------
+    rows : structured ndarray of shape (n_records,)
+        Private.
+    cells : Cells
+    sparse : bool
+    """
+
+    rows: AnyArray = field(repr=False)
+    cells: Cells
+    sparse: bool = False
+
+    travels = True
+    n_teachers = 1
+    out_of_reach = ""
+
+    def part(self, number: int) -> tuple[Any, IntArray]:
+        """Return the encoded rows and the indices of their classes."""
+        return _encoded_part(self.rows, self.cells, self.sparse)
+
+    def sent(self, number: int) -> "SentShard":
+        """Return itself."""
+        return self
+
+    def __repr__(self) -> str:
+        return "SentShard(records=<private>)"
 
 
 def dealt_shards(
@@ -205,6 +246,14 @@ def _kept_dealing(
     if len(sizes) != n_shards or not all(type(size) is int and size >= 0 for size in sizes):
         return None
     return StoredShards(folder, table.cells, table.row_type, tuple(sizes), about["serial"])
+
+
+def _encoded_part(rows: AnyArray, cells: Cells, sparse: bool) -> tuple[Any, IntArray]:
+    """Return kept rows of a shard as its teacher gets them, and the indices of their classes."""
+    if sparse:
+        return sparse_part(rows, cells)
+    block = block_of(rows, cells)
+    return block.X, block.classes
 
 
 def _name_of(number: int) -> str:

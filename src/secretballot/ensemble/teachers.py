@@ -199,6 +199,7 @@ class TeacherEnsemble:
         fingerprint: str | None = None,
         progress: Progress | None = None,
         sparse: bool = False,
+        send_shards: bool = False,
     ) -> "TeacherEnsemble":
         """Train one copy of `teacher` on every shard of a source, as `fit` does on a table's.
 
@@ -211,6 +212,9 @@ class TeacherEnsemble:
             As for `fit`.
         sparse : bool
             Whether the parts of the source are CSR matrices, and points are to be.
+        send_shards : bool
+            Whether a cluster's workers are sent the shards that lie in files, rather than read
+            them.
 
         Raises
         ------
@@ -240,7 +244,7 @@ class TeacherEnsemble:
             remote = RemoteTeachers(cluster, n_teachers)
             remote.add(finished)
             finished.clear()
-            _train_remotely(remote, recipe, source, waiting, store, progress)
+            _train_remotely(remote, recipe, source, waiting, store, progress, send_shards)
             return cls([], n_classes, random_state, sparse=sparse, remote=remote)
         try:
             with one_thread():
@@ -389,13 +393,14 @@ def _train_remotely(
     waiting: Sequence[int],
     store: TeacherStore | None,
     progress: Progress | None,
+    send: bool,
 ) -> None:
     """Train in a cluster; with a vault every finished teacher is brought here and kept, one at a
     time."""
     done = source.n_teachers - len(waiting)
     try:
         # closed at once where one of these raises, which takes back what waits in the cluster
-        with closing(remote.train(recipe, source, waiting)) as finished:
+        with closing(remote.train(recipe, source, waiting, send=send)) as finished:
             for number in finished:
                 done += 1
                 if store is not None:

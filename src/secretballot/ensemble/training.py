@@ -132,6 +132,16 @@ class ShardSource(Protocol):
         """Whether workers read their shards themselves."""
         ...
 
+    @property
+    def out_of_reach(self) -> str:
+        """Say what of a source that travels cannot be seen from this process; empty where all
+        can."""
+        ...
+
+    def sent(self, number: int) -> "ShardSource":
+        """Return a source of this shard alone, which holds it and can be pickled."""
+        ...
+
     def part(self, number: int) -> tuple[Any, IntArray]:
         """Return the rows of one shard, of shape (n_records, n_features), and the indices of
         their classes.
@@ -148,6 +158,7 @@ class Shards:
     """Rows of the private table by shard, cut out one shard at a time."""
 
     travels = False
+    out_of_reach = ""
 
     def __init__(
         self,
@@ -170,15 +181,24 @@ class Shards:
         part = take_rows(self._X, rows)
         return as_csr(part) if self._sparse else part, self._y[rows]
 
+    def sent(self, number: int) -> "ShardSource":
+        """Return one shard with its rows."""
+        return OneShard(*self.part(number))
+
 
 class OneShard:
     """A part that was cut from its source, to be sent to a worker."""
 
     travels = True
+    out_of_reach = ""
     n_teachers = 1
 
     def __init__(self, X: Matrix, y_index: IntArray) -> None:
         self._X, self._y = X, y_index
+
+    def sent(self, number: int) -> "ShardSource":
+        """Return itself."""
+        return self
 
     def part(self, number: int) -> tuple[Any, IntArray]:
         """Return the rows and labels."""
@@ -187,7 +207,7 @@ class OneShard:
 
 def source_for_worker(source: ShardSource, number: int) -> ShardSource:
     """Return what a worker must be sent to have this shard: the source itself where it travels."""
-    return source if source.travels else OneShard(*source.part(number))
+    return source if source.travels else source.sent(number)
 
 
 def can_be_learned(y: IntArray) -> bool:

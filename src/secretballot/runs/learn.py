@@ -169,6 +169,8 @@ class LearnRun:
         Workers.
     engine : str
         Where teachers are trained and vote; no part of what the run is.
+    send_shards : bool
+        Whether workers of a cluster are sent shards that lie on disk; no part of it, either.
     without : tuple of {"report", "student"}
         Parts of the release that are not wanted.
     plan : Plan or None
@@ -215,6 +217,7 @@ class LearnRun:
     seed: int = 0
     jobs: int = 1
     engine: str = LOCAL
+    send_shards: bool = False
     without: tuple[str, ...] = ()
     plan: Plan | None = None
     force: tuple[str, ...] = ()
@@ -245,7 +248,7 @@ class LearnRun:
         files."""
         settings = with_words(asdict(self), self.about)
         # a plan shapes the result by the settings alone
-        for name in ("tables", "out", "jobs", "engine", "without", "plan", "force"):
+        for name in ("tables", "out", "jobs", "engine", "send_shards", "without", "plan", "force"):
             settings.pop(name)
         drop_own_ledger(settings)
         describe_listed(settings)
@@ -463,7 +466,8 @@ def _refuse_unfit_settings(run: LearnRun) -> None:
             )
     check_choice("abstentions", run.abstentions, ABSTENTIONS)
     check_count("jobs", run.jobs)
-    check_engine(run.engine, worker_processes(run.jobs, run.engine))
+    workers = worker_processes(run.jobs, run.engine)
+    check_engine(run.engine, workers, send_shards=run.send_shards)
     check_count("seed", run.seed, minimum=0)
     if run.queries is not None:
         check_count("queries", run.queries)
@@ -583,6 +587,7 @@ def _learner_of_folder(
         purpose=run.about.purpose or "learn",
         n_jobs=worker_processes(run.jobs, run.engine),
         engine=run.engine,
+        send_shards=run.send_shards,
         random_state=run.seed,
         progress=watch.progress,
     )

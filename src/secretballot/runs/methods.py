@@ -15,7 +15,16 @@ AUTO = "auto"
 _METHODS = (MOMENTS, VOTES, RECORD_VOTES)  # in the order in which auto takes them
 _VOTING = (
     *("teachers", "aggregator", "max_unstable", "threshold", "max_answers", "estimate_epsilon"),
-    *("release", "strategy", "round_size", "teacher", "abstentions", "jobs", "engine"),
+    *(
+        "release",
+        "strategy",
+        "round_size",
+        "teacher",
+        "abstentions",
+        "jobs",
+        "engine",
+        "send_shards",
+    ),
 )
 
 #: Settings that not all methods have, and the methods that have them.

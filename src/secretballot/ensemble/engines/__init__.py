@@ -20,7 +20,7 @@ _DASK = ("dask://", "dask+tls://")
 _RAY = ("ray://",)
 
 
-def check_engine(engine: Any, n_jobs: int | None = None) -> None:
+def check_engine(engine: Any, n_jobs: int | None = None, *, send_shards: bool = False) -> None:
     """Refuse what names no engine, before anything is connected.
 
     Parameters
@@ -30,11 +30,13 @@ def check_engine(engine: Any, n_jobs: int | None = None) -> None:
         Ray that runs, or "ray://HOST:PORT".
     n_jobs : int, optional
         Worker processes, which only "local" has.
+    send_shards : bool
+        Whether workers are sent what lies in files, which only clusters are.
 
     Raises
     ------
     ParameterError
-        If it is none of these, or comes with `n_jobs`.
+        If it is none of these, or comes with what it does not have.
     """
     if not is_dask_client(engine) and not _is_known(engine):
         raise ParameterError(
@@ -49,6 +51,17 @@ def check_engine(engine: Any, n_jobs: int | None = None) -> None:
             " use ",
             Argument("engine", LOCAL),
             ".",
+        )
+    if not isinstance(send_shards, bool):
+        raise ParameterError(
+            Parameter("send_shards"), f" is {shown(send_shards)}; it must be True or False."
+        )
+    if send_shards and isinstance(engine, str) and engine == LOCAL:
+        raise ParameterError(
+            Parameter("send_shards"),
+            " is given without a cluster to send to; name one with ",
+            Parameter("engine"),
+            ", or leave it out.",
         )
 
 

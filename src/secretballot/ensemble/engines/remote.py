@@ -51,9 +51,19 @@ class RemoteTeachers:
             self._refs[number] = self._cluster.submit(keep_teacher, _packed(model))
 
     def train(
-        self, recipe: Recipe, source: ShardSource, numbers: Sequence[int]
+        self, recipe: Recipe, source: ShardSource, numbers: Sequence[int], *, send: bool = False
     ) -> Generator[int, None, None]:
         """Train teachers, and yield the number of each as it is finished.
+
+        Parameters
+        ----------
+        recipe : Recipe
+        source : ShardSource
+        numbers : sequence of int
+            Of the teachers.
+        send : bool
+            Whether shards are sent with their tasks though workers could read them. So many are
+            read here at a time as tasks wait or run.
 
         Raises
         ------
@@ -67,7 +77,8 @@ class RemoteTeachers:
         try:
             while True:
                 for number in itertools.islice(waiting, most - len(running)):
-                    work = _packed((recipe, source_for_worker(source, number)))
+                    part = source.sent(number) if send else source_for_worker(source, number)
+                    work = _packed((recipe, part))
                     self._refs[number], trouble = self._cluster.submit_training(
                         train_teacher, versions_here(), work, number
                     )

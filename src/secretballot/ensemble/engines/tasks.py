@@ -129,6 +129,12 @@ def train_teacher(
         recipe: Recipe
         source: ShardSource
         recipe, source = work.value()
+        if source.out_of_reach:
+            raise DataError(
+                f"A worker does not see {source.out_of_reach}; put the vault on storage that all"
+                " workers share, or let the shards be sent to them (send_shards, --send-shards)."
+                " Nothing was spent."
+            )
         X, y = source.part(number)
         # alone: threads of one worker would put back each other's number of threads
         with ALONE, one_thread():

@@ -69,7 +69,7 @@ class ActivePATEClassifier(PATEClassifier):
     ----------
     teacher, student, n_teachers, budget, aggregator, n_queries, release, max_unstable, threshold,
     max_answers, estimate_epsilon, neighbours, abstentions, ledger, vault, request, purpose, n_jobs,
-    engine, random_state, progress
+    engine, send_shards, random_state, progress
         As for `PATEClassifier`. But by default `n_queries` is what leaves a vote of margin 0.6 K
         right 19 times in 20, for counts as for labels, and progress is also told (queries answered,
         queries reserved).
@@ -131,6 +131,7 @@ class ActivePATEClassifier(PATEClassifier):
         purpose: str = "",
         n_jobs: int | None = None,
         engine: Any = LOCAL,
+        send_shards: bool = False,
         random_state: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -154,6 +155,7 @@ class ActivePATEClassifier(PATEClassifier):
             purpose=purpose,
             n_jobs=n_jobs,
             engine=engine,
+            send_shards=send_shards,
             random_state=random_state,
             progress=progress,
         )

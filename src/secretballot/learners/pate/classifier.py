@@ -145,6 +145,10 @@ class PATEClassifier(
         belongs to the trusted side. "dask://HOST:PORT", a client of Dask, or "dask" for this
         process's client; "ray" for the Ray that runs, or "ray://HOST:PORT". The release is the
         same. A model that is to be cloned takes a word, since clients cannot be copied.
+    send_shards : bool, default False
+        Whether the shards of a stored table are sent to the workers of a cluster, over its network.
+        By default workers read them from storage that all share, and a run whose workers do not see
+        it ends before anything is paid. A table in memory is sent in any case.
     random_state : int, optional
         Public seed of the fits and of the choice of public points; None is 0. Never of the noise.
     progress : callable, optional
@@ -208,6 +212,7 @@ class PATEClassifier(
         purpose: str = "",
         n_jobs: int | None = None,
         engine: Any = LOCAL,
+        send_shards: bool = False,
         random_state: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -230,6 +235,7 @@ class PATEClassifier(
         self.purpose = purpose
         self.n_jobs = n_jobs
         self.engine = engine
+        self.send_shards = send_shards
         self.random_state = random_state
         self.progress = progress
 
@@ -446,7 +452,7 @@ class PATEClassifier(
                 " as scikit-learn's classifiers have.",
             )
         check_count("n_teachers", self.n_teachers)
-        check_engine(self.engine, self.n_jobs)
+        check_engine(self.engine, self.n_jobs, send_shards=self.send_shards)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         check_choice("abstentions", self.abstentions, ABSTENTIONS)
         # A warning and no refusal: the number of records is private under add-remove, and whether a
@@ -686,6 +692,7 @@ class PATEClassifier(
             "n_classes": n_classes,
             "n_jobs": self.n_jobs,
             "engine": self.engine,
+            "send_shards": self.send_shards,
             "progress": self.progress,
             "sparse": sparse,
         }

@@ -167,6 +167,7 @@ class _TableInput(LabelledInput):
     ) -> TeacherEnsemble:
         # The fingerprint ties kept teachers to these very shards: a fit that is taken up again with
         # other data or settings finds none of them.
+        training.pop("send_shards")  # what is in memory is sent in any case
         shards = assign_shards(self.n_records, n_teachers, neighbours, self._units, vault)
         return TeacherEnsemble.fit(
             teacher,
@@ -202,6 +203,7 @@ class _TableInput(LabelledInput):
         shards = assign_shards_in_groups(
             self.n_records, teachers, self._groups, neighbours, self._units, vault
         )
+        training.pop("send_shards")  # as in `teachers`
         progress, found = training.pop("progress", None), list[TeacherEnsemble]()
         for place, number in enumerate(teachers):
             own = np.flatnonzero(self._groups == place)
