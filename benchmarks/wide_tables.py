@@ -3,8 +3,8 @@
 Run: python benchmarks/wide_tables.py [ROWS]
 
 Each setting runs in a process of its own, whose peak memory is read at the end; "arrays" is the way
-before sparse matrices, and a table in memory is encoded as one where it says "sparse". The table is made by a rule: frequencies of categories and words fall like
-1 / rank, as they do in language.
+before sparse matrices, and a table in memory is encoded as one where it says "sparse". The table is
+made by a rule: frequencies of categories and words fall like 1 / rank, as they do in language.
 """
 
 import json
