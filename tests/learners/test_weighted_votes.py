@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
 from secretballot import verify_release as second
@@ -18,6 +19,7 @@ from secretballot.exceptions import (
 )
 from secretballot.learners.pate.voters import GroupedVoters, teachers_for_groups, voters_in_groups
 from secretballot.learners.training.budget_groups import BudgetGroups
+from secretballot.learners.training.labelled_input import labelled_input
 from secretballot.learners.training.shards import assign_shards_in_groups
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.report.certificate.build import certificate_digest
@@ -168,6 +170,47 @@ def test_a_unit_reaches_one_teacher_of_its_own_group(tmp_path: Path, with_units:
             87, [2, 3, 4], groups[rest], "add-remove", units[rest], vault
         )
         assert (again == shards[rest]).all()
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_a_unit_changes_the_votes_of_one_teacher_of_its_group(
+    tmp_path: Path, neighbours: str
+) -> None:
+    """All teachers are trained on both neighbours, and asked one by one."""
+    vault = sb.vault.make_vault(tmp_path / "vault")
+    rng = np.random.default_rng(5)
+    X, y, X_public = rng.normal(size=(240, 2)), rng.integers(0, 2, 240), rng.normal(size=(40, 2))
+    groups, units = np.arange(240) // 2 % 3, np.arange(240) // 2
+    budgets = dict.fromkeys("abc", OPEN)
+
+    def ballots(rows: np.ndarray, classes: np.ndarray) -> list[list[list[int]]]:
+        by_unit = units[rows] if neighbours == "add-remove" else None
+        private, _ = labelled_input(X[rows], classes[rows], X_public, [0, 1], by_unit, None)
+        private.divide(BudgetGroups(budgets, groups[rows]))
+        made = private.teachers_of_groups(
+            DecisionTreeClassifier(), [4, 5, 6], neighbours, vault, 0, n_classes=2
+        )
+        (vault / "record.ids").unlink(missing_ok=True)
+        return [
+            [
+                [0] * len(X_public) if one is None else one.predict(X_public).tolist()
+                for one in ensemble._teachers
+            ]
+            for ensemble in made
+        ]
+
+    everybody = np.arange(240)
+    whole, moved = ballots(everybody, y), 0
+    for unit in (0, 1, 2, 60, 119):
+        if neighbours == "add-remove":
+            other = ballots(np.flatnonzero(units != unit), y)
+        else:
+            other = ballots(everybody, np.where(everybody == 2 * unit, 1 - y, y))
+        for place, (one, two) in enumerate(zip(whole, other, strict=True)):
+            changed = sum(a != b for a, b in zip(one, two, strict=True))
+            assert changed <= (place == unit % 3)
+            moved += changed
+    assert moved > 0
 
 
 def test_places_are_dealt_inside_each_group() -> None:

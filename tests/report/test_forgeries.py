@@ -84,7 +84,6 @@ def issue(
     neighbours: str = "add-remove",
     n_teachers: int = 250,
     outcome: dict[str, int] | None = None,
-    assumptions: tuple[str, ...] = (),
     **more: Any,
 ) -> ReleasedLabels:
     """Return a release by an aggregator, as the door would certify it."""
@@ -115,7 +114,6 @@ def issue(
             "unit": unit,
             "unit_column": "patient" if unit == "user" else None,
             "neighbours": neighbours,
-            "assumptions": assumptions,
         },
         purpose="triage",
         **more,
@@ -161,7 +159,7 @@ def unequal(n_classes: int, release: str) -> ReleasedLabels:
     labels, told = counts.argmax(axis=1), None if release == "labels" else counts
     if n_classes == 2 and release == "counts":
         told, labels = counts[:, 1], (2 * counts[:, 1] >= votes) * 1
-    return issue(aggregator, labels, told, n_teachers=votes, assumptions=(GROUPS_ASSUMPTION,))
+    return issue(aggregator, labels, told, n_teachers=votes)
 
 
 def by_record(n_classes: int = 2, neighbours: str = "add-remove", **more: Any) -> ReleasedLabels:

@@ -42,7 +42,7 @@ _GROUP_FIELDS = {"name", "weight", "teachers", "epsilon", "delta"}
 @dataclass(frozen=True)
 class VotingGroup:
     """Teachers whose units are of one budget group: how many, how many votes each of them casts,
-    and what is promised to each unit; public.
+    and what is promised to each unit; public, as is who is in the group.
 
     Parameters
     ----------

@@ -58,7 +58,6 @@ from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.moments import GROUPS_ASSUMPTION
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.students import default_student, fit_student
 from secretballot.students.trial import Teaching, try_student
@@ -585,10 +584,7 @@ class PATEClassifier(
             public_rows=rows,
             request=self.request,
             purpose=self.purpose,
-            declaration={
-                **self._public_declaration(private),
-                "assumptions": [GROUPS_ASSUMPTION],
-            },
+            declaration=self._public_declaration(private),
             points_sha256=points_digest(asked),
         )
         noted.paid()
