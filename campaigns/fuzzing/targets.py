@@ -381,6 +381,24 @@ def _genuine_release(folder: Path) -> Any:
     return json.loads((folder / "genuine" / "certificate.json").read_text())
 
 
+def _weighted_certificate(folder: Path) -> Any:
+    """Return the certificate of labels by votes that count several times."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(120, 1)).round(1)
+    model = sb.PATEClassifier(n_teachers=9, n_queries=3, release="labels")
+    model.fit(
+        X[:80],
+        (X[:80, 0] > 0).astype(int),
+        X_public=X[80:],
+        classes=[0, 1],
+        budget_groups=["strict", "open"] * 40,
+        group_budgets={"strict": sb.PrivacyBudget(1.0, 1e-5), "open": sb.PrivacyBudget(4.0, 1e-5)},
+        groups_are_public=True,
+        group_shares={"strict": 1, "open": 1},
+    )
+    return json.loads(json.dumps(model.certificate_))
+
+
 def _grouped_certificate(folder: Path) -> Any:
     """Return the certificate of sums in which groups of records have budgets of their own."""
     rng = np.random.default_rng(11)
@@ -929,6 +947,14 @@ TARGETS: dict[str, Target] = {
     ),
     "certificate": Target(
         _genuine_release,
+        _certificate_edits,
+        _write_certificate,
+        _read_certificate,
+        (DONE, NOT_VERIFIED),
+        private=False,
+    ),
+    "weighted-certificate": Target(
+        _weighted_certificate,
         _certificate_edits,
         _write_certificate,
         _read_certificate,

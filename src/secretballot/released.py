@@ -83,7 +83,8 @@ class ReleasedLabels:
         Class values, two or more, distinct.
     n_teachers : int
         Number of teachers that voted; 0 where one model, chosen among candidates, gave all labels,
-        and where records voted for themselves, whose number is private.
+        and where records voted for themselves, whose number is private. Where teachers cast
+        several votes each it is the number of all votes.
     sigma : float, optional
         Standard deviation of the noise on each noisy count, in votes. Given exactly when
         `noisy_counts` is.
@@ -262,9 +263,12 @@ class ReleasedLabels:
     def __repr__(self) -> str:
         kind = "labels" if self.noisy_counts is None else f"noisy counts, sigma={self.sigma:.6g}"
         answered = int(self.answered.sum())
+        mechanism = self.certificate.get("mechanism")
+        weighted = isinstance(mechanism, dict) and mechanism.get("name") == "weighted-gaussian"
+        voters = "votes" if weighted else "teachers"
         return (
             f"ReleasedLabels({len(self.queries)} queries, {answered} answered, "
-            f"{self.n_classes} classes, {self.n_teachers} teachers, {kind})"
+            f"{self.n_classes} classes, {self.n_teachers} {voters}, {kind})"
         )
 
 

@@ -176,6 +176,7 @@ def test_a_release_of_weighted_votes_says_who_weighs_what(
     released = sb.release(votes_of(labels), labels, account)
     assert released.n_teachers == labels.total_votes
     assert sb.verify_certificate(released.certificate).ok
+    assert f"{labels.total_votes} votes" in repr(released)
     assert released.certificate["mechanism"]["groups"] == [
         group.to_json() for group in labels.groups
     ]

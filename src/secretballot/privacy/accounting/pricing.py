@@ -231,8 +231,8 @@ def _renyi_route(
     weighted = {(e.sigma, e.weight) for e in counted if isinstance(e, WeightedLabelEvent)}
     of_classes = {e.sigma for e in counted if isinstance(e, ArgmaxGaussianEvent)}
     tables = {(e.weights, e.n_teachers): e for e in counted if isinstance(e, VoteTableEvent)}
-    of_two = [sigma for sigma, _ in (*kinds, *weighted)]
-    work = sum(CORNER_WORK + label_game.corner_numbers(sigma) for sigma in of_two)
+    work = sum(CORNER_WORK + label_game.corner_numbers(sigma) for sigma, _ in kinds)
+    work += sum(CORNER_WORK + label_game.corner_numbers(*kind) for kind in weighted)
     work += sum(CORNER_WORK + vote_table.table_numbers(table) for table in tables.values())
     work += sum(class_labels.class_label_work(sigma) for sigma in of_classes)
     labels_apart = work <= LABEL_WORK
