@@ -189,7 +189,13 @@ def test_a_unit_changes_the_votes_of_one_teacher_of_its_group(
         private, _ = labelled_input(X[rows], classes[rows], X_public, [0, 1], by_unit, None)
         private.divide(BudgetGroups(budgets, groups[rows]))
         made = private.teachers_of_groups(
-            DecisionTreeClassifier(), [4, 5, 6], neighbours, vault, 0, n_classes=2
+            DecisionTreeClassifier(),
+            [4, 5, 6],
+            neighbours,
+            vault,
+            0,
+            n_classes=2,
+            send_shards=False,
         )
         (vault / "record.ids").unlink(missing_ok=True)
         return [
