@@ -32,7 +32,12 @@ unexport PYTHONDONTWRITEBYTECODE
 # As many workers as there are cores, up to eight; one that has nothing left takes tests from another.
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 
-.PHONY: demo demo-service demo-service-sqlite test test-fast test-lowest check docs test-slow bench figures rates audit fuzz fuzz-service torture smoke clean
+# Ledgers wait for the disk at every write. Where memory takes files, and there is room, the tests' are there; kills, full disks
+# and crashes look the same to a program.
+ROOMY := awk 'NR == 2 && $$4 > 8000000 { print "/dev/shm" }'
+export PYTEST_DEBUG_TEMPROOT ?= $(shell test -w /dev/shm && df -Pk /dev/shm | $(ROOMY))
+
+.PHONY: demo demo-service demo-service-sqlite test test-runs test-fast test-lowest check docs test-slow bench figures rates audit fuzz fuzz-service torture smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
@@ -46,6 +51,9 @@ demo-service: $(VENV)/.ready
 demo-service-sqlite: $(VENV)/.ready
 	$(BIN)/python -m secretballot.service.demonstration demo-service
 
+# Files that start programs, services and databases, or repeat whole runs.
+WHOLE := $(addprefix tests/,$(shell cat tests/whole_runs.txt))
+
 # Files that have processes of their own: they import torch, beside which every small fit takes longer, or start clusters,
 # whose threads stay and draw from the generators that other tests look at.
 APART := tests/torch_learners tests/test_docs_examples.py tests/test_docstring_examples.py \
@@ -53,7 +61,11 @@ APART := tests/torch_learners tests/test_docs_examples.py tests/test_docstring_e
 	tests/learners/test_learners_on_engines.py tests/cli/test_learn_on_engines.py
 
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest $(PARALLEL) $(APART:%=--ignore=%)
+	$(BIN)/python -m pytest $(PARALLEL) $(WHOLE:%=--ignore=%) $(APART:%=--ignore=%)
+
+# The other half: whole programs, clusters, and every example of the documentation.
+test-runs: $(VENV)/.ready
+	$(BIN)/python -m pytest $(PARALLEL) $(WHOLE)
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup $(APART)
 
 # Under a minute: without the files that take seconds (tests/long_files.txt).

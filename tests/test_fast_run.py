@@ -1,17 +1,21 @@
-"""What `make test-fast` leaves out."""
+"""What `make test-fast` leaves out, and what `make test` leaves to `make test-runs`."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 LONG_FILES = (HERE / "long_files.txt").read_text().split()
+WHOLE_RUNS = (HERE / "whole_runs.txt").read_text().split()
 
 
-def test_files_that_are_left_out_are_there() -> None:
-    assert [name for name in LONG_FILES if not (HERE / name).is_file()] == []
-    assert sorted(set(LONG_FILES)) == LONG_FILES
+@pytest.mark.parametrize("names", [LONG_FILES, WHOLE_RUNS])
+def test_files_that_are_left_out_are_there(names: list[str]) -> None:
+    assert [name for name in names if not (HERE / name).is_file()] == []
+    assert sorted(set(names)) == names
 
 
 def test_they_and_no_others_are_left_out() -> None:
