@@ -63,10 +63,12 @@ class Noting(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def fitted(teacher: Any, private: Any = X, y: Any = Y, **more: Any) -> sb.PATEClassifier:
+def fitted(
+    teacher: Any, private: Any = X, y: Any = Y, points: Any = X_PUBLIC, **more: Any
+) -> sb.PATEClassifier:
     budget = sb.PrivacyBudget(epsilon=8.0, delta=1e-5)
     model = sb.PATEClassifier(teacher, n_teachers=K, budget=budget, random_state=0, **more)
-    model.fit_labels(private, y, X_public=X_PUBLIC, classes=["no", "yes"])
+    model.fit_labels(private, y, X_public=points, classes=["no", "yes"])
     return model
 
 
@@ -146,6 +148,22 @@ def test_a_table_on_disk_gives_the_same_sparse_shards(
     of_teachers = [X for X in Noting.seen if X.shape[0] != trial_fit.ROWS]
     assert all(isinstance(one, sparse.csr_matrix) for one in of_teachers)
     assert sum(one.shape[0] for one in of_teachers[:K]) == len(X)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_shards_on_disk_have_the_form_of_sparse_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, narrow: bool
+) -> None:
+    private, points = PRIVATE[["age", "ill"]], PUBLIC[["age"]]
+    schema = Schema.infer(points) if narrow else SCHEMA
+    (private if narrow else PRIVATE).to_csv(tmp_path / "private.csv", index=False)
+    about = {"schema": schema, "target": "ill", "classes": ["no", "yes"]}
+    table = sb.store_table(tmp_path / "private.csv", tmp_path / "v", **about)
+    monkeypatch.setattr(Noting, "seen", [])
+    fitted(Noting(), table, None, schema.encode_sparse(PUBLIC))
+    of_teachers = [X for X in Noting.seen if X.shape[0] != trial_fit.ROWS]
+    assert len(of_teachers) == 2 * K
+    assert all(sparse.issparse(one) for one in of_teachers)
 
 
 def test_sparse_rows_are_those_of_the_array_to_the_last_bit() -> None:

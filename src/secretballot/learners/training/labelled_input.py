@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
+from secretballot.ensemble.rows import is_sparse
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.ensemble.stored_table import SHARDS, StoredTable
 from secretballot.ensemble.teachers import Progress, TeacherEnsemble
@@ -128,7 +129,7 @@ def labelled_input(
     if isinstance(X, StoredTable):
         points = as_matrix("X_public", X_public)
         check_stored_table(X, y, units, points, classes)
-        return _StoredInput(X), with_public_types(points, points)
+        return _StoredInput(X, is_sparse(points)), with_public_types(points, points)
     X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
     check_same_columns(X, X_public)
     X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
@@ -244,8 +245,8 @@ def _progress_after(progress: Progress | None, before: int, total: int) -> Progr
 class _StoredInput(LabelledInput):
     """A table on disk, which is dealt out to one file for each shard."""
 
-    def __init__(self, table: StoredTable) -> None:
-        self._table = table
+    def __init__(self, table: StoredTable, sparse_points: bool) -> None:
+        self._table, self._sparse_points = table, sparse_points
         self.unit, self.unit_name = table.unit, table.unit_name
         self.n_records = table.count_rows()
 
@@ -306,7 +307,8 @@ class _StoredInput(LabelledInput):
         """Return teachers of shards that are dealt out in a folder; `kept` is the vault that keeps
         them, if there is one."""
         shards = assign_stored_shards(self._table, n_teachers, neighbours, folder)
-        shards = replace(shards, sparse=training["sparse"])
+        # shards have the form of the points: both are asked of the same teachers
+        shards = replace(shards, sparse=self._sparse_points or training["sparse"])
         return TeacherEnsemble.of_shards(
             teacher,
             shards,
