@@ -632,8 +632,14 @@ def test_what_was_planned_is_printed_beside_what_came(files: Path) -> None:
     [
         (Setting(30, "gaussian", "labels", 20, strategy="margin"), ("--round-size", "10")),
         (Setting(30, "sparse-vector", "labels", 100, max_unstable=1), ()),
+        (
+            Setting(
+                30, "interactive", "labels", 20, strategy="margin", threshold=8, max_answers=10
+            ),
+            ("--round-size", "10"),
+        ),
     ],
-    ids=("rounds", "sparse vector"),
+    ids=("rounds", "sparse vector", "interactive"),
 )
 def test_every_recipe_of_a_plan_runs(files: Path, setting: Setting, more: tuple[str, ...]) -> None:
     more = (*more, "--json", "--force", "epsilon")

@@ -12,7 +12,7 @@ from secretballot.aggregation import LaplaceAggregator
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Plan, Setting, Task
-from secretballot.planning.plan.text import learn_options, recipe_name
+from secretballot.planning.plan.text import learn_options, plan_text, recipe_name
 from secretballot.planning.search import best_setting
 from secretballot.planning.search.best_setting import make_plan
 from secretballot.planning.search.evaluation import Spread, Tried, best_of
@@ -289,17 +289,78 @@ def test_of_equals_noise_goes_before_a_table() -> None:
     assert best_of([better, noise]) is better
 
 
-def test_a_plan_of_confident_voting_is_kept_and_turned_into_options(made: Plan) -> None:
-    setting = Setting(100, "confident", "labels", 60, threshold=80, max_answers=20)
+@pytest.mark.parametrize(
+    ("name", "strategy"), [("confident", "passive"), ("interactive", "margin")]
+)
+def test_a_plan_of_a_threshold_is_kept_and_turned_into_options(
+    made: Plan, name: str, strategy: str
+) -> None:
+    setting = Setting(100, name, "labels", 60, strategy=strategy, threshold=80, max_answers=20)
     best = replace(made.votes, setting=setting)
     plan = replace(made, recommended=best, weighed=(best, *made.weighed))
     kept = json.loads(json.dumps(plan.to_json()))
     assert Plan.from_json(kept) == plan
     assert kept["recommended"]["setting"]["threshold"] == 80
     others = [one["setting"] for one in kept["weighed"]]
-    assert not any("threshold" in one for one in others if one["aggregator"] != "confident")
+    assert not any(
+        "threshold" in one for one in others if one["aggregator"] not in ("confident", name)
+    )
     options = learn_options(plan)
-    assert {"--aggregator confident", "--threshold 80", "--max-answers 20"} <= set(options)
+    assert {f"--aggregator {name}", "--threshold 80", "--max-answers 20"} <= set(options)
+    assert (f"--strategy {strategy}" in options) == (strategy != "passive")
+    assert f"{name} labels" in plan_text(plan)
     assert settings_of(plan)["max_answers"] == 20
     model = sb.classifier_by_plan(plan)
-    assert (model.threshold, model.max_answers, model.aggregator) == (80, 20, "confident")
+    assert (model.threshold, model.max_answers, model.aggregator) == (80, 20, name)
+    assert isinstance(model, sb.ActivePATEClassifier) == (strategy != "passive")
+
+
+def test_of_equals_labels_asked_in_rounds_go_before_interactive_ones() -> None:
+    corrections = tried(
+        [0.9002, 0.8002, 0.8502],
+        aggregator="interactive",
+        n_queries=60,
+        strategy="margin",
+        threshold=30,
+        max_answers=30,
+    )
+    labels = tried([0.9, 0.8, 0.85], n_queries=400, strategy="margin")
+    assert best_of([corrections, labels]) is labels
+
+
+def test_a_plan_without_a_table_says_that_nothing_was_asked_in_rounds(made: Plan) -> None:
+    assert any("interactive voting were not evaluated" in text for text in made.assumptions)
+    assert {one.setting.strategy for one in made.evaluated} == {"passive"}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("interactive", {}, "without a labelled table nothing tells"),
+        ("confident", {"delta": 0.0}, "needs a delta above 0"),
+        ("vote-table", {"n_classes": 3}, "is for two classes, and the task has 3"),
+        ("majority", {}, "aggregator is 'majority'"),
+    ],
+)
+def test_an_aggregator_that_cannot_be_planned_for_is_refused(
+    name: str, change: dict[str, float], words: str
+) -> None:
+    model = CurveModel(CURVE, n_classes=int(change.get("n_classes", 2)))
+    with pytest.raises(ParameterError, match=words):
+        make_plan(replace(TASK, aggregator=name, **change), model)
+
+
+@pytest.mark.parametrize("name", ["laplace", "vote-table", "abstention-table"])
+def test_a_plan_for_an_aggregator_has_no_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(best_setting, "FRONTIER", (1.0, 2.0))
+    monkeypatch.setattr(best_setting, "_improvements_of", lambda *_: ())
+    task = replace(TASK, epsilon=4.0, n_public=60, aggregator=name)
+    found = make_plan(task, CurveModel(CURVE, n_classes=2), n_teachers=900)
+    settings = [one.setting for one in found.evaluated]
+    settings += [one.candidate.setting for one in found.frontier if one.candidate is not None]
+    assert {one.aggregator for one in settings} == {name}
+    kept = json.loads(json.dumps(found.to_json()))
+    assert kept["task"]["aggregator"] == name
+    assert Plan.from_json(kept) == found
+    assert found.method == "votes"
+    assert f"only by the {name} aggregator" in " ".join(plan_text(found).split())

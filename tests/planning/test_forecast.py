@@ -6,6 +6,7 @@ import pytest
 from secretballot.aggregation import (
     ConfidentAggregator,
     GaussianAggregator,
+    InteractiveAggregator,
     LaplaceAggregator,
     RelabelledAggregator,
     SparseVectorAggregator,
@@ -16,6 +17,7 @@ from secretballot.planning.simulation.forecast import (
     RoughForecast,
     forecast,
     forecast_gaussian,
+    forecast_interactive,
     right_chances,
     vote_accuracy,
 )
@@ -207,3 +209,39 @@ def test_confident_answers_are_forecast_like_they_come(n_classes: int, most: int
     assert np.quantile(given, 0.9) <= outlook.answered_high + 2
     assert outlook.label_accuracy == pytest.approx(np.mean(right), abs=0.02)
     assert outlook.vote_accuracy == vote_accuracy(sample)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("agreement", [0.6, 0.9])
+def test_corrections_are_forecast_for_a_student_of_known_agreement(
+    n_classes: int, agreement: float
+) -> None:
+    sample = sample_votes(600, 60, n_classes)
+    terms = InteractiveAggregator(
+        18, 9.0, 8.0, 600, max_answers=600, n_classes=n_classes, budget=BUDGET
+    )
+    outlook = forecast_interactive(sample, terms, agreement)
+    ranked = np.argsort(sample.counts, axis=1, kind="stable")
+    noise, given, right = SeededNoise(np.random.default_rng(2)), [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        says = np.where(rng.random(600) < agreement, ranked[:, -1], ranked[:, -2])
+        shares = np.full((600, n_classes), (1 - agreement) / (n_classes - 1))
+        shares[np.arange(600), says] = agreement
+        shares[rng.permutation(600)[:30]] = 0.0  # the first round
+        labels = terms.answer(sample.counts, 60, noise, shares).labels
+        answered = labels >= 0
+        given.append(int(answered.sum()))
+        right.append(float((labels == sample.truth)[answered].mean()))
+    assert outlook.answered == pytest.approx(np.mean(given), abs=6)
+    assert outlook.label_accuracy == pytest.approx(np.mean(right), abs=0.02)
+
+
+def test_corrections_are_not_forecast_without_a_student() -> None:
+    sample = sample_votes(50, 60, 2)
+    terms = InteractiveAggregator(18, 9.0, 8.0, 50, budget=BUDGET)
+    with pytest.raises(ParameterError, match="depends on the student that it contradicts"):
+        forecast(sample, terms)
+    for agreement in (0.4, 1.1, float("nan")):
+        with pytest.raises(ParameterError, match="agreement"):
+            forecast_interactive(sample, terms, agreement)

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import secretballot as sb
 from quick_plans import quick_forecasts
 from secretballot.datasets import synthetic_two_class
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning import planner
 from secretballot.planning.plan.model import Plan
+from secretballot.planning.plan.text import plan_text
 from secretballot.planning.planner import plan
 from secretballot.planning.search import best_setting
 from secretballot.planning.simulation.curve import LearningCurve
@@ -159,3 +161,39 @@ def test_a_record_alone_is_told_what_would_do() -> None:
         ParameterError, match="epsilon 1 with 1 records and 1 public points leads to no student"
     ):
         plan(1, 1, budget=PrivacyBudget(epsilon=1.0, delta=1e-6))
+
+
+@pytest.mark.usefixtures("recommended_alone")
+def test_a_plan_of_interactive_voting_is_what_the_certificate_says() -> None:
+    X, y = stand_in(240)
+    with quick_forecasts():
+        made = plan(
+            2000,
+            60,
+            budget=PrivacyBudget(4.0, 1e-5),
+            like=(X, y),
+            n_teachers=50,
+            seed=3,
+            aggregator="interactive",
+        )
+    assert {one.setting.aggregator for one in made.evaluated} == {"interactive"}
+    best = made.votes
+    setting, answered = best.setting, best.expected.answered
+    assert 0 < answered.low <= answered.value <= answered.high <= setting.max_answers
+    assert "interactive labels in rounds (margin)" in plan_text(made)
+    assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
+    private = synthetic_two_class(2060, n_features=4, bayes_error=0.1, seed=1)
+    model = sb.classifier_by_plan(made, random_state=0)
+    model.fit(private.X[:2000], private.y[:2000], X_public=private.X[2000:], classes=[0, 1])
+    certificate = model.certificate_
+    assert sb.verify_certificate(certificate).ok
+    mechanism = certificate["mechanism"]
+    assert mechanism["name"] == "interactive"
+    for name in ("threshold", "max_answers", "n_queries"):
+        assert mechanism[name] == getattr(setting, name)
+    assert mechanism["sigma"] == best.noise
+    assert (certificate["epsilon"], certificate["delta"]) == (4.0, 1e-5)
+    assert certificate["plan"]["strategy"]["name"] == setting.strategy
+    # nine runs of ten are promised; the draw is real, so the range is taken twice as wide
+    width = answered.high - answered.low
+    assert answered.low - width <= certificate["released"]["answered"] <= setting.max_answers

@@ -1,6 +1,7 @@
 """Which settings are evaluated, and how near the quick figure of their noise is."""
 
 import itertools
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,6 +10,7 @@ from secretballot.aggregation import (
     AbstentionTableAggregator,
     ConfidentAggregator,
     GaussianAggregator,
+    InteractiveAggregator,
     SparseVectorAggregator,
     VoteTableAggregator,
 )
@@ -20,6 +22,7 @@ from secretballot.planning.search.settings import (
     Noise,
     confident_settings,
     gaussian_settings,
+    interactive_settings,
     stated_noise,
     stream_settings,
     table_setting,
@@ -167,6 +170,30 @@ def test_confident_voting_is_evaluated_with_nearly_the_noise_of_a_run(n_classes:
     assert not list(confident_settings(Task(20_000, 400, n_classes, 1.0, 0.0), 200))
 
 
+def test_interactive_voting_is_evaluated_in_rounds_with_the_noise_of_confident_voting() -> None:
+    task = Task(20_000, 400, 2, 1.0, 1e-6)
+    settings = list(interactive_settings(task, 200))
+    assert {(one.threshold, one.strategy) for one in settings} == {(50, "margin")}
+    assert all(one.n_queries == 2 * (one.max_answers or 0) < 400 for one in settings)
+    noise, few = Noise(task.budget, 2), settings[0]
+    found = noise.calibrated(few), noise.aggregator(few)
+    same = replace(few, aggregator="confident", strategy="passive")
+    for one, other in zip(found, (noise.calibrated(same), noise.aggregator(same)), strict=True):
+        assert isinstance(one, InteractiveAggregator)
+        assert isinstance(other, ConfidentAggregator)
+        assert (one.sigma, one.threshold_sigma) == (other.sigma, other.threshold_sigma)
+        assert (one.threshold, one.max_answers) == (few.threshold, few.max_answers)
+    assert stated_noise(found[0]) == found[0].sigma
+    assert not list(interactive_settings(replace(task, delta=0.0), 200))
+
+
+@pytest.mark.parametrize("name", ["sparse-vector", "abstention-table"])
+def test_streams_that_are_asked_for_are_of_one_kind(name: str) -> None:
+    task = Task(100_000, 2000, 2, 2.0, 1e-5, aggregator=name)
+    found = list(stream_settings(task, 2000, Noise(task.budget, 2), (1, 10)))
+    assert [one.aggregator for one in found] == [name, name]
+
+
 def test_a_table_takes_the_place_of_noise_on_labels_of_two_classes() -> None:
     task, setting = Task(20_000, 400, 2, 1.0, 1e-5), Setting(200, "gaussian", "labels", 40)
     beside = table_setting(setting, task)
@@ -199,7 +226,9 @@ def test_a_table_takes_the_place_of_noise_on_labels_of_two_classes() -> None:
         ({"aggregator": "confident", "threshold": 5}, "max_answers"),
         ({"aggregator": "gaussian", "threshold": 5}, "threshold"),
         ({"aggregator": "laplace", "max_unstable": 5}, "max_unstable"),
-        ({"aggregator": "interactive"}, "aggregator"),
+        ({"aggregator": "interactive", "max_answers": 5, "strategy": "margin"}, "threshold"),
+        ({"aggregator": "interactive", "max_answers": 5, "threshold": 5}, "strategy"),
+        ({"aggregator": "majority"}, "aggregator"),
         (
             {"aggregator": "confident", "threshold": 5, "max_answers": 5, "release": "counts"},
             "release",

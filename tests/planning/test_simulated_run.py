@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,14 +7,23 @@ import scipy.sparse as sp
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
-from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator
+import secretballot as sb
+from secretballot.aggregation import (
+    GaussianAggregator,
+    InteractiveAggregator,
+    SparseVectorAggregator,
+)
 from secretballot.aggregation.base import Answers
 from secretballot.datasets import synthetic_two_class
+from secretballot.door import purchase
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning import Setting
+from secretballot.planning.simulation import simulated_run
+from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.simulated_run import SimulatedRun, distinct_rows
 from secretballot.planning.simulation.votes import VoteSample
 from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.queries import strategy_by_name
 from secretballot.students import NoisyCountsClassifier
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -186,3 +197,72 @@ def test_a_run_tells_how_many_of_its_labels_are_right():
     assert outcomes < everywhere - 0.05  # a strategy asks where it is hard to tell
     never = SparseVectorAggregator(1.0, 1.0, 1000, 1, refresh=True, n_queries=100, budget=BUDGET)
     assert simulated().run(Setting(K, "sparse-vector", "labels", 100, 1), never, 0).labels is None
+
+
+CORRECTING = Setting(
+    K, "interactive", "labels", 60, strategy="margin", threshold=25, max_answers=20
+)
+
+
+def interactive(most):
+    return InteractiveAggregator(25, 9.0, 6.0, 60, max_answers=most, confidence=0.6, budget=BUDGET)
+
+
+class Drawn(SeededNoise):
+    """The same integers in the same order for each scale, however many are asked at once: the door
+    draws question by question, and a simulated run round by round."""
+
+    exact = True  # as the door asks
+
+    def __init__(self, rng=None):
+        super().__init__(np.random.default_rng(7))
+        self._ready = {}
+
+    def discrete_gaussian(self, sigma, size):
+        if sigma not in self._ready:
+            self._ready[sigma] = super().discrete_gaussian(sigma, 1000).tolist()
+        drawn, self._ready[sigma] = self._ready[sigma][:size], self._ready[sigma][size:]
+        return np.array(drawn, dtype=np.int64)
+
+
+@pytest.mark.parametrize(("strategy", "most"), [("margin", 60), ("cluster", 9)])
+def test_interactive_runs_are_those_of_the_real_learner_under_the_same_noise(
+    strategy, most, monkeypatch
+):
+    world, seed = simulated(150), 5
+    world.sample.counts[::3] = 50  # so that some points are never clear
+    monkeypatch.setattr(simulated_run, "SeededNoise", Drawn)
+    setting = replace(CORRECTING, max_answers=most, strategy=strategy)
+    found = world.run(setting, interactive(most), seed)
+    rng = np.random.default_rng(seed)
+    public = rng.permutation(150)
+    noise = Drawn()
+    monkeypatch.setattr(purchase, "noise_source", lambda: noise)
+    pool, learner = world.points[public], LogisticRegression(max_iter=1000)
+    run = sb.label_actively(
+        sb.VoteCounts.from_counts(world.sample.counts[public], classes=[0, 1]),
+        pool,
+        InteractiveAggregator(25, 9.0, 6.0, 60, max_answers=most, confidence=0.6, delta=1e-5),
+        sb.Ledger.in_memory(dataset="simulated", budget=PrivacyBudget(1e3, 0.1)),
+        strategy_by_name(strategy),
+        random_state=int(rng.integers(2**31)),
+    )
+    released = run.released
+    assert found.answered == released.answered.sum()
+    right = world.sample.truth[public][released.queries] == released.labels
+    assert found.labels == right[released.answered].mean()
+    student = sb.fit_student(learner, pool, released)
+    assert found.student == (student.predict(world.X_test) == world.y_test).mean()
+    assert (released.answered.sum() == 9) == (most == 9)
+    # what was confirmed teaches too
+    alone = sb.fit_student(learner, pool, replace(released, certificate={}))
+    assert (alone.coef_ != student.coef_).any()
+
+
+def test_interactive_voting_corrects_little_where_its_student_is_good():
+    bayes = simulated(400)
+    votes = (bayes.points.sum(axis=1) > 0).astype(int)
+    bayes.sample.counts[:] = np.stack([90 - 80 * votes, 10 + 80 * votes], axis=1)
+    found = bayes.run(replace(CORRECTING, max_answers=60, threshold=50), interactive(60), 0)
+    assert 3 <= found.answered < 45
+    assert found.student > 0.85

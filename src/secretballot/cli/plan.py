@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from secretballot._places import place_of
+from secretballot._validation import AggregatorName
 from secretballot.cli.help_groups import DATA, OUTPUT, TEACHERS
 from secretballot.cli.learn import LEARNER_NAMES
 from secretballot.cli.options import (
@@ -118,6 +119,14 @@ def plan(
             rich_help_panel=TEACHERS,
         ),
     ] = None,
+    aggregator: Annotated[
+        AggregatorName | None,
+        typer.Option(
+            "--aggregator",
+            help="Plan for votes by this aggregator alone; by default all are weighed.",
+            rich_help_panel=TEACHERS,
+        ),
+    ] = None,
     positive_rate: PositiveRate = None,
     class_weight: ClassWeight = None,
     seed: Annotated[
@@ -171,6 +180,7 @@ def plan(
         out=out,
         positive_rate=positive_rate,
         class_weight=class_weight_of(class_weight, positive_rate),
+        aggregator=aggregator,
     )
     with watching() as watch:
         made = run_plan(run, watch)

@@ -38,6 +38,7 @@ def plan(
     n_teachers: int | None = None,
     teacher: str = "logistic",
     student: str = "auto",
+    aggregator: str | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Plan:
@@ -64,6 +65,8 @@ def plan(
         K, where votes or silos exist already.
     teacher, student : str
         Names as for `secretballot learn`.
+    aggregator : str, optional
+        Plan for this one alone, by its name; by default all are weighed.
     seed : int
         Of the simulation; it never touches noise that protects anything.
     progress : callable, optional
@@ -116,7 +119,16 @@ def plan(
             seed=seed,
             n_folds=FOLDS,
         )
-    task = Task(n_records, n_public, classes, budget.epsilon, budget.delta, teacher, student)
+    task = Task(
+        n_records,
+        n_public,
+        classes,
+        budget.epsilon,
+        budget.delta,
+        teacher,
+        student,
+        aggregator=aggregator,
+    )
     return make_plan(task, model, n_teachers=n_teachers, seed=seed, progress=progress)
 
 

@@ -78,7 +78,7 @@ class PlanRun:
         Of the simulation.
     out : Path or None
         Folder for the plan.
-    positive_rate, class_weight
+    positive_rate, class_weight, aggregator
         As for `plan`.
     """
 
@@ -96,6 +96,7 @@ class PlanRun:
     out: Path | None = None
     positive_rate: float | None = None
     class_weight: str | Mapping[Any, float] | None = None
+    aggregator: str | None = None
 
 
 def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
@@ -150,10 +151,11 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
         run.student,
         run.positive_rate,
         run.class_weight,
+        run.aggregator,
     )
     watch.step("Evaluating settings")
     if task.about_rare_classes:
-        _refuse_voting_settings(run.teacher, run.curve, run.teachers)
+        _refuse_voting_settings(run.teacher, run.curve, run.teachers, run.aggregator)
         made = _plan_of_rare_classes(task, like, names, basis, run.seed, watch.progress, watch.step)
     else:
         made = plan(
@@ -166,6 +168,7 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
             n_teachers=run.teachers,
             teacher=run.teacher,
             student=run.student,
+            aggregator=run.aggregator,
             basis=basis,
             seed=run.seed,
             progress=watch.progress,
@@ -190,6 +193,7 @@ def plan(
     n_teachers: int | None = None,
     teacher: str = "logistic",
     student: str = "auto",
+    aggregator: str | None = None,
     positive_rate: float | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
     basis: Basis | None = None,
@@ -220,6 +224,9 @@ def plan(
         K, where votes or silos exist already; then votes alone are planned.
     teacher, student : str
         Names as for `secretballot learn`.
+    aggregator : str, optional
+        Plan for votes by this aggregator alone, by its name for `PATEClassifier`; by default all
+        are weighed. Interactive voting can be planned with `like` alone.
     positive_rate : float, optional
         A public statement of how frequent the second of two classes is. The stand-in is brought to
         it, and the forecast is of balanced accuracy and of the recall of the rarest class.
@@ -238,8 +245,8 @@ def plan(
     Returns
     -------
     Plan
-        With a forecast of record moments where `like` is given and `n_teachers` is not; without
-        any setting of votes where `positive_rate` or `class_weight` is given.
+        With a forecast of record moments where `like` is given, and neither `n_teachers` nor
+        `aggregator`; without any setting of votes where `positive_rate` or `class_weight` is given.
 
     Raises
     ------
@@ -276,7 +283,7 @@ def plan(
             positive_rate,
             class_weight,
         )
-        _refuse_voting_settings(teacher, curve, n_teachers)
+        _refuse_voting_settings(teacher, curve, n_teachers, aggregator)
         return _plan_of_rare_classes(task, like, names, basis, seed, progress, say)
     common: dict[str, Any] = {
         "budget": budget,
@@ -286,6 +293,7 @@ def plan(
         "n_teachers": n_teachers,
         "teacher": teacher,
         "student": student,
+        "aggregator": aggregator,
         "seed": seed,
     }
     problem, made = None, None
@@ -294,7 +302,8 @@ def plan(
     except ImpossibleTaskError as error:
         problem = error
     # noisy sums over records need a delta above 0; votes under Laplace noise do not
-    only_votes = like is None or n_teachers is not None or not budget.delta > 0
+    asked_for = n_teachers is not None or aggregator is not None
+    only_votes = like is None or asked_for or not budget.delta > 0
     if only_votes and problem is not None:
         raise problem
     if only_votes and made is not None:
@@ -368,12 +377,15 @@ def _names_of(y: Any, n_classes: int) -> tuple[Any, ...]:
     return tuple(found) if len(found) == n_classes else tuple(range(n_classes))
 
 
-def _refuse_voting_settings(teacher: str, curve: object, n_teachers: int | None) -> None:
+def _refuse_voting_settings(
+    teacher: str, curve: object, n_teachers: int | None, aggregator: str | None
+) -> None:
     """Refuse settings of votes beside those of rare classes, which votes do not take."""
     for name, given in (
         ("teacher", teacher != "logistic"),
         ("curve", curve is not None),
         ("teachers", n_teachers is not None),
+        ("aggregator", aggregator is not None),
     ):
         if given:
             raise ParameterError(

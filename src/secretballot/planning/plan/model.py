@@ -46,10 +46,12 @@ UNFIT = "the plan cannot be used: "
 SOURCES = ("stand-in", "curve", "guess")
 STREAMS = ("sparse-vector", "abstention-table")  # that stop at the T-th abstention
 TABLE = "vote-table"
-PLANNED = ("gaussian", TABLE, "laplace", *STREAMS, "confident")  # aggregators that are forecast
+INTERACTIVE = "interactive"  # that contradicts a student which learns between rounds
+THRESHOLDS = ("confident", INTERACTIVE)  # that have a threshold and a number of answers
+PLANNED = ("gaussian", TABLE, "laplace", *STREAMS, *THRESHOLDS)  # aggregators that are forecast
 BALANCED = "balanced"
 #: Fields that came later, and what they are where a file lacks them; written where they say more.
-_LATER_OF_TASK = {"positive_rate": None, "class_weight": None}
+_LATER_OF_TASK = {"positive_rate": None, "class_weight": None, "aggregator": None}
 _LATER_OF_SETTING = {"threshold": None, "max_answers": None}
 _LATER_OF_MOMENTS = {"rare": None, "rare_share": None}
 
@@ -73,6 +75,8 @@ class Task:
         Publicly stated share of the second of two classes.
     class_weight : "balanced", mapping of str to float, or None
         What decisions count each class for, by the names of the classes.
+    aggregator : str or None
+        Of votes, where it alone is planned for; one of those of a `Setting`.
 
     Raises
     ------
@@ -97,6 +101,7 @@ class Task:
     student: str = "auto"
     positive_rate: float | None = None
     class_weight: str | Mapping[str, float] | None = None
+    aggregator: str | None = None
 
     def __post_init__(self) -> None:
         check_count("n_records", self.n_records)
@@ -116,6 +121,8 @@ class Task:
             weights = {str(name): weight for name, weight in self.class_weight.items()}
             object.__setattr__(self, "class_weight", weights)
         _check_weights(self.class_weight, self.n_classes)
+        if self.aggregator is not None:
+            check_choice("aggregator", self.aggregator, PLANNED)
 
     @property
     def about_rare_classes(self) -> bool:
@@ -155,7 +162,8 @@ class Setting:
     n_teachers : int
         K.
     aggregator : str
-        "gaussian", "vote-table", "laplace", "sparse-vector", "abstention-table" or "confident".
+        "gaussian", "vote-table", "laplace", "sparse-vector", "abstention-table", "confident" or
+        "interactive".
     release : str
         "labels" or "counts".
     n_queries : int
@@ -163,9 +171,9 @@ class Setting:
     max_unstable : int or None
         T of a sparse vector or a table, None for all other voting.
     strategy : str
-        "passive", or the name of a query strategy that asks in rounds.
+        "passive", or the name of a query strategy that asks in rounds, as interactive voting does.
     threshold, max_answers : int or None
-        Of confident voting, None for all other.
+        Of confident and interactive voting, None for all other.
 
     Raises
     ------
@@ -204,15 +212,21 @@ class Setting:
             check_count("max_unstable", self.max_unstable)
         for name in ("threshold", "max_answers"):
             value = getattr(self, name)
-            if (value is None) == (self.aggregator == "confident"):
+            if (value is None) == (self.aggregator in THRESHOLDS):
                 raise ParameterError(
                     Parameter(name),
-                    f" is {shown(value)} for {self.aggregator} voting; confident voting needs one"
-                    " and other voting takes none.",
+                    f" is {shown(value)} for {self.aggregator} voting; confident and interactive"
+                    " voting need one and other voting takes none.",
                 )
             if value is not None:
                 check_count(name, value)
-        if self.aggregator in (TABLE, *STREAMS, "confident") and self.release == "counts":
+        if self.aggregator == INTERACTIVE and self.strategy == "passive":
+            raise ParameterError(
+                Parameter("strategy"),
+                " is 'passive', and interactive voting contradicts a student that learns between"
+                " rounds; name a strategy that asks in rounds, such as 'margin'.",
+            )
+        if self.aggregator in (TABLE, *STREAMS, *THRESHOLDS) and self.release == "counts":
             raise ParameterError(
                 Parameter("release"),
                 f" is 'counts', and {self.aggregator} voting releases labels only; use 'labels'.",
@@ -478,12 +492,12 @@ class Plan:
         """The recommended method of `secretballot learn`: "moments" or "votes".
 
         Moments, which have nothing to set, unless votes are better beyond the ranges, or are what
-        was asked about: by a number of teachers or a learning curve.
+        was asked about: by a number of teachers, an aggregator or a learning curve.
         """
         if self.recommended is None:
             return "moments"
         if self.moments is None:
-            return "moments" if self.source == "guess" and not self.teachers_given else "votes"
+            return "moments" if self.source == "guess" and not self.votes_alone else "votes"
         theirs = self.recommended.expected.student_accuracy
         return "votes" if theirs.low > self.moments.student_accuracy.high else "moments"
 
@@ -491,6 +505,11 @@ class Plan:
     def teachers_given(self) -> bool:
         """Whether the number of teachers was given beforehand, by silos or votes that exist."""
         return len({one.setting.n_teachers for one in self.weighed}) == 1
+
+    @property
+    def votes_alone(self) -> bool:
+        """Whether votes were asked about: by the number of teachers or the aggregator."""
+        return self.task.aggregator is not None or self.teachers_given
 
     @property
     def student_accuracy(self) -> Estimate | None:

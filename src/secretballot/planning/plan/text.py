@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from secretballot.planning.plan.model import (
+    INTERACTIVE,
     STREAMS,
     TABLE,
     Candidate,
@@ -151,6 +152,8 @@ def recipe_name(setting: Setting) -> str:
         name = "table of abstentions"
     elif setting.aggregator == "confident":
         name = "confident labels"
+    elif setting.aggregator == INTERACTIVE:
+        name = "interactive labels"
     elif setting.aggregator == TABLE:
         name = "labels by a table of chances"
     else:
@@ -295,11 +298,14 @@ def _accuracy_chain_sentence(plan: Plan) -> str:
     """Say how accurate the exact vote, the released labels and the student are, in that order."""
     expected = plan.votes.expected
     better = expected.student_accuracy.value - expected.label_accuracy.value
-    ending = (
-        f", by averaging over points {_points_text(better)} better than its labels"
-        if better >= WORTH_SAYING
-        else ""
-    )
+    ending = ""
+    if plan.votes.setting.aggregator == INTERACTIVE:
+        ending = (
+            ", which also learns from those of its own predictions that the votes did not correct;"
+            " these cost nothing and are no labels here"
+        )
+    elif better >= WORTH_SAYING:
+        ending = f", by averaging over points {_points_text(better)} better than its labels"
     values = (
         each.value
         for each in (expected.vote_accuracy, expected.label_accuracy, expected.student_accuracy)
@@ -343,7 +349,8 @@ def _reason_text(ours: Expected, rival: Candidate) -> str:
     """Say the plainest reason why a rival's student is worse, if there is one."""
     # few answers come first: they make a bad student whatever their labels are
     theirs, asked = rival.expected, rival.setting.n_queries
-    if theirs.answered.value < asked / 2:
+    # but for answers that correct a student: there are few of them where it is good
+    if theirs.answered.value < asked / 2 and rival.setting.aggregator != INTERACTIVE:
         return (
             f", since {number_range(theirs.answered)} of {count_text(asked, 'query')} would be"
             " answered"
@@ -394,6 +401,11 @@ def _method_sentences(plan: Plan) -> list[str]:
     """Return which method is recommended and why, or why that cannot be said."""
     votes = plan.votes.expected.student_accuracy
     if plan.moments is None:
+        if plan.task.aggregator is not None:
+            return [
+                f"Only votes were planned, and only by the {plan.task.aggregator} aggregator, since"
+                " it was given."
+            ]
         if plan.source == "stand-in" or plan.teachers_given:
             return ["Only votes were planned, since the number of teachers was given."]
         cannot = (

@@ -7,6 +7,8 @@ from dataclasses import replace
 from secretballot._validation import check_count, check_instance
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import (
+    INTERACTIVE,
+    TABLE,
     Candidate,
     FrontierPoint,
     Improvement,
@@ -91,7 +93,7 @@ def make_plan(
     return Plan(
         task=task,
         source=model.source,
-        assumptions=(*model.assumptions, *_left_out_sentence(evaluation)),
+        assumptions=(*model.assumptions, *_left_out_sentences(evaluation)),
         recommended=recommended,
         weighed=tuple(sorted(evaluated, key=lambda one: -one.expected.student_accuracy.value)),
         constant_accuracy=float(model.constant_accuracy),
@@ -119,6 +121,7 @@ def _refuse_unfit_task(task: Task, model: VoteModel, n_teachers: int | None) -> 
             f"the task has {task.n_classes} classes and what is known is about {model.n_classes};"
             " give the same number."
         )
+    _refuse_unfit_aggregator(task, model)
     if n_teachers is None:
         return
     if check_count("n_teachers", n_teachers) > task.n_records:
@@ -135,17 +138,46 @@ def _refuse_unfit_task(task: Task, model: VoteModel, n_teachers: int | None) -> 
         )
 
 
-def _left_out_sentence(evaluation: Evaluation) -> tuple[str, ...]:
-    """Return what was left out because too little is known, in a sentence."""
-    n, least = evaluation.task.n_records, min(evaluation.teachers)
-    if evaluation.given is not None or least < FEW_TEACHERS:
-        return ()
-    return (
-        (
+def _refuse_unfit_aggregator(task: Task, model: VoteModel) -> None:
+    """Refuse an aggregator that the task cannot have, or that nothing is known about."""
+    only = task.aggregator
+    if only == INTERACTIVE and model.source != "stand-in":
+        raise ParameterError(
+            Parameter("aggregator"),
+            " is 'interactive', and without a labelled table nothing tells how good the student is"
+            " that it contradicts; give one with ",
+            Parameter("like"),
+            ".",
+        )
+    if only not in (None, "laplace") and not task.delta > 0:
+        raise ParameterError(
+            Parameter("aggregator"),
+            f" is {only!r}, which needs a delta above 0; give one, such as 1e-6, or plan for"
+            " 'laplace'.",
+        )
+    if only == TABLE and task.n_classes != 2:
+        raise ParameterError(
+            Parameter("aggregator"),
+            f" is {only!r}, which is for two classes, and the task has {task.n_classes}; plan for"
+            " 'gaussian'.",
+        )
+
+
+def _left_out_sentences(evaluation: Evaluation) -> tuple[str, ...]:
+    """Return what was left out because too little is known, in sentences."""
+    task, least = evaluation.task, min(evaluation.teachers)
+    left_out: tuple[str, ...] = ()
+    if evaluation.given is None and least >= FEW_TEACHERS:
+        left_out = (
             f"Fewer than {least} teachers were not evaluated: too little is known to tell of more"
-            f" than {n // least} records each."
-        ),
-    )
+            f" than {task.n_records // least} records each.",
+        )
+    if evaluation.model.source != "stand-in" and task.aggregator is None:
+        left_out += (
+            "Asking in rounds and interactive voting were not evaluated: without a labelled table"
+            " nothing tells how good a student is between rounds.",
+        )
+    return left_out
 
 
 def _half_of_folds(model: VoteModel) -> int:
@@ -171,7 +203,8 @@ def _evaluated_candidates(evaluation: Evaluation, step: _Steps) -> list[Candidat
     best_settings = [one.setting for one in middle[:WINNERS]]
     # a table of chances is sharper than noise or not, as the votes are: tried beside the winners
     # alone, since it ranks settings as noise does
-    winners = evaluation.tried([*best_settings, *evaluation.tables(best_settings)], model.n_folds)
+    beside = evaluation.tables(best_settings) if evaluation.task.aggregator is None else []
+    winners = evaluation.tried([*best_settings, *beside], model.n_folds)
     # chosen among the winners alone: a mean over fewer folds may be high by luck
     best = best_of(winners)
     tried = winners + [

@@ -1,13 +1,15 @@
 """Evaluate settings: forecast many, try the best few with students, and say what to expect."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from secretballot._typing import FloatArray
+from secretballot.aggregation import InteractiveAggregator
 from secretballot.planning.plan.model import (
+    INTERACTIVE,
     STREAMS,
     TABLE,
     Candidate,
@@ -17,8 +19,10 @@ from secretballot.planning.plan.model import (
     Task,
 )
 from secretballot.planning.search.settings import (
+    ACTIVE,
     Noise,
     confident_settings,
+    interactive_settings,
     noisy_settings,
     stated_noise,
     stream_settings,
@@ -29,8 +33,10 @@ from secretballot.planning.simulation.forecast import (
     Forecast,
     RoughForecast,
     forecast,
+    forecast_interactive,
     forecast_laplace,
     forecast_stream,
+    vote_accuracy,
 )
 from secretballot.planning.simulation.votes import RunOutcome, VoteModel
 
@@ -45,9 +51,11 @@ LEAST_WIDTH = 0.005
 INDIFFERENT = 0.001  # accuracies that differ less are as good as each other
 NAIVE_TEACHERS = 250
 LEAST_INFORMATION = 1.0  # equivalent right labels
-ACTIVE = "margin"
 # queries of the active settings that are evaluated, beside the longest that can be simulated
 ACTIVE_LENGTHS = (0.15, 0.4, 1.0)
+# of interactive ones a single one: each takes two to three times as long to simulate, and none was
+# measured to be better than labels asked in rounds
+INTERACTIVE_LENGTHS = (0.15,)
 
 
 @dataclass(frozen=True)
@@ -106,12 +114,27 @@ class Evaluation:
             return forecast_laplace(sample, scale, setting.n_queries, setting.release)
         if setting.aggregator in (TABLE, "confident"):
             return forecast(self.model.votes(*key, 0), self.noise.aggregator(setting))
+        if setting.aggregator == INTERACTIVE:
+            return self._rough_interactive(setting, self._rough[key])
         if setting.max_unstable is None:
             return self._rough[key].gaussian(
                 self.noise.sigma(setting), setting.n_queries, setting.release
             )
         event = self.noise.event_of(setting)
         return forecast_stream(self.model.votes(*key, 0), event, setting.n_queries)
+
+    def _rough_interactive(self, setting: Setting, votes: RoughForecast) -> Forecast:
+        """Return the forecast with a student that agrees with the votes as often as one is right
+        that learnt from as many labels under noise."""
+        answers = setting.max_answers or 1
+        like = Setting(setting.n_teachers, "gaussian", "labels", answers)
+        labels = votes.gaussian(self.noise.sigma(like), answers, "labels")
+        terms = self.noise.aggregator(setting)
+        assert isinstance(terms, InteractiveAggregator)
+        sample = self.model.votes(setting.n_teachers, self.task.n_records, 0)
+        return forecast_interactive(
+            sample, terms, self._predicted_accuracy(labels, HALFWAY_LABELS[1])
+        )
 
     def teaches(self, setting: Setting) -> bool:
         """Return whether the answers carry as much information as one right label.
@@ -130,13 +153,11 @@ class Evaluation:
             "counts": [],
             **{name: [] for name in STREAMS},
             "confident": [],
+            TABLE: [],
+            INTERACTIVE: [],
         }
         for k in self.teachers:
-            for setting in (
-                *noisy_settings(self.task, k),
-                *stream_settings(self.task, k, self.noise, stops),
-                *confident_settings(self.task, k),
-            ):
+            for setting in self._settings(k, stops):
                 answers_all = setting.aggregator in ("gaussian", "laplace")
                 kind = setting.release if answers_all else setting.aggregator
                 if self.teaches(setting):
@@ -148,6 +169,23 @@ class Evaluation:
                 )
                 chosen.update(dict.fromkeys(setting for setting, _ in ranked[:most]))
         return list(chosen)
+
+    def _settings(self, n_teachers: int, stops: tuple[int, ...]) -> Iterator[Setting]:
+        """Yield the settings that are ranked by a forecast: those of the aggregator that the task
+        asks for, else of all that are asked at random and stand for a kind of their own."""
+        only = self.task.aggregator
+        if only == INTERACTIVE:
+            yield from self._interactive_settings([n_teachers])
+        elif only == TABLE:
+            yield from self.tables(noisy_settings(self.task, n_teachers))
+        else:
+            for setting in (
+                *noisy_settings(self.task, n_teachers),
+                *stream_settings(self.task, n_teachers, self.noise, stops),
+                *confident_settings(self.task, n_teachers),
+            ):
+                if only in (None, setting.aggregator):
+                    yield setting
 
     def _predicted_accuracy(self, outlook: Forecast, halfway: float) -> float:
         """Return the accuracy of a student that is halfway after so many right labels.
@@ -193,12 +231,16 @@ class Evaluation:
             self.model.votes(setting.n_teachers, self.task.n_records, fold)
             for fold in range(len(tried.accuracies))
         ]
-        outlooks = [forecast(sample, aggregator) for sample in samples]
         # the range of a share depends on how many points it was measured on
         known = min(len(sample.truth) for sample in samples)
-        answered = _answer_estimate(outlooks)
-        labels = self._label_accuracies(setting, outlooks)
-        votes = np.array([outlook.vote_accuracy for outlook in outlooks])
+        if setting.aggregator == INTERACTIVE:  # what it answers follows from its students
+            answered = self._counted_answers(setting, len(samples))
+            labels = self._counted_accuracies(setting, len(samples))
+        else:
+            outlooks = [forecast(sample, aggregator) for sample in samples]
+            answered = _answer_estimate(outlooks)
+            labels = self._label_accuracies(setting, outlooks)
+        votes = np.array([vote_accuracy(sample) for sample in samples])
         expected = Expected(
             answered=answered,
             vote_accuracy=_share_estimate(votes, known, self.task.n_public),
@@ -213,8 +255,23 @@ class Evaluation:
             return np.array([outlook.label_accuracy for outlook in outlooks])
         # a strategy asks where it is hard to tell, so the labels of its points are worse than those
         # of the pool
-        outcomes = (self.outcome(setting, fold).labels for fold in range(len(outlooks)))
+        return self._counted_accuracies(setting, len(outlooks))
+
+    def _counted_accuracies(self, setting: Setting, n_folds: int) -> FloatArray:
+        """Return the share of right labels of each simulated run, 0 of one without answers."""
+        outcomes = (self.outcome(setting, fold).labels for fold in range(n_folds))
         return np.array([0.0 if labels is None else labels for labels in outcomes])
+
+    def _counted_answers(self, setting: Setting, n_folds: int) -> Estimate:
+        """Return the answers of simulated runs: their mean, and the range of nine runs of ten."""
+        found = np.array([self.outcome(setting, fold).answered or 0.0 for fold in range(n_folds)])
+        most = float(setting.max_answers or setting.n_queries)
+        value = float(found.mean())
+        # runs differ at least as independent answers would
+        alone = value * max(0.0, 1 - value / setting.n_queries)
+        between = float(found.var(ddof=1)) if n_folds > 1 else 0.0
+        width = DEVIATIONS * math.sqrt(max(alone, between) * (1 + 1 / n_folds))
+        return Estimate(value, max(0.0, value - width), min(most, value + width))
 
     def tables(self, settings: Iterable[Setting]) -> list[Setting]:
         """Return the tables of chances that give labels in the place of Gaussian noise."""
@@ -227,54 +284,86 @@ class Evaluation:
 
     def active(self) -> list[Setting]:
         """Return the most promising settings of labels asked in rounds that can be simulated."""
-        active_settings = [
-            setting
-            for k in self.teachers
-            for setting in noisy_settings(self.task, k)
-            if setting.release == "labels" and setting.n_queries < self.task.n_public
-            if self.model.can_simulate(replace(setting, strategy=ACTIVE)) and self.teaches(setting)
-        ]
+        found: list[Setting] = []
+        if self.task.aggregator in (None, "gaussian", "laplace"):
+            noisy = [
+                setting
+                for k in self.teachers
+                for setting in noisy_settings(self.task, k)
+                if setting.release == "labels" and setting.n_queries < self.task.n_public
+                if self.model.can_simulate(replace(setting, strategy=ACTIVE))
+                and self.teaches(setting)
+            ]
+            found += [
+                replace(setting, strategy=ACTIVE)
+                for setting in self._best_by_length(noisy, ACTIVE_LENGTHS)
+            ]
+        if self.task.aggregator is None:
+            interactive = [
+                setting
+                for setting in self._interactive_settings(self.teachers)
+                if self.teaches(setting)
+            ]
+            found += self._best_by_length(interactive, INTERACTIVE_LENGTHS)
+        return found
+
+    def _interactive_settings(self, teachers: Iterable[int]) -> Iterator[Setting]:
+        """Yield interactive voting that can be simulated: nothing else says how good a student is
+        between rounds."""
+        for k in teachers:
+            for setting in interactive_settings(self.task, k):
+                if self.model.can_simulate(setting):
+                    yield setting
+
+    def _best_by_length(
+        self, settings: Sequence[Setting], lengths: Iterable[float]
+    ) -> list[Setting]:
+        """Return the best by their forecasts of those that ask at most each of these shares of the
+        longest."""
         # few labels, chosen well, may teach what many at random do; a forecast for random points
         # cannot tell
-        longest = max((setting.n_queries for setting in active_settings), default=0)
+        longest = max((setting.n_queries for setting in settings), default=0)
         best = [
             max(
-                (setting for setting in active_settings if setting.n_queries <= share * longest),
+                (setting for setting in settings if setting.n_queries <= share * longest),
                 key=lambda setting: self._predicted_accuracy(
                     self.rough(setting), HALFWAY_LABELS[1]
                 ),
                 default=None,
             )
-            for share in ACTIVE_LENGTHS
+            for share in lengths
         ]
-        return [
-            replace(setting, strategy=ACTIVE)
-            for setting in dict.fromkeys(best)
-            if setting is not None
-        ]
+        return [setting for setting in dict.fromkeys(best) if setting is not None]
 
 
 def naive_settings(evaluation: Evaluation) -> list[Setting]:
-    """Return what one would do without a plan: about 250 teachers, all public points."""
+    """Return what one would do without a plan: about 250 teachers, all public points.
+
+    None where it is another aggregator's.
+    """
     k = min(evaluation.teachers, key=lambda teachers: abs(math.log(teachers / NAIVE_TEACHERS)))
     least, most = evaluation.model.teacher_range(evaluation.task.n_records)
     if len(evaluation.teachers) > 1:
         k = min(max(NAIVE_TEACHERS, least), most)
-    kind = "gaussian" if evaluation.task.delta > 0 else "laplace"
+    only = evaluation.task.aggregator
+    kind = "gaussian" if evaluation.task.delta > 0 and only != "laplace" else "laplace"
+    if only not in (None, kind):
+        return []
     return [Setting(k, kind, release, evaluation.task.n_public) for release in ("labels", "counts")]
 
 
 def best_of(tried: Sequence[Tried]) -> Tried:
-    """Return the plainest of those as good as the best: at random, few queries, few teachers, no
-    table."""
+    """Return the plainest of those as good as the best: at random, not interactive, few queries,
+    few teachers, no table."""
     best = max(tried, key=lambda one: one.mean)
     as_good = (one for one in tried if best.mean - one.mean <= INDIFFERENT)
     return min(as_good, key=lambda one: _plainness_rank(one.setting))
 
 
-def _plainness_rank(setting: Setting) -> tuple[bool, int, int, bool]:
-    in_rounds = setting.strategy != "passive"
-    return in_rounds, setting.n_queries, setting.n_teachers, setting.aggregator == TABLE
+def _plainness_rank(setting: Setting) -> tuple[bool, bool, int, int, bool]:
+    in_rounds, kind = setting.strategy != "passive", setting.aggregator
+    sizes = setting.n_queries, setting.n_teachers
+    return in_rounds, kind == INTERACTIVE, *sizes, kind == TABLE
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from secretballot.aggregation import (
     Aggregator,
     ConfidentAggregator,
     GaussianAggregator,
+    InteractiveAggregator,
     LaplaceAggregator,
     VoteTableAggregator,
 )
@@ -19,7 +20,14 @@ from secretballot.aggregation.confident import THRESHOLD_SHARE
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.planning.plan.model import STREAMS, TABLE, Setting, Task
+from secretballot.planning.plan.model import (
+    INTERACTIVE,
+    STREAMS,
+    TABLE,
+    THRESHOLDS,
+    Setting,
+    Task,
+)
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     StreamEvent,
@@ -31,11 +39,13 @@ from secretballot.privacy.accounting import (
 from secretballot.privacy.accounting.label_game import game_cost
 
 __all__ = [
+    "ACTIVE",
     "FEWER_STOPS",
     "STOPS",
     "Noise",
     "confident_settings",
     "gaussian_settings",
+    "interactive_settings",
     "laplace_settings",
     "noisy_settings",
     "stated_noise",
@@ -44,6 +54,7 @@ __all__ = [
     "teacher_counts",
 ]
 
+ACTIVE = "margin"  # how points are asked in rounds
 TEACHER_STEP = 1.6  # between neighbouring numbers of teachers
 QUERY_STEP = 1.7  # between neighbouring numbers of labels
 LEAST_SHARD = 10  # records that a teacher should have, where that leaves a choice
@@ -55,6 +66,8 @@ LONGEST_STREAM = (
 LEAST_QUERIES = 5  # labels for each class
 CONFIDENT_SHARE = 0.8  # of the teachers: the threshold of confident voting
 ASKED_PER_ANSWER = 3
+CORRECTING_SHARE = 0.25  # of the teachers: the threshold of interactive voting
+ASKED_PER_CORRECTION = 2
 LEAST_ASKED = 1.5  # where fewer may be asked for each answer, a refusal only wastes the answer
 STOPS = (1, 3, 10, 30, 100, 300, 1000)  # T of a sparse vector
 FEWER_STOPS = (10, 100)
@@ -128,20 +141,43 @@ def confident_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
             )
 
 
+def interactive_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
+    """Yield interactive voting with few to many answers, two queries for each, asked in rounds, and
+    a threshold of a quarter of the teachers; none without a delta."""
+    if not task.delta > 0:
+        return
+    labels = [
+        one.n_queries for one in gaussian_settings(task, n_teachers) if one.release == "labels"
+    ]
+    for answers in labels:
+        queries = ASKED_PER_CORRECTION * answers
+        if queries < task.n_public:  # or a strategy has nothing to choose
+            yield Setting(
+                n_teachers,
+                INTERACTIVE,
+                "labels",
+                queries,
+                strategy=ACTIVE,
+                threshold=max(1, round(CORRECTING_SHARE * n_teachers)),
+                max_answers=answers,
+            )
+
+
 def noisy_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
     """Yield settings that answer every query: under Gaussian noise, or under Laplace noise where
-    delta is 0, which keeps no Gaussian noise."""
-    kind = gaussian_settings if task.delta > 0 else laplace_settings
-    return kind(task, n_teachers)
+    delta is 0, which keeps no Gaussian noise, or that is asked for."""
+    gaussian = task.delta > 0 and task.aggregator != "laplace"
+    return (gaussian_settings if gaussian else laplace_settings)(task, n_teachers)
 
 
 def stream_settings(
     task: Task, n_teachers: int, noise: "Noise", stops: tuple[int, ...]
 ) -> Iterator[Setting]:
-    """Yield sparse vectors or tables of abstentions, whichever answers less stable queries, as long
-    as can be evaluated, that unanimous teachers would pass."""
+    """Yield sparse vectors or tables of abstentions, whichever answers less stable queries or is
+    asked for, as long as can be evaluated, that unanimous teachers would pass."""
+    names = (task.aggregator,) if task.aggregator in STREAMS else STREAMS
     for stop in stops:
-        event = noise.event(stop) if stop <= task.n_public else None
+        event = noise.event(stop, names) if stop <= task.n_public else None
         # the distance that is needed grows with T, so no larger T has an event that passes either
         if event is None or needed_distance(event, HALF) > (n_teachers - 1) // 2:
             return
@@ -183,7 +219,7 @@ class Noise:
         """
         if setting.aggregator == "laplace":
             return self.laplace(setting)
-        if setting.aggregator == "confident":
+        if setting.aggregator in THRESHOLDS:
             return self._confident_aggregator(setting, exact=False)
         if setting.aggregator == TABLE:
             return VoteTableAggregator.estimated(
@@ -201,7 +237,7 @@ class Noise:
 
     def calibrated(self, setting: Setting) -> Aggregator:
         """Return the aggregator that a run would use; that of `aggregator` where it takes long."""
-        if setting.aggregator == "confident":
+        if setting.aggregator in THRESHOLDS:
             return self._confident_aggregator(setting, exact=True)
         if setting.aggregator == TABLE and setting.n_queries <= SHORT_TABLE:
             return VoteTableAggregator.calibrate(
@@ -228,7 +264,7 @@ class Noise:
         )
 
     def _confident_aggregator(self, setting: Setting, *, exact: bool) -> ConfidentAggregator:
-        """Return confident voting, calibrated where that is quick and asked for.
+        """Return confident or interactive voting, calibrated where that is quick and asked for.
 
         Else with noise that is right to some per cent.
         """
@@ -247,20 +283,17 @@ class Noise:
             "n_classes": self._n_classes,
             "budget": self.budget,
         }
+        kind = InteractiveAggregator if setting.aggregator == INTERACTIVE else ConfidentAggregator
         if exact and cost <= 3 * SHORT_GAME:  # three or four games of each kind are played
-            return ConfidentAggregator.calibrate(
-                n_queries=setting.n_queries, threshold=setting.threshold, **terms
-            )
-        return ConfidentAggregator(
-            setting.threshold, ratio * sigma, sigma, setting.n_queries, **terms
-        )
+            return kind.calibrate(n_queries=setting.n_queries, threshold=setting.threshold, **terms)
+        return kind(setting.threshold, ratio * sigma, sigma, setting.n_queries, **terms)
 
-    def event(self, max_unstable: int) -> StreamEvent | None:
+    def event(self, max_unstable: int, names: tuple[str, ...] = STREAMS) -> StreamEvent | None:
         """Return the calibrated sparse vector or table, whichever answers less stable queries.
 
         None where there is none.
         """
-        found = [_calibrated_event(self.budget, name, max_unstable) for name in STREAMS]
+        found = [_calibrated_event(self.budget, name, max_unstable) for name in names]
         return min((one for one in found if one is not None), key=needed_distance, default=None)
 
     def event_of(self, setting: Setting) -> StreamEvent:

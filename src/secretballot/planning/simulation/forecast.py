@@ -11,14 +11,23 @@ import numpy as np
 from scipy.special import ndtr
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import RELEASES, check_choice, check_count, check_positive, shown
+from secretballot._validation import (
+    RELEASES,
+    check_choice,
+    check_count,
+    check_finite,
+    check_positive,
+    shown,
+)
 from secretballot.aggregation import (
     Aggregator,
     ConfidentAggregator,
     GaussianAggregator,
+    InteractiveAggregator,
     LaplaceAggregator,
     VoteTableAggregator,
 )
+from secretballot.aggregation.confident import predicted_votes
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.aggregation.streams import StreamAggregator
 from secretballot.exceptions import Parameter, ParameterError
@@ -34,6 +43,7 @@ __all__ = [
     "forecast",
     "forecast_confident",
     "forecast_gaussian",
+    "forecast_interactive",
     "forecast_laplace",
     "forecast_stream",
     "forecast_table",
@@ -46,6 +56,7 @@ __all__ = [
 NODES = 48  # of the quadrature over the noise of the true class
 LAPLACE_NODES = 200
 NINE_IN_TEN = 1.645  # deviations
+FIRST_ROUND = 0.05  # of the queries, which are asked before there is a student
 BLOCK = 2_000_000  # numbers held at once by the quadrature
 LATTICE_SIGMA = 2000.0
 ROUGH_POINTS = 600
@@ -99,7 +110,14 @@ def forecast(sample: VoteSample, aggregator: Aggregator) -> Forecast:
         return forecast_table(sample, aggregator)
     if isinstance(aggregator, LaplaceAggregator):
         return forecast_laplace(sample, aggregator.scale, aggregator.n_queries, aggregator.release)
-    if isinstance(aggregator, ConfidentAggregator) and aggregator.name == "confident":
+    if isinstance(aggregator, InteractiveAggregator):
+        raise ParameterError(
+            Parameter("aggregator"),
+            " is interactive, and how many answers it gives depends on the student that it"
+            " contradicts; simulate a run, or say how often that student agrees with the votes"
+            " (forecast_interactive).",
+        )
+    if isinstance(aggregator, ConfidentAggregator):
         return forecast_confident(sample, aggregator)
     if isinstance(aggregator, StreamAggregator):
         (event,) = aggregator.events(1)
@@ -194,7 +212,66 @@ def forecast_confident(sample: VoteSample, aggregator: ConfidentAggregator) -> F
     aggregator : ConfidentAggregator
     """
     tops = sample.counts.max(axis=1)
-    passing = ndtr((tops - aggregator.threshold + 0.5) / aggregator.threshold_sigma)
+    return _thresholded_forecast(sample, aggregator, _passing_chances(tops, aggregator))
+
+
+def forecast_interactive(
+    sample: VoteSample, aggregator: InteractiveAggregator, agreement: float
+) -> Forecast:
+    """Return about what interactive voting should make of votes like these; good for ranking.
+
+    The student's likeliest class is taken for the plurality on a share `agreement` of the points
+    and for the runner-up elsewhere, at random; it is taken to be as sure as it is right, so that it
+    gives that class the probability `agreement`, and the rest to the others evenly. In the first
+    round there is no student. Only answers count as information, not what is confirmed.
+
+    Parameters
+    ----------
+    sample : VoteSample
+    aggregator : InteractiveAggregator
+    agreement : float
+        Share of points on which the student says what most teachers say, from 1 / C to 1.
+
+    Raises
+    ------
+    ParameterError
+        If `agreement` is out of its range.
+    """
+    n_points, classes = sample.counts.shape
+    share = check_finite("agreement", agreement)
+    if not 1 / classes <= share <= 1:
+        raise ParameterError(
+            Parameter("agreement"),
+            f" is {shown(agreement)}; with {classes} classes a student agrees with the votes on a"
+            f" share of {1 / classes:.3g} to 1.",
+        )
+    ranked = np.argsort(sample.counts, axis=1, kind="stable")
+    predicted = np.full((2, n_points, classes), (1 - share) / (classes - 1))
+    for says, rank in enumerate((-1, -2)):
+        predicted[says, np.arange(n_points), ranked[:, rank]] = share
+    agrees, errs = (
+        _passing_chances(
+            (sample.counts - predicted_votes(one, one.shape, sample.n_teachers)).max(axis=1),
+            aggregator,
+        )
+        for one in predicted
+    )
+    alone = _passing_chances(sample.counts.max(axis=1), aggregator)
+    later = share * agrees + (1 - share) * errs
+    return _thresholded_forecast(
+        sample, aggregator, FIRST_ROUND * alone + (1 - FIRST_ROUND) * later
+    )
+
+
+def _passing_chances(votes: IntArray, aggregator: ConfidentAggregator) -> FloatArray:
+    """Return the chance that these numbers of votes reach the threshold under its noise."""
+    return np.asarray(ndtr((votes - aggregator.threshold + 0.5) / aggregator.threshold_sigma))
+
+
+def _thresholded_forecast(
+    sample: VoteSample, aggregator: ConfidentAggregator, passing: FloatArray
+) -> Forecast:
+    """Return the forecast where each point is answered with its chance, up to the last answer."""
     right = right_chances(sample, aggregator.sigma)
     queries, most = aggregator.n_queries, float(aggregator.max_answers)
     mean = queries * float(passing.mean())

@@ -1,13 +1,19 @@
 """One simulated run of a setting: ask, answer by the real aggregator, fit a student, score it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import sklearn
 
 from secretballot._typing import IntArray
-from secretballot.aggregation import Aggregator, GaussianAggregator, LaplaceAggregator
+from secretballot.aggregation import (
+    Aggregator,
+    GaussianAggregator,
+    InteractiveAggregator,
+    LaplaceAggregator,
+)
+from secretballot.aggregation.confident import ConfidentVoting
 from secretballot.ensemble.isolation import isolated, one_thread
 from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import Parameter, ParameterError
@@ -18,6 +24,7 @@ from secretballot.planning.simulation.votes import RunOutcome, VoteSample
 from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
 from secretballot.released import ReleasedLabels
 from secretballot.students import default_student, fit_student
+from secretballot.students.confirmed import StudentInRounds
 
 __all__ = ["SimulatedRun", "distinct_rows"]
 
@@ -73,19 +80,43 @@ class SimulatedRun:
         # a learner without a seed of its own draws from the global generators, which are seeded
         # here
         with one_thread(), isolated(seed % 2**32, sklearn.get_config()):
+            in_rounds = self._student_in_rounds(public, setting, aggregator, seed)
             if setting.strategy == "passive":
                 released = self._asked_at_random(public, setting, aggregator, noise, rng)
             else:
-                released = self._asked_in_rounds(public, setting, aggregator, noise, rng)
-            student = default_student(released) if self.student is None else self.student
-            fitted = fit_student(
-                student, take_rows(self.points, public), released, random_state=seed % 2**32
-            )
+                released = self._asked_in_rounds(public, setting, aggregator, noise, rng, in_rounds)
+            taught = released
+            if in_rounds is not None:  # what was confirmed teaches too, as with real votes
+                taught = replace(released, labels=in_rounds.labels)
+            fitted = self._fitted(public, taught, seed)
             student_accuracy = float(
                 np.mean(np.asarray(fitted.predict(self.X_test)) == self.y_test)
             )
         return RunOutcome(
-            student_accuracy, self._right_labels(public[released.queries], released, aggregator)
+            student_accuracy,
+            self._right_labels(public[released.queries], released, aggregator),
+            float(released.answered.sum()),
+        )
+
+    def _fitted(self, public: IntArray, released: ReleasedLabels, seed: int) -> Any:
+        """Return the student of these labels, which sees the whole public pool."""
+        student = default_student(released) if self.student is None else self.student
+        return fit_student(
+            student, take_rows(self.points, public), released, random_state=seed % 2**32
+        )
+
+    def _student_in_rounds(
+        self, public: IntArray, setting: Setting, aggregator: Aggregator, seed: int
+    ) -> StudentInRounds | None:
+        """Return the student that an interactive aggregator contradicts; None for all others."""
+        if not isinstance(aggregator, InteractiveAggregator):
+            return None
+        return StudentInRounds(
+            lambda so_far: self._fitted(public, so_far, seed),
+            take_rows(self.points, public),
+            range(self.sample.counts.shape[1]),
+            setting.n_teachers,
+            aggregator.confidence,
         )
 
     def _right_labels(
@@ -131,8 +162,13 @@ class SimulatedRun:
         aggregator: Aggregator,
         noise: SeededNoise,
         rng: np.random.Generator,
+        student: StudentInRounds | None,
     ) -> ReleasedLabels:
-        """Answer what a strategy asks, in rounds; every point is asked once."""
+        """Answer what a strategy asks, in rounds; every point is asked once.
+
+        A student learns from each round and predicts the points of the next, for an interactive
+        aggregator.
+        """
         places = distinct_rows(take_rows(self.points, public))
         if setting.n_queries > len(places):
             raise ParameterError(
@@ -154,12 +190,22 @@ class SimulatedRun:
         asked, labels, counts = list[IntArray](), list[IntArray](), list[IntArray]()
         size, left = max(1, setting.n_queries // ROUNDS), setting.n_queries
         while left and not run.stopped and len(proposed := selector.propose(min(size, left))):
-            answers = run.answer(self.sample.counts[public[places[proposed]]])
-            asked.append(proposed[: answers.n_reached])
-            labels.append(answers.labels[: answers.n_reached])
+            rows = places[proposed]
+            votes = self.sample.counts[public[rows]]
+            if student is None:
+                answers = run.answer(votes)
+            else:
+                assert isinstance(run, ConfidentVoting)
+                predictions = student.predictions(rows)
+                answers = run.answer(votes, predictions)
+            reached = answers.n_reached
+            asked.append(proposed[:reached])
+            labels.append(answers.labels[:reached])
+            if student is not None:
+                student.tell(rows[:reached], answers.labels[:reached], predictions[:reached])
             if answers.noisy_counts is not None:
-                counts.append(answers.noisy_counts[: answers.n_reached])
-            left -= answers.n_reached
+                counts.append(answers.noisy_counts[:reached])
+            left -= reached
             so_far = (
                 np.concatenate(asked),
                 np.concatenate(labels),

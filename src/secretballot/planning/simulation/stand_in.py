@@ -196,7 +196,8 @@ class StandInModel(VoteModel):
         aggregator: Aggregator,
         seed: int,
     ) -> RunOutcome:
-        """Return the outcome, its labels as they would be in a pool of the real run's size.
+        """Return the outcome, its labels as they would be in a pool of the real run's size, and so
+        the number of answers.
 
         The more points there are to choose from, the harder those that a strategy asks. Shares of
         right labels go down about linearly with the share of the pool that is asked; a pool of two
@@ -207,11 +208,18 @@ class StandInModel(VoteModel):
         if whole.labels is None or not setting.n_queries < part or not self._n_public > known:
             return whole
         # a straight line through the two pools that can be simulated, read off at the real size
-        among_fewer = replace(simulated, n_public=part).run(setting, aggregator, seed).labels
-        if among_fewer is None:
+        fewer = replace(simulated, n_public=part).run(setting, aggregator, seed)
+        if fewer.labels is None or fewer.answered is None or whole.answered is None:
             return whole
-        lost = (among_fewer - whole.labels) * (1 - known / self._n_public) / (known / part - 1)
-        return replace(whole, labels=float(np.clip(whole.labels - lost, 0.0, 1.0)))
+        steps = (1 - known / self._n_public) / (known / part - 1)
+        labels = whole.labels - (fewer.labels - whole.labels) * steps
+        answered = whole.answered - (fewer.answered - whole.answered) * steps
+        most = setting.max_answers or setting.n_queries
+        return replace(
+            whole,
+            labels=float(np.clip(labels, 0.0, 1.0)),
+            answered=float(np.clip(answered, 0.0, most)),
+        )
 
     def _checked_teachers(self, n_teachers: int, n_records: int, fold: int) -> int:
         K = check_count("n_teachers", n_teachers)

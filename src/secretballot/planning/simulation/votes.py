@@ -51,10 +51,13 @@ class RunOutcome:
     labels : float or None
         Share of the answers that are the true class; None where there are none, or the model tells
         of votes alone.
+    answered : float or None
+        Queries that got an answer; None where the model tells of votes alone.
     """
 
     student: float
     labels: float | None = None
+    answered: float | None = None
 
 
 class VoteModel(ABC):
