@@ -466,6 +466,7 @@ def test_public_numbers_reach_the_planner(asked: list[Any], tmp_path: Path) -> N
         teacher="tree",
         curve={50: 0.7},
         teachers=9,
+        aggregator="confident",
         seed=4,
         out=tmp_path / "p",
     )
@@ -481,6 +482,7 @@ def test_public_numbers_reach_the_planner(asked: list[Any], tmp_path: Path) -> N
         "n_teachers": 9,
         "teacher": "tree",
         "student": "auto",
+        "aggregator": "confident",
         "seed": 4,
     }
     assert read_plan(tmp_path / "p" / "plan.json") == replace(plan_for(), classes=("no", "yes"))

@@ -172,6 +172,7 @@ def test_without_a_stand_in_a_plan_about_a_rare_class_forecasts_nothing(tmp_path
         ({"positive_rate": 0.1, "teacher": "knn"}, "teacher is about votes"),
         ({"positive_rate": 0.1, "curve": {10: 0.7}}, "curve is about votes"),
         ({"positive_rate": 0.1, "n_teachers": 9}, "teachers is about votes"),
+        ({"positive_rate": 0.1, "aggregator": "confident"}, "aggregator is about votes"),
         ({"positive_rate": 0.1, "budget": sb.PrivacyBudget(1.0, 0.0)}, "delta is 0"),
         ({"positive_rate": 0.1, "student": "magic"}, "magic"),
         ({"like": (np.zeros((200, 1)), [0, 1] * 100), "class_weight": {2: 1, 1: 1}}, "names '2'"),
