@@ -493,7 +493,7 @@ def largest_weight(budget: PrivacyBudget, event: WeightedLabelEvent) -> int:
     >>> from secretballot.privacy import accounting
     >>> event = accounting.WeightedLabelEvent(400.0, 20, squared_sensitivity=100)
     >>> accounting.largest_weight(sb.PrivacyBudget(0.3, 1e-6), event)
-    7
+    8
     """
     _needs_delta(budget, "Gaussian noise")
 
