@@ -27,7 +27,7 @@ import stat
 import sys
 from bisect import bisect_right
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -2263,19 +2263,30 @@ def game_profile(
         If the game is too long to be played here.
     """
     p, q = corners[0][:2]
-    step = math.log(q / p) / cells
+    laws = [((a, b), (c, d)) for a, b, c, d in corners]
+    return profile_of_steps(laws, math.log(q / p) / cells, queries, reach, precision)
+
+
+Law = tuple[tuple[float, float], ...]  # chances of all outcomes, and the neighbour's
+
+
+def profile_of_steps(
+    laws: Sequence[Law], step: float, queries: int, reach: tuple[float, float], precision: int
+) -> Callable[[float], float]:
+    """Return what `game_profile` does, where a step is any of some pairs of distributions and a
+    cell of the grid is `step` nats wide."""
     left, right = reach
     if not step * _WORK > left + right:
         raise UndecidedError(f"A game of {queries} labels is too fine for this program.")
     start = math.ceil(left / step)  # the cell of x = 1
     size = start + math.ceil(right / step) + 1
-    if size * queries * len(corners) > _WORK:
+    if size * queries * sum(map(len, laws)) > 2 * _WORK:
         raise UndecidedError(f"A game of {queries} labels takes too long for this program.")
     space, scale = Cells(size, precision), 1 << precision
-    moves = [weights_of(corner, step) for corner in corners]
+    moves = [weights_of(law, step) for law in laws]
     sure = [
         space.packed([math.ceil(given * scale * (1 << Cells.WEIGHT))] * size)
-        for given in map(giveaway, corners)
+        for given in map(giveaway, laws)
     ]
     margin_left = 1 + max(-low for move in moves for _, low in move if low < 0)
     margin_right = 1 + max(high for move in moves for _, high in move)
@@ -2391,24 +2402,22 @@ def composed_delta(
     return min(1.0, math.fsum(terms) * (1 + 1e-9) + values[-1])
 
 
-def giveaway(corner: tuple[float, float, float, float]) -> float:
-    """Return the probability of an outcome that the other side never has.
+def giveaway(law: Law) -> float:
+    """Return the probability of outcomes that the other side never has.
 
     There x becomes 0, and its value is 1.
     """
-    p, q, r, s = corner
-    return (p if q <= 0 else 0.0) + (r if s <= 0 else 0.0)
+    return math.fsum(p for p, q in law if q <= 0)
 
 
-def weights_of(corner: tuple[float, float, float, float], step: float) -> list[tuple[int, int]]:
-    """Return weights, over 2**WEIGHT and rounded up, and shifts in cells, of the two outcomes of
-    a pair.
+def weights_of(law: Law, step: float) -> list[tuple[int, int]]:
+    """Return weights, over 2**WEIGHT and rounded up, and shifts in cells, of the outcomes of a
+    pair of distributions.
 
     The value falls to the right, so shifts are rounded to the left.
     """
-    p, q, r, s = corner
     found = []
-    for weight, other in ((p, q), (r, s)):
+    for weight, other in law:
         if weight <= 0 or other <= 0:
             continue
         moved = math.log(other / weight)
@@ -2490,6 +2499,7 @@ def labels_between(
 
 
 Chances = tuple[float, float, float]
+CLASS_LAWS = 1300  # of a game's list, about
 
 
 class ClassLabels:
@@ -2619,6 +2629,235 @@ class ClassLabels:
         return True
 
 
+class ThreeOutcomes:
+    """A list of pairs of distributions on three outcomes that dominates what a label of more than
+    two classes tells (section 15).
+
+    The list holds what labels tell at the knots of a net over the lattice of `ClassLabels`, both
+    ways round, with their ratios spread. Each point of the lattice has to lie below the mixture of
+    the four knots around it: its hockey stick nowhere above theirs.
+    """
+
+    LEAST_SIGMA, MOST_SIGMA = 10, 60  # votes; beyond, this program takes too long
+    FAR, DEEP = 7.8, 5.4  # deviations; of one noise and of both, beyond which all is told
+    CHARGE = 5e-14  # a label, for noises farther out and for what the comparison lets pass
+    PASSED = 5e-15
+    OFF = 1e-11  # what floats lose of a chance, and of a ratio of two, at most
+    MOST_SPREAD = 0.4
+    STEPS = (
+        *(0, 0.12, 0.25, 0.38, 0.51, 0.64, 0.77, 0.89, 1.01, 1.14, 1.29, 1.48, 1.75, 2.1, 2.6, 3.3),
+        *(4.3, 5.3, 6.4, 7.5, 8.5),
+    )
+    SUMS = (
+        *(-3.6, -1.75, -1.3, -1, -0.76, -0.5, -0.2, 0.15, 0.55, 1.1, 1.9, 2.9, 3.8, 4.7, 5.4, 6.1),
+        *(7.2, 8.8),
+    )
+
+    def __init__(self, sigma: float, excess: float) -> None:
+        self.sigma, self.labels = sigma, ClassLabels(sigma, 2.0)
+        root = math.sqrt(2) * sigma
+        steps = sorted({max(1, round(at * root)) for at in self.STEPS})
+        self.steps = [1 - d for d in reversed(steps)] + steps
+        self.sums = sorted({2 * round(at * root / 2) for at in self.SUMS})
+        self.edge, self.deep = math.ceil(self.FAR * sigma), math.ceil(self.DEEP * sigma)
+        self.most = [value * (1 + excess) for value in self._largest()]
+        self.knots = self._laws()
+        self.cells: dict[tuple[int, int], list[tuple[float, list[float]]]] = {}
+
+    def _moments(self, law: Law) -> list[float]:
+        """Return moments of the ratios less 1: of order 2, and of two more in both directions."""
+        sums = [0.0] * 7
+        for p, q in law:
+            ratio = q / p
+            sums[0] += p * (ratio - 1) ** 2
+            log_r, place = math.log(ratio), 1
+            for tilt in (0.4, 0.8, 1.2):
+                for a in (tilt * self.sigma, 1 - tilt * self.sigma):
+                    sums[place] += p * (math.exp(a * log_r) - 1 - a * (ratio - 1))
+                    place += 1
+        return sums
+
+    def _at(self, points: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Law]:
+        values = self.labels.chances({*points, *((u + 1, w - 1) for u, w in points)})
+        return {
+            (u, w): tuple(zip(values[u, w], values[u + 1, w - 1], strict=True)) for u, w in points
+        }
+
+    def _largest(self) -> list[float]:
+        stride = max(1, round(self.sigma / 9))
+        axis = range(-math.ceil(4 * self.sigma), math.ceil(2 * self.sigma), stride)
+        laws = self._at([(u, w) for u in axis for w in axis]).values()
+        largest = [max(column) for column in zip(*map(self._moments, laws), strict=True)]
+        for i in range(1, len(largest), 2):  # both directions have the same
+            largest[i] = largest[i + 1] = max(largest[i : i + 2])
+        return largest
+
+    def _laws(self) -> list[list[Law]]:
+        """Return the spread laws of all knots, sum by sum."""
+        rim = self.edge + math.ceil(self.sigma)
+        places = []
+        for row, total in enumerate(self.sums):
+            for d in self.steps:
+                u = (total + d % 2 - d) // 2
+                if row == 0:  # stands for all that lies deeper
+                    top = max(-self.deep, abs(d) - self.edge)
+                    u = min(top, top - d)
+                w = u + d
+                places.append((min(max(u, -rim), rim), min(max(w, -rim), rim)))
+        values = self._at(places)
+        laws = [self._spread(values[place]) for place in places]
+        n = len(self.steps)
+        return [laws[n * row : n * (row + 1)] for row in range(len(self.sums))]
+
+    def _spread(self, law: Law) -> Law:
+        """Return the law with its ratios as far from 1 as the moments allow, and sums of 1."""
+        low, high = 0.0, self.MOST_SPREAD
+        for _ in range(10):
+            middle = (low + high) / 2
+            wide = tuple((p, p + (1 + middle) * (q - p)) for p, q in law)
+            if min(q / p for p, q in wide) >= 0.1 and all(
+                value <= most for value, most in zip(self._moments(wide), self.most, strict=True)
+            ):
+                low = middle
+            else:
+                high = middle
+        found = [(p, p + (1 + low) * (q - p)) for p, q in law]
+        largest = max(range(3), key=lambda i: found[i][0])
+        others = [found[i] for i in range(3) if i != largest]
+        found[largest] = 1 - math.fsum(p for p, _ in others), 1 - math.fsum(q for _, q in others)
+        return tuple(found)
+
+    def laws(self) -> list[Law]:
+        """Return the list, without laws that another one of it dominates."""
+        every = [law for row in self.knots for law in row]
+        every += [tuple((q, p) for p, q in law) for law in every]
+        every.sort(key=lambda law: -math.fsum((q - p) ** 2 / p for p, q in law))
+        kept: list[Law] = []
+        tests: list[list[tuple[float, float]]] = []
+        for law in every:
+            for test in tests:
+                if all(above_silence(law, x) <= height for x, height in test):
+                    break
+            else:
+                kept.append(law)
+                points = [1.0, *(p / q for p, q in law)]
+                tests.append([(x, above_silence(law, x) + 1e-15 * min(1.0, x)) for x in points])
+        return kept
+
+    def _cell(self, column: int, row: int) -> list[tuple[float, list[float]]]:
+        """Return where the slopes of four knots' hockey sticks change, and the sticks there."""
+        found = self.cells.get((column, row))
+        if found is None:
+            four = [self.knots[j][i] for j in (row, row + 1) for i in (column, column + 1)]
+            points = sorted({1.0, *(p / q for law in four for p, q in law)})
+            found = [(x, [above_silence(law, x) for law in four]) for x in points]
+            self.cells[column, row] = found
+        return found
+
+    def cover(self) -> bool:
+        """Return whether each point of the lattice lies below the mixture around it."""
+        side = 1
+        while side < self.sigma / 5:
+            side *= 2
+        starts = range(-self.edge, self.edge + 1, side)
+        squares = [(u, w) for u in starts for w in starts]
+        while squares:
+            far = side - 1
+            squares = [
+                (u, w)
+                for u, w in squares
+                if max(u, w) + far >= -self.deep and u <= self.edge and w <= self.edge
+            ]
+            corners = [(u, w + far) for u, w in squares]
+            corners += [(u + far, w) for u, w in squares] if far else []
+            laws = self._at(corners)
+            open_ones = [
+                (u, w)
+                for u, w in squares
+                if not self._below(u, w, far, laws[u, w + far], laws[u + far, w])
+            ]
+            if open_ones and side == 1:
+                return False
+            side //= 2
+            squares = [(u + i, w + j) for u, w in open_ones for i in (0, side) for j in (0, side)]
+        return True
+
+    def _below(self, u: int, w: int, far: int, high: Law, low: Law) -> bool:
+        """Return whether all points of a square lie below the mixture at its middle.
+
+        `high` and `low` are its laws with the largest and with the smallest ratios.
+        """
+        most = (self.labels.below(u + far) * self.labels.below(w + far), high[1][0], low[2][0])
+        terms = [
+            (p * (1 + self.OFF), b / a * (1 - self.OFF), d / c * (1 + self.OFF))
+            for p, (a, b), (c, d) in zip(most, low, high, strict=True)
+        ]
+        column, across = share_between(self.steps, w - u)
+        row, along = share_between(self.sums, u + w + far)
+        shares = (
+            *((1 - along) * (1 - across), (1 - along) * across),
+            *(along * (1 - across), along * across),
+        )
+        for x, heights in self._cell(column, row):
+            found = sum(map(mul, shares, heights)) + self.PASSED * min(1.0, x)
+            down = [p * (1 - x * least) if x * least < 1 else 0.0 for p, least, _ in terms]
+            up = [p * (x * greatest - 1) if x * greatest > 1 else 0.0 for p, _, greatest in terms]
+            here, there = (down, up) if x >= 1 else (up, down)
+            if here[0] + here[1] + here[2] <= found:
+                continue
+            # any outcome is what the two others leave
+            between = -abs(1 - x)
+            if not any(
+                max(here[i] + here[j], between + there[i] + there[j]) <= found
+                for i, j in ((0, 1), (0, 2), (1, 2))
+            ):
+                return False
+        return True
+
+
+def share_between(knots: Sequence[int], at: float) -> tuple[int, float]:
+    """Return between which two knots a number lies, and how far along; beyond an end, that end."""
+    place = min(max(bisect_right(knots, at) - 1, 0), len(knots) - 2)
+    return place, min(max((at - knots[place]) / (knots[place + 1] - knots[place]), 0.0), 1.0)
+
+
+def above_silence(law: Law, x: float) -> float:
+    """Return by how much a hockey stick exceeds that of silence; the largest outcome is what the
+    others leave."""
+    largest = max(range(len(law)), key=lambda i: law[i][0])
+    down = up = 0.0
+    for i, (p, q) in enumerate(law):
+        if i != largest:
+            gap = p - x * q
+            if gap > 0:
+                down += gap
+            else:
+                up -= gap
+    return max(down, 1 - x + up) if x >= 1 else max(up, down - 1 + x)
+
+
+def class_game_delta(sigma: float, queries: int, epsilon: float, precision: int) -> float | None:
+    """Return the value of the game of labels of more than two classes, from above; None where it
+    is too long for this program."""
+    cells = min(40, max(16, round(12 * math.sqrt(300 / queries))))
+    step = 1.135 / sigma / cells
+    spread = 1.135 / sigma * math.sqrt(queries)
+    reach = 5 * spread, 5 * spread + epsilon
+    size = (reach[0] + reach[1]) / step
+    if not ThreeOutcomes.LEAST_SIGMA <= sigma <= ThreeOutcomes.MOST_SIGMA:
+        return None
+    if size * queries * 3 * CLASS_LAWS > 2 * _WORK:
+        return None
+    for excess in (0.01, 0.013, 0.017, 0.022, 0.03):
+        net = ThreeOutcomes(sigma, excess)
+        if net.cover():
+            break
+    else:
+        return None
+    value = profile_of_steps(net.laws(), step, queries, reach, precision)(epsilon)
+    return value + queries * ThreeOutcomes.CHARGE
+
+
 def threshold_divergence(sigma: float, a: float) -> float:
     """Return the largest Renyi divergence of order a of an answer about a threshold."""
     pairs, worst = Pairs(sigma, None), 0.0
@@ -2678,8 +2917,8 @@ def even_vote(sigma: float) -> tuple[float, float, float, float]:
 def class_labels_price(event: dict[str, Any], epsilon: float, promised: float | None) -> Price:
     """Return bounds on the price of labels of more than two classes.
 
-    First as noisy counts; while the promise is less, by a Renyi divergence that all votes keep. The
-    lower bound is an even vote between two classes, asked again and again.
+    First as noisy counts; while the promise is less, by a Renyi divergence that all votes keep, and
+    by a game. The lower bound is an even vote between two classes, asked again and again.
     """
     sigma, queries = event["sigma"], event["queries"]
     upper, method = gaussian_delta(sigma, 2 * queries, epsilon), "as the counts they are read off"
@@ -2692,6 +2931,14 @@ def class_labels_price(event: dict[str, Any], epsilon: float, promised: float | 
         and classes_fit(sigma, queries, epsilon, promised, None)
     ):
         return Price(min(lower, promised), promised, "a divergence that all votes keep")
+    if promised is not None and lower <= promised < upper:
+        precision = 40 - math.floor(math.log2(max(promised, 1e-30)))
+        try:
+            value = class_game_delta(sigma, queries, epsilon, precision)
+        except UndecidedError:
+            value = None
+        if value is not None and value < upper:
+            upper, method = value, "a game of three outcomes"
     return Price(min(lower, upper), upper, method)
 
 

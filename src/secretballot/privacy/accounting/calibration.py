@@ -13,6 +13,7 @@ from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import label_blocks
 from secretballot.privacy.accounting.abstention_table import distance_answered
 from secretballot.privacy.accounting.budget import PrivacyBudget
+from secretballot.privacy.accounting.class_label_game import class_label_block
 from secretballot.privacy.accounting.class_labels import likely_divergences
 from secretballot.privacy.accounting.events import (
     MAX_SCALE,
@@ -75,6 +76,8 @@ ROUGH_SIGMA = 4.0  # votes; below, delta goes up and down with sigma
 ROUGH_STEP = 1.02  # between the two scales that tell how fast delta falls
 ROUGH_EXCESS = 1.15  # about by how much their delta is too large
 ROUGH_SPARE = 2e-3  # share of delta that may be left
+# the same for labels of more than two classes, and how many games look for their noise
+CLASS_SPARE, MOST_CLASS_GAMES = 5e-3, 6
 PURE_FAILURE = 1 - 1e-6  # the same where the pure bound alone keeps epsilon
 
 
@@ -207,19 +210,47 @@ def calibrate_argmax_gaussian(budget: PrivacyBudget, queries: int) -> float:
 def _argmax_sigma(budget: PrivacyBudget, n: int) -> float:
     counts = calibrate_gaussian(budget, 2 * n)
 
+    def delta(sigma: float) -> float:
+        return delta_upper([ArgmaxGaussianEvent(sigma, n)], budget.epsilon)
+
+    sigma = _sigma_by_games(delta, budget, n)
+    if sigma is not None:
+        return min(sigma, counts)
+
     def likely(sigma: float) -> bool:
         return renyi_delta_at_orders(n * likely_divergences(sigma), budget.epsilon) <= budget.delta
 
     start = bisect_down(likely, 0.5 * counts, counts, tolerance=1e-6)
     if not start < counts:
         return counts
-
-    def delta(sigma: float) -> float:
-        return delta_upper([ArgmaxGaussianEvent(sigma, n)], budget.epsilon)
-
     # each price takes tenths of a second: the bracket starts narrow, and delta is used to a part
     sigma = _least_noise(delta, budget.delta, start * 1.0005, step=1e-3, tolerance=1e-3, spare=1e-2)
     return min(sigma, counts)
+
+
+def _sigma_by_games(delta: Callable[[float], float], budget: PrivacyBudget, n: int) -> float | None:
+    """Return a sigma whose `delta` uses all of the budget's but a share, by few games.
+
+    Labels cost what some smaller number of counts would, and that number hardly moves with sigma.
+    None where no game is played, or sigma is not found at once.
+    """
+    aim = math.log(gaussian_mu(budget.epsilon, (1 - CLASS_SPARE / 2) * budget.delta))
+    sigma, slope = _noise_share(n) * _smooth_sigma(budget, 2 * n), -1.0
+    before: tuple[float, float] | None = None
+    for _ in range(MOST_CLASS_GAMES):
+        if class_label_block(sigma) is None:
+            return None
+        found = delta(sigma)
+        if (1 - CLASS_SPARE) * budget.delta <= found <= budget.delta:
+            return sigma
+        if not 0 < found < 1:
+            return None
+        here = math.log(sigma), math.log(gaussian_mu(budget.epsilon, found))
+        if before is not None and here[0] != before[0]:
+            slope = min(-0.2, (here[1] - before[1]) / (here[0] - before[0]))
+        before = here
+        sigma *= math.exp((aim - here[1]) / slope)
+    return None
 
 
 def calibrate_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> VoteTableEvent:
@@ -270,10 +301,14 @@ def _table_like(noise: float, order: float, queries: int, n_teachers: int) -> Vo
 
 def _noise_of_labels(budget: PrivacyBudget, queries: int) -> float:
     """Return about the Gaussian noise that keeps so many labels of two classes."""
+    return _in_range(_noise_share(queries) * _smooth_sigma(budget, queries))
+
+
+def _noise_share(labels: int) -> float:
+    """Return about the noise that labels need, over that of their counts."""
     # a label tells 2 / pi of what its noisy count does where many are released, and all of it
     # where one is
-    share = MANY_LABELS + (1 - MANY_LABELS) * queries**-LABELS_POWER
-    return _in_range(share * _smooth_sigma(budget, queries))
+    return MANY_LABELS + (1 - MANY_LABELS) * math.pow(labels, -LABELS_POWER)
 
 
 def _order_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> float:

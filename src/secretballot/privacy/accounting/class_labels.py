@@ -25,6 +25,7 @@ from secretballot.privacy.accounting.renyi import ORDERS
 __all__ = [
     "MAX_SIGMA",
     "MIN_SIGMA",
+    "Noise",
     "class_label_renyi",
     "class_label_renyi_at",
     "class_label_work",
@@ -47,8 +48,11 @@ SQUARES = 2048  # handled at a time
 _ORDERS = np.array(ORDERS)
 
 
-class _Noise:
-    """Tables of the noise of one scale, and the chances of three outcomes."""
+class Noise:
+    """Tables of the noise of one scale, and the chances of three outcomes.
+
+    Integers of which chances are asked must lie within `reach` of 0.
+    """
 
     def __init__(self, sigma: float) -> None:
         self.sigma = sigma
@@ -149,7 +153,7 @@ def _excesses(log_ratio: FloatArray, orders: FloatArray) -> tuple[FloatArray, Fl
 
 def _largest_moments(sigma: float, orders: FloatArray) -> FloatArray:
     """Return bounds on the largest moment of each order, less 1, over all integers u and w."""
-    noise = _Noise(sigma)
+    noise = Noise(sigma)
     edge, deep, side = math.ceil(FAR * sigma), math.ceil(DEEP * sigma), 1
     while side < FIRST_SIDE * sigma:
         side *= 2
@@ -178,7 +182,7 @@ def _largest_moments(sigma: float, orders: FloatArray) -> FloatArray:
 
 
 def _bounds_of_squares(
-    noise: _Noise, u: IntArray, w: IntArray, side: int, orders: FloatArray, best: FloatArray
+    noise: Noise, u: IntArray, w: IntArray, side: int, orders: FloatArray, best: FloatArray
 ) -> FloatArray:
     """Return bounds on the moments less 1 in squares of integers, of shape (n, orders).
 

@@ -47,6 +47,7 @@ __all__ = [
     "label_profile",
     "label_renyi",
     "label_renyi_at_orders",
+    "law_values",
     "vote_curve",
 ]
 
@@ -241,24 +242,28 @@ def _lowered(logarithm: FloatArray) -> FloatArray:
     return logarithm - LOST * (1 + np.abs(logarithm))
 
 
-def _transition_stencil(curve: VoteCurve, grid: Grid) -> tuple[int, csr_array]:
+def _transition_stencil(
+    chances: FloatArray, log_ratios: FloatArray, grid: Grid
+) -> tuple[int, csr_array]:
     """Return (offset, weights): row c maps V on a window starting `offset` points lower to the
-    value of pair c."""
+    value of the c-th pair of distributions.
+
+    Chances of all outcomes, and logarithms of the neighbour's over them, have shape (outcomes, n).
+    """
     # a game that ends at a kink would show the last digit of a loss: each is taken for smaller
-    up = _lowered(np.log1p(curve.gap / curve.p)) / grid.h
-    down = _lowered(np.log(curve.over / curve.rest)) / grid.h
     # past the grid V stays at its last value, so how far past does not matter
-    up = np.minimum(up, grid.size)
-    offset = -math.floor(down.min())
+    shifts = np.minimum(_lowered(log_ratios) / grid.h, grid.size)
+    offset = -math.floor(shifts.min())
+    n = chances.shape[1]
     rows, columns, weights = [], [], []
-    for shift, chance in ((up, curve.p), (down, curve.rest)):
+    for shift, chance in zip(shifts, chances, strict=True):
         whole = np.floor(shift)
         part = np.expm1((shift - whole) * grid.h) / math.expm1(grid.h)
         column = offset + whole.astype(np.int64)
-        rows += 2 * [np.arange(len(curve.p))]
+        rows += 2 * [np.arange(n)]
         columns += [column, column + 1]
         weights += [chance * (1 - part), chance * part]
-    shape = (len(curve.p), offset + math.floor(up.max()) + 2)
+    shape = (n, offset + math.floor(shifts.max()) + 2)
     entries = np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))
     return offset, csr_array(entries, shape=shape)
 
@@ -378,7 +383,31 @@ def game_values(
 
 def curve_values(curve: VoteCurve, grid: Grid, after: Sequence[int]) -> list[FloatArray]:
     """Return what `game_values` returns, for any corners of the pairs."""
-    offset, weights = _transition_stencil(curve, grid)
+    log_ratios = np.stack([np.log1p(curve.gap / curve.p), np.log(curve.over / curve.rest)])
+    return law_values(np.stack([curve.p, curve.rest]), log_ratios, grid, after, curve.outer)
+
+
+def law_values(
+    chances: FloatArray,
+    log_ratios: FloatArray,
+    grid: Grid,
+    after: Sequence[int],
+    outer: float = 0.0,
+) -> list[FloatArray]:
+    """Return the value at every grid point, rounded up, after each of the given numbers of steps,
+    where a step is any of n pairs of distributions.
+
+    Parameters
+    ----------
+    chances, log_ratios : ndarray of shape (outcomes, n)
+        Of the outcomes under P, and the logarithms of those under Q over them.
+    grid : Grid
+    after : sequence of int
+        Numbers of steps, in increasing order.
+    outer : float
+        As for `VoteCurve`.
+    """
+    offset, weights = _transition_stencil(chances, log_ratios, grid)
     reach = weights.shape[1] - offset - 1
     used, column = np.unique(weights.indices, return_inverse=True)
     rows: IntArray | slice = slice(None)
@@ -394,8 +423,8 @@ def curve_values(curve: VoteCurve, grid: Grid, after: Sequence[int]) -> list[Flo
             # below the grid: the chord to V(0) = 1; above it: the last value, since V decreases
             padded = np.concatenate([1 - (1 - value[0]) * beyond, value, np.full(reach, value[-1])])
             best = _best_of_corners(weights, rows, padded, grid.size)
-            if curve.outer > 0:
-                np.maximum(best, _outer_value(value, curve.outer, grid.h), out=best)
+            if outer > 0:
+                np.maximum(best, _outer_value(value, outer, grid.h), out=best)
             value = np.maximum(value, best)
         played = labels
         found.append(value)

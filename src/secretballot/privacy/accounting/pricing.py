@@ -30,6 +30,7 @@ from secretballot._typing import FloatArray
 from secretballot._validation import check_finite, check_probability
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
+    class_label_game,
     class_labels,
     label_blocks,
     label_game,
@@ -111,6 +112,8 @@ MAX_EPSILON = 1e4  # nats; no promise is left long before
 
 _ORDERS = np.array(ORDERS)
 
+_Labels = LabelGaussianEvent | ArgmaxGaussianEvent
+_Noisy = GaussianEvent | _Labels
 Losses = tuple[FloatArray, FloatArray, float]  # losses, their chances, and that of an infinite one
 
 
@@ -379,9 +382,7 @@ def _profile_route(events: Sequence[Event], epsilon: float) -> _Route | None:
         return _weighted_route(weighted, epsilon)
     # beside anything else weighted labels count as the counts that they are read off
     events = [e.counts if isinstance(e, WeightedLabelEvent) else e for e in events]
-    # no profile of labels of more than two classes is known but that of their counts
-    events = [e.counts if isinstance(e, ArgmaxGaussianEvent) else e for e in events]
-    gaussian = [e for e in events if isinstance(e, GaussianEvent | LabelGaussianEvent)]
+    gaussian = [e for e in events if isinstance(e, _Noisy)]
     vectors = [e for e in events if isinstance(e, VectorSumEvent)]
     abstentions = [e for e in events if isinstance(e, AbstentionTableEvent)]
     tables = [e for e in events if isinstance(e, VoteTableEvent)]
@@ -402,15 +403,16 @@ def _profile_route(events: Sequence[Event], epsilon: float) -> _Route | None:
             point_profile, "parts", "optimal composition (Kairouz, Oh, Viswanath 2015, Theorem 3.3)"
         )
     sigma = gaussian[0].sigma
-    shifts = sum(e.shifts if isinstance(e, GaussianEvent) else e.queries for e in gaussian)
+    shifts = sum(_as_counts(e).shifts for e in gaussian)
     counts = _Route(
         lambda at: discrete_gaussian_delta(at, sigma, shifts),
         "discrete-gaussian",
         "exact profile of discrete Gaussian noise; Balle and Wang 2018, Theorem 8, for the"
         " continuous case",
     )
-    labels = [e for e in gaussian if isinstance(e, LabelGaussianEvent)]
-    game = _game_profile(labels, epsilon) if len(labels) == len(gaussian) else None
+    labels = [e for e in gaussian if isinstance(e, _Labels)]
+    alone = len(labels) == len(gaussian) and len({type(e) for e in labels}) == 1
+    game = _game_profile(labels, epsilon) if alone else None
     if game is None and labels:  # beside counts, and with a game of their own
         return _least_route([counts, _composed_route(gaussian, vectors)], epsilon)
     if game is None:
@@ -425,7 +427,7 @@ def _profile_route(events: Sequence[Event], epsilon: float) -> _Route | None:
         return replace(counts, delta=least)
     return _Route(
         least,
-        "label-game",
+        "class-label-game" if isinstance(labels[0], ArgmaxGaussianEvent) else "label-game",
         "value of the adaptive label-only game, bounded from above (docs/explanation/prices.md)",
     )
 
@@ -468,8 +470,19 @@ def _weighted_game(
     return None if composed is None else composed.delta
 
 
+def _as_counts(event: _Noisy) -> GaussianEvent:
+    """Return the noisy counts that an event is, or is read off."""
+    match event:
+        case GaussianEvent():
+            return event
+        case LabelGaussianEvent():
+            return GaussianEvent(event.sigma, event.queries)
+        case ArgmaxGaussianEvent():
+            return event.counts
+
+
 def _vectors_route(
-    events: Sequence[GaussianEvent | LabelGaussianEvent | VectorSumEvent],
+    events: Sequence[_Noisy | VectorSumEvent],
 ) -> _Route | None:
     """Return the profile of Gaussian noises of several scales; None where one is too small for it.
 
@@ -497,7 +510,7 @@ def _least_route(routes: Sequence[_Route | None], epsilon: float) -> _Route | No
 
 def _tables_route(
     tables: Sequence[VoteTableEvent],
-    gaussian: Sequence[GaussianEvent | LabelGaussianEvent],
+    gaussian: Sequence[_Noisy],
     vectors: Sequence[VectorSumEvent],
     epsilon: float,
 ) -> _Route | None:
@@ -527,7 +540,7 @@ def _tables_route(
 
 
 def _composed_route(
-    gaussian: Sequence[GaussianEvent | LabelGaussianEvent],
+    gaussian: Sequence[_Noisy],
     vectors: Sequence[VectorSumEvent],
     tables: Sequence[VoteTableEvent] = (),
 ) -> _Route | None:
@@ -545,16 +558,19 @@ def _composed_route(
             return None  # nothing less than its game stands for a table here
         losses.append((found.losses, found.chance, found.certain))
     counts = [e for e in gaussian if isinstance(e, GaussianEvent)]
-    labels: dict[float, list[LabelGaussianEvent]] = {}
+    labels: dict[tuple[float, type], list[_Labels]] = {}
     for event in gaussian:
-        if isinstance(event, LabelGaussianEvent):
-            labels.setdefault(event.sigma, []).append(event)
-    dearest = sorted(labels, key=lambda sigma: sigma**2 / sum(e.queries for e in labels[sigma]))
-    played, others = dearest[: MOST_GAMES - len(tables)], dearest[MOST_GAMES - len(tables) :]
-    for sigma in sorted(played) + others:
-        one = _label_losses(labels[sigma]) if sigma in played else None
+        if isinstance(event, _Labels):
+            labels.setdefault((event.sigma, type(event)), []).append(event)
+    dearest = sorted(
+        (kind for kind, listed in labels.items() if _block(listed) is not None),
+        key=lambda kind: kind[0] ** 2 / sum(_as_counts(e).shifts for e in labels[kind]),
+    )
+    played = dearest[: MOST_GAMES - len(tables)]
+    for kind, listed in sorted(labels.items(), key=lambda one: one[0][0]):
+        one = _label_losses(listed) if kind in played else None
         if one is None:
-            counts += [GaussianEvent(e.sigma, e.queries) for e in labels[sigma]]
+            counts += [_as_counts(event) for event in listed]
         else:
             losses.append((one.losses, one.chance, one.certain))
     if tables:  # those of few losses first, so that the profile of many is read by chords
@@ -625,31 +641,39 @@ def _table_losses(table: VoteTableEvent) -> label_blocks.LossDistribution | None
     return None if block is None else vote_table.table_losses(table, block)
 
 
-def _label_losses(labels: Sequence[LabelGaussianEvent]) -> label_blocks.LossDistribution | None:
-    """Return losses that dominate labels of one scale; None where no game is played."""
+def _block(labels: Sequence[_Labels]) -> int | None:
+    """Return of how many labels of one kind and scale a block is played; None where no game is."""
+    if isinstance(labels[0], ArgmaxGaussianEvent):
+        return class_label_game.class_label_block(labels[0].sigma)
+    sigma, _, teachers = _labels_together(labels)
+    return label_blocks.block_size(sigma, teachers)
+
+
+def _label_losses(labels: Sequence[_Labels]) -> label_blocks.LossDistribution | None:
+    """Return losses that dominate labels of one kind and scale; None where no game is played."""
     sigma, queries, teachers = _labels_together(labels)
-    block = label_blocks.block_size(sigma, teachers)
+    block = _block(labels)
     if block is None:
         return None
+    if isinstance(labels[0], ArgmaxGaussianEvent):
+        return class_label_game.class_label_losses(sigma, queries, min(block, queries))
     return label_blocks.composed_blocks(sigma, queries, teachers, min(block, queries))
 
 
-def _labels_together(labels: Sequence[LabelGaussianEvent]) -> tuple[float, int, int | None]:
+def _labels_together(labels: Sequence[_Labels]) -> tuple[float, int, int | None]:
     """Return the scale of labels, how many there are, and of how many teachers at most."""
-    sizes = [e.n_teachers for e in labels if e.n_teachers is not None]
-    teachers = max(sizes) if len(sizes) == len(labels) else None
+    sizes = [e.n_teachers for e in labels if isinstance(e, LabelGaussianEvent)]
+    known = [size for size in sizes if size is not None]
+    teachers = max(known) if len(known) == len(labels) else None
     return labels[0].sigma, sum(e.queries for e in labels), teachers
 
 
-def _noisy_vectors(event: GaussianEvent | LabelGaussianEvent | VectorSumEvent) -> NoisyVectors:
-    match event:
-        case VectorSumEvent():
-            squared = event.count * event.squared_sensitivity
-            return NoisyVectors(event.sigma, squared, event.count * event.coordinates)
-        case GaussianEvent():
-            return NoisyVectors(event.sigma, event.shifts, event.shifts)
-        case LabelGaussianEvent():
-            return NoisyVectors(event.sigma, event.queries, event.queries)
+def _noisy_vectors(event: _Noisy | VectorSumEvent) -> NoisyVectors:
+    if isinstance(event, VectorSumEvent):
+        squared = event.count * event.squared_sensitivity
+        return NoisyVectors(event.sigma, squared, event.count * event.coordinates)
+    counts = _as_counts(event)
+    return NoisyVectors(event.sigma, counts.shifts, counts.shifts)
 
 
 @functools.lru_cache(maxsize=64)  # samples of many sizes are weighed for one stream
@@ -674,18 +698,20 @@ def _sample_route(event: RelabelledSampleEvent) -> _Route:
     )
 
 
-def _game_profile(
-    labels: Sequence[LabelGaussianEvent], epsilon: float
-) -> Callable[[float], float] | None:
-    """Return the profile of labels alone, from one game or from blocks.
+def _game_profile(labels: Sequence[_Labels], epsilon: float) -> Callable[[float], float] | None:
+    """Return the profile of labels of one kind and scale alone, from one game or from blocks.
 
     None where no game is played.
     """
     sigma, queries, teachers = _labels_together(labels)
-    block = label_blocks.block_size(sigma, teachers)
+    block = _block(labels)
     if block is None:
         return None
-    if queries <= block and label_game.game_cost(sigma, queries, teachers, epsilon) <= GAME_COST:
+    if isinstance(labels[0], ArgmaxGaussianEvent):
+        if class_label_game.class_label_cost(sigma, queries, epsilon) <= GAME_COST:
+            game = class_label_game.class_label_profile(sigma, queries, epsilon)
+            return None if game is None else game.delta
+    elif queries <= block and label_game.game_cost(sigma, queries, teachers, epsilon) <= GAME_COST:
         return label_game.label_profile(sigma, queries, teachers, epsilon).delta
     composed = _label_losses(labels)
     return None if composed is None else composed.delta

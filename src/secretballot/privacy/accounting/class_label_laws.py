@@ -1,0 +1,328 @@
+"""A short list of laws that stands for all votes on more than two classes.
+
+Section 15 of `docs/explanation/prices.md` reduces a label of more than two classes to three
+outcomes, whose chances follow from two integers u and w. Here the laws at some points of that
+lattice, their ratios spread a little, are the list. Each law on the lattice is dominated by a
+mixture of the four of the list that lie around it: its hockey stick is nowhere above theirs. That
+is checked, square by square: chances and their ratios are monotone in u and in w, so two corners of
+a square of integers bound the hockey sticks of all laws in it. Squares that fail are cut in four,
+down to single points.
+
+Where the points of the list lie and how far each is spread is chosen so that the list is short and
+costs little. Nothing rests on that choice: a list that fails the check is not used.
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot.privacy.accounting.class_labels import Noise
+
+__all__ = ["LEFT_OUT", "MAX_SIGMA", "MIN_SIGMA", "USUAL_LAWS", "StepLaws", "covering_laws"]
+
+MIN_SIGMA, MAX_SIGMA = 10.0, 600.0  # votes; beyond, the check fails or takes long
+FAR, DEEP = 7.8, 5.4  # standard deviations; of one noise and of both, beyond which all is told
+# what a label may cost beside the laws of the list, as a probability: noise farther out, the slack
+# of the check and what floats lose in it
+LEFT_OUT = 5e-14
+CHECK_SLACK, DROP_SLACK, FLOAT_SLACK = 5e-15, 1e-15, 1e-14
+FLOAT_ERROR = 1e-10  # relative, of a chance and of a ratio of two
+# where the points of the list lie, in standard deviations of the difference and of the sum of the
+# two noises; the first of the sums stands for all below it
+APART = (
+    *(0.0, 0.13, 0.26, 0.4, 0.52, 0.65, 0.78, 0.9, 1.02, 1.15, 1.3, 1.5, 1.8, 2.2, 2.7, 3.4, 4.4),
+    *(5.4, 6.5, 7.5, 8.5),
+)
+TOGETHER = (
+    *(-3.6, -1.7, -1.3, -1.0, -0.75, -0.5, -0.2, 0.15, 0.6, 1.2, 2.0, 3.0, 4.7, 6.1, 7.4, 8.8),
+)
+MIRRORED_FROM = 40.0  # votes; from here on a law the other way round is nearly one of the lattice
+# by how much a spread law may exceed the largest moments of the lattice; the first that passes
+TOLERANCES = (0.015, 0.02, 0.03, 0.05)
+SPREADS = np.concatenate([[0.0], np.geomspace(1e-3, 0.4, 48)])
+LEAST_RATIO = 0.1
+TILTS = (0.4, 0.8, 1.2)  # orders of moments over sigma, beside the variance
+FIRST_SIDE = 0.25  # standard deviations, of the first squares
+SQUARES = 4096  # handled at a time
+USUAL_LAWS = 600  # that stand for the work of a game
+
+
+@dataclass(frozen=True, eq=False)
+class StepLaws:
+    """Pairs of distributions on three outcomes, one of which dominates what a label tells.
+
+    Attributes
+    ----------
+    chance : ndarray of shape (n, 3)
+        Under P.
+    log_ratio : ndarray of shape (n, 3)
+        Logarithms of the chances under Q over those under P.
+    """
+
+    chance: FloatArray
+    log_ratio: FloatArray
+
+
+@functools.lru_cache(maxsize=32)
+def covering_laws(sigma: float) -> StepLaws | None:
+    """Return laws that dominate one label of more than two classes, whatever the votes are.
+
+    For every label and every convex function V from 1 down to at least 0, the largest mean of V
+    over the laws, plus `LEFT_OUT`, is at least that over the outcomes of the label. None where no
+    list passes the check.
+
+    Parameters
+    ----------
+    sigma : float
+        Scale of the noise on each count, in votes.
+
+    Privacy
+    -------
+    Unit, relation : one teacher changes its votes (add/remove or replace).
+    Sensitivity : one vote taken from one class and given to another.
+    Source : docs/explanation/prices.md, section 15.
+    Rounding : upward (monotone bounds on squares of the lattice, far noise charged in full).
+    """
+    if not MIN_SIGMA <= sigma <= MAX_SIGMA:
+        return None
+    noise = Noise(sigma)
+    edge, deep = math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
+    left_out = _beyond(noise, edge, deep) + CHECK_SLACK + 2 * DROP_SLACK + FLOAT_SLACK
+    if not left_out <= LEFT_OUT:
+        return None
+    largest = _largest_moments(noise)
+    for tolerance in TOLERANCES:
+        mesh = _Mesh.of(noise, edge, deep, largest * (1 + tolerance))
+        if _covers(mesh, noise, edge, deep):
+            return _without_dominated(mesh)
+    return None
+
+
+def _beyond(noise: Noise, edge: int, deep: int) -> float:
+    """Return the probability of the noises that are told to the last digit, either way round."""
+    # next door a noise stands for one that is larger or smaller by one; of one far below, of the
+    # first class far above and of the second, and of both below
+    below = noise.below(np.array([1 - edge, 2 - edge, 1 - deep]))
+    return 2 * float(below[0]) + float(below[1]) + float(below[2]) ** 2
+
+
+def _moments(p: FloatArray, ratio: FloatArray, sigma: float) -> FloatArray:
+    """Return what moments of the ratios exceed 1 by, of shape (..., 7): of order 2, and of several
+    orders in both directions. Outcomes are on the first axis."""
+    # orders follow sigma, so that the same part of the losses counts at each scale
+    found = [(p * (ratio - 1) ** 2).sum(axis=0)]
+    log_r = np.log(ratio)
+    for tilt in TILTS:
+        order = tilt * sigma
+        for a in (order, 1 - order):
+            found.append((p * (np.exp(a * log_r) - 1 - a * (ratio - 1))).sum(axis=0))
+    return np.stack(found, axis=-1)
+
+
+def _largest_moments(noise: Noise) -> FloatArray:
+    """Return about the largest moments on the lattice; both directions have the same."""
+    sigma = noise.sigma
+    axis = np.arange(math.ceil(-4 * sigma), math.ceil(3 * sigma), max(1, int(sigma / 10)))
+    u, w = (a.ravel() for a in np.meshgrid(axis, axis, indexing="ij"))
+    p, log_r = noise.losses(u, w)
+    found: FloatArray = _moments(p, np.exp(log_r), sigma).max(axis=0)
+    for i in range(1, len(found), 2):
+        found[i : i + 2] = found[i : i + 2].max()
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Mesh:
+    """Laws of the list at the corners of cells, and the hockey sticks of each cell's four.
+
+    `apart` and `together` are where the corners lie, as differences w - u and sums u + w. `p` and
+    `q` have shape (sums, differences, 3). All x at which a slope of one of the hockey sticks
+    changes, and 1, are `kinks`, of shape (cells, 13); `excess` of shape (cells, 4, 13) is what a
+    hockey stick exceeds that of silence by.
+    """
+
+    apart: FloatArray
+    together: FloatArray
+    p: FloatArray
+    q: FloatArray
+    kinks: FloatArray
+    excess: FloatArray
+    closed: bool  # whether the laws the other way round are among them
+
+    @classmethod
+    def of(cls, noise: Noise, edge: int, deep: int, most: FloatArray) -> "_Mesh":
+        """Return laws of the lattice, spread as far as their moments stay below `most`."""
+        sigma = noise.sigma
+        mirrored = sigma >= MIRRORED_FROM
+        across = math.sqrt(2) * sigma
+        differences = np.unique(np.maximum(1, np.round(np.array(APART) * across).astype(np.int64)))
+        # the middle of two neighbouring laws: from -d - 1/2 to -d + 3/2 a noise has to lead by
+        middles = differences - 0.5
+        apart = np.concatenate([-middles[::-1], middles])
+        if not mirrored:
+            differences = np.concatenate([1 - differences[::-1], differences])
+        sums = 2 * np.round(np.array(TOGETHER) * across / 2).astype(np.int64)
+        d, s = np.meshgrid(differences, sums[1:])
+        u = (s + d % 2 - d) // 2
+        top = np.maximum(-deep, np.abs(differences) - edge)
+        u = np.vstack([np.minimum(top, top - differences), u])
+        w = u + differences
+        rim = edge + math.ceil(sigma)  # beyond, chances end in floats
+        u, w = (np.clip(one, -rim, rim) for one in (u, w))
+        p, q = _spread_laws(noise, u.ravel(), w.ravel(), most)
+        p, q = (np.moveaxis(one.reshape(3, *u.shape), 0, -1) for one in (p, q))
+        p, q = _with_whole_sums(p, q)
+        if mirrored:
+            p, q = np.concatenate([q[:, ::-1], p], axis=1), np.concatenate([p[:, ::-1], q], axis=1)
+        corners = [
+            np.stack([a[:-1, :-1], a[:-1, 1:], a[1:, :-1], a[1:, 1:]], axis=2).reshape(-1, 4, 3)
+            for a in (p, q)
+        ]
+        ratio = corners[1] / corners[0]
+        kinks = np.concatenate([1 / ratio.reshape(-1, 12), np.ones((len(ratio), 1))], axis=1)
+        excess = _excess(corners[0][:, :, None], ratio[:, :, None], kinks[:, None])
+        return cls(apart, sums.astype(np.float64), p, q, kinks, excess, mirrored)
+
+    def around(self, u: FloatArray, w: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return the cell of each point, and the shares of its four laws, of shape (n, 4)."""
+        column, across = _between(self.apart, w - u - 0.5)
+        row, along = _between(self.together, u + w)
+        shares = [(1 - along) * (1 - across), (1 - along) * across]
+        shares += [along * (1 - across), along * across]
+        return row * (len(self.apart) - 1) + column, np.stack(shares, axis=1)
+
+
+def _between(knots: FloatArray, at: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return between which two knots a number lies, and how far along; an end stands for all
+    beyond it."""
+    place = np.clip(np.searchsorted(knots, at, side="right") - 1, 0, len(knots) - 2)
+    part = (at - knots[place]) / (knots[place + 1] - knots[place])
+    return place, np.clip(part, 0.0, 1.0)
+
+
+def _spread_laws(
+    noise: Noise, u: IntArray, w: IntArray, most: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return chances and those of the neighbour, of shape (3, n), the ratios spread about 1."""
+    p, log_r = noise.losses(u, w)
+    change = np.expm1(log_r)
+    ratio = 1 + change[:, :, None] * (1 + SPREADS)
+    held = np.maximum(ratio, LEAST_RATIO)
+    with np.errstate(over="ignore"):
+        fits = (_moments(p[:, :, None], held, noise.sigma) <= most).all(axis=-1)
+    fits &= (ratio >= LEAST_RATIO).all(axis=0)
+    fits[:, 0] = True
+    spread = SPREADS[len(SPREADS) - 1 - fits[:, ::-1].argmax(axis=1)]
+    return p, p * (1 + change * (1 + spread))
+
+
+def _with_whole_sums(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return chances that sum to 1 but for the last digit of the largest of three."""
+    largest = p.argmax(axis=-1)[..., None]
+    found = []
+    for chances in (p, q):
+        whole = chances.copy()
+        np.put_along_axis(whole, largest, 0.0, axis=-1)
+        np.put_along_axis(whole, largest, 1 - whole.sum(axis=-1, keepdims=True), axis=-1)
+        found.append(whole)
+    return found[0], found[1]
+
+
+def _excess(p: FloatArray, ratio: FloatArray, x: FloatArray) -> FloatArray:
+    """Return by how much hockey sticks exceed that of silence at x.
+
+    Outcomes are on the last axis of `p` and `ratio`, which x lacks. The largest outcome is what the
+    other two leave, so that small excesses keep their digits.
+    """
+    terms = p * (1 - x[..., None] * ratio)
+    others = np.arange(3) != p.argmax(axis=-1)[..., None]
+    down = np.maximum(terms, 0.0).sum(axis=-1, where=others)
+    up = np.maximum(-terms, 0.0).sum(axis=-1, where=others)
+    found: FloatArray = np.where(x >= 1, np.maximum(down, 1 - x + up), np.maximum(up, down - 1 + x))
+    return found
+
+
+def _covers(mesh: _Mesh, noise: Noise, edge: int, deep: int) -> bool:
+    """Return whether each law of the lattice is dominated by a mixture of a cell's laws."""
+    side = 1
+    while side < FIRST_SIDE * noise.sigma:
+        side *= 2
+    starts = np.arange(-edge, edge + 1, side)
+    u, w = (axis.ravel() for axis in np.meshgrid(starts, starts, indexing="ij"))
+    while True:
+        # where both are far below, a point on the rim stands for all of the same difference
+        near = (np.maximum(u, w) + side - 1 >= -deep) & (np.maximum(u, w) <= edge)
+        u, w = u[near], w[near]
+        chosen = ~_squares_held(mesh, noise, u, w, side)
+        if side == 1 and chosen.any():
+            return False
+        if side == 1 or not chosen.any():
+            return True
+        side //= 2
+        u, w = u[chosen], w[chosen]
+        u, w = (
+            np.concatenate([u, u + side, u, u + side]),
+            np.concatenate([w, w, w + side, w + side]),
+        )
+
+
+def _squares_held(mesh: _Mesh, noise: Noise, u: IntArray, w: IntArray, side: int) -> BoolArray:
+    """Return which squares of integers hold dominated laws alone."""
+    last_u, last_w = u + side - 1, w + side - 1
+    # the largest ratios, and the first class's chance; then the smallest, and the second class's
+    p_high, log_high = noise.losses(u, last_w)
+    p_low, log_low = (p_high, log_high) if side == 1 else noise.losses(last_u, w)
+    most = np.stack([noise.below(last_u) * noise.below(last_w), p_high[1], p_low[2]])
+    most *= 1 + FLOAT_ERROR
+    most_r, least_r = np.exp(log_high) * (1 + FLOAT_ERROR), np.exp(log_low) * (1 - FLOAT_ERROR)
+    cell, shares = mesh.around((u + last_u) / 2, (w + last_w) / 2)
+    held = np.empty(len(u), dtype=np.bool_)
+    for start in range(0, len(u), SQUARES):
+        part = slice(start, start + SQUARES)
+        x = mesh.kinks[cell[part]]
+        bound = _largest_excess(most[:, part], least_r[:, part], most_r[:, part], x)
+        found = np.einsum("nk,nkx->nx", shares[part], mesh.excess[cell[part]])
+        held[part] = (bound <= found + CHECK_SLACK * np.minimum(1.0, x)).all(axis=1)
+    return held
+
+
+def _largest_excess(
+    most: FloatArray, least_r: FloatArray, most_r: FloatArray, x: FloatArray
+) -> FloatArray:
+    """Return bounds at x, of shape (n, kinks), on what hockey sticks exceed that of silence by,
+    from bounds of shape (3, n) on chances and their ratios."""
+    p, least, greatest = most[:, :, None], least_r[:, :, None], most_r[:, :, None]
+    down = p * np.maximum(0.0, 1 - x * least)
+    up = p * np.maximum(0.0, x * greatest - 1)
+    below, silent = x < 1, 1 - x
+    bound: FloatArray = np.where(below, up[0] + up[1] + up[2], down[0] + down[1] + down[2])
+    # any one outcome is what the other two leave
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        two_down, two_up = down[i] + down[j], up[i] + up[j]
+        left = np.where(
+            below, np.maximum(two_up, two_down - silent), np.maximum(two_down, two_up + silent)
+        )
+        np.minimum(bound, left, out=bound)
+    return bound
+
+
+def _without_dominated(mesh: _Mesh) -> StepLaws:
+    """Return the laws of a mesh, both ways round, without those that another one dominates."""
+    p, q = mesh.p.reshape(-1, 3), mesh.q.reshape(-1, 3)
+    if not mesh.closed:
+        p, q = np.concatenate([p, q]), np.concatenate([q, p])
+    ratio = q / p
+    left = np.ones(len(p), dtype=np.bool_)
+    kept = []
+    for i in np.argsort(-(p * (ratio - 1) ** 2).sum(axis=1)).tolist():
+        if not left[i]:
+            continue
+        kept.append(i)
+        x = np.append(1 / ratio[i], 1.0)
+        found = _excess(p[i], ratio[i], x)
+        others = _excess(p[left], ratio[left], x[:, None])
+        left[left] = ~(others <= (found + DROP_SLACK * np.minimum(1.0, x))[:, None]).all(axis=0)
+    return StepLaws(p[kept], np.log(ratio[kept]))
