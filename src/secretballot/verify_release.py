@@ -2280,7 +2280,7 @@ def profile_of_steps(
         raise UndecidedError(f"A game of {queries} labels is too fine for this program.")
     start = math.ceil(left / step)  # the cell of x = 1
     size = start + math.ceil(right / step) + 1
-    if size * queries * sum(map(len, laws)) > 2 * _WORK:
+    if size * queries * sum(map(len, laws)) > 2.5 * _WORK:
         raise UndecidedError(f"A game of {queries} labels takes too long for this program.")
     space, scale = Cells(size, precision), 1 << precision
     moves = [weights_of(law, step) for law in laws]
@@ -2499,7 +2499,7 @@ def labels_between(
 
 
 Chances = tuple[float, float, float]
-CLASS_LAWS = 1300  # of a game's list, about
+CLASS_LAWS = 1400  # of a game's list, about
 
 
 class ClassLabels:
@@ -2645,12 +2645,12 @@ class ThreeOutcomes:
     OFF = 1e-11  # what floats lose of a chance, and of a ratio of two, at most
     MOST_SPREAD = 0.4
     STEPS = (
-        *(0, 0.12, 0.25, 0.38, 0.51, 0.64, 0.77, 0.89, 1.01, 1.14, 1.29, 1.48, 1.75, 2.1, 2.6, 3.3),
-        *(4.3, 5.3, 6.4, 7.5, 8.5),
+        *(0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.35, 1.5, 1.8, 2.2, 2.7),
+        *(3.4, 4.4, 5.4, 6.5, 7.5, 8.5),
     )
     SUMS = (
-        *(-3.6, -1.75, -1.3, -1, -0.76, -0.5, -0.2, 0.15, 0.55, 1.1, 1.9, 2.9, 3.8, 4.7, 5.4, 6.1),
-        *(7.2, 8.8),
+        *(-3.6, -1.7, -1.3, -1.1, -0.9, -0.7, -0.5, -0.25, 0, 0.25, 0.6, 1.1, 1.9, 2.9, 3.8, 4.7),
+        *(5.4, 6.1, 7.2, 8.8),
     )
 
     def __init__(self, sigma: float, excess: float) -> None:
@@ -2839,14 +2839,14 @@ def above_silence(law: Law, x: float) -> float:
 def class_game_delta(sigma: float, queries: int, epsilon: float, precision: int) -> float | None:
     """Return the value of the game of labels of more than two classes, from above; None where it
     is too long for this program."""
-    cells = min(40, max(16, round(12 * math.sqrt(300 / queries))))
+    cells = min(60, max(12, round(10 * math.sqrt(300 / queries))))
     step = 1.135 / sigma / cells
     spread = 1.135 / sigma * math.sqrt(queries)
     reach = 5 * spread, 5 * spread + epsilon
     size = (reach[0] + reach[1]) / step
     if not ThreeOutcomes.LEAST_SIGMA <= sigma <= ThreeOutcomes.MOST_SIGMA:
         return None
-    if size * queries * 3 * CLASS_LAWS > 2 * _WORK:
+    if size * queries * 3 * CLASS_LAWS > 2.5 * _WORK:
         return None
     for excess in (0.01, 0.013, 0.017, 0.022, 0.03):
         net = ThreeOutcomes(sigma, excess)
