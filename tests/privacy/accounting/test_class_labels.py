@@ -176,7 +176,7 @@ def test_labels_cost_about_a_third_less_than_their_counts():
         # a game takes ten seconds there
         *[
             pytest.param(*slow, marks=pytest.mark.slow)
-            for slow in ((1.0, 1e-6, 9), (1.0, 1e-6, 60))
+            for slow in ((1.0, 1e-6, 12), (1.0, 1e-6, 60))
         ],
     ],
 )
