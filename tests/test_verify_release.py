@@ -256,7 +256,7 @@ def test_the_truth_of_a_small_game_lies_between_its_bounds(
 
 @pytest.mark.parametrize(
     ("sigma", "queries", "weight", "epsilon"),
-    [(2182.0, 12, 52, 0.5), (300.0, 5, 7, 0.05), (9.0, 2, 3, 0.4), (60.0, 1, 20, 0.5)],
+    [(2182.0, 4, 52, 0.3), (300.0, 3, 7, 0.05), (9.0, 2, 3, 0.4), (60.0, 1, 20, 0.5)],
 )
 def test_labels_of_weighted_votes_have_one_price_by_two_programs(
     sigma: float, queries: int, weight: int, epsilon: float
