@@ -28,6 +28,7 @@ import sys
 from bisect import bisect_right
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -1390,6 +1391,8 @@ def check_choices(document: dict[str, Any]) -> str:
         If one is no choice, or two share a reservation.
     """
     choices = document["choices"]
+    if any("groups" in event for event in document["events"]):
+        raise WrongError("The price of the choices is not in what the budget groups are promised.")
     for number, choice in enumerate(choices, 1):
         check_choice(number, choice, document)
     if sum(choice["events"][0]["event"] in _SLOW for choice in choices) > _MOST_SLOW:
@@ -2836,13 +2839,18 @@ def above_silence(law: Law, x: float) -> float:
     return max(down, 1 - x + up) if x >= 1 else max(up, down - 1 + x)
 
 
-def class_game_delta(sigma: float, queries: int, epsilon: float, precision: int) -> float | None:
-    """Return the value of the game of labels of more than two classes, from above; None where it
-    is too long for this program."""
+def spread_of_classes(sigma: float, queries: int) -> float:
+    """Return about how far the losses of labels of more than two classes spread."""
+    return 1.135 / sigma * math.sqrt(queries)
+
+
+def class_game_profile(
+    sigma: float, queries: int, reach: tuple[float, float], precision: int
+) -> Callable[[float], float] | None:
+    """Return the value of the game of labels of more than two classes at every epsilon, from above;
+    None where it is too long for this program. `reach` is as for `game_profile`."""
     cells = min(60, max(12, round(10 * math.sqrt(300 / queries))))
     step = 1.135 / sigma / cells
-    spread = 1.135 / sigma * math.sqrt(queries)
-    reach = 5 * spread, 5 * spread + epsilon
     size = (reach[0] + reach[1]) / step
     if not ThreeOutcomes.LEAST_SIGMA <= sigma <= ThreeOutcomes.MOST_SIGMA:
         return None
@@ -2854,8 +2862,8 @@ def class_game_delta(sigma: float, queries: int, epsilon: float, precision: int)
             break
     else:
         return None
-    value = profile_of_steps(net.laws(), step, queries, reach, precision)(epsilon)
-    return value + queries * ThreeOutcomes.CHARGE
+    game = profile_of_steps(net.laws(), step, queries, reach, precision)
+    return lambda epsilon: game(epsilon) + queries * ThreeOutcomes.CHARGE
 
 
 def threshold_divergence(sigma: float, a: float) -> float:
@@ -2933,12 +2941,11 @@ def class_labels_price(event: dict[str, Any], epsilon: float, promised: float | 
         return Price(min(lower, promised), promised, "a divergence that all votes keep")
     if promised is not None and lower <= promised < upper:
         precision = 40 - math.floor(math.log2(max(promised, 1e-30)))
-        try:
-            value = class_game_delta(sigma, queries, epsilon, precision)
-        except UndecidedError:
-            value = None
-        if value is not None and value < upper:
-            upper, method = value, "a game of three outcomes"
+        far = 5 * spread_of_classes(sigma, queries)
+        with suppress(UndecidedError):
+            game = class_game_profile(sigma, queries, (far, far + epsilon), precision)
+            if game is not None and game(epsilon) < upper:
+                upper, method = game(epsilon), "a game of three outcomes"
     return Price(min(lower, upper), upper, method)
 
 
@@ -3174,16 +3181,20 @@ def games_of(
             yield game_delta(corners, queries, epsilon, cells, precision, other)
         except UndecidedError:
             continue
-    if len(tables) < 2:
-        return
     # labels first, as far as the answers about the threshold may lead
-    (outer, asked, cells), (inner, answers, inner_cells) = tables
-    far = 4 * (spread_of(outer, asked) + spread_of(inner, answers))
-    try:
+    outer, asked, cells = tables[0]
+    with suppress(UndecidedError):
+        if len(tables) == 1:
+            sigma, answers = event["sigma"], event["answers"]
+            far = 4 * spread_of(outer, asked) + 5 * spread_of_classes(sigma, answers)
+            of_classes = class_game_profile(sigma, answers, (far, far + epsilon), precision)
+            if of_classes is not None:
+                yield game_delta(outer, asked, epsilon, cells, precision, of_classes)
+            return
+        inner, answers, inner_cells = tables[1]
+        far = 4 * (spread_of(outer, asked) + spread_of(inner, answers))
         labels = game_profile(inner, answers, (far, far + epsilon), inner_cells, precision)
         yield game_delta(outer, asked, epsilon, cells, precision, labels)
-    except UndecidedError:
-        return
 
 
 def list_price(events: list[dict[str, Any]], epsilon: float, promised: float) -> Price:

@@ -11,9 +11,11 @@ import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from secretballot.datasets.declared_columns import declared_column
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import read_table
 from secretballot.datasets.text_columns import HashedTextColumn, WeightedTextColumn
+from secretballot.datasets.words import is_word, words_in
 from secretballot.exceptions import DataError
 
 WORDS = ["pain", "fever", "cough", "rash", "since", "today", "knee", "no", "some", "left"]
@@ -163,3 +165,23 @@ def test_no_long_text_in_a_csv_file_stops_a_run(tmp_path: Path) -> None:
     pd.DataFrame({"note": notes}).to_csv(tmp_path / "t.csv", index=False)
     encoded = schema_of(HASHED).encode(read_table(tmp_path / "t.csv"))
     assert encoded.tobytes() == schema_of(HASHED).encode(pd.DataFrame({"note": notes})).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Caf\u00e9 cafe\u0301", {"caf\u00e9"}),  # composed and not
+        ("\u0939\u093f\u0928\u094d\u0926\u0940 \u092d\u093e\u0937\u093e", 2),
+        ("\u0130stanbul_1", {"i\u0307stanbul", "1"}),
+        ("\u0301a", {"a"}),  # a mark without a letter before it
+    ],
+)
+def test_marks_belong_to_their_letters(text: str, words: set[str] | int) -> None:
+    found = words_in(text)
+    assert found == words if isinstance(words, set) else len(found) == words
+    assert all(is_word(word) for word in found)
+
+
+def test_what_no_text_has_is_refused_rather_than_left_unread() -> None:
+    with pytest.raises(DataError, match="says 'encodng' of column 'note'"):
+        declared_column("note", {"kind": "text", "encodng": "hashed"}, None)

@@ -97,8 +97,11 @@ def test_a_batch_is_stored_in_as_many_bytes_whatever_came_out(
         names = list(range(n_classes))
         counts: Any = sb.VoteCounts.from_counts(votes, classes=names)
         if kind == "weighted counts":
-            parts = [sb.VoteCounts.from_counts(votes * k // 600, names) for k in (200, 400)]
-            weights = [group.weight for group in aggregator.groups]
+            parts = {
+                group.name: sb.VoteCounts.from_counts(votes * k // 600, names)
+                for group, k in zip(aggregator.groups, (200, 400), strict=True)
+            }
+            weights = {group.name: group.weight for group in aggregator.groups}
             counts = sb.ensemble.WeightedVotes.of_groups(parts, weights)
         ledger = sb.Ledger(tmp_path / f"{number}.sqlite", dataset="registry", budget=BUDGET)
         monkeypatch.setattr(purchase, "noise_source", lambda noise=noise: _Noise(noise))

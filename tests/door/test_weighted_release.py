@@ -35,11 +35,11 @@ QUERIES = 3
 
 def weighted(votes: Mapping[str, Any], weights: Mapping[str, int], classes: int) -> WeightedVotes:
     """Return the votes on one query, of teachers that vote for these classes."""
-    counts = [
-        sb.VoteCounts.from_counts([np.bincount(votes[name], minlength=classes).tolist()])
+    counts = {
+        name: sb.VoteCounts.from_counts([np.bincount(votes[name], minlength=classes).tolist()])
         for name in votes
-    ]
-    return WeightedVotes.of_groups(counts, [weights[name] for name in votes])
+    }
+    return WeightedVotes.of_groups(counts, {name: weights[name] for name in votes})
 
 
 def all_votes(classes: int) -> list[dict[str, list[int]]]:
@@ -58,7 +58,7 @@ def chance_of_one(aggregator: WeightedGaussianAggregator, votes: WeightedVotes) 
         len(chance),
         [
             VotingGroup(one.name, weight, number, one.budget)
-            for one, (number, weight) in zip(aggregator.groups, votes.voters, strict=True)
+            for one, (_, number, weight) in zip(aggregator.groups, votes.voters, strict=True)
         ],
     )
     rows = np.tile(votes.open_at_the_door(), (len(chance), 1))
@@ -161,8 +161,13 @@ def test_labels_of_more_classes_cost_what_their_counts_do() -> None:
 
 
 def votes_of(aggregator: WeightedGaussianAggregator, n: int = 3) -> WeightedVotes:
-    counts = [sb.VoteCounts.from_counts([[group.n_teachers, 0]] * n) for group in aggregator.groups]
-    return WeightedVotes.of_groups(counts, [group.weight for group in aggregator.groups])
+    counts = {
+        group.name: sb.VoteCounts.from_counts([[group.n_teachers, 0]] * n)
+        for group in aggregator.groups
+    }
+    return WeightedVotes.of_groups(
+        counts, {group.name: group.weight for group in aggregator.groups}
+    )
 
 
 def ledger() -> sb.Ledger:
@@ -199,11 +204,14 @@ def test_single_votes_and_weighted_ones_are_not_taken_for_each_other(
         sb.release(votes, plain, account)
     with pytest.raises(ParameterError, match="Votes with weights are priced by"):
         sb.release(single, labels, account)
-    other = WeightedVotes.of_groups(
-        [sb.VoteCounts.from_counts([[k, 0]] * 3) for k in TEACHERS.values()], [100, 100, 100]
-    )
-    with pytest.raises(ParameterError, match="teachers and votes of the groups"):
-        sb.release(other, labels, account)
+    parts = {name: sb.VoteCounts.from_counts([[k, 0]] * 3) for name, k in TEACHERS.items()}
+    weights = {group.name: group.weight for group in labels.groups}
+    # heavier votes, and, of two groups with as many teachers, the votes of one as the other's
+    swapped = weights | {"strict": weights["middle"], "middle": weights["strict"]}
+    for wrong in (dict.fromkeys(TEACHERS, 100), swapped):
+        other = WeightedVotes.of_groups(parts, wrong)
+        with pytest.raises(ParameterError, match="teachers and votes of the groups"):
+            sb.release(other, labels, account)
     with pytest.raises(ParameterError, match="votes with weights"):
         publish_vote_loss(
             votes,  # type: ignore[arg-type]
@@ -230,6 +238,19 @@ def test_single_votes_and_weighted_ones_are_not_taken_for_each_other(
     assert stream.used == 0
 
 
+def test_numbers_that_every_group_paid_for_are_refused_beside_groups(
+    labels: WeightedGaussianAggregator,
+) -> None:
+    account = ledger()
+    estimate = sb.estimate_stability(
+        sb.VoteCounts.from_counts([[90, 10]]), account, fraction=0.5, epsilon=0.3
+    )
+    spent = account.spent()
+    with pytest.raises(ParameterError, match="release with budget groups takes none"):
+        sb.release(votes_of(labels), labels, account, choices=[estimate])
+    assert account.spent() == spent
+
+
 def test_a_ledger_refuses_a_group_that_costs_more_than_it_is_promised(
     labels: WeightedGaussianAggregator,
 ) -> None:
@@ -249,14 +270,14 @@ def test_votes_that_do_not_fit_are_refused_and_none_is_shown(
 ) -> None:
     one, two = sb.VoteCounts.from_counts([[3, 97]]), sb.VoteCounts.from_counts([[3, 7], [1, 9]])
     with pytest.raises(DataError, match="voted on other queries"):
-        WeightedVotes.of_groups([one, two], [1, 1])
+        WeightedVotes.of_groups({"a": one, "b": two}, {"a": 1, "b": 1})
     with pytest.raises(DataError, match="give one weight for each group"):
-        WeightedVotes.of_groups([one], [1, 2])
+        WeightedVotes.of_groups({"a": one}, {"a": 1, "b": 2})
     with pytest.raises(ParameterError, match="weights"):
-        WeightedVotes.of_groups([one], [0])
+        WeightedVotes.of_groups({"a": one}, {"a": 0})
     with pytest.raises(DataError, match="too many"):
-        WeightedVotes.of_groups([one], [2**31])
-    votes = WeightedVotes.of_groups([one.under("user", "add-remove")], [7])
+        WeightedVotes.of_groups({"a": one}, {"a": 2**31})
+    votes = WeightedVotes.of_groups({"a": one.under("user", "add-remove")}, {"a": 7})
     assert votes.declared == {"unit": "user", "neighbours": "add-remove"}
     assert "97" not in repr(votes)
     assert "679" not in repr(votes)

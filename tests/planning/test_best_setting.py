@@ -15,8 +15,8 @@ from secretballot.planning.plan.model import Plan, Setting, Task
 from secretballot.planning.plan.text import learn_options, plan_text, recipe_name
 from secretballot.planning.search import best_setting
 from secretballot.planning.search.best_setting import make_plan
-from secretballot.planning.search.evaluation import Spread, Tried, best_of
-from secretballot.planning.search.settings import Noise
+from secretballot.planning.search.evaluation import Evaluation, Spread, Tried, best_of
+from secretballot.planning.search.settings import Noise, interactive_settings
 from secretballot.planning.simulation.curve import CurveModel
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.privacy.accounting import PrivacyBudget
@@ -364,3 +364,10 @@ def test_a_plan_for_an_aggregator_has_no_other(name: str, monkeypatch: pytest.Mo
     assert Plan.from_json(kept) == found
     assert found.method == "votes"
     assert f"only by the {name} aggregator" in " ".join(plan_text(found).split())
+
+
+def test_votes_below_chance_end_no_plan_for_corrections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Evaluation, "_predicted_accuracy", lambda *_: 0.4999)
+    setting = next(interactive_settings(TASK, 200))
+    outlook = Evaluation(TASK, CurveModel(CURVE, n_classes=2)).rough(setting)
+    assert 0 <= outlook.answered <= setting.n_queries

@@ -207,13 +207,13 @@ def test_a_careless_delta_is_said_first() -> None:
     assert reasons(careless)[1:] == reasons(plan)
 
 
-@pytest.mark.parametrize(("release", "said"), [("labels", 1.5), ("counts", 1.4)])
-def test_what_two_classes_would_save_is_true(release: str, said: float) -> None:
+@pytest.mark.parametrize("release", ["labels", "counts"])
+def test_what_two_classes_would_save_is_true(release: str) -> None:
     budget = PrivacyBudget(epsilon=1.0, delta=1e-6)
     many, two = (
         GaussianAggregator.calibrate(budget, 300, n_classes=c, release=release) for c in (10, 2)
     )
-    assert many.sigma / two.sigma == pytest.approx(said, abs=0.05)
+    assert many.sigma / two.sigma == pytest.approx(1.4, abs=0.05)
     best = replace(BEST, setting=replace(BEST.setting, release=release))
     plan = made_plan(best, (best,))
     assert "two classes" not in plan_text(plan)
@@ -222,4 +222,4 @@ def test_what_two_classes_would_save_is_true(release: str, said: float) -> None:
         "two classes, if the question can be put so: the same number of"
         f" {'noisy ' * (release == 'counts')}{release}" in words
     )
-    assert f"{said} times smaller" in words
+    assert "1.4 times smaller" in words

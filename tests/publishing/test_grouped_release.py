@@ -11,6 +11,7 @@ import secretballot as sb
 from secretballot.publishing.release import write_release
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.moments import GROUPS_ASSUMPTION
+from secretballot.report.certificate.standing import with_choices_named
 from secretballot.verify_release import check_release
 
 RNG = np.random.default_rng(3)
@@ -94,6 +95,23 @@ def test_the_second_verifier_refuses_a_group_that_costs_more_than_it_says(
     refused = [one.name for one in check_release(str(folder)) if one.verdict == "FAILED"]
     assert refused == [name]
     assert not sb.verify_certificate(document).ok
+
+
+def test_choices_beside_groups_are_refused_by_both(tmp_path: Path, made: Path) -> None:
+    folder = shutil.copytree(made, tmp_path / "release")
+    place = folder / "certificate.json"
+    document = json.loads(place.read_text())
+    ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(0.3, 0))
+    votes = sb.VoteCounts.from_counts([[90, 10]])
+    choice = sb.estimate_stability(votes, ledger, fraction=0.5, epsilon=0.3)
+    document["choices"] = [choice.to_certificate()]
+    document["assumptions"] = with_choices_named(document["assumptions"])
+    document["digest"] = certificate_digest(document)
+    place.write_text(json.dumps(document))
+    # each group paid for the choice, too
+    assert any("budget groups" in one for one in sb.verify_certificate(document).failures)
+    refused = {one.name: one.text for one in check_release(str(folder)) if one.verdict == "FAILED"}
+    assert "budget groups" in refused["choices"]
 
 
 @pytest.mark.parametrize("kind", ["labels", "counts"])

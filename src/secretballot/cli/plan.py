@@ -123,7 +123,9 @@ def plan(
         AggregatorName | None,
         typer.Option(
             "--aggregator",
-            help="Plan for votes by this aggregator alone; by default all are weighed.",
+            metavar="NAME",
+            help="Plan for votes by this aggregator alone (gaussian, vote-table, sparse-vector,"
+            " abstention-table, laplace, confident or interactive); by default all are weighed.",
             rich_help_panel=TEACHERS,
         ),
     ] = None,

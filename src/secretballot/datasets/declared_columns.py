@@ -40,7 +40,7 @@ from secretballot.datasets.text_columns import (
     WordsColumn,
 )
 from secretballot.datasets.times import DATE_FORMATS, time_seconds
-from secretballot.datasets.words import MOST_WORDS, is_word
+from secretballot.datasets.words import MOST_WORDS, folded, is_word
 from secretballot.exceptions import DataError
 
 __all__ = ["declared_column"]
@@ -51,6 +51,7 @@ _PARTS_OF_TEXT = {
     "tfidf": {"words", "width", "weights"},
     "hashed": {"bigrams", "width"},
 }
+_OF_ANY_TEXT = {"kind", "reason", "encoding"}.union(*_PARTS_OF_TEXT.values())
 _KINDS = ("numeric", "categorical", "boolean", "date", "duration", "text", "vector", "ignored")
 
 
@@ -213,6 +214,12 @@ def _declared_text(name: str, spec: Mapping[str, Any], public: pd.DataFrame | No
 
 def _check_parts_of_text(name: str, encoding: str, spec: Mapping[str, Any]) -> None:
     """Refuse what does not go with an encoding, rather than leave it unread."""
+    strange = sorted(map(str, {*spec} - _OF_ANY_TEXT))
+    if strange:
+        raise DataError(
+            f"The schema says {shown(strange[0])} of column {shown(name)}, which a text does not"
+            f" have; it may say {', '.join(sorted(_OF_ANY_TEXT))}."
+        )
     known = _PARTS_OF_TEXT[encoding] - ({"width"} if "words" in spec else {"weights"})
     idle = sorted({"words", "weights", "bigrams", "width"} & {*spec} - known)
     if idle:
@@ -260,20 +267,20 @@ def _declared_words(
         found = text_column(name, cells, most=_width_of_text(name, spec, MOST_WORDS))
         if found is None:
             raise DataError(
-                f"No word stands in two public cells of column {shown(name)}, and in not nearly all"
-                " of them; list its words in the schema, or declare it hashed or ignored."
+                f"No word stands in two public cells of column {shown(name)} without standing in"
+                " nearly all of them; list its words in the schema, or declare it hashed or ignored."
             )
         return found.words
     if (
         not isinstance(listed, list)
         or not 1 <= len(listed) <= MOST_TERMS
-        or not all(isinstance(word, str) and is_word(word.casefold()) for word in listed)
+        or not all(isinstance(word, str) and is_word(folded(word)) for word in listed)
     ):
         raise DataError(
             f"The schema's words of column {shown(name)} must be a list of single words, letters"
             f" and digits alone, at least one and at most {MOST_TERMS}."
         )
-    return tuple(dict.fromkeys(word.casefold() for word in listed))
+    return tuple(dict.fromkeys(map(folded, listed)))
 
 
 def _checked_weights(name: str, words: tuple[str, ...], weights: object) -> tuple[float, ...]:
@@ -290,7 +297,7 @@ def _checked_weights(name: str, words: tuple[str, ...], weights: object) -> tupl
     if not usable:
         raise DataError(
             f"The schema's weights of column {shown(name)} must be {len(words)} numbers, one for"
-            f" each of its words, each from {WEIGHT_UNIT} to {MOST_WEIGHT:g}."
+            f" each of its words that differ without regard to case, each from {WEIGHT_UNIT} to {MOST_WEIGHT:g}."
         )
     assert isinstance(weights, list)
     return tuple(round(float(weight), 3) for weight in weights)

@@ -1,6 +1,9 @@
 """The words of a free text, one cell at a time, and a vocabulary from public texts."""
 
+import functools
 import re
+import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -9,7 +12,15 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 
-__all__ = ["MOST_WORDS", "frequent_words", "is_word", "terms_in", "word_weights", "words_in"]
+__all__ = [
+    "MOST_WORDS",
+    "folded",
+    "frequent_words",
+    "is_word",
+    "terms_in",
+    "word_weights",
+    "words_in",
+]
 
 #: Words kept of a column of free text unless the schema says how many, the most frequent ones.
 MOST_WORDS = 300
@@ -20,16 +31,34 @@ _LARGEST_SHARE = 0.95
 _WORD = re.compile(r"[^\W_]+")
 
 
+def folded(text: str) -> str:
+    """Return a text as its words are compared: without regard to case, accents composed."""
+    return unicodedata.normalize("NFC", text.casefold())
+
+
 def words_in(text: str) -> set[str]:
-    """Return the words of a text, each once: letters and digits that stand together, without regard
-    to case."""
-    return set(_WORD.findall(text.casefold()))
+    """Return the words of a text, each once: letters and digits that stand together, with their
+    combining marks, without regard to case."""
+    return set(_listed_words(text))
+
+
+def _listed_words(text: str) -> list[str]:
+    whole = folded(text)
+    return (_WORD if whole.isascii() else _marked_word()).findall(whole)
+
+
+@functools.cache
+def _marked_word() -> re.Pattern[str]:
+    """Return the pattern of a word whose letters may have marks: many languages write vowels so."""
+    every = map(chr, range(sys.maxunicode + 1))
+    marks = "".join(one for one in every if unicodedata.category(one).startswith("M"))
+    return re.compile(rf"[^\W_](?:[^\W_]|[{marks}])*")
 
 
 def terms_in(text: str, *, bigrams: bool) -> set[str]:
     """Return the words of a text, each once, and the pairs of words that follow on each other
     where these are wanted, with a space between."""
-    words = _WORD.findall(text.casefold())
+    words = _listed_words(text)
     pairs = map(" ".join, pairwise(words)) if bigrams else ()
     return {*words, *pairs}
 

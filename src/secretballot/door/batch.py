@@ -133,6 +133,7 @@ def release(
     purchase.check_one_record_of_a_user(counts, ledger, str(declared["unit"]))
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
     check_outcomes(choices, ledger, declared)
+    purchase.check_no_choices_of_groups(choices, aggregator)
     purchase.check_sample(aggregator.sample, declaration, key)
     purchase.check_predictions(aggregator, predictions, len(rows), counts.n_teachers)
     events = purchase.events_of(aggregator, counts.n_classes, counts.n_teachers)

@@ -3,7 +3,7 @@ says of the ledger."""
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -117,12 +117,33 @@ def check_weights(counts: VoteCounts | RecordVotes | WeightedVotes, aggregator: 
         aggregator, WeightedGaussianAggregator
     ):
         return
-    priced_voters = tuple((group.n_teachers, group.weight) for group in aggregator.groups)
-    if counts.voters != priced_voters:
+    # by name: groups of as many teachers differ in what they are promised
+    priced_voters = tuple(
+        (group.name, group.n_teachers, group.weight) for group in aggregator.groups
+    )
+    if sorted(counts.voters) != sorted(priced_voters):
         raise ParameterError(
             f"The teachers and votes of the groups are {counts.voters}, and the aggregator prices"
             f" {priced_voters}; calibrate it for the teachers that voted, and weigh their votes as"
             " it says. Nothing was spent."
+        )
+
+
+def check_no_choices_of_groups(choices: Sequence[object], aggregator: Aggregator) -> None:
+    """Refuse numbers that were paid for beside budget groups: they cost every group as much, and
+    what a group is promised is that of the votes alone.
+
+    Raises
+    ------
+    ParameterError
+        If there are such; nothing was spent.
+    """
+    if choices and isinstance(aggregator, WeightedGaussianAggregator):
+        raise ParameterError(
+            Parameter("choices"),
+            f" are {len(choices)}; a release with budget groups takes none, since they would cost"
+            " each group more than it is promised. Set by public numbers what they set. Nothing was"
+            " spent.",
         )
 
 

@@ -1,13 +1,13 @@
 """Votes of teachers that count several times, each as often as its group says. Private until the
 door has released something about them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_count
+from secretballot._validation import check_count, shown
 from secretballot.ensemble.sealed import Sealed
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError
@@ -30,8 +30,8 @@ class WeightedVotes(Sealed):
         The public shape.
     n_teachers : int
         All votes together, the sum of every row.
-    voters : tuple of (int, int)
-        Of each group, how many teachers it has and how many votes each of them casts.
+    voters : tuple of (str, int, int)
+        Of each group its name, how many teachers it has and how many votes each of them casts.
     classes : list
         The class values, in the order of the columns.
     declared : dict or None
@@ -43,26 +43,31 @@ class WeightedVotes(Sealed):
     >>> from secretballot.ensemble import WeightedVotes
     >>> strict = sb.VoteCounts.from_counts([[3, 97], [60, 40]])
     >>> others = sb.VoteCounts.from_counts([[10, 40], [20, 30]])
-    >>> WeightedVotes.of_groups([strict, others], weights=[1, 2])
-    WeightedVotes(n_queries=2, n_classes=2, voters=((100, 1), (50, 2)), values=<private>)
+    >>> votes = WeightedVotes.of_groups(
+    ...     {"strict": strict, "others": others}, weights={"strict": 1, "others": 2}
+    ... )
+    >>> votes.voters, votes.n_teachers
+    ((('strict', 100, 1), ('others', 50, 2)), 200)
     """
 
-    __slots__ = ("__votes", "voters")
+    __slots__ = ("__voters", "__votes")
     _refusal = "private votes refuse to {}; release them through secretballot.release."
 
-    def __init__(self, votes: VoteCounts, voters: tuple[tuple[int, int], ...]) -> None:
-        self.__votes, self.voters = votes, voters
+    def __init__(self, votes: VoteCounts, voters: tuple[tuple[str, int, int], ...]) -> None:
+        self.__votes, self.__voters = votes, voters
 
     @classmethod
-    def of_groups(cls, groups: Sequence[VoteCounts], weights: Sequence[int]) -> "WeightedVotes":
+    def of_groups(
+        cls, groups: Mapping[str, VoteCounts], weights: Mapping[str, int]
+    ) -> "WeightedVotes":
         """Return the votes of all groups, each teacher's as many times as its group says.
 
         Parameters
         ----------
-        groups : sequence of VoteCounts
-            Of the teachers of each group, on the same queries and classes.
-        weights : sequence of int
-            Votes that each teacher of the group casts; public.
+        groups : mapping of str to VoteCounts
+            By the name of the group, of its teachers, on the same queries and classes.
+        weights : mapping of str to int
+            By the same names, the votes that each teacher of the group casts; public.
 
         Raises
         ------
@@ -71,25 +76,34 @@ class WeightedVotes(Sealed):
         ParameterError
             If a weight is no integer of at least 1.
         """
-        times = [check_count("weights", weight) for weight in weights]
-        if not groups or len(groups) != len(times):
+        if not groups or set(groups) != set(weights):
             raise DataError(
-                f"{len(groups)} groups have {len(times)} weights; give one weight for each group."
+                f"There are votes of the groups {shown(list(groups))} and weights of"
+                f" {shown(list(weights))}; give one weight for each group."
             )
-        shapes = {(one.n_queries, tuple(one.classes), str(one.declared)) for one in groups}
+        times = [check_count("weights", weights[name]) for name in groups]
+        all_votes = list(groups.values())
+        shapes = {(one.n_queries, tuple(one.classes), str(one.declared)) for one in all_votes}
         if len(shapes) > 1:
             raise DataError(
                 "The groups voted on other queries or classes, or were made for other units; let"
                 " all of them vote on the same."
             )
-        voters = tuple((one.n_teachers, w) for one, w in zip(groups, times, strict=True))
-        total = sum(number * weight for number, weight in voters)
+        voters = tuple(
+            (name, one.n_teachers, w) for (name, one), w in zip(groups.items(), times, strict=True)
+        )
+        total = sum(number * weight for _, number, weight in voters)
         if not total <= _MOST_VOTES:
             raise DataError(f"{total} votes at one query are too many; there may be {_MOST_VOTES}.")
-        parts = [w * one.open_at_the_door() for one, w in zip(groups, times, strict=True)]
-        votes = VoteCounts(np.sum(parts, axis=0), groups[0].classes, total)
-        declared = groups[0].declared
+        parts = [w * one.open_at_the_door() for one, w in zip(all_votes, times, strict=True)]
+        votes = VoteCounts(np.sum(parts, axis=0), all_votes[0].classes, total)
+        declared = all_votes[0].declared
         return cls(votes if declared is None else votes.under(**declared), voters)
+
+    @property
+    def voters(self) -> tuple[tuple[str, int, int], ...]:
+        """Of each group its name, its number of teachers, and the votes of each of them."""
+        return self.__voters
 
     @property
     def n_queries(self) -> int:

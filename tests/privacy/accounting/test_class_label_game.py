@@ -192,6 +192,7 @@ def test_calibrated_labels_gain_a_tenth_of_the_noise_and_take_seconds():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("games_of_classes")
 def test_the_second_verifier_confirms_a_game_by_a_list_of_its_own():
     sigma = calibrate_argmax_gaussian(PrivacyBudget(1.0, 1e-6), 14)
     event = ArgmaxGaussianEvent(sigma, 14)

@@ -180,6 +180,7 @@ def test_labels_cost_about_a_third_less_than_their_counts():
         ],
     ],
 )
+@pytest.mark.usefixtures("games_of_classes")
 def test_calibrated_labels_fit_and_are_confirmed_by_the_second_verifier(epsilon, delta, queries):
     budget = PrivacyBudget(epsilon, delta)
     sigma = calibrate_argmax_gaussian(budget, queries)
@@ -201,6 +202,7 @@ def test_the_second_verifier_refuses_labels_with_far_too_little_noise():
     assert price.lower <= delta_upper([event], 1.0)
 
 
+@pytest.mark.usefixtures("games_of_classes")
 def test_confident_voting_of_more_classes_gains_too():
     event = ConfidentEvent(150.0, 40.0, 640, 286, 10)
     epsilon = epsilon_upper([event], 1e-5)

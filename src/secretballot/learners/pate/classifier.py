@@ -568,13 +568,15 @@ class PATEClassifier(
         self._try_student(X_public, names, len(rows))
         asked = take_rows(X_public, rows)
         training = self._training(len(names), reads_sparse(teacher, X_public, len(names)))
-        votes = [
-            teachers.vote_counts(asked, classes=names)
-            for teachers in private.teachers_of_groups(
-                teacher, list(voters.teachers.values()), **training
-            )
-        ]
-        counts = WeightedVotes.of_groups(votes, [group.weight for group in aggregator.groups])
+        teachers_of_groups = private.teachers_of_groups(
+            teacher, list(voters.teachers.values()), **training
+        )
+        votes = {
+            name: teachers.vote_counts(asked, classes=names)
+            for name, teachers in zip(voters.teachers, teachers_of_groups, strict=True)
+        }
+        weights = {group.name: group.weight for group in aggregator.groups}
+        counts = WeightedVotes.of_groups(votes, weights)
         if self.vault is not None:
             forget_records(Path(self.vault))
         released = release(

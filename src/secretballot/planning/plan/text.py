@@ -561,9 +561,8 @@ def _improvement_lines(plan: Plan) -> list[str]:
 
 def _two_class_noise_text(release: str) -> str:
     """Return how much less noise two classes need: a teacher moves one count of theirs, not two."""
-    if release == "counts":
-        return "the same number of noisy counts would take noise 1.4 times smaller"
-    return "the same number of labels would take noise about 1.5 times smaller"
+    values = "noisy counts" if release == "counts" else "labels"
+    return f"the same number of {values} would take noise 1.4 times smaller"
 
 
 def _gain_text(gain: float) -> str:

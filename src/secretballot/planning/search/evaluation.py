@@ -132,9 +132,10 @@ class Evaluation:
         terms = self.noise.aggregator(setting)
         assert isinstance(terms, InteractiveAggregator)
         sample = self.model.votes(setting.n_teachers, self.task.n_records, 0)
-        return forecast_interactive(
-            sample, terms, self._predicted_accuracy(labels, HALFWAY_LABELS[1])
-        )
+        # votes that are worse than chance teach nobody; a student that guesses agrees by chance
+        accuracy = self._predicted_accuracy(labels, HALFWAY_LABELS[1])
+        agreement = min(1.0, max(1 / self.task.n_classes, accuracy))
+        return forecast_interactive(sample, terms, agreement)
 
     def teaches(self, setting: Setting) -> bool:
         """Return whether the answers carry as much information as one right label.
