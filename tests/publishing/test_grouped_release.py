@@ -109,8 +109,10 @@ def test_choices_beside_groups_are_refused_by_both(tmp_path: Path, made: Path) -
     document["digest"] = certificate_digest(document)
     place.write_text(json.dumps(document))
     # each group paid for the choice, too
-    assert any("budget groups" in one for one in sb.verify_certificate(document).failures)
-    refused = {one.name: one.text for one in check_release(str(folder)) if one.verdict == "FAILED"}
+    assert any("budget groups" in str(one) for one in sb.verify_certificate(document).failures)
+    refused = {
+        one.name: one.detail for one in check_release(str(folder)) if one.verdict == "FAILED"
+    }
     assert "budget groups" in refused["choices"]
 
 

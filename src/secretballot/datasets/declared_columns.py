@@ -268,7 +268,8 @@ def _declared_words(
         if found is None:
             raise DataError(
                 f"No word stands in two public cells of column {shown(name)} without standing in"
-                " nearly all of them; list its words in the schema, or declare it hashed or ignored."
+                " nearly all of them; list its words in the schema, or declare it hashed or"
+                " ignored."
             )
         return found.words
     if (
@@ -297,7 +298,8 @@ def _checked_weights(name: str, words: tuple[str, ...], weights: object) -> tupl
     if not usable:
         raise DataError(
             f"The schema's weights of column {shown(name)} must be {len(words)} numbers, one for"
-            f" each of its words that differ without regard to case, each from {WEIGHT_UNIT} to {MOST_WEIGHT:g}."
+            f" each of its words (without regard to case), each from {WEIGHT_UNIT} to"
+            f" {MOST_WEIGHT:g}."
         )
     assert isinstance(weights, list)
     return tuple(round(float(weight), 3) for weight in weights)
