@@ -36,6 +36,7 @@ from secretballot.privacy.accounting import (
     calibrate_sparse_vector,
     needed_distance,
 )
+from secretballot.privacy.accounting.class_label_game import class_label_block
 from secretballot.privacy.accounting.label_game import game_cost
 
 __all__ = [
@@ -81,6 +82,7 @@ MANY_LABELS = math.sqrt(2 / math.pi)
 LABELS_POWER = 0.6
 # Of more classes, of the squared noise of their counts: of many labels, and over their number.
 MANY_CLASS_LABELS, FEW_CLASS_LABELS = 0.755, 0.5
+MANY_GAME_LABELS, FEW_GAME_LABELS = 0.658, 0.9  # where a game is played
 MOST_TABLE_TEACHERS = 2_000  # a longer table takes seconds to find and is hardly sharper
 SHORT_TABLE = 1_000  # labels, up to which the calibration of a table takes some seconds
 SHORT_DIVERGENCE = 300.0  # votes of noise, up to which a calibration takes about a second
@@ -273,7 +275,7 @@ class Noise:
         shifts = (1 if self._n_classes == 2 else 2) * setting.max_answers
         share = THRESHOLD_SHARE
         # answers about a threshold, and labels, tell less than their counts
-        labels = MANY_LABELS**2 if self._n_classes == 2 else MANY_CLASS_LABELS
+        labels = MANY_LABELS**2 if self._n_classes == 2 else MANY_GAME_LABELS
         whole = (MANY_LABELS**2 * share + labels * (1 - share)) / (1 - share)
         sigma = _unit_of_counts(self.budget) * math.sqrt(shifts * whole)
         ratio = math.sqrt(setting.n_queries / share / (shifts / (1 - share)))
@@ -322,9 +324,13 @@ class Noise:
         n, unit = setting.n_queries, _unit_of_counts(self.budget)
         # one record moves two counts of several classes, and the single count of two
         if self._n_classes > 2:
-            counts = setting.release == "counts"
-            told = 1.0 if counts else min(1.0, MANY_CLASS_LABELS + FEW_CLASS_LABELS / n)
-            return unit * math.sqrt(2 * n * told)
+            if setting.release == "counts":
+                return unit * math.sqrt(2 * n)
+            by_game = unit * math.sqrt(2 * n * min(1.0, MANY_GAME_LABELS + FEW_GAME_LABELS / n))
+            if class_label_block(by_game) is not None:
+                return by_game
+            # by divergences, where no game is played
+            return unit * math.sqrt(2 * n * min(1.0, MANY_CLASS_LABELS + FEW_CLASS_LABELS / n))
         if setting.release == "counts":
             return unit * math.sqrt(n)
         # a label of two classes tells less than its count, so it needs less noise

@@ -76,8 +76,8 @@ ROUGH_SIGMA = 4.0  # votes; below, delta goes up and down with sigma
 ROUGH_STEP = 1.02  # between the two scales that tell how fast delta falls
 ROUGH_EXCESS = 1.15  # about by how much their delta is too large
 ROUGH_SPARE = 2e-3  # share of delta that may be left
-# the same for labels of more than two classes, and how many games look for their noise
-CLASS_SPARE, MOST_CLASS_GAMES = 5e-3, 6
+# the same for labels of more than two classes, a step of sigma where the price jumps, and games
+CLASS_SPARE, CLASS_STEP, MOST_CLASS_GAMES = 5e-3, 1e-3, 9
 PURE_FAILURE = 1 - 1e-6  # the same where the pure bound alone keeps epsilon
 
 
@@ -232,17 +232,24 @@ def _sigma_by_games(delta: Callable[[float], float], budget: PrivacyBudget, n: i
     """Return a sigma whose `delta` uses all of the budget's but a share, by few games.
 
     Labels cost what some smaller number of counts would, and that number hardly moves with sigma.
-    None where no game is played, or sigma is not found at once.
+    Where the list of the game changes, the price jumps by some per cent: there the search ends at a
+    thousandth of sigma. None where no game is played, or sigma is not found at once.
     """
     aim = math.log(gaussian_mu(budget.epsilon, (1 - CLASS_SPARE / 2) * budget.delta))
     sigma, slope = _noise_share(n) * _smooth_sigma(budget, 2 * n), -1.0
     before: tuple[float, float] | None = None
+    refused, fitting = 0.0, math.inf
     for _ in range(MOST_CLASS_GAMES):
         if class_label_block(sigma) is None:
             return None
         found = delta(sigma)
-        if (1 - CLASS_SPARE) * budget.delta <= found <= budget.delta:
-            return sigma
+        if found <= budget.delta:
+            fitting = min(fitting, sigma)
+        else:
+            refused = max(refused, sigma)
+        used = (1 - CLASS_SPARE) * budget.delta <= found <= budget.delta
+        if used or fitting <= refused * (1 + CLASS_STEP):
+            return fitting
         if not 0 < found < 1:
             return None
         here = math.log(sigma), math.log(gaussian_mu(budget.epsilon, found))
@@ -250,6 +257,8 @@ def _sigma_by_games(delta: Callable[[float], float], budget: PrivacyBudget, n: i
             slope = min(-0.2, (here[1] - before[1]) / (here[0] - before[0]))
         before = here
         sigma *= math.exp((aim - here[1]) / slope)
+        if refused > 0 and fitting < math.inf and not refused < sigma < fitting:
+            sigma = math.sqrt(refused * fitting)
     return None
 
 
@@ -390,11 +399,14 @@ def _least_confident(budget: PrivacyBudget, event: ConfidentEvent, share: float)
         return delta_upper([scaled(sigma)], budget.epsilon)
 
     # near where the search ends: answers about a threshold, and labels of two classes, tell 2 / pi
-    # of what their counts do where they are many; those of more classes about 3 / 4
+    # of what their counts do where they are many; those of more classes about 2 / 3
     told = 2 / math.pi
-    whole = (told * share + (1 - share) * (told if event.n_classes == 2 else 0.75)) / (1 - share)
+    whole = (told * share + (1 - share) * (told if event.n_classes == 2 else 2 / 3)) / (1 - share)
     start = _in_range(_smooth_sigma(budget, shifts) * math.sqrt(whole))
-    return scaled(_least_noise(delta, budget.delta, start, step=0.02, tolerance=1e-5, spare=5e-3))
+    # the price of more classes jumps by some per cent where the list of their game changes
+    tolerance = 1e-5 if event.n_classes == 2 else CLASS_STEP
+    found = _least_noise(delta, budget.delta, start, step=0.02, tolerance=tolerance, spare=5e-3)
+    return scaled(found)
 
 
 def calibrate_vector_sum(
