@@ -72,7 +72,7 @@ def given(tmp_path: Path) -> Path:
     released["rounds"] = sb.label_actively(
         counts, points, plan, ledger, sb.queries.MarginSampling(), round_size=5
     ).released
-    X = np.random.default_rng(1).normal(size=(500, 3))
+    X = np.random.default_rng(1).normal(size=(2000, 3))
     y = np.where(X[:, 0] > 0, "yes", "no")
     chosen = sb.SemiPrivateClassifier(budget=sb.PrivacyBudget(1.0, 0.0)).fit(
         X, y, X_public=points, classes=["no", "yes"]

@@ -64,9 +64,9 @@ def test_the_forecast_of_a_rare_class_holds_for_real_runs() -> None:
         said = model.fit(private, labels, X_public=pool, classes=[0, 1]).predict(new)
         recall = float(said[truth == 1].mean())
         reached.append(((recall + 1 - float(said[truth == 0].mean())) / 2, recall))
-    balanced, recall = np.mean(reached, axis=0)
-    # in six repetitions .911 to .916 and .951 to .959 (deviations .002 and .003), where .882 to
-    # .927 and .934 to 1 are told
+    # the median: noise makes one run in 150 find less than .87 of the class. In 1,495 runs the mean
+    # recall was .959 (deviation .024), where .882 to .927 and .934 to 1 are told
+    balanced, recall = np.median(reached, axis=0)
     assert told.rare.balanced_accuracy.low < balanced < told.rare.balanced_accuracy.high
     assert told.rare.recall.low < recall < told.rare.recall.high
 
