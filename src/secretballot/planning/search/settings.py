@@ -341,7 +341,7 @@ class Noise:
         """Return what a game costs, in multiplications; 0 where none is played."""
         if setting.release == "counts":
             return 0.0
-        if self._n_classes > 2:  # a divergence in place of a game, dear where there is much noise
+        if self._n_classes > 2:  # not counted: dear where there is much noise
             return 0.0 if self.sigma(setting) <= SHORT_DIVERGENCE else math.inf
         return game_cost(
             self.sigma(setting), setting.n_queries, setting.n_teachers, self.budget.epsilon
