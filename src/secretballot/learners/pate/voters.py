@@ -172,10 +172,11 @@ def _rough_weights(budgets: Mapping[str, PrivacyBudget]) -> dict[str, float]:
 
 def _checked_shares(group_shares: Any, budgets: Mapping[str, PrivacyBudget]) -> dict[str, Fraction]:
     """Return a positive share for each group."""
-    if not isinstance(group_shares, Mapping) or set(group_shares) != set(budgets):
+    given = list(group_shares) if isinstance(group_shares, Mapping) else [group_shares]
+    if not isinstance(group_shares, Mapping) or set(given) != set(budgets):
         raise ParameterError(
             Parameter("group_shares"),
-            f" is {shown(group_shares)}; give a positive number for each group of ",
+            f" names {', '.join(map(shown, given))}; give a positive number for each group of ",
             Parameter("group_budgets"),
             f" ({', '.join(map(shown, budgets))}) and no other.",
         )
