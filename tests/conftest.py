@@ -16,6 +16,7 @@ import pytest
 import typer.testing
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from seeded_noise import pytest_fixture_setup, pytest_pyfunc_call  # noqa: F401
 
 from secretballot import verify_release as second
 from secretballot.door import purchase

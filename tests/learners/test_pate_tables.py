@@ -73,7 +73,8 @@ def test_every_label_is_learnt(settings: dict[str, Any]) -> None:
 def test_noise_of_a_hundredth_of_the_budget_teaches_nothing() -> None:
     with pytest.warns(sb.aggregation.WeakSignalWarning):
         model = fit_labels(labels_model(budget=sb.PrivacyBudget(0.02, 1e-5), release="counts"))
-    assert (model.predict(X_NEW)[:, 0] == (X_NEW[:, 0] > 0)).mean() < 0.85
+    # noise alone is right on .85 of one label once in a hundred runs, on that of three in none
+    assert (model.predict(X_NEW) == (X_NEW > CENTRES)).mean() < 0.85
 
 
 @pytest.mark.parametrize("statistic", ["mean", "quantile"])
