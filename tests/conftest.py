@@ -16,7 +16,6 @@ import pytest
 import typer.testing
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
-from seeded_noise import pytest_fixture_setup, pytest_pyfunc_call  # noqa: F401
 
 from secretballot import verify_release as second
 from secretballot.door import purchase
@@ -24,6 +23,7 @@ from secretballot.learners.training import repeated_fits, shards
 from secretballot.publishing import release as publishing
 from secretballot.report.certificate import build as certificates
 from secretballot.report.certificate.verify import verify_certificate
+from seeded_noise import pytest_fixture_setup, pytest_pyfunc_call  # noqa: F401
 
 # What a script starts in the background is deaf to Ctrl-C, and so is all that it starts; the tests
 # that send one hear it whoever runs the suite.
