@@ -8,6 +8,7 @@ import json
 import os
 import signal
 from collections.abc import Generator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ hypothesis_settings.load_profile("untimed")
 typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 MOST_LABELS = 60  # whose game the second verifier plays here: longer ones take it seconds
+MINUTES = 0.2  # that one of its games may take
 # below which the two may take different bounds, all of them beyond any promise
 LEAST_DELTA = 1e-100
 
@@ -205,7 +207,7 @@ def shown_to_both(draft: Path, target: Path) -> None:
     if digest not in agreed:
         with pytest.MonkeyPatch.context() as quick:
             quick.setattr(second, "label_price", lower_label_price)
-            first, opinion = verify_certificate(draft), second.check_release(str(draft))
+            first, opinion = verify_certificate(draft), second.check_release(str(draft), MINUTES)
         refused = [finding for finding in opinion if finding.verdict == second.REFUSED]
         assert first.ok == (not refused), (first.failures, refused)
         agreed.add(digest)
@@ -214,6 +216,7 @@ def shown_to_both(draft: Path, target: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def _both_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(second, "_minutes", ContextVar("minutes", default=MINUTES))
     monkeypatch.setattr(second, "label_price", quick_label_price)
     monkeypatch.setattr(second, "gaussian_delta", gaussian_delta)
     monkeypatch.setattr(second, "confident_price", quick_confident_price)

@@ -12,6 +12,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from contextvars import ContextVar
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -384,6 +385,20 @@ def test_no_delta_of_zero_is_confirmed_where_floats_end(
     assert (second.priced("price", part).verdict == second.CONFIRMED) == may
 
 
+def test_a_game_that_takes_too_long_is_left_out_and_minutes_play_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    event = calibrate_vote_table(PrivacyBudget(1.0, 1e-6), 50, 60)
+    part = {"events": [event.to_json()], "epsilon": 1.0, "delta": 1e-6}
+    assert second.priced("price", part).verdict == second.CONFIRMED
+    monkeypatch.setattr(second, "_minutes", ContextVar("minutes", default=1e-4))
+    left = second.priced("price", part)
+    assert left.verdict == second.UNDECIDED
+    assert left.detail.endswith(
+        "Games of more than 0.0001 minutes (--minutes gives it more) were not played."
+    )
+
+
 def test_verdicts_have_exit_codes_of_their_own() -> None:
     found = {
         verdict: second.Finding("price", verdict, "") for verdict in ("ok", "unsure", "FAILED")
@@ -540,8 +555,13 @@ def test_the_file_runs_alone_without_any_package(release: Path) -> None:
     refused = alone(str(release))
     assert refused.returncode == 4
     assert "'votes.csv' is not listed" in refused.stdout
-    for arguments in ((), (str(release / "none"),), (str(release), "more")):
-        assert alone(*arguments).returncode == 2
+    given = str(release)
+    wrong = ((given, "--minutes"), *((given, "--minutes", n) for n in ("two", "0", "nan", "inf")))
+    for arguments in ((), (str(release / "none"),), (given, "more"), *wrong):
+        nothing = alone(*arguments)
+        assert nothing.returncode == 2
+        assert nothing.stderr.startswith("Give one release folder, and how many minutes")
+    assert alone("--minutes", "5", given).returncode == 4  # what was refused stays so
 
 
 @pytest.mark.parametrize(

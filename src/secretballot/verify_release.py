@@ -1,6 +1,6 @@
 """Check a release folder by a second program: this one file, and Python's standard library alone.
 
-    python verify_release.py FOLDER
+    python verify_release.py FOLDER [--minutes N]
 
 It was written from docs/explanation/prices.md and docs/reference/certificate.md and shares no line
 with the program that makes releases. It reads the folder, compares every file with the digest that
@@ -10,6 +10,7 @@ event by its own methods: sums in place of tables, integers in place of arrays.
 A price comes with an error: closed forms agree with the truth to one part in a million. The price
 of labels alone is the value of a game, of which it computes two numbers: one that is certainly not
 too small, and one that is certainly not too large, what the best of a few simple attacks reaches.
+A game that would take more than two minutes, or N, is not played.
 
 Exit codes: 0 everything is in order; 2 there is nothing to check; 4 something is wrong; 5 nothing
 is wrong, but the promise lies within the error of the price, so that it is neither confirmed nor
@@ -29,6 +30,7 @@ from bisect import bisect_right
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from datetime import datetime
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -74,9 +76,10 @@ _MOST_CHANCES = 10_000
 _BLINDLY = " and every parameter of the mechanism were fixed without looking at private data."
 _OR_PAID = ", or chosen by a step listed under choices, at its own price."
 _WRONG_OPENDP = ((0, 14, 0), (0, 14, 1))
-_WORK = 4e8  # cells of a game, about half a minute
+MINUTES = 2.0  # that one game may take, about
+_minutes = ContextVar("minutes", default=MINUTES)
+_CELLS_A_MINUTE = 2.5e9  # of a game, times steps and outcomes; a fast machine does twice as many
 _CHORDS = 1500  # of a profile beside a game, on either side of x = 1
-_TABLE_WORK = 1.5e8  # the same for a table of chances, some ten seconds
 # events that take seconds, and choices of such events
 _WEIGHTED = ("weighted-label-gaussian", "grouped-label-gaussian")
 _SLOW = (
@@ -452,7 +455,7 @@ _GROUPS_PUBLIC = (
     " sets in which units are in other groups are no neighbours."
 )
 _GROUP_SHAPE: dict[str, Any] = {
-    "name": lambda value: is_sentence(value) and len(value) <= 60,
+    "name": lambda value: is_sentence(value) and len(value) <= 60 and value == value.strip(),
     "squared_sensitivity": lambda value: is_count(value, 1),
     "epsilon": is_epsilon,
     "delta": lambda value: is_delta(value) and value > 0,
@@ -2270,6 +2273,15 @@ def game_profile(
     return profile_of_steps(laws, math.log(q / p) / cells, queries, reach, precision)
 
 
+def cells_allowed() -> float:
+    """Return how many cells one game may have, counted by steps and outcomes."""
+    return _CELLS_A_MINUTE * _minutes.get()
+
+
+def _the_time() -> str:
+    return f"{_minutes.get():g} minutes (--minutes gives it more)"
+
+
 Law = tuple[tuple[float, float], ...]  # chances of all outcomes, and the neighbour's
 
 
@@ -2279,12 +2291,12 @@ def profile_of_steps(
     """Return what `game_profile` does, where a step is any of some pairs of distributions and a
     cell of the grid is `step` nats wide."""
     left, right = reach
-    if not step * _WORK > left + right:
-        raise UndecidedError(f"A game of {queries} labels is too fine for this program.")
+    if not step * cells_allowed() > left + right:
+        raise UndecidedError(f"A game of {queries} labels is too fine for {_the_time()}.")
     start = math.ceil(left / step)  # the cell of x = 1
     size = start + math.ceil(right / step) + 1
-    if size * queries * sum(map(len, laws)) > 2.5 * _WORK:
-        raise UndecidedError(f"A game of {queries} labels takes too long for this program.")
+    if size * queries * sum(map(len, laws)) > cells_allowed():
+        raise UndecidedError(f"A game of {queries} labels takes more than {_the_time()}.")
     space, scale = Cells(size, precision), 1 << precision
     moves = [weights_of(law, step) for law in laws]
     sure = [
@@ -2641,7 +2653,7 @@ class ThreeOutcomes:
     the four knots around it: its hockey stick nowhere above theirs.
     """
 
-    LEAST_SIGMA, MOST_SIGMA = 10, 60  # votes; beyond, this program takes too long
+    LEAST_SIGMA, MOST_SIGMA = 10, 300  # votes
     FAR, DEEP = 7.8, 5.4  # deviations; of one noise and of both, beyond which all is told
     CHARGE = 5e-14  # a label, for noises farther out and for what the comparison lets pass
     PASSED = 5e-15
@@ -2854,7 +2866,8 @@ def class_game_profile(
     size = (reach[0] + reach[1]) / step
     if not ThreeOutcomes.LEAST_SIGMA <= sigma <= ThreeOutcomes.MOST_SIGMA:
         return None
-    if size * queries * 3 * CLASS_LAWS > 2.5 * _WORK:
+    # the list takes about as long as a game of so many cells
+    if 1e7 * sigma + size * queries * 3 * CLASS_LAWS > cells_allowed():
         return None
     for excess in (0.01, 0.013, 0.017, 0.022, 0.03):
         net = ThreeOutcomes(sigma, excess)
@@ -3059,7 +3072,7 @@ def table_price(event: dict[str, Any], epsilon: float, promised: float | None) -
         # a game goes over eight times its spread, and epsilon, in steps of the first corner
         steps = 8 * math.sqrt(queries) + epsilon / math.log(corners[0][1] / corners[0][0])
         work += finer * cells * steps * queries * len(corners)
-        if work > _TABLE_WORK:
+        if 2 * work > cells_allowed():
             break
         value = game_delta(corners, queries, epsilon, finer * cells, precision)
         if value < upper:
@@ -3388,7 +3401,8 @@ def priced(
     return Finding(
         name,
         UNDECIDED,
-        f"It costs at most {words}; whether the promised {promised:.6g} holds is not known.",
+        f"It costs at most {words}; whether the promised {promised:.6g} holds is not known. Games"
+        f" of more than {_the_time()} were not played.",
     )
 
 
@@ -3404,14 +3418,24 @@ def priced_group(name: str, group: dict[str, Any], event: dict[str, Any]) -> Fin
 # --- All of it ------------------------------------------------------------------------------------
 
 
-def check_release(folder: str) -> list[Finding]:
+def check_release(folder: str, minutes: float = MINUTES) -> list[Finding]:
     """Check a release folder and return what was found, thing by thing.
 
     Parameters
     ----------
     folder : str
         With certificate.json and the files that it lists.
+    minutes : float
+        That one game may take, about; longer ones are left undecided.
     """
+    before = _minutes.set(minutes)
+    try:
+        return findings_of(folder)
+    finally:
+        _minutes.reset(before)
+
+
+def findings_of(folder: str) -> list[Finding]:
     try:
         document = read_certificate(os.fspath(folder))
         check_shape(document, _SHAPE, "certificate")
@@ -3477,12 +3501,31 @@ def exit_code(found: list[Finding]) -> int:
     return _CODES[worst]
 
 
+def minutes_of(text: str) -> float:
+    """Return the number that a text is, 0 if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
 def main(arguments: list[str]) -> int:
     """Check the folder that is named, print what was found, and return the exit code."""
-    if len(arguments) != 1 or not os.path.isdir(arguments[0]):
-        print("Give one release folder: python verify_release.py FOLDER", file=sys.stderr)
+    match arguments:
+        case [folder]:
+            minutes = MINUTES
+        case [folder, "--minutes", number] | ["--minutes", number, folder]:
+            minutes = minutes_of(number)
+        case _:
+            folder, minutes = "", MINUTES
+    if not os.path.isdir(folder) or not 0 < minutes < math.inf:
+        print(
+            "Give one release folder, and how many minutes a game may take:"
+            " python verify_release.py FOLDER [--minutes 2]",
+            file=sys.stderr,
+        )
         return NOTHING_TO_CHECK
-    found = check_release(arguments[0])
+    found = check_release(folder, minutes)
     for finding in found:
         print(f"{finding.verdict:<7} {finding.name:<12} {finding.detail}")
     code = exit_code(found)

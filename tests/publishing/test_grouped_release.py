@@ -76,6 +76,7 @@ def test_both_verifiers_confirm_every_group_and_the_pages_name_it(
         ("bound", 9 * 10**7, "mechanism"),
         ("bound", 0, "mechanism"),
         ("name", "open", "mechanism"),
+        ("name", "strict ", "mechanism"),
     ],
 )
 def test_the_second_verifier_refuses_a_group_that_costs_more_than_it_says(

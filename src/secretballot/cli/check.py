@@ -5,9 +5,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from secretballot.cli.outcome import BAD_INPUT, print_json, say
+from secretballot.cli.spelling import as_options
 from secretballot.exceptions import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.runs.check import CheckedColumn, TableCheck
     from secretballot.runs.tables import RunTables
 
@@ -16,7 +20,12 @@ __all__ = ["print_check"]
 _WIDEST = 30  # characters of a column's name
 
 
-def print_check(tables: "RunTables", *, as_json: bool) -> None:
+def print_check(
+    tables: "RunTables",
+    group_budgets: "Mapping[str, PrivacyBudget] | None" = None,
+    *,
+    as_json: bool,
+) -> None:
     """Compare the tables and print what was found.
 
     Raises
@@ -29,10 +38,10 @@ def print_check(tables: "RunTables", *, as_json: bool) -> None:
     from secretballot.runs.check import check_tables_of_run
 
     with watching() as watch:
-        found = check_tables_of_run(tables, watch)
+        found = check_tables_of_run(tables, watch, group_budgets)
     if as_json:
         notes = [note.text for note in watch.notes]
-        print_json(found.to_private_json() | {"notes": notes})
+        print_json(found.to_private_json(as_options) | {"notes": notes})
         if found.stopping:  # the one object says it all
             raise typer.Exit(BAD_INPUT)
         return
@@ -55,10 +64,13 @@ def _print_lines(found: "TableCheck") -> None:
     if found.classes:
         counts = ", ".join(f"{name} {count:,}" for name, count in found.classes.items())
         say(f"classes      {counts}")
+    if found.groups:
+        counts = ", ".join(f"{name} {count:,}" for name, count in found.groups.items())
+        say(f"groups       {counts}")
     if found.columns:
         _print_columns(found.columns)
-    for sentence in found.stopping:
-        say(f"stops        {sentence}")
+    for error in found.stopping:
+        say(f"stops        {as_options(error)}")
     if not found.stopping:
         say("tables       fit; nothing was trained, written or spent")
 

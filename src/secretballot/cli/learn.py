@@ -294,7 +294,7 @@ def learn(
             Parameter("check"), " goes with a target of classes; take --dry-run instead."
         )
     if check:
-        print_check(tables, as_json=as_json)
+        print_check(tables, group_budgets_of(group_budgets), as_json=as_json)
         return
     groups = group_budgets_of(group_budgets)
     if groups is not None and plan is None:  # the largest of them is the price

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secretballot._validation import check_positive
 from secretballot.cli.options import AsJson
 from secretballot.cli.outcome import NOT_CONFIRMED, NOT_VERIFIED, print_json
-from secretballot.exceptions import DataError
-from secretballot.verify_release import Finding, check_release, exit_code
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.verify_release import MINUTES, Finding, check_release, exit_code
 
 if TYPE_CHECKING:
     from secretballot.report.certificate.verify import Verification
@@ -30,6 +31,14 @@ def verify(
             help="Let a second program, written by itself, check the release folder too.",
         ),
     ] = False,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--minutes",
+            metavar="N",
+            help="How long one game of the second program may take, about; 2 if not given.",
+        ),
+    ] = None,
     key: Annotated[
         Path | None,
         typer.Option(
@@ -60,11 +69,14 @@ def verify(
         raise DataError(
             f"There is no {str(certificate)!r}; give a certificate.json or a release folder."
         )
+    if minutes is not None and not independent:
+        raise ParameterError("--minutes is for the second program; give --independent with it.")
+    allowed = MINUTES if minutes is None else check_positive("minutes", minutes)
     # the folder of a run, whose vault is no part of what is verified
     if (certificate / "release").is_dir():
         certificate = certificate / "release"
     verification = verify_certificate(certificate, key=key)
-    second = _second_opinion(certificate) if independent else []
+    second = _second_opinion(certificate, allowed) if independent else []
     if as_json:
         opinion = {"independent": [finding._asdict() for finding in second]} if independent else {}
         print_json({"certificate": str(certificate), **verification.to_json(), **opinion})
@@ -94,15 +106,15 @@ def _print_checks(verification: "Verification") -> None:
         print(f"note               {sentence}")
 
 
-def _second_opinion(certificate: Path) -> list[Finding]:
+def _second_opinion(certificate: Path, minutes: float) -> list[Finding]:
     """Return what the second program finds in the release folder of the certificate."""
     if certificate.is_dir():
-        return check_release(str(certificate))
+        return check_release(str(certificate), minutes)
     if certificate.name != "certificate.json":
         raise DataError(
             "The second program checks release folders; give the folder of the certificate."
         )
-    return check_release(str(certificate.parent))
+    return check_release(str(certificate.parent), minutes)
 
 
 def _end_as(code: int, as_json: bool) -> None:
