@@ -1,0 +1,46 @@
+"""The tests' own noise: the same for a name, another for another, of the stated distributions."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from secretballot.privacy import noise
+from seeded_noise import SEED, SeededStream, draw_ready, entropy
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("scale", [0.4, 3.0, 57.3])
+def test_a_stream_has_the_distribution_of_the_library_s_sampler(kind: str, scale: float) -> None:
+    values = np.arange(-int(40 * scale) - 5, int(40 * scale) + 6)
+    exponent = np.abs(values) / scale if kind == "laplace" else (values / scale) ** 2 / 2
+    weights = np.exp(-exponent)
+    pmf = weights / weights.sum()
+    n = 200_000
+    drawn = SeededStream("a test").draw(kind, scale, n)
+    assert (drawn.dtype, drawn.shape) == (np.int64, (n,))
+    counts = np.bincount(drawn - values[0], minlength=len(values))
+    # numbers that are drawn ten times or more; all others count with the first of them
+    likely = np.flatnonzero(n * pmf >= 10)
+    observed, expected = counts[likely], n * pmf[likely]
+    observed[0] += n - observed.sum()
+    expected[0] += n - expected.sum()
+    assert stats.chisquare(observed, expected).pvalue > 1e-6
+    assert abs(drawn.astype(float).std() / np.sqrt((pmf * values**2).sum()) - 1) < 0.01
+
+
+def test_a_name_gives_one_stream() -> None:
+    one, same, other = (SeededStream(name) for name in ("a", "a", "b"))
+    assert (one.draw("gaussian", 30.0, 50) == same.draw("gaussian", 30.0, 50)).all()
+    key = one.token_bytes(16)
+    assert key == same.token_bytes(16) != other.token_bytes(16)
+    assert one.randbits(80) == same.randbits(80) < 2**80
+    assert (one.draw("laplace", 30.0, 50) != other.draw("laplace", 30.0, 50)).any()
+
+
+@pytest.mark.skipif(SEED == "os", reason="the library's own sampler was asked for")
+def test_a_test_draws_from_its_own_stream() -> None:
+    assert noise._draw_ready is not draw_ready
+    assert noise.secrets is not entropy
+    drawn = noise.ExactNoise().discrete_gaussian(40.0, 6)
+    here = "tests/test_noise_of_tests.py::test_a_test_draws_from_its_own_stream"
+    assert (drawn == SeededStream(f"{here}:").draw("gaussian", 40.0, 6)).all()
