@@ -238,6 +238,7 @@ def _both_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def games_of_classes(_both_verifiers: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the second verifier price labels of more than two classes as sharply as it can."""
+    monkeypatch.setattr(second, "_minutes", ContextVar("minutes", default=second.MINUTES))
     monkeypatch.setattr(second, "classes_fit", classes_fit)
     monkeypatch.setattr(second, "class_game_profile", class_game_profile)
     monkeypatch.setattr(second, "confident_price", confident_price)
