@@ -385,6 +385,14 @@ def test_no_delta_of_zero_is_confirmed_where_floats_end(
     assert (second.priced("price", part).verdict == second.CONFIRMED) == may
 
 
+def test_a_line_says_that_a_game_follows(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    verdicts = [found.verdict for found in second.check_release(str(release))]
+    monkeypatch.setattr(second, "_SLOW", ("gaussian", "label-gaussian"))
+    told = [found.verdict for found in second.each_finding(str(release))]
+    assert told == [*verdicts[:-1], second.WAIT, verdicts[-1]]
+    assert [found.verdict for found in second.check_release(str(release))] == verdicts
+
+
 def test_a_game_that_takes_too_long_is_left_out_and_minutes_play_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

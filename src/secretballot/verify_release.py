@@ -53,6 +53,7 @@ __all__ = [
 
 CONFIRMED, REFUSED, UNDECIDED = "ok", "FAILED", "unsure"
 NOTHING_TO_CHECK = 2
+WAIT = "wait"  # no verdict: what follows takes long
 _CODES = {CONFIRMED: 0, UNDECIDED: 5, REFUSED: 4}
 
 #: One thing that was looked at: a word for it, a verdict, and one sentence.
@@ -3428,21 +3429,29 @@ def check_release(folder: str, minutes: float = MINUTES) -> list[Finding]:
     minutes : float
         That one game may take, about; longer ones are left undecided.
     """
+    return [one for one in each_finding(folder, minutes) if one.verdict != WAIT]
+
+
+def each_finding(folder: str, minutes: float = MINUTES) -> Iterator[Finding]:
+    """Yield what `check_release` returns, each as soon as it is found, and before what may take
+    minutes a line with the verdict `WAIT`."""
     before = _minutes.set(minutes)
     try:
-        return findings_of(folder)
+        yield from findings_of(folder)
     finally:
         _minutes.reset(before)
 
 
-def findings_of(folder: str) -> list[Finding]:
+def findings_of(folder: str) -> Iterator[Finding]:
     try:
         document = read_certificate(os.fspath(folder))
         check_shape(document, _SHAPE, "certificate")
         check_words(document)
     except WrongError as error:
-        return [Finding("certificate", REFUSED, str(error))]
+        yield Finding("certificate", REFUSED, str(error))
+        return
     found = [Finding("certificate", CONFIRMED, "Its digest fits, and every field is there.")]
+    yield found[0]
     values: tuple[str, Callable[[], str]] = "labels", lambda: check_labels(document, folder)
     if document["mechanism"]["name"] in _TABLES:
         values = "answers", lambda: check_answers(document, folder)
@@ -3459,17 +3468,26 @@ def findings_of(folder: str) -> list[Finding]:
     looks += [("choices", lambda: check_choices(document))] if "choices" in document else []
     for name, look in looks:
         found.append(looked(name, look))
+        yield found[-1]
     # prices are taken of what is known to be in range
     if all(finding.verdict == CONFIRMED for finding in found):
-        found.append(safely("price", lambda: priced("price", document)))
-        for group in document["events"][0].get("groups", ()):
-            name = f"group {shown(group['name'])}"
-            found.append(safely(name, partial(priced_group, name, group, document["events"][0])))
-        for number, choice in enumerate(document.get("choices", ()), 1):
-            found.append(safely(f"choice {number}", partial(priced, f"choice {number}", choice)))
-        if "listed" in document["composition"]:
-            found.append(safely("list", partial(priced_list, document["composition"])))
-    return found
+        yield from prices_of(document)
+
+
+def prices_of(document: dict[str, Any]) -> Iterator[Finding]:
+    """Yield what the release costs: all of it, each budget group, each choice, and the list of its
+    account."""
+    events = document["events"]
+    if any(event["event"] in _SLOW for event in events):
+        yield Finding("price", WAIT, f"A game may take {_minutes.get():g} minutes.")
+    yield safely("price", lambda: priced("price", document))
+    for group in events[0].get("groups", ()):
+        name = f"group {shown(group['name'])}"
+        yield safely(name, partial(priced_group, name, group, events[0]))
+    for number, choice in enumerate(document.get("choices", ()), 1):
+        yield safely(f"choice {number}", partial(priced, f"choice {number}", choice))
+    if "listed" in document["composition"]:
+        yield safely("list", partial(priced_list, document["composition"]))
 
 
 def looked(name: str, look: Callable[[], str]) -> Finding:
@@ -3525,9 +3543,10 @@ def main(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return NOTHING_TO_CHECK
-    found = check_release(folder, minutes)
-    for finding in found:
-        print(f"{finding.verdict:<7} {finding.name:<12} {finding.detail}")
+    found = []
+    for finding in each_finding(folder, minutes):
+        print(f"{finding.verdict:<7} {finding.name:<12} {finding.detail}", flush=True)
+        found += [finding] if finding.verdict != WAIT else []
     code = exit_code(found)
     print(
         {

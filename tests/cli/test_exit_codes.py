@@ -95,7 +95,7 @@ def undecided(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
             "price", verify_release.UNDECIDED, "Beyond what this program can price."
         )
     ]
-    monkeypatch.setattr("secretballot.cli.verify.check_release", lambda *_, **__: unsure)
+    monkeypatch.setattr("secretballot.cli.verify.each_finding", lambda *_, **__: unsure)
     return invoke("verify", "--independent", str(folder / "out"))
 
 

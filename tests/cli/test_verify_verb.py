@@ -129,7 +129,7 @@ def test_the_second_opinion_decides_the_exit_code_where_the_first_agrees(
     folder: Path, monkeypatch: pytest.MonkeyPatch, verdict: str, code: int, words: str
 ) -> None:
     opinion = [Finding("files", "ok", "All."), Finding("price", verdict, "Hm.")]
-    monkeypatch.setattr("secretballot.cli.verify.check_release", lambda *_: opinion)
+    monkeypatch.setattr("secretballot.cli.verify.each_finding", lambda *_: opinion)
     result = CliRunner().invoke(app, ["verify", str(folder), "--independent"])
     assert result.exit_code == code
     assert words in result.stdout
@@ -155,7 +155,7 @@ def test_minutes_are_a_positive_number_and_for_the_second_program(
 def test_minutes_reach_the_second_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[float] = []
     monkeypatch.setattr(
-        "secretballot.cli.verify.check_release", lambda _, minutes: given.append(minutes) or []
+        "secretballot.cli.verify.each_finding", lambda _, minutes: given.append(minutes) or []
     )
     for options in ([], ["--minutes", "0.5"]):
         CliRunner().invoke(app, ["verify", str(folder), "--independent", *options])

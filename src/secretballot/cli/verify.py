@@ -9,7 +9,7 @@ from secretballot._validation import check_positive
 from secretballot.cli.options import AsJson
 from secretballot.cli.outcome import NOT_CONFIRMED, NOT_VERIFIED, print_json
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.verify_release import MINUTES, Finding, check_release, exit_code
+from secretballot.verify_release import MINUTES, WAIT, Finding, each_finding, exit_code
 
 if TYPE_CHECKING:
     from secretballot.report.certificate.verify import Verification
@@ -76,14 +76,14 @@ def verify(
     if (certificate / "release").is_dir():
         certificate = certificate / "release"
     verification = verify_certificate(certificate, key=key)
-    second = _second_opinion(certificate, allowed) if independent else []
+    folder = _folder_of(certificate) if independent else None
+    if not as_json:
+        _print_checks(verification)
+    second = [] if folder is None else _second_opinion(folder, allowed, told=not as_json)
     if as_json:
         opinion = {"independent": [finding._asdict() for finding in second]} if independent else {}
         print_json({"certificate": str(certificate), **verification.to_json(), **opinion})
     else:
-        _print_checks(verification)
-        for finding in second:
-            print(f"{finding.verdict:<7} second: {finding.name:<12} {finding.detail}")
         print(_sentence_on(verification))
     if not verification.ok:
         raise typer.Exit(NOT_VERIFIED)
@@ -106,15 +106,27 @@ def _print_checks(verification: "Verification") -> None:
         print(f"note               {sentence}")
 
 
-def _second_opinion(certificate: Path, minutes: float) -> list[Finding]:
-    """Return what the second program finds in the release folder of the certificate."""
+def _folder_of(certificate: Path) -> Path:
+    """Return the release folder of a certificate, for the second program."""
     if certificate.is_dir():
-        return check_release(str(certificate), minutes)
+        return certificate
     if certificate.name != "certificate.json":
         raise DataError(
             "The second program checks release folders; give the folder of the certificate."
         )
-    return check_release(str(certificate.parent), minutes)
+    return certificate.parent
+
+
+def _second_opinion(folder: Path, minutes: float, *, told: bool) -> list[Finding]:
+    """Return what the second program finds in a release folder; told: each as soon as found."""
+    found = []
+    for finding in each_finding(str(folder), minutes):
+        if told:
+            line = f"{finding.verdict:<7} second: {finding.name:<12} {finding.detail}"
+            print(line, flush=True)
+        if finding.verdict != WAIT:
+            found.append(finding)
+    return found
 
 
 def _end_as(code: int, as_json: bool) -> None:
