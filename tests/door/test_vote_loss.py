@@ -78,7 +78,7 @@ def test_the_effective_lead_bounds_the_chance_of_another_label(
         else:
             wrong = sum(pair[centre + int(ordered[0] - x) :].sum() for x in ordered[1:])
         # the table's chance at that position
-        lead = (position + loss._lowest) / 8
+        lead = (position + loss._lowest_position) / 8
         stated = (n_classes - 1) * 0.5 * math.erfc(lead / loss._votes_per_lead / math.sqrt(2))
         assert stated >= wrong * (1 - 1e-12)
 

@@ -204,7 +204,7 @@ class AbstentionTableAggregator(Aggregator):
 
     def mechanism(self, n_teachers: int) -> AbstentionTable:
         """Return what draws, for the distances that so many teachers can have."""
-        return _mechanism(self.table, min(largest_distance(n_teachers), MAX_DISTANCE))
+        return _cached_mechanism(self.table, min(largest_distance(n_teachers), MAX_DISTANCE))
 
     def answer_probability(self, distance: int) -> float:
         """Return the probability that a query is answered if its stability is `distance`."""
@@ -319,7 +319,7 @@ def largest_distance(n_teachers: int) -> int:
 
 
 @functools.lru_cache(maxsize=8)  # the door starts it once for every round
-def _mechanism(table: AbstentionTableEvent, largest: int) -> AbstentionTable:
+def _cached_mechanism(table: AbstentionTableEvent, largest: int) -> AbstentionTable:
     return AbstentionTable(
         table.order, table.charge, table.false_answer, table.max_unstable, largest
     )

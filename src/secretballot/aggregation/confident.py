@@ -237,11 +237,11 @@ class ConfidentAggregator(Aggregator):
     def describe(self) -> dict[str, Any]:
         """Return the parameters as a JSON object from which `aggregator_from_description`
         rebuilds it."""
-        fields = {field: getattr(self, field) for field in self._fields() if field != "budget"}
+        fields = {field: getattr(self, field) for field in self._field_names() if field != "budget"}
         return {"name": self.name, **fields, "budget": self.budget.to_json()}
 
     @classmethod
-    def _fields(cls) -> tuple[str, ...]:
+    def _field_names(cls) -> tuple[str, ...]:
         return _FIELDS
 
     @classmethod
@@ -253,7 +253,7 @@ class ConfidentAggregator(Aggregator):
         ParameterError
             If a field is missing, unknown or out of its range.
         """
-        return cls(**check_fields(description, cls.name, cls._fields()))
+        return cls(**check_fields(description, cls.name, cls._field_names()))
 
     def answer_probability(self, top: float) -> float:
         """Return the probability that a query is answered whose highest count is `top` votes.
@@ -412,7 +412,7 @@ class InteractiveAggregator(ConfidentAggregator):
         )
 
     @classmethod
-    def _fields(cls) -> tuple[str, ...]:
+    def _field_names(cls) -> tuple[str, ...]:
         return (*_FIELDS, "confidence")
 
     def answer(
@@ -490,11 +490,11 @@ class ConfidentVoting(AnswerRun):
         passed = np.flatnonzero(threshold.release(against.max(axis=1), self._noise))
         answered = passed[:left]
         reached = len(votes) if len(passed) < left else int(answered[-1]) + 1
-        labels[answered] = self._labels(votes[answered])
+        labels[answered] = self._noisy_labels(votes[answered])
         self.n_answered += len(answered)
         return Answers(labels, None, reached)
 
-    def _labels(self, votes: IntArray) -> IntArray:
+    def _noisy_labels(self, votes: IntArray) -> IntArray:
         terms = self._aggregator
         if terms.n_classes == 2:
             majority = GaussianNoisyMajority(terms.sigma, self._n_teachers)

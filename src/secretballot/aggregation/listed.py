@@ -52,7 +52,7 @@ def listed_event(
         for event in listed
         if type(event) is kind
         and getattr(event, counted_by) >= needed
-        and all(_fits(getattr(event, name), value) for name, value in terms.items())
+        and all(_value_fits(getattr(event, name), value) for name, value in terms.items())
     ]
     if len(fitting) == 1:
         return fitting[0]
@@ -68,5 +68,5 @@ def listed_event(
     )
 
 
-def _fits(listed: object, asked: object) -> bool:
+def _value_fits(listed: object, asked: object) -> bool:
     return listed is None or asked is None or listed == asked

@@ -106,7 +106,7 @@ class RelabelledAggregator(Aggregator):
         self.budget = budget_or_price(budget, delta, (event,))
 
     @property
-    def _voting(self) -> StreamAggregator:
+    def _stream_voting(self) -> StreamAggregator:
         """What answers: the stream of the event that is priced, whatever was set since."""
         # the answers are the stream's; only the price differs, so it carries this budget unpriced
         return stream_aggregator(self.event.stream, self.n_queries, self.budget)
@@ -124,7 +124,7 @@ class RelabelledAggregator(Aggregator):
     @property
     def most_abstentions(self) -> int:
         """Abstentions after which nothing more is answered."""
-        return self._voting.max_unstable
+        return self._stream_voting.max_unstable
 
     def events(self, n_teachers: int) -> tuple[Event, ...]:
         """Return what one release is to the accountant; the number of teachers does not enter."""
@@ -169,7 +169,7 @@ class RelabelledAggregator(Aggregator):
     def answer_probability(self, distance: int) -> float:
         """Return the probability that the first query is answered if its stability is
         `distance`."""
-        return self._voting.answer_probability(distance)
+        return self._stream_voting.answer_probability(distance)
 
     def check_useful(self, n_teachers: int) -> None:
         """Refuse a threshold that even unanimous votes hardly ever pass.
@@ -179,7 +179,7 @@ class RelabelledAggregator(Aggregator):
         ParameterError
             If a unanimous vote is answered with probability below 1 %.
         """
-        self._voting.check_useful(n_teachers)
+        self._stream_voting.check_useful(n_teachers)
 
     def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
         """Draw the answers to at most `n_queries` queries, as `SparseVectorAggregator.answer`
@@ -187,7 +187,7 @@ class RelabelledAggregator(Aggregator):
 
         `counts` has shape (n_queries, n_classes).
         """
-        return self._voting.answer(counts, n_teachers, noise)
+        return self._stream_voting.answer(counts, n_teachers, noise)
 
     def start(
         self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
@@ -199,7 +199,7 @@ class RelabelledAggregator(Aggregator):
         ParameterError
             If the state is not one of this stream.
         """
-        return self._voting.start(n_teachers, noise, state)
+        return self._stream_voting.start(n_teachers, noise, state)
 
 
 def _fields_of(stream: StreamEvent) -> tuple[str, ...]:

@@ -95,8 +95,8 @@ class VoteLoss:
             raise ParameterError(
                 Parameter("steps"), f" is {self.steps}; it must lie between 2 and 1000."
             )
-        object.__setattr__(self, "losses", self._table())
-        moved, padded = self.moved, self._padded(self.moved)
+        object.__setattr__(self, "losses", self._loss_table())
+        moved, padded = self.moved, self._padded_losses(self.moved)
         # losses fall with the lead, so the farthest ones differ most
         changes = np.maximum(padded[: -2 * moved] - self.losses, self.losses - padded[2 * moved :])
         object.__setattr__(self, "changes", changes)
@@ -113,12 +113,12 @@ class VoteLoss:
         return 2 * sigma if self.aggregator.n_classes == 2 else math.sqrt(2) * sigma
 
     @property
-    def _lowest(self) -> int:
+    def _lowest_position(self) -> int:
         return -4 * PER_VOTE
 
-    def _table(self) -> IntArray:
+    def _loss_table(self) -> IntArray:
         """Return the loss at each position of the effective lead, in units, rounded up."""
-        leads = np.arange(self._lowest, self.n_teachers * PER_VOTE + 1) / PER_VOTE
+        leads = np.arange(self._lowest_position, self.n_teachers * PER_VOTE + 1) / PER_VOTE
         log_q = math.log(self.aggregator.n_classes - 1) + log_ndtr(-leads / self._votes_per_lead)
         sigma = self.aggregator.sigma
         # of two classes one count moves, of more two: a / (2 sigma^2) and a / sigma^2
@@ -128,7 +128,7 @@ class VoteLoss:
         # from above, and never rising with the lead
         return np.maximum.accumulate(units[::-1])[::-1]
 
-    def _padded(self, width: int) -> IntArray:
+    def _padded_losses(self, width: int) -> IntArray:
         return np.pad(self.losses, width, mode="edge")
 
     def positions(self, counts: IntArray) -> IntArray:
@@ -145,7 +145,7 @@ class VoteLoss:
         log_mean = top[:, 0] + np.log(np.exp(log_tails - top).mean(axis=1))
         lead: FloatArray = -ndtri_exp(np.minimum(log_mean, -1e-12)) * self._votes_per_lead
         # downward: a smaller lead has a larger loss
-        at = np.floor(lead * PER_VOTE - _FLOATS).astype(np.int64) - self._lowest
+        at = np.floor(lead * PER_VOTE - _FLOATS).astype(np.int64) - self._lowest_position
         return np.clip(at, 0, len(self.losses) - 1)
 
     def value(self, positions: IntArray) -> int:

@@ -164,14 +164,14 @@ class WeightedGaussianAggregator(NoisyVoting):
         self.release = check_choice("release", release, ("labels", "counts"))
         self.calibration = check_choice("calibration", calibration, ("given", "tight"))
         self.groups = _checked_groups(groups)
-        self.budget = max((group.budget for group in self.groups), key=_size)
+        self.budget = max((group.budget for group in self.groups), key=_budget_size)
         if any(group.budget.delta > self.budget.delta for group in self.groups):
             raise ParameterError(
                 Parameter("groups"),
                 " have one with the largest epsilon and another with the largest delta; give all of"
                 " them the same delta.",
             )
-        _ = self._event()  # refuses what no event has
+        _ = self._grouped_event()  # refuses what no event has
 
     @classmethod
     def calibrate(
@@ -208,7 +208,7 @@ class WeightedGaussianAggregator(NoisyVoting):
             raise ParameterError(
                 Parameter("teachers"), " name other groups than the budgets; give each its number."
             )
-        largest = max(budgets.values(), key=_size)
+        largest = max(budgets.values(), key=_budget_size)
         if classes == 2 and release == "labels":
             sigma = calibrate_weighted_labels(largest, queries, FULL_WEIGHT)
         else:
@@ -237,7 +237,7 @@ class WeightedGaussianAggregator(NoisyVoting):
         """Votes of all teachers together, at one query."""
         return sum(group.votes for group in self.groups)
 
-    def _event(self) -> GroupedEvent:
+    def _grouped_event(self) -> GroupedEvent:
         heaviest = max(group.weight for group in self.groups)
         terms = self.sigma, self.n_queries, self.n_classes, self.release
         drawn, moved = _event_of(*terms, heaviest), 1 if self.n_classes == 2 else 2
@@ -261,7 +261,7 @@ class WeightedGaussianAggregator(NoisyVoting):
             If the votes are others.
         """
         self._check_teachers(n_teachers)
-        return (self._event(),)
+        return (self._grouped_event(),)
 
     def _check_teachers(self, n_teachers: int) -> int:
         votes = check_count("n_teachers", n_teachers)
@@ -346,7 +346,7 @@ class WeightedGaussianAggregator(NoisyVoting):
         warn_if_drowned(self, votes, f"{self.n_teachers} teachers with {votes} votes")
 
 
-def _size(budget: PrivacyBudget) -> tuple[float, float]:
+def _budget_size(budget: PrivacyBudget) -> tuple[float, float]:
     return budget.epsilon, budget.delta
 
 

@@ -404,7 +404,7 @@ class ReleaseStream:
             if by_value
             else None
         )
-        certificate = self._certificate(
+        certificate = self._certificate_so_far(
             describe_released(queries, labels, self.classes, self.n_teachers, noisy, points), plan
         )
         return ReleasedLabels(
@@ -417,7 +417,7 @@ class ReleaseStream:
             certificate=certificate,
         )
 
-    def _certificate(
+    def _certificate_so_far(
         self, released: Mapping[str, object], plan: Mapping[str, object] | None
     ) -> dict[str, Any]:
         """Return the certificate of the whole reservation, with what was released so far."""

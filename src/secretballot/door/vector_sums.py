@@ -147,7 +147,7 @@ def release_sums(
     def certified(
         sums: Sequence[IntArray], outcome: tuple[dict[str, Any], IntArray], reservation: int
     ) -> ReleasedLabels | ReleasedSums:
-        return _certified(
+        return _certified_release(
             asked, sums, outcome, ledger, reservation, paid, noise, purpose, declaration
         )
 
@@ -307,19 +307,19 @@ def _widest_outcome(asked: StagedSums) -> tuple[dict[str, Any], IntArray]:
     nothing = [np.zeros(asked.mechanism.coordinates, dtype=np.int64)] * asked.n_stages
     outcome, labels = asked.outcome(nothing)
     label = max(range(len(asked.classes)), key=lambda value: len(str(value)), default=0)
-    return {name: _widened(value) for name, value in outcome.items()}, np.full_like(labels, label)
+    return {name: _as_widest(value) for name, value in outcome.items()}, np.full_like(labels, label)
 
 
-def _widened(value: Any) -> Any:
+def _as_widest(value: Any) -> Any:
     """Return a JSON value with every integer and truth value in it as long as any."""
     if isinstance(value, list):
-        return [_widened(item) for item in value]
+        return [_as_widest(item) for item in value]
     if isinstance(value, bool):
         return False
     return _WIDEST if isinstance(value, int) else value
 
 
-def _certified(
+def _certified_release(
     asked: StagedSums,
     sums: Sequence[IntArray],
     outcome: tuple[dict[str, Any], IntArray],
@@ -363,7 +363,7 @@ def _same_release(
     kind = ReleasedLabels if asked.classes else ReleasedSums
     # what is of another kind answered another question
     stored = kind.from_json(document) if document["format"] == kind.FORMAT else None
-    if stored is None or not _answers(stored, asked, declared):
+    if stored is None or not _has_same_terms(stored, asked, declared):
         raise ParameterError(
             f"The request {request!r} was answered before, with another question; ask the same"
             " again, or use a new request."
@@ -371,7 +371,7 @@ def _same_release(
     return stored
 
 
-def _answers(
+def _has_same_terms(
     stored: ReleasedLabels | ReleasedSums, asked: StagedSums, declared: Mapping[str, object]
 ) -> bool:
     """Return whether a stored release has the terms that are asked for."""

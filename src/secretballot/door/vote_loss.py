@@ -236,7 +236,7 @@ def publish_vote_loss(
     with signals_held_back():  # an end between purchase and outcome costs the budget for nothing
         reservation = ledger.reserve((event,), budget, request=key, purpose=reason, room=room)
         try:
-            published = told(*_drawn(loss, event, counts, noise), reservation)
+            published = told(*_noisy_numbers(loss, event, counts, noise), reservation)
             ledger.commit(reservation, purchase.encoded(_stored_fields(published), room))
         except BaseException:
             # the noise may have been drawn: the reservation stays spent, whatever went wrong
@@ -246,7 +246,7 @@ def publish_vote_loss(
     return published
 
 
-def _drawn(
+def _noisy_numbers(
     loss: VoteLoss, event: SmoothGaussianEvent, counts: VoteCounts, noise: ExactNoise
 ) -> tuple[int, int]:
     """Return the noisy value, and the noisy number of its scale."""

@@ -121,7 +121,7 @@ def release_table(
 
     def certified(answers: IntArray, reservation: int) -> ReleasedTable:
         composition = purchase.composition_of(ledger, reservation)
-        return _certified(
+        return _certified_table(
             voting, named, answers, composition, paid, noise, purpose, declaration, points_sha256
         )
 
@@ -197,7 +197,7 @@ def _checked_rows(rows: ArrayLike | None, n_asked: int, paid: int) -> IntArray:
     return named.astype(np.int64)
 
 
-def _certified(
+def _certified_table(
     voting: TableVoting,
     rows: IntArray,
     answers: IntArray,

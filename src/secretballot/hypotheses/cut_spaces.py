@@ -113,7 +113,7 @@ class CutDichotomies(Dichotomies):
         """Return the cut with that number. Cost: O(log d)."""
         number = check_index(index, len(self))
         block = int(np.searchsorted(self._block_offsets, number, side="right")) - 1
-        chosen = self._blocks[block]
+        chosen = self._all_blocks[block]
         k = int(chosen.cuts[number - int(self._block_offsets[block])])
         threshold = self.columns[chosen.feature].cut(k)
         return Cut(threshold, chosen.direction, chosen.feature, len(self.columns))
@@ -161,17 +161,17 @@ class CutDichotomies(Dichotomies):
                     zeros,
                     block.direction,
                 )
-                for block in self._blocks
+                for block in self._all_blocks
             ]
         )
 
     @cached_property
-    def _blocks(self) -> tuple[_Block, ...]:
+    def _all_blocks(self) -> tuple[_Block, ...]:
         return tuple(self._cut_blocks())
 
     @cached_property
     def _block_offsets(self) -> IntArray:
-        return np.cumsum([0, *(len(block.cuts) for block in self._blocks)])
+        return np.cumsum([0, *(len(block.cuts) for block in self._all_blocks)])
 
     def _cut_blocks(self) -> Iterator[_Block]:
         for feature, column in enumerate(self.columns):

@@ -151,11 +151,13 @@ class MomentFit:
         changes = CHANGED * variances
         before = self.weights
         if self.is_start and before.any():
-            before = self._believed(target, noise, released.n_records)
+            before = self._believed_start(target, noise, released.n_records)
         for _ in range(1 + REFINEMENTS):
             least = FLATTEST * link.slope * squares.mean(axis=0)
-            curvature = np.maximum(_mean(squares, slopes), least)
-            uncertain = noise + self._sampling(shrunk**2, variances, changes, released.n_records)
+            curvature = np.maximum(_mean_product(squares, slopes), least)
+            uncertain = noise + self._sampling_variance(
+                shrunk**2, variances, changes, released.n_records
+            )
             penalty = uncertain * self.precision / curvature
             weights = link.weights_of(MomentEquations(points, self.counts, target, penalty, before))
             now = link.predicted(weights, self.pool)
@@ -164,7 +166,7 @@ class MomentFit:
         precision = self.precision + curvature**2 / uncertain
         return replace(self, weights=weights, precision=precision, is_start=False)
 
-    def _believed(self, target: FloatArray, noise: float, n_records: float) -> FloatArray:
+    def _believed_start(self, target: FloatArray, noise: float, n_records: float) -> FloatArray:
         """Return the weights of the start, or the part of them that the first target bears out.
 
         A start may be right, too sharp or wrong, and the released moments tell: by the start they
@@ -184,15 +186,17 @@ class MomentFit:
         for part in BELIEVED:
             said = self.link.predicted(part * self.weights, self.pool)
             variances = self.link.variances(said)
-            moved = _mean(squares, self.link.slopes(said)) ** 2 / self.precision
-            uncertain = self._sampling(shrunk**2, variances, CHANGED * variances, n_records)
+            moved = _mean_product(squares, self.link.slopes(said)) ** 2 / self.precision
+            uncertain = self._sampling_variance(
+                shrunk**2, variances, CHANGED * variances, n_records
+            )
             spread = (noise + uncertain + moved)[:, None]
             missed = (target - shrunk.T @ said / len(said)) ** 2
             likely.append(-float(np.sum(missed / spread + np.log(spread))) / 2)
         most = int(np.argmax(likely))
         return self.weights * (BELIEVED[most] if likely[most] > likely[0] + CLEARLY else 1.0)
 
-    def _sampling(
+    def _sampling_variance(
         self, squares: FloatArray, variances: FloatArray, changes: FloatArray, n_records: float
     ) -> FloatArray:
         """Return the variance of a moment because records and points are samples.
@@ -201,11 +205,11 @@ class MomentFit:
         stages.
         """
         again = 1.0 if self.is_start else LATER_RECORDS
-        found = again * _mean(squares, variances) / n_records
-        return found + _mean(squares, changes) / len(squares) if self.is_sample else found
+        found = again * _mean_product(squares, variances) / n_records
+        return found + _mean_product(squares, changes) / len(squares) if self.is_sample else found
 
 
-def _mean(squares: FloatArray, factors: FloatArray) -> FloatArray:
+def _mean_product(squares: FloatArray, factors: FloatArray) -> FloatArray:
     """Return the mean of squares times factors, over points and columns, by coordinates."""
     mean: FloatArray = squares.T @ factors.mean(axis=1) / len(squares)
     return mean

@@ -92,7 +92,7 @@ class BasisStudent(PublicState, BaseEstimator):  # type: ignore[misc]
         """Whether only differences between the columns of the weights mean something."""
         return False
 
-    def _coordinates(self, X: Any) -> IntArray:
+    def _integer_coordinates(self, X: Any) -> IntArray:
         check_is_fitted(self.basis)
         return with_constant(self.basis.integers(X))
 
@@ -137,13 +137,15 @@ class MomentsStudent(ClassifierMixin, BasisStudent):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of every row of `X`, shape (n_points,)."""
-        values: NDArray[Any] = self.classes_[self._model.labels(self._coordinates(X))]
+        values: NDArray[Any] = self.classes_[
+            self._integer_model.labels(self._integer_coordinates(X))
+        ]
         return values
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of every class for every row of `X`, shape (n_points,
         n_classes)."""
-        counts = self._model.probabilities(self._coordinates(X))
+        counts = self._integer_model.probabilities(self._integer_coordinates(X))
         shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
         return shares
 
@@ -152,7 +154,7 @@ class MomentsStudent(ClassifierMixin, BasisStudent):  # type: ignore[misc]
         return len(self.classes) > 2
 
     @property
-    def _model(self) -> IntegerModel:
+    def _integer_model(self) -> IntegerModel:
         return IntegerModel(self.weights)
 
 
@@ -197,7 +199,7 @@ class MomentsRegressionStudent(RegressorMixin, BasisStudent):  # type: ignore[mi
         """Return the predicted number of every row of `X`, within the bounds, shape
         (n_points,)."""
         low, high = self.target_range
-        shares = IntegerLine(self.weights).predictions(self._coordinates(X))[:, 0]
+        shares = IntegerLine(self.weights).predictions(self._integer_coordinates(X))[:, 0]
         numbers: FloatArray = low + (high - low) * (shares / PROBABILITY_UNIT)
         return numbers
 
@@ -245,12 +247,12 @@ class MomentsLabelsStudent(ClassifierMixin, BasisStudent):  # type: ignore[misc]
     def predict(self, X: Any) -> IntArray:
         """Return which labels are more probable than not, 0 and 1 of shape (n_points,
         n_labels)."""
-        labels: IntArray = (self._predictions(X) > PROBABILITY_UNIT // 2).astype(np.int64)
+        labels: IntArray = (self._integer_predictions(X) > PROBABILITY_UNIT // 2).astype(np.int64)
         return labels
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of every label, shape (n_points, n_labels)."""
-        return self._predictions(X) / PROBABILITY_UNIT
+        return self._integer_predictions(X) / PROBABILITY_UNIT
 
-    def _predictions(self, X: Any) -> IntArray:
-        return IntegerLabels(self.weights).predictions(self._coordinates(X))
+    def _integer_predictions(self, X: Any) -> IntArray:
+        return IntegerLabels(self.weights).predictions(self._integer_coordinates(X))

@@ -148,7 +148,7 @@ class RecordVotesStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: 
             features,
             voted,
             counts,
-            _totals(voted, counts, noise, self.votes_per_point_, k),
+            _estimated_totals(voted, counts, noise, self.votes_per_point_, k),
             noise**2 + _SPREAD * k * self.votes_per_point_,
             signal / 2,
         )
@@ -199,7 +199,7 @@ def _voted_points(coordinates: IntArray, k: int) -> Any:
     return sparse.csr_array((np.ones(n * k), (rows, voted.ravel())), shape=(n, n))
 
 
-def _totals(
+def _estimated_totals(
     voted: Any, counts: FloatArray, noise: float, votes_per_point: float, k: int
 ) -> FloatArray:
     """Return how many votes each point got, by the released counts and by what the public points

@@ -123,7 +123,9 @@ class _TableInput(PrivateInput):
         return n_rows(self._X)
 
     def records(self, basis: Basis, target: Target, *, counted: bool) -> RecordSums:
-        return _bounded(basis, target, self._X, self._targets, self._persons, counted, self._groups)
+        return _bounded_records(
+            basis, target, self._X, self._targets, self._persons, counted, self._groups
+        )
 
     def note_columns(self, learner: Any) -> None:
         note_columns(learner, self._X)
@@ -158,7 +160,7 @@ class _StoredInput(PrivateInput):
             for block in blocks_by_unit(self._table):
                 with one_thread():
                     persons = None if block.units is None else numbers_of_units(block.units)
-                    yield _bounded(basis, target, block.X, block.classes, persons, counted)
+                    yield _bounded_records(basis, target, block.X, block.classes, persons, counted)
 
         return PartedRecords(parts, self.unit)
 
@@ -173,7 +175,7 @@ def note_columns(learner: Any, X: Any) -> None:
         learner.feature_names_in_ = np.asarray(X.columns, dtype=object)
 
 
-def _bounded(
+def _bounded_records(
     basis: Basis,
     target: Target,
     X: Any,

@@ -153,7 +153,7 @@ class MomentStages:
         number = self._public_number
         if number is not None:
             return number
-        return self._counted(sums)[1]
+        return self._counts_by_marks(sums)[1]
 
     @property
     def _public_number(self) -> float | None:
@@ -165,9 +165,9 @@ class MomentStages:
 
     def coverage_of(self, sums: Sequence[IntArray]) -> Coverage:
         """Return how far the public points cover the records, by the sums so far."""
-        return self._counted(sums)[0]
+        return self._counts_by_marks(sums)[0]
 
-    def _counted(self, sums: Sequence[IntArray]) -> tuple[Coverage, float, float]:
+    def _counts_by_marks(self, sums: Sequence[IntArray]) -> tuple[Coverage, float, float]:
         """Return what the marks of the sums so far say, as the certificate's readers find it."""
         return counted_by_marks(
             sums,
@@ -211,7 +211,7 @@ class MomentStages:
     def deciding_after(self, sums: Sequence[IntArray]) -> IntegerModel | TargetModel:
         """Return the model of all sums, whose decisions count each class by its weight."""
         model, weights = self.fit_after(sums).model, self.class_weights_after(sums)
-        return model if weights is None else _weighted(model, weights)
+        return model if weights is None else _class_weighted_model(model, weights)
 
     def class_weights_after(self, sums: Sequence[IntArray]) -> list[float] | None:
         """Return by how much the decisions of the model of all sums count each class, None where
@@ -225,7 +225,9 @@ class MomentStages:
         return weights
 
 
-def _weighted(model: IntegerModel | TargetModel, weights: Sequence[float]) -> IntegerModel:
+def _class_weighted_model(
+    model: IntegerModel | TargetModel, weights: Sequence[float]
+) -> IntegerModel:
     """Return a model whose level counts each class by its weight."""
     assert isinstance(model, IntegerModel)
     logs = np.log(weights)

@@ -170,10 +170,10 @@ class NumberTarget(Target):
                 f" has {len(cells)} targets; it must have one for each of the {n_records} rows"
                 " of X.",
             )
-        targets = [self._integer(cell) for cell in cells]
+        targets = [self._target_in_units(cell) for cell in cells]
         return np.array(targets, dtype=np.int64).reshape(-1, 1)
 
-    def _integer(self, cell: Any) -> int:
+    def _target_in_units(self, cell: Any) -> int:
         """Return a private target in units of 1 / `PROBABILITY_UNIT` of the range, from itself
         alone; what is no number is absent."""
         value = number_of(cell)

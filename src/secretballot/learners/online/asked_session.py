@@ -133,7 +133,9 @@ def ask_actively(
         begun.selector.receive(said.released(said.places))
         proposed = begun.selector.propose(min(begun.round_size, wanted - len(said.places)))
     released = said.released(askable.rows[said.places].tolist())
-    return QueryRun(_certified(session, released, X_public), rounds, begun.selector.explain())
+    return QueryRun(
+        _with_session_certificate(session, released, X_public), rounds, begun.selector.explain()
+    )
 
 
 class _Said:
@@ -183,7 +185,7 @@ class _Said:
         )
 
 
-def _certified(
+def _with_session_certificate(
     session: AnsweringSession, released: ReleasedLabels, X_public: Any
 ) -> ReleasedLabels:
     """Return the same answers with the certificate of the session, where these are all of them."""

@@ -567,7 +567,7 @@ class PATEClassifier(
         rows = self._rows_to_ask(aggregator.n_queries, askable)
         self._try_student(X_public, names, len(rows))
         asked = take_rows(X_public, rows)
-        training = self._training(len(names), reads_sparse(teacher, X_public, len(names)))
+        training = self._training_settings(len(names), reads_sparse(teacher, X_public, len(names)))
         teachers_of_groups = private.teachers_of_groups(
             teacher, list(voters.teachers.values()), **training
         )
@@ -679,9 +679,11 @@ class PATEClassifier(
     def _train_teachers(
         self, teacher: Any, private: LabelledInput, n_classes: int, sparse: bool
     ) -> TeacherEnsemble:
-        return private.teachers(teacher, self.n_teachers, **self._training(n_classes, sparse))
+        return private.teachers(
+            teacher, self.n_teachers, **self._training_settings(n_classes, sparse)
+        )
 
-    def _training(self, n_classes: int, sparse: bool) -> dict[str, Any]:
+    def _training_settings(self, n_classes: int, sparse: bool) -> dict[str, Any]:
         """Return how teachers are trained, in the words of `LabelledInput.teachers`."""
         return {
             "neighbours": self.neighbours,

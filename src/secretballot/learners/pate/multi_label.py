@@ -207,7 +207,9 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
         check_ballot(self.ballot, self.most_named, len(names))
         check_choice("release", self.release, RELEASES)
         self._names = names
-        X_public = self._release(X, X_public, lambda n: _read_labels(y, names, n), units, unit_name)
+        X_public = self._release_table(
+            X, X_public, lambda n: _read_labels(y, names, n), units, unit_name
+        )
         self.labels_ = np.array(names)
         return X_public
 
@@ -223,7 +225,7 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
         self._names = checked_labels(labels)
         check_ballot(self.ballot, self.most_named, len(self._names))
         check_choice("release", self.release, RELEASES)
-        return self._voting(required_budget(self.budget), n_public)
+        return self._calibrated_voting(required_budget(self.budget), n_public)
 
     @property
     def classes_(self) -> list[NDArray[Any]]:
@@ -253,20 +255,20 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
         return np.column_stack([shares_of_label(one, points) for one in self.student_])
 
     @property
-    def _released(self) -> str:
+    def _release_kind(self) -> str:
         if self.release != "auto":
             return self.release
         return "counts" if self.student is None or learns_from_counts(self.student) else "labels"
 
-    def _voting(self, budget: PrivacyBudget, n_public: int) -> LabelSetVoting:
+    def _calibrated_voting(self, budget: PrivacyBudget, n_public: int) -> LabelSetVoting:
         terms: dict[str, Any] = {
             "labels": self._names,
             "ballot": self.ballot,
             "most_named": self.most_named,
-            "release": self._released,
+            "release": self._release_kind,
         }
         wanted = self.n_queries
-        if wanted is None and self._released == "labels":
+        if wanted is None and self._release_kind == "labels":
             wanted = most_sure_queries(budget, n_public, self.n_teachers, **terms)
         return LabelSetVoting.calibrate(
             budget,
@@ -280,10 +282,10 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
 
     def _try_student(self, points: Any) -> None:
         if self.student is not None:
-            votes = self.n_teachers if self._released == "counts" else None
+            votes = self.n_teachers if self._release_kind == "counts" else None
             try_student(self.student, points, Teaching([0, 1], n_rows(points), votes))
 
-    def _votes(
+    def _teacher_votes(
         self, teacher: Any, X: Any, targets: Any, shards: IntArray, points: Any
     ) -> LabelVotes:
         ballots = label_ballots(

@@ -197,7 +197,9 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
         """Release the table, and return the public points."""
         bounds = checked_range(self.target_range)
         check_choice("statistic", self.statistic, STATISTICS)
-        return self._release(X, X_public, lambda n: _read_numbers(y, bounds, n), units, unit_name)
+        return self._release_table(
+            X, X_public, lambda n: _read_numbers(y, bounds, n), units, unit_name
+        )
 
     def planned_voting(self, n_public: int) -> NumberVoting:
         """Return recipe and noise of a fit with so many public points; nothing is spent.
@@ -208,7 +210,7 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
             If a setting cannot be.
         """
         check_choice("statistic", self.statistic, STATISTICS)
-        return self._voting(required_budget(self.budget), n_public)
+        return self._calibrated_voting(required_budget(self.budget), n_public)
 
     def predict(self, X: Any) -> FloatArray:
         """Return the student's number for every row of `X`, within `target_range`, shape
@@ -222,7 +224,7 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
     def _student_to_fit(self) -> Any:
         return default_regressor() if self.student is None else self.student
 
-    def _voting(self, budget: PrivacyBudget, n_public: int) -> NumberVoting:
+    def _calibrated_voting(self, budget: PrivacyBudget, n_public: int) -> NumberVoting:
         terms: dict[str, Any] = {
             "target_range": checked_range(self.target_range),
             "n_positions": self.n_positions,
@@ -261,7 +263,7 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
                 " was spent; fix the student, or take another one.",
             )
 
-    def _votes(
+    def _teacher_votes(
         self, teacher: Any, X: Any, targets: Any, shards: IntArray, points: Any
     ) -> NumberVotes:
         ballots = number_ballots(

@@ -65,16 +65,16 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         """Refuse a student that cannot learn the public points that will be asked."""
 
     @abstractmethod
-    def _voting(self, budget: PrivacyBudget, n_public: int) -> TableVoting:
+    def _calibrated_voting(self, budget: PrivacyBudget, n_public: int) -> TableVoting:
         """Return recipe and noise, from public numbers alone."""
 
     @abstractmethod
-    def _votes(
+    def _teacher_votes(
         self, teacher: Any, X: Any, targets: Any, shards: IntArray, points: Any
     ) -> LabelVotes | NumberVotes:
         """Return what the teachers of all shards vote for at the asked points; secret."""
 
-    def _release(
+    def _release_table(
         self,
         X: Any,
         X_public: Any,
@@ -115,7 +115,7 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
             "neighbours": self.neighbours,
         }
         account = account_of_fit(self.ledger, budget, unit=unit, neighbours=self.neighbours)
-        voting = self._voting(budget, n_rows(X_public))
+        voting = self._calibrated_voting(budget, n_rows(X_public))
         rows = random_rows(n_rows(X_public), voting.n_queries, self.random_state)
         points = take_rows(X_public, rows)
         digest, request = points_digest(points), self.request
@@ -133,7 +133,7 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 n_rows(records), self.n_teachers, self.neighbours, units, vault=None
             )
             released = release_table(
-                self._votes(teacher, records, targets, shards, points),
+                self._teacher_votes(teacher, records, targets, shards, points),
                 voting,
                 account,
                 rows=rows,

@@ -136,7 +136,7 @@ def voters_in_groups(
             Parameter("n_teachers"),
             f" is {n_teachers} with {len(budgets)} budget groups; every group needs a teacher.",
         )
-    return GroupedVoters(budgets, _divided(n_teachers, shares))
+    return GroupedVoters(budgets, _teachers_by_shares(n_teachers, shares))
 
 
 def teachers_for_groups(
@@ -192,7 +192,7 @@ def _checked_shares(group_shares: Any, budgets: Mapping[str, PrivacyBudget]) -> 
     return shares
 
 
-def _divided(n_teachers: int, shares: Mapping[str, Fraction]) -> dict[str, int]:
+def _teachers_by_shares(n_teachers: int, shares: Mapping[str, Fraction]) -> dict[str, int]:
     """Return teachers in proportion to shares, at least one for each; exact, so that every
     machine divides alike."""
     whole = sum(shares.values())

@@ -51,13 +51,15 @@ def public_basis(basis: Any, X_public: Any) -> Any:
         )
     fitted = fitted_basis(basis, X_public)
     tried = np.arange(min(_TRIED_ROWS, n_rows(X_public)))
-    together = _mapped(fitted, take_rows(X_public, tried))
+    together = _integer_rows(fitted, take_rows(X_public, tried))
     if together is None:
         raise ParameterError(
             f"The basis {type(fitted).__name__} gives no table of integers for public points;"
             " integers(X) must return an array of integers of shape (rows, coordinates)."
         )
-    alone = [_mapped(fitted, take_rows(X_public, tried[row : row + 1])) for row in tried.tolist()]
+    alone = [
+        _integer_rows(fitted, take_rows(X_public, tried[row : row + 1])) for row in tried.tolist()
+    ]
     if not all(
         one is not None and np.array_equal(one[0], row)
         for one, row in zip(alone, together, strict=True)
@@ -67,8 +69,8 @@ def public_basis(basis: Any, X_public: Any) -> Any:
             " stand around it; integers(X) must map every row by itself."
         )
     if expected_uncovered(fitted) is not None:
-        apart = [_covered(fitted, take_rows(X_public, tried[row : row + 1])) for row in tried]
-        whole = _covered(fitted, take_rows(X_public, tried))
+        apart = [_covered_rows(fitted, take_rows(X_public, tried[row : row + 1])) for row in tried]
+        whole = _covered_rows(fitted, take_rows(X_public, tried))
         if whole is None or not all(
             one is not None and one[0] == row for one, row in zip(apart, whole, strict=True)
         ):
@@ -127,9 +129,9 @@ def record_blocks(
         # one record was too odd for the basis: the others must not notice
         for row in block.tolist():
             one = take_rows(X, np.array([row]))
-            alone = _mapped(basis, one)
+            alone = _integer_rows(basis, one)
             if alone is not None and alone.shape[1] == n_coordinates:
-                covered = _covered(basis, one) if told_apart else np.ones(1, dtype=np.bool_)
+                covered = _covered_rows(basis, one) if told_apart else np.ones(1, dtype=np.bool_)
                 is_covered = np.zeros(1, dtype=np.bool_) if covered is None else covered
                 yield alone, index[[row]], is_covered
 
@@ -161,25 +163,25 @@ def _of_block(
 ) -> tuple[IntArray, BoolArray] | None:
     """Return coordinates of some rows and whether they are covered, None where the basis does not
     say one of both."""
-    mapped = _mapped(basis, rows)
-    covered = _covered(basis, rows) if told_apart else np.ones(n_rows(rows), dtype=np.bool_)
+    mapped = _integer_rows(basis, rows)
+    covered = _covered_rows(basis, rows) if told_apart else np.ones(n_rows(rows), dtype=np.bool_)
     if mapped is None or mapped.shape[1] != n_coordinates or covered is None:
         return None
     return mapped, covered
 
 
-def _covered(basis: Any, rows: Any) -> BoolArray | None:
+def _covered_rows(basis: Any, rows: Any) -> BoolArray | None:
     """Return which rows the public points cover, None where the basis does not say."""
     try:
         covered = np.asarray(basis.covered(rows))
     except MemoryError:
         raise
-    except Exception:  # as for `_mapped`
+    except Exception:  # as for `_integer_rows`
         return None
     return covered if covered.dtype == np.bool_ and covered.shape == (n_rows(rows),) else None
 
 
-def _mapped(basis: Any, rows: Any) -> IntArray | None:
+def _integer_rows(basis: Any, rows: Any) -> IntArray | None:
     """Return the integers of some rows, None where the basis gives none."""
     try:
         table = np.asarray(basis.integers(rows))

@@ -207,7 +207,7 @@ def choose_candidate(
     scores = (
         _stored_scores(models, stored, values, neighbours)
         if stored is not None
-        else _scores(models, X, object_array(values)[index], units, neighbours)
+        else _candidate_scores(models, X, object_array(values)[index], units, neighbours)
     )
     choice = choose_by_scores(
         scores,
@@ -436,7 +436,7 @@ def _refuse_persons_replaced(unit: str, neighbours: str) -> None:
         )
 
 
-def _scores(
+def _candidate_scores(
     models: Sequence[Any], X: Any, truth: NDArray[Any], units: Any, neighbours: str
 ) -> PrivateScores:
     """Return on how many units each candidate is right."""
@@ -451,7 +451,7 @@ def _stored_scores(
     """Return the same of a table on disk, block by block."""
     names = object_array(values)
     return PrivateScores.added(
-        _scores(
+        _candidate_scores(
             models,
             block.X,
             names[block.classes],

@@ -272,9 +272,11 @@ class _StoredInput(LabelledInput):
     ) -> TeacherEnsemble:
         public = teacher, n_teachers, neighbours
         if vault is not None:
-            return self._dealt(*public, vault, vault, random_state, training)
+            return self._teachers_of_dealt_shards(*public, vault, vault, random_state, training)
         with TemporaryDirectory(dir=self._table.vault, prefix=SHARDS) as folder:
-            return self._dealt(*public, Path(folder), None, random_state, training)
+            return self._teachers_of_dealt_shards(
+                *public, Path(folder), None, random_state, training
+            )
 
     def divide(self, groups: BudgetGroups) -> None:
         """Refuse: the groups of rows on disk are not known."""
@@ -294,7 +296,7 @@ class _StoredInput(LabelledInput):
     def note_columns(self, learner: Any) -> None:
         learner.n_features_in_ = self._table.n_columns
 
-    def _dealt(
+    def _teachers_of_dealt_shards(
         self,
         teacher: Any,
         n_teachers: int,

@@ -83,7 +83,7 @@ def record_digests(X: Any) -> RecordDigests | None:
         return None
     values, counts = np.unique(hashes, return_counts=True)
     single = values[counts == 1]
-    whole = int(np.add.reduce(_mixed(hashes), dtype=np.uint64))
+    whole = int(np.add.reduce(_mixed_bits(hashes), dtype=np.uint64))
     return RecordDigests(n_rows(X), n_columns(X), whole, single[:MOST_KEPT].copy(), len(single))
 
 
@@ -101,7 +101,7 @@ def rows_among_stored(points: RecordDigests, table: StoredTable) -> tuple[bool, 
     seen, whole = np.zeros(len(points.kept), dtype=np.int64), np.zeros(1, dtype=np.uint64)
     for block in table.blocks():
         hashes = _row_hashes(block.X)
-        whole += np.add.reduce(_mixed(hashes), dtype=np.uint64)
+        whole += np.add.reduce(_mixed_bits(hashes), dtype=np.uint64)
         if len(seen):
             places = np.minimum(np.searchsorted(points.kept, hashes), len(seen) - 1)
             np.add.at(seen, places[points.kept[places] == hashes], 1)
@@ -110,44 +110,44 @@ def rows_among_stored(points: RecordDigests, table: StoredTable) -> tuple[bool, 
 
 
 @cache
-def _key() -> int:
+def _hash_key() -> int:
     return int.from_bytes(entropy_bytes(16), "big")
 
 
 @cache
-def _multipliers(n: int) -> Hashes:
+def _column_multipliers(n: int) -> Hashes:
     """Return an odd number for each column."""
-    drawn = np.random.default_rng(_key()).integers(0, 1 << 64, size=n, dtype=np.uint64)
+    drawn = np.random.default_rng(_hash_key()).integers(0, 1 << 64, size=n, dtype=np.uint64)
     return drawn | np.uint64(1)
 
 
 def _row_hashes(X: Any) -> Hashes:
-    multipliers = _multipliers(n_columns(X))
+    multipliers = _column_multipliers(n_columns(X))
     if sparse.issparse(X):
         matrix: Any = X
-        return _mixed(_sparse_sums(matrix.tocsr(), multipliers))
+        return _mixed_bits(_sparse_sums(matrix.tocsr(), multipliers))
     if hasattr(X, "iloc"):
         columns = [X.iloc[:, place] for place in range(n_columns(X))]
     elif X.dtype.kind in "biuf":
-        return _mixed(_dense_sums(X, multipliers))
+        return _mixed_bits(_dense_sums(X, multipliers))
     else:
         columns = [pd.Series(X[:, place], dtype=object) for place in range(n_columns(X))]
     sums = np.zeros(n_rows(X), dtype=np.uint64)
     for column, multiplier in zip(columns, multipliers, strict=True):
-        sums += _mixed(_cell_hashes(column)) * multiplier
-    return _mixed(sums)
+        sums += _mixed_bits(_cell_hashes(column)) * multiplier
+    return _mixed_bits(sums)
 
 
 def _dense_sums(X: Any, multipliers: Hashes) -> Hashes:
     sums = np.empty(len(X), dtype=np.uint64)
     for start in range(0, len(X), _BLOCK):
-        part = _mixed(_bits(np.asarray(X[start : start + _BLOCK], dtype=np.float64)))
+        part = _mixed_bits(_float_bits(np.asarray(X[start : start + _BLOCK], dtype=np.float64)))
         sums[start : start + _BLOCK] = part @ multipliers
     return sums
 
 
 def _sparse_sums(X: Any, multipliers: Hashes) -> Hashes:
-    cells = _mixed(_bits(X.data.astype(np.float64))) * multipliers[X.indices]
+    cells = _mixed_bits(_float_bits(X.data.astype(np.float64))) * multipliers[X.indices]
     ends = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(cells, dtype=np.uint64)])
     sums: Hashes = ends[X.indptr[1:]] - ends[X.indptr[:-1]]  # which wraps around, as sums do
     return sums
@@ -155,18 +155,18 @@ def _sparse_sums(X: Any, multipliers: Hashes) -> Hashes:
 
 def _cell_hashes(column: Any) -> Hashes:
     if pd.api.types.is_numeric_dtype(column.dtype):
-        return _bits(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        return _float_bits(column.to_numpy(dtype=np.float64, na_value=np.nan))
     # pandas takes a key of 16 letters
     cells = column.to_numpy() if column.dtype == object else column.array
-    return pd.util.hash_array(cells, hash_key=f"{_key() >> 64:016x}")
+    return pd.util.hash_array(cells, hash_key=f"{_hash_key() >> 64:016x}")
 
 
-def _bits(values: NDArray[np.float64]) -> Hashes:
+def _float_bits(values: NDArray[np.float64]) -> Hashes:
     bits: Hashes = np.ascontiguousarray(values + 0.0).view(np.uint64)  # 0.0 and -0.0 are one
     return bits
 
 
-def _mixed(bits: Hashes) -> Hashes:
+def _mixed_bits(bits: Hashes) -> Hashes:
     """Return hashes to which every bit matters."""
     bits = (bits ^ (bits >> _HALF)) * _MIXER
     return bits ^ (bits >> _THIRD)

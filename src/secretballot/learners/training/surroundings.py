@@ -57,7 +57,7 @@ def refuse_private_steps(
         Naming the step; settings alone decide it.
     """
     current = learner
-    for caller in _callers():
+    for caller in _fitting_callers():
         if isinstance(caller, Pipeline) and caller.steps and caller.steps[-1][1] is current:
             _check_pipeline(caller, carries_points=carries_points, features_public=features_public)
             current = caller
@@ -65,7 +65,9 @@ def refuse_private_steps(
             isinstance(caller, TransformedTargetRegressor)
             and getattr(caller, "regressor_", None) is current
         ):
-            if caller.transformer is not None and _learns(caller.transformer, labels_alone=False):
+            if caller.transformer is not None and _step_learns(
+                caller.transformer, labels_alone=False
+            ):
                 raise ParameterError(
                     f"The targets were transformed by {type(caller.transformer).__name__}, which"
                     " was fitted to all private targets: one of them reaches every prediction"
@@ -85,7 +87,7 @@ def is_in_search() -> bool:
     return False
 
 
-def _callers() -> Iterator[Any]:
+def _fitting_callers() -> Iterator[Any]:
     """Yield the objects whose fits led here, the nearest first."""
     frame: Any = sys._getframe(2)
     while frame is not None:
@@ -97,32 +99,32 @@ def _callers() -> Iterator[Any]:
 def _check_pipeline(pipeline: Any, *, carries_points: bool, features_public: bool) -> None:
     steps = [(name, step) for name, step in pipeline.steps[:-1] if not _is_nothing(step)]
     for name, step in steps:
-        if features_public and _learns(step, labels_alone=True):
+        if features_public and _step_learns(step, labels_alone=True):
             raise ParameterError(
-                f"The pipeline's step {_shown(name)} ({type(step).__name__}) may have learnt from"
-                " all private labels before this learner got them, and no price covers that. Fit"
-                " it to the features beforehand, without labels, or put it inside the teacher."
+                f"The pipeline's step {_quoted_name(name)} ({type(step).__name__}) may have learnt"
+                " from all private labels before this learner got them, and no price covers that."
+                " Fit it to the features beforehand, without labels, or put it inside the teacher."
                 " Nothing was spent."
             )
-        if not features_public and _learns(step, labels_alone=False):
+        if not features_public and _step_learns(step, labels_alone=False):
             raise ParameterError(
-                f"The pipeline's step {_shown(name)} ({type(step).__name__}) was fitted to all"
-                " private records before this learner got them: one record reaches every"
+                f"The pipeline's step {_quoted_name(name)} ({type(step).__name__}) was fitted to"
+                " all private records before this learner got them: one record reaches every"
                 " prediction through it, and no price covers that. Put it inside the teacher, as"
                 f" teacher=make_pipeline({type(step).__name__}(), ...), or fit it to the public"
                 " points and freeze it, as FrozenEstimator(step.fit(X_public)). Nothing was spent."
             )
     if steps and carries_points and _POINTS not in (pipeline.transform_input or ()):
         raise ParameterError(
-            f"The pipeline's step {_shown(steps[0][0])} changes X and not {_POINTS}, so the public"
-            " points would be strangers to the records; make the pipeline with"
+            f"The pipeline's step {_quoted_name(steps[0][0])} changes X and not {_POINTS}, so the"
+            " public points would be strangers to the records; make the pipeline with"
             f' transform_input=["{_POINTS}"], let scikit-learn route metadata'
             " (enable_metadata_routing=True), and ask for the points by set_fit_request"
             f"({_POINTS}=True, classes=True). Nothing was spent."
         )
 
 
-def _shown(name: str) -> str:
+def _quoted_name(name: str) -> str:
     return repr(plain_line(str(name))[:60])
 
 
@@ -130,7 +132,7 @@ def _is_nothing(step: Any) -> bool:
     return step is None or (isinstance(step, str) and step in ("passthrough", "drop"))
 
 
-def _learns(step: Any, *, labels_alone: bool) -> bool:
+def _step_learns(step: Any, *, labels_alone: bool) -> bool:
     """Return whether a step learns from what it is fitted to, or, if so asked, from labels."""
     if _is_nothing(step) or isinstance(step, FrozenEstimator):
         return False
@@ -142,7 +144,7 @@ def _learns(step: Any, *, labels_alone: bool) -> bool:
     elif isinstance(step, ColumnTransformer):
         parts = [part for _, part, _ in step.transformers] + [step.remainder]
     if parts is not None:
-        return any(_learns(part, labels_alone=labels_alone) for part in parts)
+        return any(_step_learns(part, labels_alone=labels_alone) for part in parts)
     tags = get_tags(step)
     room = type(step).__module__
     blind = room.startswith(_WITHOUT_LABELS) and not tags.target_tags.required

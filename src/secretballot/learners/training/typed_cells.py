@@ -122,13 +122,13 @@ def _as_texts(cells: ObjectArray, kind: np.dtype[Any]) -> ObjectArray:
 
     One cell that is neither text nor number keeps numpy from it for all others.
     """
-    texts = [_text(cell) for cell in cells.ravel().tolist()]
+    texts = [_cell_text(cell) for cell in cells.ravel().tolist()]
     table = np.empty(cells.size, dtype=object)
     table[:] = [text.encode() for text in texts] if kind.kind == "S" else texts
     return table.reshape(cells.shape)
 
 
-def _text(cell: Any) -> str:
+def _cell_text(cell: Any) -> str:
     text = cell.decode(errors="backslashreplace") if isinstance(cell, bytes) else str(cell)
     return text.rstrip("\0")  # numpy pads with these
 
