@@ -73,15 +73,15 @@ class DatabasePlace:
     def __init__(self, url: str) -> None:
         scheme = _SCHEME.match(url)
         if scheme is None:
-            raise _unreadable("it does not begin with postgresql://")
+            raise _url_refusal("it does not begin with postgresql://")
         if not url.isprintable() or " " in url or "#" in url:
-            raise _unreadable("it has a space, a # or a control character in it")
+            raise _url_refusal("it has a space, a # or a control character in it")
         rest, _, query = url[scheme.end() :].partition("?")
         authority, _, database = rest.partition("/")
         # where a stroke of a password is not written by its number, pieces of it come to stand
         # where the host, the port or the database should, and would be shown
         if "@" in database or "/" in database or authority.count("@") > 1:
-            raise _unreadable("it has an @ or a / too many")
+            raise _url_refusal("it has an @ or a / too many")
         login, at, hosts = authority.rpartition("@")
         words = _words_of_query(query)
         user, colon, password = login.partition(":")
@@ -90,7 +90,7 @@ class DatabasePlace:
             given["password"] = unquote(password)
         self.schema = words.pop("schema", DEFAULT_SCHEMA)
         if _SCHEMA.fullmatch(self.schema) is None or self.schema.startswith("pg_"):
-            raise _unreadable("its schema must be of a-z, 0-9 and _, and begin with no number")
+            raise _url_refusal("its schema must be of a-z, 0-9 and _, and begin with no number")
         self._words = {name: value for name, value in given.items() if value} | words
 
     @property
@@ -111,12 +111,12 @@ class DatabasePlace:
     @property
     def name(self) -> str:
         """What messages call it."""
-        return self._url(())
+        return self._url_with(())
 
     def __str__(self) -> str:
-        return self._url(_KNOWN - {"user", "host", "port", "dbname"})
+        return self._url_with(_KNOWN - {"user", "host", "port", "dbname"})
 
-    def _url(self, parameters: Any) -> str:
+    def _url_with(self, parameters: Any) -> str:
         words = self._words
         user, database = quote(words.get("user", "")), quote(words.get("dbname", ""))
         hosts, ports = words.get("host", "").split(","), words.get("port", "").split(",")
@@ -153,9 +153,9 @@ def _words_of_query(query: str) -> dict[str, str]:
     for item in query.split("&") if query else []:
         name, equals, value = item.partition("=")
         if not equals or "@" in name or name not in _KNOWN | _SECRET | {"schema"}:
-            raise _unreadable("it has a parameter that is not known")
+            raise _url_refusal("it has a parameter that is not known")
         if name in words:
-            raise _unreadable("it has one parameter twice")
+            raise _url_refusal("it has one parameter twice")
         words[name] = unquote(value)
     return words
 
@@ -165,7 +165,7 @@ def _words_of_hosts(hosts: str) -> dict[str, str]:
     names = [match[1] for match in found if match is not None]
     ports = [match[2] or "" for match in found if match is not None]
     if len(names) < len(found):
-        raise _unreadable("its host or its port cannot be read")
+        raise _url_refusal("its host or its port cannot be read")
     hosts_plain = ",".join(unquote(name.strip("[]")) for name in names)
     words = {"host": hosts_plain, "port": ",".join(ports)}
     # of one server, or of none that is named, an empty word means the usual one
@@ -176,7 +176,7 @@ def _shown_host(host: str) -> str:
     return f"[{host}]" if ":" in host else quote(host, safe="")
 
 
-def _unreadable(why: str) -> ParameterError:
+def _url_refusal(why: str) -> ParameterError:
     """Return the refusal of a URL; it quotes nothing, as any piece may be one of a password."""
     return ParameterError(
         Parameter("path"),

@@ -158,10 +158,10 @@ def shown(value: object) -> str:
     frames, lists and objects are told by type and shape alone, and all of them on one line of at
     most `LONGEST_WORDS` characters.
     """
-    return plain_line(_described(value), longest=LONGEST_WORDS)
+    return plain_line(_value_description(value), longest=LONGEST_WORDS)
 
 
-def _described(value: object) -> str:
+def _value_description(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     kind = type(value).__name__

@@ -205,15 +205,15 @@ def _value_of(name: str, setting: str, text: str) -> int | float | str | bool | 
 def _refused_settings(learner: Any, settings: Mapping[str, Any], n_classes: int) -> str | None:
     """Return in words what a learner does not take, None if it takes all of it."""
     # each alone first, to tell which; a setting may also need another one beside it
-    if _takes(learner, settings, n_classes):
+    if _learns_with(learner, settings, n_classes):
         return None
     for setting, value in settings.items():
-        if not _takes(learner, {setting: value}, n_classes):
+        if not _learns_with(learner, {setting: value}, n_classes):
             return f"{setting}={value}"
     return "these settings together"
 
 
-def _takes(learner: Any, settings: Mapping[str, Any], n_classes: int) -> bool:
+def _learns_with(learner: Any, settings: Mapping[str, Any], n_classes: int) -> bool:
     """Return whether a learner learns with these settings from points that are made here."""
     import numpy as np
     from sklearn.base import clone

@@ -363,19 +363,19 @@ class ReleasedTable(ReleasedSums):
     FORMAT: ClassVar[str] = "secretballot/released-table"
 
     @property
-    def _terms(self) -> dict[str, Any]:
+    def _mechanism_terms(self) -> dict[str, Any]:
         terms: dict[str, Any] = self.certificate["mechanism"]
         return terms
 
     @property
     def rows(self) -> IntArray:
         """Rows of the public pool that were answered, shape (n_asked,)."""
-        return _read_only_integers("rows", self._terms["rows"])
+        return _read_only_integers("rows", self._mechanism_terms["rows"])
 
     @property
     def answers(self) -> IntArray:
         """The integers that were drawn, shape (n_asked, n_columns)."""
-        return _read_only_integers("answers", self._terms["answers"])
+        return _read_only_integers("answers", self._mechanism_terms["answers"])
 
     @property
     def values(self) -> FloatArray:
@@ -385,12 +385,14 @@ class ReleasedTable(ReleasedSums):
         range.
         """
         answers = self.answers.astype(np.float64)
-        if "target_range" not in self._terms:
+        if "target_range" not in self._mechanism_terms:
             return answers
-        low, high = self._terms["target_range"]
-        if self._terms["rank"] is None:
-            answers = answers / self._terms["n_teachers"]
-        return np.asarray(low + answers * ((high - low) / (self._terms["n_positions"] - 1)))
+        low, high = self._mechanism_terms["target_range"]
+        if self._mechanism_terms["rank"] is None:
+            answers = answers / self._mechanism_terms["n_teachers"]
+        return np.asarray(
+            low + answers * ((high - low) / (self._mechanism_terms["n_positions"] - 1))
+        )
 
 
 def labels_of_table(table: ReleasedTable) -> list[ReleasedLabels]:

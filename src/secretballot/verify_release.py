@@ -2555,8 +2555,8 @@ class ClassLabels:
         for d, firsts in lines.items():
             start = min(max(0, min(min(firsts), min(firsts) + d) + reach), size - 1)
             pmf = self.pmf[start:]
-            one = self._summed(pmf, start + d + 1)
-            two = self._summed(pmf, start - d)
+            one = self._weighted_sums(pmf, start + d + 1)
+            two = self._weighted_sums(pmf, start - d)
             for u in firsts:
                 found[u, u + d] = (
                     self.below(u) * self.below(u + d),
@@ -2565,7 +2565,7 @@ class ClassLabels:
                 )
         return found
 
-    def _summed(self, pmf: list[float], first: int) -> list[float]:
+    def _weighted_sums(self, pmf: list[float], first: int) -> list[float]:
         """Return the sums of pmf times P(N < k) from the last k on, where the first k stands at
         place `first` of the sums."""
         most = len(self.sums) - 1
@@ -2592,9 +2592,9 @@ class ClassLabels:
         high, whole = range(edge, self.reach + 1), range(-self.reach, self.reach + 1)
         pairs = [(both, both)]
         pairs += [pair for far in (low, high) for pair in ((far, whole), (whole, far))]
-        return math.fsum(self._pointwise(*pair) for pair in pairs)
+        return math.fsum(self._pointwise_moment(*pair) for pair in pairs)
 
-    def _pointwise(self, one: range, other: range) -> float:
+    def _pointwise_moment(self, one: range, other: range) -> float:
         a, totals = self.order, [1.0, 1.0, 1.0, 1.0]
         for noises, sign in ((one, -1), (other, 1)):
             sums = [0.0, 0.0, 0.0, 0.0]
@@ -2676,11 +2676,11 @@ class ThreeOutcomes:
         self.steps = [1 - d for d in reversed(steps)] + steps
         self.sums = sorted({2 * round(at * root / 2) for at in self.SUMS})
         self.edge, self.deep = math.ceil(self.FAR * sigma), math.ceil(self.DEEP * sigma)
-        self.most = [value * (1 + excess) for value in self._largest()]
-        self.knots = self._laws()
+        self.most = [value * (1 + excess) for value in self._largest_moments()]
+        self.knots = self._spread_laws()
         self.cells: dict[tuple[int, int], list[tuple[float, list[float]]]] = {}
 
-    def _moments(self, law: Law) -> list[float]:
+    def _ratio_moments(self, law: Law) -> list[float]:
         """Return moments of the ratios less 1: of order 2, and of two more in both directions."""
         sums = [0.0] * 7
         for p, q in law:
@@ -2693,22 +2693,22 @@ class ThreeOutcomes:
                     place += 1
         return sums
 
-    def _at(self, points: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Law]:
+    def _laws_at(self, points: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Law]:
         values = self.labels.chances({*points, *((u + 1, w - 1) for u, w in points)})
         return {
             (u, w): tuple(zip(values[u, w], values[u + 1, w - 1], strict=True)) for u, w in points
         }
 
-    def _largest(self) -> list[float]:
+    def _largest_moments(self) -> list[float]:
         stride = max(1, round(self.sigma / 9))
         axis = range(-math.ceil(4 * self.sigma), math.ceil(2 * self.sigma), stride)
-        laws = self._at([(u, w) for u in axis for w in axis]).values()
-        largest = [max(column) for column in zip(*map(self._moments, laws), strict=True)]
+        laws = self._laws_at([(u, w) for u in axis for w in axis]).values()
+        largest = [max(column) for column in zip(*map(self._ratio_moments, laws), strict=True)]
         for i in range(1, len(largest), 2):  # both directions have the same
             largest[i] = largest[i + 1] = max(largest[i : i + 2])
         return largest
 
-    def _laws(self) -> list[list[Law]]:
+    def _spread_laws(self) -> list[list[Law]]:
         """Return the spread laws of all knots, sum by sum."""
         rim = self.edge + math.ceil(self.sigma)
         places = []
@@ -2720,19 +2720,20 @@ class ThreeOutcomes:
                     u = min(top, top - d)
                 w = u + d
                 places.append((min(max(u, -rim), rim), min(max(w, -rim), rim)))
-        values = self._at(places)
-        laws = [self._spread(values[place]) for place in places]
+        values = self._laws_at(places)
+        laws = [self._spread_law(values[place]) for place in places]
         n = len(self.steps)
         return [laws[n * row : n * (row + 1)] for row in range(len(self.sums))]
 
-    def _spread(self, law: Law) -> Law:
+    def _spread_law(self, law: Law) -> Law:
         """Return the law with its ratios as far from 1 as the moments allow, and sums of 1."""
         low, high = 0.0, self.MOST_SPREAD
         for _ in range(10):
             middle = (low + high) / 2
             wide = tuple((p, p + (1 + middle) * (q - p)) for p, q in law)
             if min(q / p for p, q in wide) >= 0.1 and all(
-                value <= most for value, most in zip(self._moments(wide), self.most, strict=True)
+                value <= most
+                for value, most in zip(self._ratio_moments(wide), self.most, strict=True)
             ):
                 low = middle
             else:
@@ -2760,7 +2761,7 @@ class ThreeOutcomes:
                 tests.append([(x, above_silence(law, x) + 1e-15 * min(1.0, x)) for x in points])
         return kept
 
-    def _cell(self, column: int, row: int) -> list[tuple[float, list[float]]]:
+    def _cell_sticks(self, column: int, row: int) -> list[tuple[float, list[float]]]:
         """Return where the slopes of four knots' hockey sticks change, and the sticks there."""
         found = self.cells.get((column, row))
         if found is None:
@@ -2786,11 +2787,11 @@ class ThreeOutcomes:
             ]
             corners = [(u, w + far) for u, w in squares]
             corners += [(u + far, w) for u, w in squares] if far else []
-            laws = self._at(corners)
+            laws = self._laws_at(corners)
             open_ones = [
                 (u, w)
                 for u, w in squares
-                if not self._below(u, w, far, laws[u, w + far], laws[u + far, w])
+                if not self._square_below(u, w, far, laws[u, w + far], laws[u + far, w])
             ]
             if open_ones and side == 1:
                 return False
@@ -2798,7 +2799,7 @@ class ThreeOutcomes:
             squares = [(u + i, w + j) for u, w in open_ones for i in (0, side) for j in (0, side)]
         return True
 
-    def _below(self, u: int, w: int, far: int, high: Law, low: Law) -> bool:
+    def _square_below(self, u: int, w: int, far: int, high: Law, low: Law) -> bool:
         """Return whether all points of a square lie below the mixture at its middle.
 
         `high` and `low` are its laws with the largest and with the smallest ratios.
@@ -2814,7 +2815,7 @@ class ThreeOutcomes:
             *((1 - along) * (1 - across), (1 - along) * across),
             *(along * (1 - across), along * across),
         )
-        for x, heights in self._cell(column, row):
+        for x, heights in self._cell_sticks(column, row):
             found = sum(map(mul, shares, heights)) + self.PASSED * min(1.0, x)
             down = [p * (1 - x * least) if x * least < 1 else 0.0 for p, least, _ in terms]
             up = [p * (x * greatest - 1) if x * greatest > 1 else 0.0 for p, _, greatest in terms]

@@ -57,7 +57,7 @@ def test_ranks_are_those_among_the_public_numbers_and_end_with_them() -> None:
     pool = POOL.copy()
     pool[:50, 2], pool[10:20, 1], pool[:, 5] = 0.0, np.nan, np.nan
     basis = KernelBasis(n_landmarks=30, ranked=True).fit(pool)
-    ranks = basis._ranks(ROWS)
+    ranks = basis._public_ranks(ROWS)
     for column in range(5):
         known = pool[:, column][~np.isnan(pool[:, column])]
         below, upto = (known[:, None] < ROWS[:, column]), (known[:, None] <= ROWS[:, column])

@@ -128,7 +128,7 @@ def test_one_odd_cell_does_not_change_how_a_column_of_objects_is_read(
 
 def test_the_integers_are_those_of_exact_arithmetic() -> None:
     table = rows(6)
-    inputs, rotation = BASIS._inputs(table).toarray(), BASIS._rotation
+    inputs, rotation = BASIS._integer_inputs(table).toarray(), BASIS._rotation
     for row, found in zip(inputs.tolist(), BASIS.integers(table).tolist(), strict=True):
         for direction in range(0, BASIS.n_directions_, 5):
             weights = rotation.weights[:, direction].tolist()

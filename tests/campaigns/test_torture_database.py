@@ -31,7 +31,7 @@ def test_commits_that_are_not_durable_are_found(
 
     from secretballot.privacy.ledger import postgres_store
 
-    begin, fork = postgres_store._begin, database._fork
+    begin, fork = postgres_store._begin_transaction, database._fork
 
     def begin_forgetful(connection: Any, *rest: Any) -> None:
         begin(connection, *rest)
@@ -39,7 +39,7 @@ def test_commits_that_are_not_durable_are_found(
 
     def fork_forgetful(work: Callable[[], None]) -> int:
         def forget() -> None:
-            postgres_store._begin = begin_forgetful
+            postgres_store._begin_transaction = begin_forgetful
             work()
 
         return fork(forget)

@@ -168,12 +168,12 @@ def test_a_record_that_is_not_shrunk_would_be_seen(monkeypatch: pytest.MonkeyPat
 
 
 def test_marks_that_are_not_shrunk_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = vector_sums._shrunk
+    honest = vector_sums._shrunk_rows
 
     def whole_marks(values: np.ndarray, bounds: np.ndarray, whole: int) -> np.ndarray:
         return values if values.ndim == 1 else honest(values, bounds, whole)
 
-    monkeypatch.setattr(vector_sums, "_shrunk", whole_marks)
+    monkeypatch.setattr(vector_sums, "_shrunk_rows", whole_marks)
     # the check in integers leaves such a record no room for anything else
     assert worst_of(0) <= promised(0)
 

@@ -57,7 +57,7 @@ def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(world: str) -> N
 class TooLong(PrivateLabels):
     """As if a replaced label of three classes moved one column, and not two."""
 
-    def _kept(
+    def _kept_coordinates(
         self, coordinates: np.ndarray, residuals: np.ndarray, asked: Residuals, squared_bound: int
     ) -> np.ndarray:
         return np.clip(coordinates, -2 * asked.bound, 2 * asked.bound)

@@ -124,7 +124,7 @@ def test_no_file_shares_its_key_and_no_chunk_its_nonce(
         current[:] = [derived(key, salt, purpose)]
         return current[0]
 
-    terms = FileKey._terms
+    terms = FileKey._cipher_terms
 
     def seen(self: FileKey, number: int, last: bool, content: Any) -> Any:
         found = terms(self, number, last, content)
@@ -132,7 +132,7 @@ def test_no_file_shares_its_key_and_no_chunk_its_nonce(
         return found
 
     monkeypatch.setattr(sealed_files, "derived_key", kept)
-    monkeypatch.setattr(FileKey, "_terms", seen)
+    monkeypatch.setattr(FileKey, "_cipher_terms", seen)
     for _ in range(30):  # the same content in the same place, written again and again
         sealed(tmp_path / "x", bytes(5 * CHUNK_BYTES))
     assert len(used) == 30 * 6

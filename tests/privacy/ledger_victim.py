@@ -93,7 +93,7 @@ def settle(place: Place) -> None:
     """Wait until a server has done what a victim told it last: that one held the head, or the name
     of the account, before it wrote anything."""
     if isinstance(place, DatabasePlace):
-        with postgres_store._once(place, "") as connection:
+        with postgres_store._single_connection(place, "") as connection:
             postgres_store._lock_name(connection, place)
             if postgres_store._is_there(connection):
                 connection.execute("SELECT take_head()")
@@ -301,7 +301,7 @@ def migration(path: Place, _: int) -> object:
             " table_schema = current_schema() AND column_name = 'note'),"
             " to_regclass('closing_by_state') IS NOT NULL FROM migration"
         )
-        with postgres_store._once(path, "") as connection:
+        with postgres_store._single_connection(path, "") as connection:
             version, added, indexed = connection.execute(columns).fetchone()
         seen.append({"signal": ended, "version": version, "whole": added == indexed == version - 1})
         if version == 2:

@@ -259,7 +259,7 @@ def test_of_several_servers_the_primary_is_looked_for(monkeypatch: pytest.Monkey
     for hosts, wanted in (("one,two", "read-write"), ("one", None)):
         seen.clear()
         with pytest.raises(ZeroDivisionError):
-            postgres_store._connect(DatabasePlace(f"postgresql://{hosts}/d"))
+            postgres_store._new_connection(DatabasePlace(f"postgresql://{hosts}/d"))
         assert seen.get("target_session_attrs") == wanted
         assert seen["prepare_threshold"] is None
 

@@ -57,39 +57,41 @@ class LevelColumn:
 
     def entries(self, cells: "pd.Series[Any]") -> tuple[IntArray, IntArray, IntArray]:
         """Return rows, places and integers of what is not 0."""
-        places = self._places(cells)
+        places = self._level_places(cells)
         rows = np.flatnonzero(places >= 0)
-        return rows, places[rows], _ones(rows)
+        return rows, places[rows], _ones_for(rows)
 
     def unusual_entries(self, cells: "pd.Series[Any]") -> tuple[IntArray, IntArray, IntArray]:
         """Return the same of the difference from cells of the usual level, if there is one."""
         if self.usual is None:
             return self.entries(cells)
-        places = self._places(cells)
+        places = self._level_places(cells)
         rows = np.flatnonzero(places != self.usual)
         found = places[rows]
         shown = rows[found >= 0]
         return (
             np.append(rows, shown),
             np.append(np.full(len(rows), self.usual), found[found >= 0]),
-            np.append(-_ones(rows), _ones(shown)),
+            np.append(-_ones_for(rows), _ones_for(shown)),
         )
 
     def covered(self, cells: "pd.Series[Any]") -> BoolArray:
         """Return which cells have a feature; all of a column that has none, which tells nothing."""
         if not self.levels:
             return np.ones(len(cells), dtype=np.bool_)
-        covered: BoolArray = self._places(cells) >= 0
+        covered: BoolArray = self._level_places(cells) >= 0
         return covered
 
-    def _places(self, cells: "pd.Series[Any]") -> IntArray:
+    def _level_places(self, cells: "pd.Series[Any]") -> IntArray:
         """Return the place of each cell's level, -1 for one that the pool does not show."""
         if _is_of_plain_numbers(cells):
             return self._places_of_numbers(cells.to_numpy().astype(np.float64))
         known: dict[Hashable, int] = {
             MISSING if level is None else level: place for place, level in enumerate(self.levels)
         }
-        return np.array([known.get(_level(cell), -1) for cell in _values(cells)], dtype=np.int64)
+        return np.array(
+            [known.get(_level_of(cell), -1) for cell in _cell_values(cells)], dtype=np.int64
+        )
 
     def _places_of_numbers(self, values: FloatArray) -> IntArray:
         """Return the same of numbers, all at once; every cell is compared with public levels
@@ -135,20 +137,20 @@ class NumberColumn:
 
     def entries(self, cells: "pd.Series[Any]") -> tuple[IntArray, IntArray, IntArray]:
         """Return rows, places and integers of what is not 0."""
-        values = _numbers(cells)
+        values = _float_values(cells)
         absent = np.isnan(values)
         spiked = values == self.spike if self.spike is not None else np.zeros_like(absent)
         plain = np.flatnonzero(~(absent | spiked))
         bins, ranks = self._bins_and_ranks(values[plain])
         found = [
-            (plain, bins, _ones(plain)),
+            (plain, bins, _ones_for(plain)),
             (plain, np.full(len(plain), len(self.edges) + 1), ranks),
         ]
         place = len(self.edges) + 2
         for apart, has_feature in ((spiked, self.spike is not None), (absent, self.missing)):
             if has_feature:
                 rows = np.flatnonzero(apart)
-                found.append((rows, np.full(len(rows), place), _ones(rows)))
+                found.append((rows, np.full(len(rows), place), _ones_for(rows)))
                 place += 1
         rows, places, integers = (np.concatenate(part) for part in zip(*found, strict=True))
         return rows, places, integers
@@ -160,7 +162,7 @@ class NumberColumn:
 
     def covered(self, cells: "pd.Series[Any]") -> BoolArray:
         """Return which cells lie within the range of the pool, or are what it often shows."""
-        values = _numbers(cells)
+        values = _float_values(cells)
         low, high = self.sorted_values[0], self.sorted_values[-1]
         covered: BoolArray = ((values >= low) & (values <= high)) | (values == self.spike)
         return covered | (np.isnan(values) & self.missing)
@@ -189,7 +191,7 @@ def _places_in(shown: list[tuple[float, int]], values: FloatArray) -> IntArray:
     return np.where(levels[at] == values, own[at], -1)
 
 
-def _ones(rows: IntArray) -> IntArray:
+def _ones_for(rows: IntArray) -> IntArray:
     """Return the integer of 1.0 for each row."""
     return np.full(len(rows), ONE, dtype=np.int64)
 
@@ -198,7 +200,7 @@ def fitted_column(cells: "pd.Series[Any]", n_bins: int) -> LevelColumn | NumberC
     """Return how a column is read, from its public cells."""
     if not _holds_numbers(cells):
         return _level_column(cells)
-    values = _numbers(cells)
+    values = _float_values(cells)
     present = np.sort(values[~np.isnan(values)])
     distinct, seen = np.unique(present, return_counts=True)
     if len(distinct) <= FEW_VALUES:
@@ -216,7 +218,7 @@ def _holds_numbers(cells: "pd.Series[Any]") -> bool:
         return False
     if pd.api.types.is_numeric_dtype(cells.dtype):
         return True
-    kinds = {type(_level(cell)) for cell in _values(cells) if _level(cell) != MISSING}
+    kinds = {type(_level_of(cell)) for cell in _cell_values(cells) if _level_of(cell) != MISSING}
     return kinds == {float}
 
 
@@ -232,7 +234,9 @@ def _level_column(cells: "pd.Series[Any]") -> LevelColumn:
 def _seen_levels(cells: "pd.Series[Any]") -> "pd.Series[Any]":
     """Return how often each level occurs."""
     if not _is_of_plain_numbers(cells):
-        return pd.Series([_level(cell) for cell in _values(cells)], dtype=object).value_counts()
+        return pd.Series(
+            [_level_of(cell) for cell in _cell_values(cells)], dtype=object
+        ).value_counts()
     values = cells.to_numpy().astype(np.float64) + 0.0  # -0 is 0
     levels, counts = np.unique(values, return_counts=True)
     known = [MISSING if math.isnan(level) else level for level in levels.tolist()]
@@ -252,7 +256,7 @@ def _is_of_plain_numbers(cells: "pd.Series[Any]") -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "biuf" and dtype.itemsize <= 8
 
 
-def _values(cells: "pd.Series[Any]") -> list[Any]:
+def _cell_values(cells: "pd.Series[Any]") -> list[Any]:
     """Return the cells one by one, each of which says the same whatever stands beside it."""
     if not isinstance(cells.dtype, pd.CategoricalDtype):
         return list(cells.tolist())
@@ -261,7 +265,7 @@ def _values(cells: "pd.Series[Any]") -> list[Any]:
     return [known[code] for code in cells.cat.codes.tolist()]
 
 
-def _level(cell: Any) -> Hashable:
+def _level_of(cell: Any) -> Hashable:
     """Return what a cell is as a level; all kinds of missing are one, and 1 and 1.0 are."""
     if isinstance(cell, str):
         return cell
@@ -275,19 +279,19 @@ def _level(cell: Any) -> Hashable:
     return MISSING
 
 
-def _numbers(cells: "pd.Series[Any]") -> FloatArray:
+def _float_values(cells: "pd.Series[Any]") -> FloatArray:
     """Return cells as floating point, missing ones as nan and infinite ones as the largest."""
     if pd.api.types.is_numeric_dtype(cells.dtype):
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         # cell by cell: one text among numbers is a missing value and changes no other row
-        values = np.array([_number(cell) for cell in _values(cells)], dtype=np.float64)
+        values = np.array([_float_value(cell) for cell in _cell_values(cells)], dtype=np.float64)
     largest = np.finfo(np.float64).max
     clipped: FloatArray = np.clip(values, -largest, largest)
     return clipped
 
 
-def _number(cell: Any) -> float:
+def _float_value(cell: Any) -> float:
     """Return a cell as floating point, nan for what is no number."""
     if isinstance(cell, numbers.Real | np.bool_):
         with contextlib.suppress(Exception):

@@ -102,7 +102,7 @@ class EmbeddedBasis(IntegerBasis):
         self.embedding_ = embedding
         self._width = numbers_of(embedding.transform(take_rows(X, np.arange(1)))).shape[1]
         self.n_features_in_ = _n_columns(X)
-        vectors = self._vectors(X)
+        vectors = self._row_vectors(X)
         if not np.isfinite(vectors).any():
             raise DataError("The embedding makes no numbers of single public points.")
         self._refuse_other_vectors(X, vectors)
@@ -147,7 +147,7 @@ class EmbeddedBasis(IntegerBasis):
                 f" has {_n_columns(X)} columns and the public points had {self.n_features_in_};"
                 " give the same columns.",
             )
-        return self._vectors(X)
+        return self._row_vectors(X)
 
     def _refuse_other_vectors(self, X: Any, vectors: FloatArray) -> None:
         """Refuse an embedding that makes other numbers of a public point later, after others.
@@ -156,7 +156,7 @@ class EmbeddedBasis(IntegerBasis):
         the vectors of all that come after it.
         """
         backwards = np.arange(min(_TRIED_ROWS, len(vectors)))[::-1]
-        again = self._vectors(take_rows(X, backwards))
+        again = self._row_vectors(take_rows(X, backwards))
         if not np.array_equal(again, vectors[backwards], equal_nan=True):
             raise ParameterError(
                 Parameter("embedding"),
@@ -164,7 +164,7 @@ class EmbeddedBasis(IntegerBasis):
                 " transform(X) draws nothing at random and keeps nothing from row to row.",
             )
 
-    def _vectors(self, X: Any) -> FloatArray:
+    def _row_vectors(self, X: Any) -> FloatArray:
         """Return what the embedding makes of every row by itself; nan where it makes nothing."""
         X = X if hasattr(X, "shape") else np.asarray(X)  # once, not for every row
         vectors = np.full((_n_rows(X), self._width), np.nan)

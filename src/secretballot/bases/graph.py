@@ -116,9 +116,9 @@ class GraphBasis(IntegerBasis):
         self._centre, self._spread = fitted_scale(numbers, self.scaled)
         # no number is farther than 512 from 0
         self._points = rounded(numbers, self._centre, self._spread).astype(np.int16)
-        places = self._nearest(self._points.astype(np.int64), self.n_neighbours)[0]
+        places = self._nearest_public(self._points.astype(np.int64), self.n_neighbours)[0]
         modes = _smooth_modes(places, self.n_modes)
-        nearest, distances = self._nearest(self._points.astype(np.int64), self.n_nearest)
+        nearest, distances = self._nearest_public(self._points.astype(np.int64), self.n_nearest)
         # beyond all public points but one in a thousand
         self._farthest = int(np.quantile(distances, 0.999, method="higher"))
         self.uncovered_share_ = min(1.0, 0.001 + 2 / (len(numbers) + 1))
@@ -144,7 +144,7 @@ class GraphBasis(IntegerBasis):
         DataError
             If the columns are not as many as those of the public points.
         """
-        blocks = [self._coordinates(points) for points in self._blocks(X)]
+        blocks = [self._mean_coordinates(points) for points in self._rounded_blocks(X)]
         return np.concatenate(blocks) if blocks else np.empty((0, self.n_directions_), np.int64)
 
     def covered(self, X: Any) -> BoolArray:
@@ -154,7 +154,8 @@ class GraphBasis(IntegerBasis):
         Each row is looked at by itself.
         """
         blocks = [
-            self._nearest(points, self.n_nearest)[1] <= self._farthest for points in self._blocks(X)
+            self._nearest_public(points, self.n_nearest)[1] <= self._farthest
+            for points in self._rounded_blocks(X)
         ]
         return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.bool_)
 
@@ -162,7 +163,7 @@ class GraphBasis(IntegerBasis):
         """Return name and settings as JSON values, for a certificate."""
         return {"name": "graph", **self.get_params()}
 
-    def _blocks(self, X: Any) -> list[IntArray]:
+    def _rounded_blocks(self, X: Any) -> list[IntArray]:
         """Return rounded points, block by block."""
         check_is_fitted(self, "n_directions_")
         return [
@@ -170,16 +171,16 @@ class GraphBasis(IntegerBasis):
             for numbers in number_blocks(X, self.n_features_in_, BLOCK)
         ]
 
-    def _coordinates(self, points: IntArray) -> IntArray:
+    def _mean_coordinates(self, points: IntArray) -> IntArray:
         """Return the mean of the values at the nearest public points, for rounded points."""
-        nearest, _ = self._nearest(points, self.n_nearest)
+        nearest, _ = self._nearest_public(points, self.n_nearest)
         sums = np.zeros((len(points), self.n_directions_), dtype=np.int64)
         for place in nearest.T:
             sums += self._values[place]
         found: IntArray = (sums - self._offset + (1 << (FINER_BITS - 1))) >> FINER_BITS
         return found
 
-    def _nearest(self, points: IntArray, k: int) -> tuple[IntArray, IntArray]:
+    def _nearest_public(self, points: IntArray, k: int) -> tuple[IntArray, IntArray]:
         """Return the k nearest public points of rounded points, and the least squared distance.
 
         One public point that is the very same is left out, so that public points are mapped like

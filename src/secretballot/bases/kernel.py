@@ -104,7 +104,7 @@ class KernelBasis(IntegerBasis):
         self.n_features_in_ = numbers.shape[1]
         # of every column whose numbers are ranked
         self._sorted_values = [_sorted_numbers(one) for one in numbers.T] if self.ranked else []
-        numbers = self._ranks(numbers) if self.ranked else numbers
+        numbers = self._public_ranks(numbers) if self.ranked else numbers
         self._centre, self._spread = fitted_scale(numbers, self.scaled)
         points = rounded(numbers, self._centre, self._spread)
         rng = np.random.default_rng(self.random_state)
@@ -120,7 +120,10 @@ class KernelBasis(IntegerBasis):
         beyond = sum(2 / (len(values) + 1) for values in self._sorted_values if len(values))
         self.uncovered_share_ = min(1.0, 0.002 + 2 / (len(points) + 1) + beyond)
         self._rotation = fitted_rotation(
-            self._kernel(squares), ONE, whitening=self.whitening, n_directions=self.n_directions
+            self._kernel_values(squares),
+            ONE,
+            whitening=self.whitening,
+            n_directions=self.n_directions,
         )
         self.n_directions_ = self._rotation.weights.shape[1]
         if not self.n_directions_:
@@ -137,8 +140,10 @@ class KernelBasis(IntegerBasis):
             If the columns are not as many as those of the public points.
         """
         blocks = [
-            self._rotation.coordinates(self._kernel(self._squared_distances(self._points(block))))
-            for block in self._blocks(X)
+            self._rotation.coordinates(
+                self._kernel_values(self._squared_distances(self._rounded_points(block)))
+            )
+            for block in self._number_blocks(X)
         ]
         return np.concatenate(blocks) if blocks else np.empty((0, self.n_directions_), np.int64)
 
@@ -150,8 +155,8 @@ class KernelBasis(IntegerBasis):
         """
         blocks = [
             self._within_ranges(block)
-            & (self._squared_distances(self._points(block)).min(axis=1) <= self._farthest)
-            for block in self._blocks(X)
+            & (self._squared_distances(self._rounded_points(block)).min(axis=1) <= self._farthest)
+            for block in self._number_blocks(X)
         ]
         return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.bool_)
 
@@ -169,17 +174,17 @@ class KernelBasis(IntegerBasis):
                 Parameter("width"), f" is {self.width}; it must lie between 0.01 and 100."
             )
 
-    def _blocks(self, X: Any) -> list[FloatArray]:
+    def _number_blocks(self, X: Any) -> list[FloatArray]:
         """Return numbers, block by block."""
         check_is_fitted(self, "n_directions_")
         return list(number_blocks(X, self.n_features_in_, BLOCK))
 
-    def _points(self, numbers: FloatArray) -> IntArray:
+    def _rounded_points(self, numbers: FloatArray) -> IntArray:
         """Return the rounded points of numbers."""
-        ranked = self._ranks(numbers) if self.ranked else numbers
+        ranked = self._public_ranks(numbers) if self.ranked else numbers
         return rounded(ranked, self._centre, self._spread)
 
-    def _ranks(self, numbers: FloatArray) -> FloatArray:
+    def _public_ranks(self, numbers: FloatArray) -> FloatArray:
         """Return ranks among the public numbers of each column, from -`ONE` to `ONE`; nan where
         there is no number."""
         ranks = np.full(numbers.shape, np.nan)
@@ -208,7 +213,7 @@ class KernelBasis(IntegerBasis):
         squares: IntArray = lengths[:, None] + others - 2 * products.astype(np.int64)
         return squares
 
-    def _kernel(self, squares: IntArray) -> IntArray:
+    def _kernel_values(self, squares: IntArray) -> IntArray:
         """Return the Gaussian kernel of squared distances in units of 1 / `ONE`, from a table."""
         table = kernel_table()
         steps = squares * EXPONENT_STEPS // self._median

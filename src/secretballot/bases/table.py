@@ -115,7 +115,10 @@ class TableBasis(IntegerBasis):
         # a bound, as if no row were uncovered in two columns
         self.uncovered_share_ = min(1.0, sum(one.uncovered_share for one in self._columns))
         self._rotation = fitted_rotation(
-            self._inputs(frame), ONE, whitening=self.whitening, n_directions=self.n_directions
+            self._integer_inputs(frame),
+            ONE,
+            whitening=self.whitening,
+            n_directions=self.n_directions,
         )
         self.n_directions_ = self._rotation.weights.shape[1]
         if not self.n_directions_:
@@ -138,7 +141,7 @@ class TableBasis(IntegerBasis):
         usual = _usual_inputs(self._columns) @ self._rotation.weights
         blocks = [
             self._rotation.coordinates(
-                self._inputs(frame.iloc[start : start + BLOCK], less_usual=True), usual
+                self._integer_inputs(frame.iloc[start : start + BLOCK], less_usual=True), usual
             )
             for start in range(0, len(frame), BLOCK)
         ]
@@ -164,7 +167,7 @@ class TableBasis(IntegerBasis):
         """
         frame = self._checked_frame(X)
         widths = [len(column.names) for column in self._columns]
-        return self._inputs(frame), np.repeat(np.arange(len(widths)), widths)
+        return self._integer_inputs(frame), np.repeat(np.arange(len(widths)), widths)
 
     def effects(self, weights: Any) -> FloatArray:
         """Return what weights of directions mean for features, an array of shape (n_inputs,
@@ -193,7 +196,7 @@ class TableBasis(IntegerBasis):
             )
         return frame
 
-    def _inputs(self, frame: pd.DataFrame, *, less_usual: bool = False) -> Any:
+    def _integer_inputs(self, frame: pd.DataFrame, *, less_usual: bool = False) -> Any:
         """Return the integer features before the rotation, (n_rows, n_inputs), or what they are
         more than those of the usual row."""
         rows, places, integers, width = [], [], [], 0

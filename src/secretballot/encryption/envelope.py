@@ -83,7 +83,7 @@ class Envelope:
                 f"The vault {vault} is encrypted with the key {self.key_id}, and {source} gives the"
                 f" key {key_id_of(key)}; give the other one."
             )
-        found = FileKey(key, self.serial, _role(self.state), self.salt).opened(
+        found = FileKey(key, self.serial, _role_of(self.state), self.salt).opened(
             0, self.wrapped, last=True
         )
         if found is None or len(found) != KEY_BYTES:
@@ -93,11 +93,11 @@ class Envelope:
     def wrapped_by(self, key: bytes, data_key: bytes, state: str) -> "Envelope":
         """Return the envelope of the same vault for a key and a state."""
         salt = random_bytes(32)
-        wrapped = FileKey(key, self.serial, _role(state), salt).sealed(0, data_key, last=True)
+        wrapped = FileKey(key, self.serial, _role_of(state), salt).sealed(0, data_key, last=True)
         return replace(self, state=state, key_id=key_id_of(key), salt=salt, wrapped=wrapped)
 
 
-def _role(state: str) -> str:
+def _role_of(state: str) -> str:
     return f"{ENVELOPE} {state}"
 
 

@@ -79,13 +79,13 @@ class KeySource:
             found is quoted.
         """
         if callable(self.where):
-            found = self._called(self.where)
+            found = self._key_returned(self.where)
         elif self.kind == "file":
             found = self._in_file(Path(self.where))
         elif self.kind == "env":
             found = os.environ.get(self.where, "").encode()
         else:
-            found = self._printed(self.where)
+            found = self._key_printed(self.where)
         if not found:
             raise VaultError(f"There is no key in {self}; put one there, or name another source.")
         key = _key_in(found)
@@ -112,7 +112,7 @@ class KeySource:
             )
         return key
 
-    def _called(self, function: Callable[[], object]) -> bytes:
+    def _key_returned(self, function: Callable[[], object]) -> bytes:
         found: object = None
         problem = ""
         try:
@@ -146,7 +146,7 @@ class KeySource:
             raise VaultError(f"T{str(self)[1:]} cannot be used ({problem}).")
         return content
 
-    def _printed(self, words: str) -> bytes:
+    def _key_printed(self, words: str) -> bytes:
         problem, printed = "", b""
         try:
             # what it says besides may hold anything, and is not shown

@@ -63,26 +63,26 @@ class FileKey:
 
     def __init__(self, data_key: bytes, serial: bytes, role: str, salt: bytes) -> None:
         key = derived_key(data_key, salt, b"secretballot/vault/file")
-        self._cipher = _library("hazmat.primitives.ciphers.aead").AESGCM(key)
+        self._cipher = _cryptography_module("hazmat.primitives.ciphers.aead").AESGCM(key)
         name = role.encode("utf-8", "surrogateescape")
         self._about = serial + len(name).to_bytes(4, "big") + name
 
     def sealed(self, number: int, plain: bytes | memoryview, *, last: bool) -> bytes:
         """Return a chunk encrypted; each number must be used once."""
-        found: bytes = self._cipher.encrypt(*self._terms(number, last, plain))
+        found: bytes = self._cipher.encrypt(*self._cipher_terms(number, last, plain))
         return found
 
     def opened(self, number: int, stored: bytes, *, last: bool) -> bytes | None:
         """Return a chunk, None where it is not the one that was stored."""
-        invalid = _library("exceptions").InvalidTag
-        nonce, content, about = self._terms(number, last, stored)
+        invalid = _cryptography_module("exceptions").InvalidTag
+        nonce, content, about = self._cipher_terms(number, last, stored)
         try:
             found: bytes = self._cipher.decrypt(nonce, content, about)
         except invalid:
             return None
         return found
 
-    def _terms(self, number: int, last: bool, content: Any) -> tuple[bytes, Any, bytes]:
+    def _cipher_terms(self, number: int, last: bool, content: Any) -> tuple[bytes, Any, bytes]:
         place = number.to_bytes(8, "big") + bytes([last])
         return b"\0\0\0" + place, content, self._about + place
 
@@ -112,13 +112,13 @@ class FileSealer:
         self._key, self._write = key_of(salt), write
         self._rest, self._number, self._length = bytearray(), 0, 0
         self._sound, self._process = True, os.getpid()
-        self._put(MARK + salt)
+        self._write_stored(MARK + salt)
 
     def add(self, content: bytes | memoryview) -> None:
         """Encrypt bytes behind those that were given; up to a chunk waits for what follows."""
         content = memoryview(content).cast("B")
         self._length += len(content)
-        self._take(content)
+        self._add_content(content)
 
     def finish(self) -> None:
         """Write what waits, the padding and the length."""
@@ -126,37 +126,37 @@ class FileSealer:
         left = padded_size(length + LENGTH_BYTES) - length - LENGTH_BYTES
         while left:
             zeros = min(left, CHUNK_BYTES)
-            self._take(memoryview(bytes(zeros)))
+            self._add_content(memoryview(bytes(zeros)))
             left -= zeros
-        self._take(memoryview(length.to_bytes(LENGTH_BYTES, "big")))
-        self._put(self._key.sealed(self._number, bytes(self._rest), last=True))
+        self._add_content(memoryview(length.to_bytes(LENGTH_BYTES, "big")))
+        self._write_stored(self._key.sealed(self._number, bytes(self._rest), last=True))
         self._sound = False
 
-    def _take(self, content: memoryview) -> None:
+    def _add_content(self, content: memoryview) -> None:
         # a full chunk waits as well: nobody knows yet whether it is the last of the file
         at, stored = 0, []
         while at < len(content):
             if len(self._rest) == CHUNK_BYTES:
-                stored.append(self._chunk(bytes(self._rest)))
+                stored.append(self._sealed_chunk(bytes(self._rest)))
                 self._rest.clear()
             if not self._rest and len(content) - at > CHUNK_BYTES:
-                stored.append(self._chunk(content[at : at + CHUNK_BYTES]))
+                stored.append(self._sealed_chunk(content[at : at + CHUNK_BYTES]))
                 at += CHUNK_BYTES
             else:
                 size = min(CHUNK_BYTES - len(self._rest), len(content) - at)
                 self._rest += content[at : at + size]
                 at += size
             if len(stored) == _GROUP:
-                self._put(b"".join(stored))
+                self._write_stored(b"".join(stored))
                 stored.clear()
-        self._put(b"".join(stored))
+        self._write_stored(b"".join(stored))
 
-    def _chunk(self, content: bytes | memoryview) -> bytes:
+    def _sealed_chunk(self, content: bytes | memoryview) -> bytes:
         stored = self._key.sealed(self._number, content, last=False)
         self._number += 1
         return stored
 
-    def _put(self, stored: bytes) -> None:
+    def _write_stored(self, stored: bytes) -> None:
         # a copy in a forked process would use the same numbers
         if not self._sound or self._process != os.getpid():
             raise VaultError("An encrypted file was written to after it had failed; begin it anew.")
@@ -280,19 +280,21 @@ def changed_file(where: str) -> VaultError:
 
 def derived_key(key: bytes, salt: bytes, purpose: bytes) -> bytes:
     """Return a key of 32 bytes that follows from another one (HKDF with SHA-256)."""
-    hkdf = _library("hazmat.primitives.kdf.hkdf").HKDF
-    sha256 = _library("hazmat.primitives.hashes").SHA256()
+    hkdf = _cryptography_module("hazmat.primitives.kdf.hkdf").HKDF
+    sha256 = _cryptography_module("hazmat.primitives.hashes").SHA256()
     found: bytes = hkdf(algorithm=sha256, length=32, salt=salt, info=purpose).derive(key)
     return found
 
 
 def random_bytes(size: int) -> bytes:
     """Return up to 32 bytes of the operating system's, drawn by the library of the cipher."""
-    found: bytes = _library("hazmat.primitives.ciphers.aead").AESGCM.generate_key(bit_length=256)
+    found: bytes = _cryptography_module("hazmat.primitives.ciphers.aead").AESGCM.generate_key(
+        bit_length=256
+    )
     return found[:size]
 
 
-def _library(module: str) -> Any:
+def _cryptography_module(module: str) -> Any:
     with suppress(ImportError):
         return importlib.import_module(f"cryptography.{module}")
     raise VaultError(

@@ -75,7 +75,7 @@ def open_vault(vault: Path, source: KeySource) -> None:
         with _lock:
             _sources[above] = source
             _open.pop(above, None)
-            _opened(above)
+            _opened_vault(above)
         return
     _refuse_plain(Path(root))
     # a key that cannot be had is told now, and not after hours of work
@@ -105,7 +105,7 @@ def begin_encryption(folder: Path) -> None:
             if root_above(root) is None:
                 raise
         write_envelope(Path(root), new_envelope(source.lasting_key(), WHOLE)[0], only_new=True)
-        _opened(root)
+        _opened_vault(root)
 
 
 def file_keys(path: Path) -> Callable[[bytes], FileKey] | None:
@@ -124,7 +124,7 @@ def file_keys(path: Path) -> Callable[[bytes], FileKey] | None:
             raise lost_envelope(lost)
         return None
     with _lock:
-        found = _opened(root)
+        found = _opened_vault(root)
     role = os.path.relpath(place, root).replace(os.sep, "/")
     return lambda salt: FileKey(found.data_key, found.serial, role, salt)
 
@@ -151,7 +151,7 @@ def forget_vault(root: str) -> None:
         _sources.pop(root, None)
 
 
-def _opened(root: str) -> _Open:
+def _opened_vault(root: str) -> _Open:
     """Return an encrypted vault, opened now if it was not."""
     mark = _mark_of(root)
     known = _open.get(root)

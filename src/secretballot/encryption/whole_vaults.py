@@ -69,20 +69,20 @@ def files_of(vault: Path) -> VaultFiles:
     VaultError
         If it is no folder, or its files cannot be read.
     """
-    root = _root(vault)
+    root = _vault_root(vault)
     envelope = read_envelope(root)
     encrypted: list[str] = []
     plain: list[str] = []
     by_rule: list[str] = []
     links: list[str] = []
-    for place in _places(root):
-        role = _role(root, place)
+    for place in _files_and_links(root):
+        role = _role_of(root, place)
         if place.is_symlink():
             links.append(role)
         elif _is_open_by_rule(root, place):
             by_rule.append(role)
         else:
-            with _file(place) as file:
+            with _opened_file(place) as file:
                 (encrypted if is_sealed(file) else plain).append(role)
     return VaultFiles(
         None if envelope is None else envelope.key_id,
@@ -105,8 +105,8 @@ def encrypt_vault(vault: Path, source: KeySource) -> VaultFiles:
         If the key is another one than that of the vault, a run is at work in it, or a file cannot
         be written. Nothing is lost.
     """
-    root = _root(vault)
-    with _alone(root):
+    root = _vault_root(vault)
+    with _run_lock(root):
         envelope, key = read_envelope(root), source.lasting_key()
         if envelope is None:
             above = unlocked.root_above(str(root))
@@ -134,8 +134,8 @@ def decrypt_vault(vault: Path, source: KeySource) -> VaultFiles:
     VaultError
         If the key is another one, a file was changed, or cannot be written. Nothing is lost.
     """
-    root = _root(vault)
-    with _alone(root):
+    root = _vault_root(vault)
+    with _run_lock(root):
         envelope = _known_envelope(root)
         key = source.key()
         data_key = envelope.data_key_of(key, str(source), root)
@@ -159,7 +159,7 @@ def rekey_vault(vault: Path, old: KeySource, new: KeySource) -> str:
     VaultError
         If the old key is another one, the new one cannot be had, or a conversion broke off.
     """
-    root = _root(vault)
+    root = _vault_root(vault)
     envelope = _known_envelope(root)
     if envelope.state != WHOLE:
         raise unlocked.half_changed(str(root))
@@ -168,7 +168,7 @@ def rekey_vault(vault: Path, old: KeySource, new: KeySource) -> str:
     return changed.key_id
 
 
-def _root(vault: Path) -> Path:
+def _vault_root(vault: Path) -> Path:
     """Return the vault itself, where the folder of a run was named."""
     place = vault / "vault" if (vault / "vault").is_dir() else vault
     if not place.is_dir():
@@ -184,7 +184,7 @@ def _known_envelope(root: Path) -> Envelope:
 
 
 @contextmanager
-def _alone(root: Path) -> Iterator[None]:
+def _run_lock(root: Path) -> Iterator[None]:
     """Hold the lock of a run, if its vault has one."""
     handle = None
     try:
@@ -198,7 +198,7 @@ def _alone(root: Path) -> Iterator[None]:
             os.close(handle)
 
 
-def _places(root: Path) -> list[Path]:
+def _files_and_links(root: Path) -> list[Path]:
     """Return all files and links below a folder."""
     found = []
     for folder, folders, names in os.walk(root):
@@ -215,7 +215,7 @@ def _secret_places(root: Path) -> list[Path]:
         sweep_drafts(Path(folder), "*")
     return [
         place
-        for place in _places(root)
+        for place in _files_and_links(root)
         if not place.is_symlink() and not _is_open_by_rule(root, place)
     ]
 
@@ -235,16 +235,16 @@ def _is_open_by_rule(root: Path, place: Path) -> bool:
             return _is_open_by_rule(root, place.with_name(place.name.removesuffix(ending)))
     if not os.path.lexists(place) or not stat.S_ISREG(place.lstat().st_mode):
         return True
-    with _file(place) as file:
+    with _opened_file(place) as file:
         return file.read(len(_SQLITE)) == _SQLITE
 
 
-def _role(root: Path, place: Path) -> str:
+def _role_of(root: Path, place: Path) -> str:
     return os.path.relpath(place, root).replace(os.sep, "/")
 
 
 @contextmanager
-def _file(place: Path) -> Iterator[IO[bytes]]:
+def _opened_file(place: Path) -> Iterator[IO[bytes]]:
     problem = ""
     try:
         handle = os.open(
@@ -259,12 +259,12 @@ def _file(place: Path) -> Iterator[IO[bytes]]:
 
 
 def _encrypt_file(root: Path, place: Path, data_key: bytes, envelope: Envelope) -> None:
-    role = _role(root, place)
+    role = _role_of(root, place)
 
     def key_of(salt: bytes) -> FileKey:
         return FileKey(data_key, envelope.serial, role, salt)
 
-    with _file(place) as file:
+    with _opened_file(place) as file:
         if is_sealed(file):
             opened(file, key_of, str(place))  # refuses what was put here from elsewhere
             return
@@ -273,12 +273,12 @@ def _encrypt_file(root: Path, place: Path, data_key: bytes, envelope: Envelope) 
             while piece := file.read(_PIECE):
                 sealer.add(piece)
             sealer.finish()
-            _settle(target, draft, place)
+            _replace_durably(target, draft, place)
 
 
 def _decrypt_file(root: Path, place: Path, data_key: bytes, envelope: Envelope) -> None:
-    role = _role(root, place)
-    with _file(place) as file:
+    role = _role_of(root, place)
+    with _opened_file(place) as file:
         if not is_sealed(file):
             return
         content, _ = opened(
@@ -287,10 +287,10 @@ def _decrypt_file(root: Path, place: Path, data_key: bytes, envelope: Envelope) 
         with draft_file(place) as (target, draft):
             while piece := content.read(_PIECE):
                 target.write(piece)
-            _settle(target, draft, place)
+            _replace_durably(target, draft, place)
 
 
-def _settle(target: IO[bytes], draft: Path, place: Path) -> None:
+def _replace_durably(target: IO[bytes], draft: Path, place: Path) -> None:
     target.flush()
     os.fsync(target.fileno())
     draft.replace(place)

@@ -233,7 +233,7 @@ class BoundedRecords(RecordSums):
                 "Coordinates, classes and persons of records do not fit together; give one row, one"
                 " class and one person for each record."
             )
-        self.__coordinates = _held(coordinates)
+        self.__coordinates = _four_byte_coordinates(coordinates)
         self.__targets, self.__persons = targets.astype(np.int64), persons
         self.__marks = (marks != 0).astype(np.int8)
         if groups is not None and persons is not None:
@@ -243,16 +243,18 @@ class BoundedRecords(RecordSums):
         self.unit = "record" if persons is None else "user"
 
     @abstractmethod
-    def _residuals(self, coordinates: IntArray, targets: IntArray, asked: Residuals) -> IntArray:
+    def _model_residuals(
+        self, coordinates: IntArray, targets: IntArray, asked: Residuals
+    ) -> IntArray:
         """Return what the model misses of some records, in the units that are asked, int64 of shape
         (n_rows, n_columns); each row a function of that record and of what is asked."""
 
-    def _kept(
+    def _kept_coordinates(
         self, coordinates: IntArray, residuals: IntArray, asked: Residuals, squared_bound: int
     ) -> IntArray:
         """Return coordinates whose product with the residuals is within the bound, row by row."""
         of_residuals = np.einsum("ij,ij->i", residuals, residuals)
-        return _shortened(coordinates, of_residuals, squared_bound)
+        return _shortened_rows(coordinates, of_residuals, squared_bound)
 
     def sum_at_the_door(self, asked: Residuals) -> IntArray:
         """Return the sum of all vectors, int64 of shape (asked.n_coordinates,); for the door alone.
@@ -302,11 +304,11 @@ class BoundedRecords(RecordSums):
         for start in range(0, len(self.__coordinates), size):
             rows = slice(start, start + size)
             coordinates, residuals = self._parts_of(rows, asked)
-            kept = self._kept(coordinates, residuals, asked, rest)
+            kept = self._kept_coordinates(coordinates, residuals, asked, rest)
             weights = np.full(len(kept), asked.mark_weight)
             if self.__groups is not None:
                 bounds = np.array(asked.group_bounds, dtype=np.int64)[self.__groups[rows]]
-                weights = _shrunk(weights, bounds, asked.bound)
+                weights = _shrunk_rows(weights, bounds, asked.bound)
                 kept = _kept_of_groups(kept, residuals, bounds, weights, asked)
             marked += weights @ self.__marks[rows].astype(np.int64)
             # exact: a block's sums stay below 2^53
@@ -343,7 +345,7 @@ class BoundedRecords(RecordSums):
         for at in range(0, len(rows), size):
             block, own = rows[at : at + size], owners[at : at + size]
             coordinates, residuals = self._parts_of(block, asked)
-            kept = self._kept(coordinates, residuals, asked, asked.bound**2)
+            kept = self._kept_coordinates(coordinates, residuals, asked, asked.bound**2)
             places = np.flatnonzero(np.diff(own, prepend=-1))
             sums = [
                 np.add.reduceat(kept * residuals[:, [column]], places, axis=0)
@@ -358,7 +360,7 @@ class BoundedRecords(RecordSums):
     def _parts_of(self, rows: "slice | IntArray", asked: Residuals) -> tuple[IntArray, IntArray]:
         """Return coordinates and residuals of some records, as integers."""
         coordinates = self.__coordinates[rows].astype(np.int64)
-        residuals = self._residuals(coordinates, self.__targets[rows], asked)
+        residuals = self._model_residuals(coordinates, self.__targets[rows], asked)
         if asked.without_marked:
             residuals[self.__marks[rows, -1] > 0] = 0
         return coordinates, residuals
@@ -416,7 +418,9 @@ class PrivateRecords(BoundedRecords):
         super().__init__(coordinates, classes, columns, persons, marks, groups)
         self.n_classes = n_classes
 
-    def _residuals(self, coordinates: IntArray, targets: IntArray, asked: Residuals) -> IntArray:
+    def _model_residuals(
+        self, coordinates: IntArray, targets: IntArray, asked: Residuals
+    ) -> IntArray:
         assert isinstance(asked.model, IntegerModel)
         shares = asked.model.probabilities(coordinates)
         residuals = -((shares * asked.unit + PROBABILITY_UNIT // 2) // PROBABILITY_UNIT)
@@ -474,11 +478,11 @@ class PrivateLabels(PrivateRecords):
         super().__init__(coordinates, classes, n_classes)
         self.unit = "label"
 
-    def _kept(
+    def _kept_coordinates(
         self, coordinates: IntArray, residuals: IntArray, asked: Residuals, squared_bound: int
     ) -> IntArray:
         moved = asked.unit**2 * (1 if self.n_columns == 1 else 2)
-        return _shortened(coordinates, np.full(len(coordinates), moved), 4 * squared_bound)
+        return _shortened_rows(coordinates, np.full(len(coordinates), moved), 4 * squared_bound)
 
 
 class PrivateTargets(BoundedRecords):
@@ -527,7 +531,9 @@ class PrivateTargets(BoundedRecords):
         cut = np.clip(targets, -1, PROBABILITY_UNIT)
         super().__init__(coordinates, cut, targets.shape[1], persons, marks, groups)
 
-    def _residuals(self, coordinates: IntArray, targets: IntArray, asked: Residuals) -> IntArray:
+    def _model_residuals(
+        self, coordinates: IntArray, targets: IntArray, asked: Residuals
+    ) -> IntArray:
         assert isinstance(asked.model, TargetModel)
         missed = targets - asked.model.predictions(coordinates)
         residuals: IntArray = (missed * asked.unit + PROBABILITY_UNIT // 2) // PROBABILITY_UNIT
@@ -538,7 +544,7 @@ class PrivateTargets(BoundedRecords):
         return f"PrivateTargets(n_columns={self.n_columns}, unit={self.unit!r}, records=<private>)"
 
 
-def _held(coordinates: IntArray | MappedRows) -> IntArray | MappedRows:
+def _four_byte_coordinates(coordinates: IntArray | MappedRows) -> IntArray | MappedRows:
     """Return coordinates in four bytes each, as no coordinate needs more; mapped rows as they are.
 
     Raises
@@ -556,7 +562,7 @@ def _held(coordinates: IntArray | MappedRows) -> IntArray | MappedRows:
     return coordinates.astype(np.int32, copy=False)
 
 
-def _shortened(coordinates: IntArray, of_residuals: IntArray, squared_bound: int) -> IntArray:
+def _shortened_rows(coordinates: IntArray, of_residuals: IntArray, squared_bound: int) -> IntArray:
     """Return coordinates whose product with residuals of these squared norms has at most this
     squared norm, per row.
 
@@ -574,7 +580,7 @@ def _shortened(coordinates: IntArray, of_residuals: IntArray, squared_bound: int
 
 
 def _shortened_vectors(vectors: IntArray, bound: int) -> IntArray:
-    """Return vectors of at most this norm, shrunk and cut toward zero as by `_shortened`."""
+    """Return vectors of at most this norm, shrunk and cut toward zero as by `_shortened_rows`."""
     cut = np.clip(vectors, -_LARGEST_ENTRY, _LARGEST_ENTRY)
     # the square of a number of 44 bits does not fit 64: add up the squares of its halves, exactly
     high, low = cut >> 20, cut & (2**20 - 1)
@@ -606,7 +612,7 @@ def check_one_group_each(persons: IntArray, groups: IntArray) -> None:
         )
 
 
-def _shrunk(values: IntArray, bounds: IntArray, whole: int) -> IntArray:
+def _shrunk_rows(values: IntArray, bounds: IntArray, whole: int) -> IntArray:
     """Return values times a bound over the whole one, cut toward zero, row by row, in integers."""
     factors = bounds.reshape(-1, *[1] * (values.ndim - 1))
     # entries below 2^30 and bounds of at most 2^30
@@ -623,7 +629,7 @@ def _kept_of_groups(
     Shrunk as the marks are: a vector within the whole bound then is within its group's, and one
     that were not would become zero.
     """
-    shrunk = _shrunk(kept, bounds, asked.bound)
+    shrunk = _shrunk_rows(kept, bounds, asked.bound)
     of_residuals = np.einsum("ij,ij->i", residuals, residuals)
     most = (bounds**2 - asked.n_marks * weights**2) // np.maximum(of_residuals, 1)
     shrunk[(np.einsum("ij,ij->i", shrunk, shrunk) > most) & (of_residuals > 0)] = 0
@@ -632,6 +638,6 @@ def _kept_of_groups(
 
 def _vectors_of_groups(vectors: IntArray, bounds: IntArray, whole: int) -> IntArray:
     """Return whole vectors, shrunk to the bound of each, as by `_kept_of_groups`."""
-    shrunk = _shrunk(vectors, bounds, whole)
+    shrunk = _shrunk_rows(vectors, bounds, whole)
     shrunk[np.einsum("ij,ij->i", shrunk, shrunk) > bounds**2] = 0
     return shrunk

@@ -59,7 +59,7 @@ class _Place:
     log_abstention: Decimal
 
 
-def _place(answer: int) -> _Place:
+def _place_of(answer: int) -> _Place:
     return _Place(answer, Decimal(answer).ln(_CONTEXT), Decimal(WHOLE - answer).ln(_CONTEXT))
 
 
@@ -74,9 +74,9 @@ class _Inequalities:
 
     def hold(self, one: _Place, other: _Place) -> bool:
         """Return whether both directions of a pair of neighbours surely keep the inequality."""
-        return self._holds(one, other) and self._holds(other, one)
+        return self._holds_one_way(one, other) and self._holds_one_way(other, one)
 
-    def _holds(self, p: _Place, q: _Place) -> bool:
+    def _holds_one_way(self, p: _Place, q: _Place) -> bool:
         a = self._order
         with localcontext(_CONTEXT):
             abstains = a * p.log_abstention + (1 - a) * q.log_abstention - self._charge
@@ -102,7 +102,7 @@ def keeps_inequalities(event: AbstentionTableEvent, weights: IntArray) -> bool:
     if not Fraction(listed[0], WHOLE) <= Fraction(event.false_answer):
         return False
     rule = _Inequalities(event.order, event.charge)
-    places = [_place(weight) for weight in listed]
+    places = [_place_of(weight) for weight in listed]
     # a distance that stays is a pair as well: f e^-charge + s < 1
     return all(rule.hold(one, other) for one, other in itertools.pairwise(places))
 
@@ -146,7 +146,7 @@ class _Walk:
 
     def __init__(self, order: float, charge: float, false_answer: float) -> None:
         self._order, self._charge = order, charge
-        here = _place(_rounded(math.floor(Fraction(false_answer) * WHOLE)))
+        here = _place_of(_rounded_down(math.floor(Fraction(false_answer) * WHOLE)))
         self._walked = _Walked(np.array([here.answer], dtype=np.int64), here, 1.0, False)
 
     def weights(self, length: int) -> IntArray:
@@ -154,12 +154,12 @@ class _Walk:
         walked = self._walked
         if len(walked.weights) < length and not walked.ended:
             # put in place whole, so that threads at worst walk twice
-            walked = self._walked = self._further(walked, length)
+            walked = self._walked = self._walked_further(walked, length)
         found = walked.weights[:length]
         found.setflags(write=False)
         return found
 
-    def _further(self, walked: _Walked, length: int) -> _Walked:
+    def _walked_further(self, walked: _Walked, length: int) -> _Walked:
         rule = _Inequalities(self._order, self._charge)
         found, here, step = walked.weights.tolist(), walked.here, walked.log_odds_step
         while len(found) < length:
@@ -167,7 +167,7 @@ class _Walk:
             if WHOLE - here.answer <= LEAST_ABSTENTION:
                 break
             step = _largest_step(answered, abstention, self._order, self._charge, step)
-            after = _last_place(rule, here, _stepped(here.answer, step))
+            after = _last_place(rule, here, _stepped_weight(here.answer, step))
             if after.answer == here.answer:  # the digits end
                 break
             here = after
@@ -188,19 +188,19 @@ def _last_place(rule: _Inequalities, here: _Place, guess: int) -> _Place:
     at, reach = guess, 1
     # outward from the guess until one holds and the next does not
     while True:
-        place = _place(at) if here.answer < at < WHOLE else None
+        place = _place_of(at) if here.answer < at < WHOLE else None
         if place is not None and rule.hold(here, place):
-            low, at = place, _later(at, reach)
+            low, at = place, _later_weight(at, reach)
         else:
-            high, at = min(high, at), _earlier(at, reach)
+            high, at = min(high, at), _earlier_weight(at, reach)
         if at <= low.answer or at >= high:
             break
         reach *= 2
-    while _later(low.answer, 1) < high:
-        middle = _rounded((low.answer + high) // 2)
+    while _later_weight(low.answer, 1) < high:
+        middle = _rounded_down((low.answer + high) // 2)
         if not low.answer < middle < high:
-            middle = _later(low.answer, 1)
-        place = _place(middle)
+            middle = _later_weight(low.answer, 1)
+        place = _place_of(middle)
         if rule.hold(here, place):
             low = place
         else:
@@ -208,38 +208,38 @@ def _last_place(rule: _Inequalities, here: _Place, guess: int) -> _Place:
     return low
 
 
-def _unit(answer: int) -> int:
+def _weight_unit(answer: int) -> int:
     """Return the distance of rounded weights near this one."""
     return 1 << max(0, min(answer, WHOLE - answer).bit_length() - DIGITS)
 
 
-def _rounded(answer: int) -> int:
+def _rounded_down(answer: int) -> int:
     """Return the nearest rounded weight that is not larger."""
-    unit = _unit(answer)
+    unit = _weight_unit(answer)
     # an abstention is rounded up, so that an answer is rounded down: both are multiples of the unit
     return answer // unit * unit
 
 
-def _later(answer: int, steps: int) -> int:
-    return min(WHOLE, answer + steps * _unit(answer))
+def _later_weight(answer: int, steps: int) -> int:
+    return min(WHOLE, answer + steps * _weight_unit(answer))
 
 
-def _earlier(answer: int, steps: int) -> int:
-    return _rounded(max(1, answer - steps * _unit(answer)))
+def _earlier_weight(answer: int, steps: int) -> int:
+    return _rounded_down(max(1, answer - steps * _weight_unit(answer)))
 
 
-def _stepped(answer: int, log_odds_step: float) -> int:
+def _stepped_weight(answer: int, log_odds_step: float) -> int:
     """Return the rounded weight whose log-odds are larger by a step."""
     s, f = answer / WHOLE, (WHOLE - answer) / WHOLE
     if s < 0.5:
         grown = s * math.exp(log_odds_step)
         if grown < f:
-            return _rounded(min(WHOLE - 1, int(grown / (f + grown) * WHOLE)))
+            return _rounded_down(min(WHOLE - 1, int(grown / (f + grown) * WHOLE)))
     shrunk = f * math.exp(-log_odds_step)
-    return _rounded(WHOLE - max(1, math.ceil(shrunk / (s + shrunk) * WHOLE)))
+    return _rounded_down(WHOLE - max(1, math.ceil(shrunk / (s + shrunk) * WHOLE)))
 
 
-def _excess(step: float, s: float, f: float, order: float, charge: float) -> float:
+def _excess_over_one(step: float, s: float, f: float, order: float, charge: float) -> float:
     """Return by how much the larger left side exceeds 1 if the log-odds of an answer grow by
     `step`."""
     if step > 700:
@@ -258,10 +258,10 @@ def _excess(step: float, s: float, f: float, order: float, charge: float) -> flo
 def _largest_step(s: float, f: float, order: float, charge: float, guess: float) -> float:
     """Return the largest step of the log-odds of an answer that floats allow, from a guess."""
     low, high, below = 0.0, guess if guess > 0 else 1.0, f * math.expm1(-charge)
-    above = _excess(high, s, f, order, charge)
+    above = _excess_over_one(high, s, f, order, charge)
     while above < 0:
         low, below, high = high, above, 2 * high
-        above = _excess(high, s, f, order, charge)
+        above = _excess_over_one(high, s, f, order, charge)
     if above == 0:
         return high
     # false position, with halving where one end stays (Illinois), or where the upper end is far
@@ -276,7 +276,7 @@ def _largest_step(s: float, f: float, order: float, charge: float, guess: float)
             middle = (low * above - high * below) / (above - below)
         if not low < middle < high:
             break
-        value = _excess(middle, s, f, order, charge)
+        value = _excess_over_one(middle, s, f, order, charge)
         if value == 0:
             return middle
         if value < 0:

@@ -41,7 +41,7 @@ __all__ = ["class_label_block", "class_label_cost", "class_label_losses", "class
 LOSS_OF_SIGMA = 1.135
 
 
-def _grid(sigma: float, queries: int, epsilon: float, resolution: int, reach: float) -> Grid:
+def _game_grid(sigma: float, queries: int, epsilon: float, resolution: int, reach: float) -> Grid:
     return Grid.of_step(LOSS_OF_SIGMA / sigma, queries, epsilon, resolution, reach)
 
 
@@ -58,11 +58,11 @@ def class_label_cost(
     """
     if not (MIN_SIGMA <= sigma <= MAX_SIGMA and epsilon <= MAX_EPSILON):
         return math.inf
-    grid = _grid(sigma, queries, epsilon, resolution, reach)
+    grid = _game_grid(sigma, queries, epsilon, resolution, reach)
     return queries * grid.size * (7.5 * USUAL_LAWS + OVERHEAD)
 
 
-def _values(sigma: float, grid: Grid, after: list[int]) -> list[FloatArray] | None:
+def _grid_values(sigma: float, grid: Grid, after: list[int]) -> list[FloatArray] | None:
     """Return the game's value at every grid point, rounded up, after numbers of labels."""
     laws = covering_laws(sigma)
     if laws is None:
@@ -102,8 +102,8 @@ def class_label_profile(
     Source : the game of `label_game`; docs/explanation/prices.md, section 15.
     Rounding : upward (convex interpolation, dominating laws, far noise charged in full).
     """
-    grid = _grid(sigma, queries, epsilon, resolution, REACH)
-    values = _values(sigma, grid, [queries])
+    grid = _game_grid(sigma, queries, epsilon, resolution, REACH)
+    values = _grid_values(sigma, grid, [queries])
     return None if values is None else LabelProfile(values[0], grid)
 
 
@@ -126,9 +126,9 @@ def class_label_losses(
     compose stands at `label_blocks.composed_blocks`.
     """
     size = min(block, queries)
-    grid = _grid(sigma, size, 0.0, resolution, BLOCK_REACH)
+    grid = _game_grid(sigma, size, 0.0, resolution, BLOCK_REACH)
     count, left = divmod(queries, size)
-    values = _values(sigma, grid, [left, size])
+    values = _grid_values(sigma, grid, [left, size])
     if values is None:
         return None
     rest = loss_distribution(values[0], grid) if left else None

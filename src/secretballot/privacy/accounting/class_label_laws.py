@@ -90,18 +90,18 @@ def covering_laws(sigma: float) -> StepLaws | None:
         return None
     noise = Noise(sigma)
     edge, deep = math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
-    left_out = _beyond(noise, edge, deep) + CHECK_SLACK + 2 * DROP_SLACK + FLOAT_SLACK
+    left_out = _chance_beyond(noise, edge, deep) + CHECK_SLACK + 2 * DROP_SLACK + FLOAT_SLACK
     if not left_out <= LEFT_OUT:
         return None
     largest = _largest_moments(noise)
     for tolerance in TOLERANCES:
         mesh = _Mesh.of(noise, edge, deep, largest * (1 + tolerance))
-        if _covers(mesh, noise, edge, deep):
+        if _covers_lattice(mesh, noise, edge, deep):
             return _without_dominated(mesh)
     return None
 
 
-def _beyond(noise: Noise, edge: int, deep: int) -> float:
+def _chance_beyond(noise: Noise, edge: int, deep: int) -> float:
     """Return the probability of the noises that are told to the last digit, either way round."""
     # next door a noise stands for one that is larger or smaller by one; of one far below, of the
     # first class far above and of the second, and of both below
@@ -109,7 +109,7 @@ def _beyond(noise: Noise, edge: int, deep: int) -> float:
     return 2 * float(below[0]) + float(below[1]) + float(below[2]) ** 2
 
 
-def _moments(p: FloatArray, ratio: FloatArray, sigma: float) -> FloatArray:
+def _ratio_moments(p: FloatArray, ratio: FloatArray, sigma: float) -> FloatArray:
     """Return what moments of the ratios exceed 1 by, of shape (..., 7): of order 2, and of several
     orders in both directions. Outcomes are on the first axis."""
     # orders follow sigma, so that the same part of the losses counts at each scale
@@ -128,7 +128,7 @@ def _largest_moments(noise: Noise) -> FloatArray:
     axis = np.arange(math.ceil(-4 * sigma), math.ceil(3 * sigma), max(1, int(sigma / 10)))
     u, w = (a.ravel() for a in np.meshgrid(axis, axis, indexing="ij"))
     p, log_r = noise.losses(u, w)
-    found: FloatArray = _moments(p, np.exp(log_r), sigma).max(axis=0)
+    found: FloatArray = _ratio_moments(p, np.exp(log_r), sigma).max(axis=0)
     for i in range(1, len(found), 2):
         found[i : i + 2] = found[i : i + 2].max()
     return found
@@ -183,19 +183,19 @@ class _Mesh:
         ]
         ratio = corners[1] / corners[0]
         kinks = np.concatenate([1 / ratio.reshape(-1, 12), np.ones((len(ratio), 1))], axis=1)
-        excess = _excess(corners[0][:, :, None], ratio[:, :, None], kinks[:, None])
+        excess = _excess_over_silence(corners[0][:, :, None], ratio[:, :, None], kinks[:, None])
         return cls(apart, sums.astype(np.float64), p, q, kinks, excess, mirrored)
 
     def around(self, u: FloatArray, w: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return the cell of each point, and the shares of its four laws, of shape (n, 4)."""
-        column, across = _between(self.apart, w - u - 0.5)
-        row, along = _between(self.together, u + w)
+        column, across = _place_between(self.apart, w - u - 0.5)
+        row, along = _place_between(self.together, u + w)
         shares = [(1 - along) * (1 - across), (1 - along) * across]
         shares += [along * (1 - across), along * across]
         return row * (len(self.apart) - 1) + column, np.stack(shares, axis=1)
 
 
-def _between(knots: FloatArray, at: FloatArray) -> tuple[IntArray, FloatArray]:
+def _place_between(knots: FloatArray, at: FloatArray) -> tuple[IntArray, FloatArray]:
     """Return between which two knots a number lies, and how far along; an end stands for all
     beyond it."""
     place = np.clip(np.searchsorted(knots, at, side="right") - 1, 0, len(knots) - 2)
@@ -212,7 +212,7 @@ def _spread_laws(
     ratio = 1 + change[:, :, None] * (1 + SPREADS)
     held = np.maximum(ratio, LEAST_RATIO)
     with np.errstate(over="ignore"):
-        fits = (_moments(p[:, :, None], held, noise.sigma) <= most).all(axis=-1)
+        fits = (_ratio_moments(p[:, :, None], held, noise.sigma) <= most).all(axis=-1)
     fits &= (ratio >= LEAST_RATIO).all(axis=0)
     fits[:, 0] = True
     spread = SPREADS[len(SPREADS) - 1 - fits[:, ::-1].argmax(axis=1)]
@@ -231,7 +231,7 @@ def _with_whole_sums(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArr
     return found[0], found[1]
 
 
-def _excess(p: FloatArray, ratio: FloatArray, x: FloatArray) -> FloatArray:
+def _excess_over_silence(p: FloatArray, ratio: FloatArray, x: FloatArray) -> FloatArray:
     """Return by how much hockey sticks exceed that of silence at x.
 
     Outcomes are on the last axis of `p` and `ratio`, which x lacks. The largest outcome is what the
@@ -245,7 +245,7 @@ def _excess(p: FloatArray, ratio: FloatArray, x: FloatArray) -> FloatArray:
     return found
 
 
-def _covers(mesh: _Mesh, noise: Noise, edge: int, deep: int) -> bool:
+def _covers_lattice(mesh: _Mesh, noise: Noise, edge: int, deep: int) -> bool:
     """Return whether each law of the lattice is dominated by a mixture of a cell's laws."""
     side = 1
     while side < FIRST_SIDE * noise.sigma:
@@ -322,7 +322,7 @@ def _without_dominated(mesh: _Mesh) -> StepLaws:
             continue
         kept.append(i)
         x = np.append(1 / ratio[i], 1.0)
-        found = _excess(p[i], ratio[i], x)
-        others = _excess(p[left], ratio[left], x[:, None])
+        found = _excess_over_silence(p[i], ratio[i], x)
+        others = _excess_over_silence(p[left], ratio[left], x[:, None])
         left[left] = ~(others <= (found + DROP_SLACK * np.minimum(1.0, x))[:, None]).all(axis=0)
     return StepLaws(p[kept], np.log(ratio[kept]))

@@ -112,10 +112,13 @@ class Noise:
         sets = [(deep_below, deep_below)]
         sets += [pair for far in (below, above) for pair in ((far, every), (every, far))]
         return np.array(
-            [sum(self._pointwise(*pair, order) for pair in sets) for order in orders.tolist()]
+            [
+                sum(self._pointwise_moment(*pair, order) for pair in sets)
+                for order in orders.tolist()
+            ]
         )
 
-    def _pointwise(self, one: BoolArray, other: BoolArray, order: float) -> float:
+    def _pointwise_moment(self, one: BoolArray, other: BoolArray, order: float) -> float:
         """Return the larger of the moments, less 1, of both directions of two noises that lie in
         two sets, told to the last digit."""
         # the first class has a vote less next door, so its noise n is told as n + 1; the second's
@@ -136,7 +139,7 @@ class Noise:
         return p, np.log(self.chances(u + 1, w - 1) / p)
 
 
-def _excesses(log_ratio: FloatArray, orders: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _moment_excesses(log_ratio: FloatArray, orders: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return r^(1-a) - 1 + (a-1)(r-1) and r^a - 1 - a(r-1), of shape (3, n, orders).
 
     Both are convex in r and at least 0. Their means under P are the moments of order a of both
@@ -190,14 +193,14 @@ def _bounds_of_squares(
     """
     last_u, last_w = u + side - 1, w + side - 1
     p_high, log_high = noise.losses(u, last_w)  # the largest ratios, and the first class's chance
-    high = _excesses(log_high, orders)
+    high = _moment_excesses(log_high, orders)
     if side == 1:
         moments = [np.einsum("in,ino->no", p_high, excess) for excess in high]
         best[:] = np.maximum(best, np.maximum(*moments).max(axis=0))
         found: FloatArray = np.maximum(*moments)
         return found
     p_low, log_low = noise.losses(last_u, w)  # the smallest ratios, and the second class's chance
-    low = _excesses(log_low, orders)
+    low = _moment_excesses(log_low, orders)
     for p, excesses in ((p_high, high), (p_low, low)):
         for excess in excesses:
             best[:] = np.maximum(best, np.einsum("in,ino->no", p, excess).max(axis=0))
@@ -240,7 +243,7 @@ def class_label_renyi(order: float, sigma: float) -> float:
     """
     if not (MIN_SIGMA <= sigma <= MAX_SIGMA and order <= _most_order(sigma)):
         return math.inf
-    return float(_divergences(sigma, [order])[0])
+    return float(_renyi_divergences(sigma, [order])[0])
 
 
 def class_label_work(sigma: float) -> float:
@@ -278,11 +281,11 @@ def _divergences_around(sigma: float, middle: int) -> FloatArray:
         i for i in around if 0 <= i < len(ORDERS) and FEWEST <= ORDERS[i] <= _most_order(sigma)
     ]
     if chosen:
-        found[chosen] = _divergences(sigma, [ORDERS[i] for i in chosen])
+        found[chosen] = _renyi_divergences(sigma, [ORDERS[i] for i in chosen])
     return found
 
 
-def _divergences(sigma: float, orders: Sequence[float]) -> FloatArray:
+def _renyi_divergences(sigma: float, orders: Sequence[float]) -> FloatArray:
     a = np.array(orders)
     found: FloatArray = np.log1p(_largest_moments(sigma, a)) / (a - 1) * (1 + 1e-12)
     return found

@@ -101,13 +101,15 @@ class EventList:
             )
         # the events of the list are checked as any others are
         return cls(
-            tuple(_steps_of(_times(step, n)) or _Line(step, n) for step, n in numbers.items())
+            tuple(
+                _steps_of(_repeated_step(step, n)) or _Line(step, n) for step, n in numbers.items()
+            )
         )
 
     @property
     def events(self) -> tuple[Event, ...]:
         """One event for each kind of step."""
-        return tuple(_times(line.step, line.number) for line in self.lines)
+        return tuple(_repeated_step(line.step, line.number) for line in self.lines)
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -139,11 +141,11 @@ class EventList:
     def some(self, numbers: Sequence[int]) -> tuple[Event, ...]:
         """Return the events of so many steps of each kind; of none where there are none."""
         pairs = zip(self.lines, numbers, strict=True)
-        return tuple(_times(line.step, number) for line, number in pairs if number > 0)
+        return tuple(_repeated_step(line.step, number) for line, number in pairs if number > 0)
 
     def _line_for(self, step: Event) -> int | None:
-        places = [i for i, line in enumerate(self.lines) if _covers(line.step, step)]
-        return min(places, key=lambda i: _dearness(self.lines[i].step), default=None)
+        places = [i for i, line in enumerate(self.lines) if _covers_step(line.step, step)]
+        return min(places, key=lambda i: _cost_order(self.lines[i].step), default=None)
 
     def check_price(self, budget: PrivacyBudget) -> None:
         """Refuse a list that costs more than a budget.
@@ -174,12 +176,12 @@ def _steps_of(event: Event) -> _Line | None:
     return None if field is None else _Line(replace(event, **{field: 1}), getattr(event, field))
 
 
-def _times(step: Event, number: int) -> Event:
+def _repeated_step(step: Event, number: int) -> Event:
     """Return the event of so many steps."""
     return replace(step, **{_COUNTED_BY[type(step)]: number})
 
 
-def _covers(listed: Event, asked: Event) -> bool:
+def _covers_step(listed: Event, asked: Event) -> bool:
     """Return whether a step costs at most what a listed one does, in every price of a list."""
     if isinstance(listed, LabelGaussianEvent) and isinstance(asked, LabelGaussianEvent):
         # a label event without a number of teachers is priced for every one
@@ -206,7 +208,7 @@ def _covers_sum(listed: VectorSumEvent, asked: VectorSumEvent) -> bool:
     )
 
 
-def _dearness(step: Event) -> float:
+def _cost_order(step: Event) -> float:
     """Return what orders listed steps that cover the same one, the least first."""
     match step:
         case PureEvent():

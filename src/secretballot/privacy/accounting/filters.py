@@ -142,7 +142,7 @@ class Totals:
             self.grants + 1,
             self.loss + costs.loss,
             self.failure + costs.failure,
-            _added(self.taken, costs.taken),
+            _summed_numbers(self.taken, costs.taken),
         )
 
     def changed(self, reserved: Costs, used: Costs) -> "Totals":
@@ -151,11 +151,11 @@ class Totals:
             self.grants,
             self.loss - reserved.loss + used.loss,
             self.failure - reserved.failure + used.failure,
-            _added(self.taken, tuple(-number for number in reserved.taken), used.taken),
+            _summed_numbers(self.taken, tuple(-number for number in reserved.taken), used.taken),
         )
 
 
-def _added(*numbers: tuple[int, ...]) -> tuple[int, ...]:
+def _summed_numbers(*numbers: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(map(sum, zip_longest(*numbers, fillvalue=0)))
 
 
@@ -419,13 +419,13 @@ class ListFilter(Filter):
 
     def left(self, totals: Totals) -> tuple[Event, ...]:
         """Return the events that nothing has taken."""
-        return self.listed.after(self._numbers(totals))
+        return self.listed.after(self._taken_numbers(totals))
 
     def used(self, totals: Totals) -> tuple[Event, ...]:
         """Return the events that were taken."""
-        return self.listed.some(self._numbers(totals))
+        return self.listed.some(self._taken_numbers(totals))
 
-    def _numbers(self, totals: Totals) -> tuple[int, ...]:
+    def _taken_numbers(self, totals: Totals) -> tuple[int, ...]:
         return totals.taken or (0,) * len(self.listed.lines)
 
 

@@ -236,7 +236,7 @@ def _even_chance(sigma: float) -> float:
     return float(pmf.max())
 
 
-def _lowered(logarithm: FloatArray) -> FloatArray:
+def _lowered_logarithm(logarithm: FloatArray) -> FloatArray:
     """Return logarithms of likelihood ratios below the true ones; a game's value falls with the
     ratio."""
     return logarithm - LOST * (1 + np.abs(logarithm))
@@ -252,7 +252,7 @@ def _transition_stencil(
     """
     # a game that ends at a kink would show the last digit of a loss: each is taken for smaller
     # past the grid V stays at its last value, so how far past does not matter
-    shifts = np.minimum(_lowered(log_ratios) / grid.h, grid.size)
+    shifts = np.minimum(_lowered_logarithm(log_ratios) / grid.h, grid.size)
     offset = -math.floor(shifts.min())
     n = chances.shape[1]
     rows, columns, weights = [], [], []

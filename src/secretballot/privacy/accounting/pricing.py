@@ -563,7 +563,7 @@ def _composed_route(
         if isinstance(event, _Labels):
             labels.setdefault((event.sigma, type(event)), []).append(event)
     dearest = sorted(
-        (kind for kind, listed in labels.items() if _block(listed) is not None),
+        (kind for kind, listed in labels.items() if _labels_per_block(listed) is not None),
         key=lambda kind: kind[0] ** 2 / sum(_as_counts(e).shifts for e in labels[kind]),
     )
     played = dearest[: MOST_GAMES - len(tables)]
@@ -641,7 +641,7 @@ def _table_losses(table: VoteTableEvent) -> label_blocks.LossDistribution | None
     return None if block is None else vote_table.table_losses(table, block)
 
 
-def _block(labels: Sequence[_Labels]) -> int | None:
+def _labels_per_block(labels: Sequence[_Labels]) -> int | None:
     """Return of how many labels of one kind and scale a block is played; None where no game is."""
     if isinstance(labels[0], ArgmaxGaussianEvent):
         return class_label_game.class_label_block(labels[0].sigma)
@@ -652,7 +652,7 @@ def _block(labels: Sequence[_Labels]) -> int | None:
 def _label_losses(labels: Sequence[_Labels]) -> label_blocks.LossDistribution | None:
     """Return losses that dominate labels of one kind and scale; None where no game is played."""
     sigma, queries, teachers = _labels_together(labels)
-    block = _block(labels)
+    block = _labels_per_block(labels)
     if block is None:
         return None
     if isinstance(labels[0], ArgmaxGaussianEvent):
@@ -704,7 +704,7 @@ def _game_profile(labels: Sequence[_Labels], epsilon: float) -> Callable[[float]
     None where no game is played.
     """
     sigma, queries, teachers = _labels_together(labels)
-    block = _block(labels)
+    block = _labels_per_block(labels)
     if block is None:
         return None
     if isinstance(labels[0], ArgmaxGaussianEvent):

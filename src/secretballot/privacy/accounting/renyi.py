@@ -50,10 +50,10 @@ def renyi_delta(
     orders : iterable of float
         Orders to try.
     """
-    return min(1.0, math.exp(min(0.0, min(_exponent(a, curve(a), epsilon) for a in orders))))
+    return min(1.0, math.exp(min(0.0, min(_delta_exponent(a, curve(a), epsilon) for a in orders))))
 
 
-def _exponent(order: float, divergence: float, epsilon: float) -> float:
+def _delta_exponent(order: float, divergence: float, epsilon: float) -> float:
     lost = (order - 1) * (abs(divergence) + abs(epsilon)) * _LOST - SLACK / 10
     return (order - 1) * (divergence - epsilon) + max(0.0, lost) + _log_factor(order)
 

@@ -62,7 +62,9 @@ def calibrate_abstention_table(
             f" is {budget.delta}; a table of abstentions needs a delta above 0, such as 1e-6.",
         )
     unstable = check_count("max_unstable", max_unstable)
-    found = _best_table(budget, unstable) if order is None else _table(budget, unstable, order)
+    found = (
+        _best_table(budget, unstable) if order is None else _table_of_order(budget, unstable, order)
+    )
     if found is None:
         raise ParameterError(
             "No table with ",
@@ -79,8 +81,8 @@ def _best_table(budget: PrivacyBudget, t: int) -> AbstentionTableEvent | None:
 
     def distance(place: int) -> float:
         if place not in known:
-            event = _table(budget, t, ORDERS[place]) if 0 <= place < len(ORDERS) else None
-            known[place] = math.inf if event is None else _reach(event)
+            event = _table_of_order(budget, t, ORDERS[place]) if 0 <= place < len(ORDERS) else None
+            known[place] = math.inf if event is None else _rough_reach(event)
         return known[place]
 
     # where noise is Gaussian the same order is best: most divergence for its order
@@ -91,10 +93,10 @@ def _best_table(budget: PrivacyBudget, t: int) -> AbstentionTableEvent | None:
             if better == best or not distance(better) < distance(best):
                 break
             best = better
-    return _table(budget, t, ORDERS[best]) if distance(best) < math.inf else None
+    return _table_of_order(budget, t, ORDERS[best]) if distance(best) < math.inf else None
 
 
-def _reach(event: AbstentionTableEvent) -> float:
+def _rough_reach(event: AbstentionTableEvent) -> float:
     return rough_distance(event.order, event.charge, event.false_answer, _USUAL)
 
 
@@ -104,7 +106,7 @@ def _divergence_left(budget: PrivacyBudget, order: float) -> float:
     return budget.epsilon - renyi_epsilon(lambda _: 0.0, target, [order])
 
 
-def _table(budget: PrivacyBudget, t: int, order: float) -> AbstentionTableEvent | None:
+def _table_of_order(budget: PrivacyBudget, t: int, order: float) -> AbstentionTableEvent | None:
     """Return the table of an order that uses up the budget, None where there is none."""
     charge = (order - 1) * _divergence_left(budget, order) / t * (1 - _MARGIN)
     answer = -math.expm1(math.log1p(-FAILURE_SHARE * budget.delta) / t) * (1 - _MARGIN)

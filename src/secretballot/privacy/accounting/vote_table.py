@@ -110,7 +110,7 @@ def table_corners(
     i = 0
     while i < len(hull) - 2:
         j = i + 1
-        while j < len(hull) - 2 and _excess(x, y, i, j + 1) <= tolerance:
+        while j < len(hull) - 2 and _excess_share(x, y, i, j + 1) <= tolerance:
             j += 1
         corners.append(_meeting_point(hull, i, j))
         i = j
@@ -123,7 +123,7 @@ def table_corners(
     return VoteCurve(p, rest, gap, over, 0.0)
 
 
-def _excess(x: FloatArray, y: FloatArray, i: int, j: int) -> float:
+def _excess_share(x: FloatArray, y: FloatArray, i: int, j: int) -> float:
     """Return by what share of the hull's height the lines through edges i < j meet above it."""
     first = (y[i + 1] - y[i]) / (x[i + 1] - x[i])
     second = (y[j + 1] - y[j]) / (x[j + 1] - x[j])

@@ -52,7 +52,7 @@ class AnswerPage:
         self._open = None
 
     @property
-    def _transaction(self) -> Transaction:
+    def _open_transaction(self) -> Transaction:
         if self._open is None:
             raise LedgerError(
                 f"The answers of reservation {self._reservation} are no longer held; ask for them "
@@ -63,12 +63,12 @@ class AnswerPage:
     @property
     def count(self) -> int:
         """Number of answers given so far."""
-        return int(self._transaction.execute(_COUNT, (self._reservation,)).fetchone()[0])
+        return int(self._open_transaction.execute(_COUNT, (self._reservation,)).fetchone()[0])
 
     @property
     def closed(self) -> bool:
         """Whether the reservation is settled: stored answers are all that comes."""
-        found = self._transaction.execute(_CLOSED, (self._reservation,)).fetchone()
+        found = self._open_transaction.execute(_CLOSED, (self._reservation,)).fetchone()
         return found is not None
 
     def find(self, questions: Iterable[bytes]) -> dict[bytes, bytes]:
@@ -77,31 +77,31 @@ class AnswerPage:
         for start in range(0, len(listed), _AT_ONCE):
             block = listed[start : start + _AT_ONCE]
             statement = f"{_ANSWERS} ({', '.join('?' * len(block))})"
-            rows = self._transaction.execute(statement, (self._reservation, *block)).fetchall()
+            rows = self._open_transaction.execute(statement, (self._reservation, *block)).fetchall()
             for answer, question in map(self._trusted_answer, rows):
                 found[question] = answer
         return found
 
     def parts(self) -> list[tuple[bytes, bytes]]:
         """Return every (question, answer), in the order in which they were answered."""
-        rows = self._transaction.execute(_PARTS, (self._reservation,)).fetchall()
+        rows = self._open_transaction.execute(_PARTS, (self._reservation,)).fetchall()
         return [(question, answer) for answer, question in map(self._trusted_answer, rows)]
 
     def last(self) -> bytes | None:
         """Return the answer given last, None where there is none yet."""
-        row = self._transaction.execute(_LAST, (self._reservation,)).fetchone()
+        row = self._open_transaction.execute(_LAST, (self._reservation,)).fetchone()
         return None if row is None else self._trusted_answer(row)[0]
 
     def _trusted_answer(self, row: tuple[int, bytes, bytes]) -> tuple[bytes, bytes]:
         """Return answer and question of a row that was not edited by hand."""
-        check_row(self._transaction, self._seen, row[0], self._where)
+        check_row(self._open_transaction, self._seen, row[0], self._where)
         return bytes(row[1]), bytes(row[2])
 
     def add(self, parts: Sequence[tuple[bytes, bytes]]) -> None:
         """Store answers as (question, answer); none of the questions may have an answer yet."""
         first = self.count + 1
         self._seen = add_parts(
-            self._transaction, self._seen, self._reservation, first, parts, utc_now()
+            self._open_transaction, self._seen, self._reservation, first, parts, utc_now()
         )
 
 

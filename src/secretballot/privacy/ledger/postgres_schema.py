@@ -219,7 +219,7 @@ class _Trigger:
 _FRESH = "REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT"
 
 
-def _triggers() -> Iterator[_Trigger]:
+def _account_triggers() -> Iterator[_Trigger]:
     for table in _TABLES:
         changes = "DELETE OR TRUNCATE" if table == "head" else "UPDATE OR DELETE OR TRUNCATE"
         yield _Trigger(
@@ -236,19 +236,19 @@ def _triggers() -> Iterator[_Trigger]:
     yield _Trigger("head", "head_step", "BEFORE UPDATE", 19, "refuse_step", "FOR EACH ROW")
 
 
-def _first(schema: str) -> Iterator[str]:
+def _first_migration(schema: str) -> Iterator[str]:
     for table, columns in _TABLES.items():
         yield f"CREATE TABLE {table} ({columns})"
     for function in _FUNCTIONS:
         yield function.statement(schema)
         yield f"REVOKE ALL ON FUNCTION {function.name}() FROM PUBLIC"
-    for trigger in _triggers():
+    for trigger in _account_triggers():
         yield trigger.statement()
 
 
 #: What each version adds to the one before, given the name of the schema: the first makes it all. A
 #: migration that was ever released stays as it is.
-MIGRATIONS = (_first,)
+MIGRATIONS = (_first_migration,)
 VERSION = len(MIGRATIONS)
 
 #: Everything in a schema that a promise rests on, one line each; `expected_parts` is what it should
@@ -283,7 +283,7 @@ def expected_parts() -> set[str]:
     keys = {f"key {table} {columns}" for table, columns in _KEYS}
     triggers = {
         f"trigger {trigger.table} {trigger.name} {trigger.kind}O {trigger.function}"
-        for trigger in _triggers()
+        for trigger in _account_triggers()
     }
     functions = {
         f"function {function.name} {'true' if function.of_owner else 'false'}"

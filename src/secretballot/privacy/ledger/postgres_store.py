@@ -168,31 +168,31 @@ class _Pool:
         """Begin a transaction and commit it at the end, or roll it back."""
         after = NOTHING_CHANGED if after is None else after
         with _in_words(self._place, self.where, after):
-            connection = self._begun(kind)
+            connection = self._begun_connection(kind)
             try:
                 yield connection
-                _commit(connection, self.where, after)
+                _commit_durably(connection, self.where, after)
             except BaseException as error:
                 _roll_back(connection, error)
                 raise
             finally:
-                self._rest(connection)
+                self._put_to_rest(connection)
 
-    def _begun(self, kind: str) -> Connection:
+    def _begun_connection(self, kind: str) -> Connection:
         """Return a connection inside of a transaction.
 
         One that has rested may have lost its server since, which says nothing about the server now.
         """
         while (rested := self._take_rested()) is not None:
             try:
-                _begin(rested, self._place, kind, self.where)
+                _begin_transaction(rested, self._place, kind, self.where)
             except (psycopg.Error, LedgerError):
                 rested.close()
             else:
                 return rested
-        connection = _connect(self._place)
+        connection = _new_connection(self._place)
         try:
-            _begin(connection, self._place, kind, self.where)
+            _begin_transaction(connection, self._place, kind, self.where)
         except BaseException:
             connection.close()
             raise
@@ -210,7 +210,7 @@ class _Pool:
         connection.close()
         return self._take_rested()
 
-    def _rest(self, connection: Connection) -> None:
+    def _put_to_rest(self, connection: Connection) -> None:
         at_rest = (
             not connection.closed
             and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
@@ -229,7 +229,7 @@ def _close_own(resting: dict[int, list[tuple[Connection, float]]]) -> None:
         connection.close()
 
 
-def _connect(place: DatabasePlace) -> Connection:
+def _new_connection(place: DatabasePlace) -> Connection:
     """Return a new connection, outside of any transaction."""
     words = {**_USUAL, **place.words}
     if place.several_hosts:  # all but one of them may be standbys
@@ -244,7 +244,7 @@ def _connect(place: DatabasePlace) -> Connection:
     return connection
 
 
-def _begin(connection: Connection, place: DatabasePlace, kind: str, where: str) -> None:
+def _begin_transaction(connection: Connection, place: DatabasePlace, kind: str, where: str) -> None:
     """Begin a transaction whose commit is durable, and in which names mean the tables of the
     account."""
     settings = {
@@ -300,7 +300,7 @@ def _begin(connection: Connection, place: DatabasePlace, kind: str, where: str) 
         )
 
 
-def _commit(connection: Connection, where: str, after: str) -> None:
+def _commit_durably(connection: Connection, where: str, after: str) -> None:
     """End a transaction, and be told for certain that it is durable.
 
     Raises
@@ -322,7 +322,7 @@ def _commit(connection: Connection, where: str, after: str) -> None:
     except psycopg.Error as error:
         if not connection.closed:
             raise
-        broke = _brief(error)
+        broke = _brief_error(error)
     finally:
         connection.remove_notice_handler(note)
     if broke:
@@ -380,7 +380,7 @@ def has_account(place: DatabasePlace) -> bool:
     LedgerError
         If the database cannot be reached.
     """
-    with _once(place, "READ ONLY") as connection:
+    with _single_connection(place, "READ ONLY") as connection:
         return _is_there(connection)
 
 
@@ -413,13 +413,13 @@ def create_account(
     LedgerError
         If it cannot be made, or something else is in the schema.
     """
-    with _once(place, "ISOLATION LEVEL READ COMMITTED") as connection:
+    with _single_connection(place, "ISOLATION LEVEL READ COMMITTED") as connection:
         _lock_name(connection, place)
         if _is_there(connection):
             return False
         _make_schema(connection, place)
         for number in range(1, VERSION + 1):
-            _migrate(connection, place, number)
+            _run_migration(connection, place, number)
         columns = vars(account)
         connection.execute(
             sql.SQL("INSERT INTO account (id, {}) VALUES (1, {})").format(
@@ -462,7 +462,7 @@ def _make_schema(connection: Connection, place: DatabasePlace) -> None:
         )
 
 
-def _migrate(connection: Connection, place: DatabasePlace, number: int) -> None:
+def _run_migration(connection: Connection, place: DatabasePlace, number: int) -> None:
     for statement in MIGRATIONS[number - 1](place.schema):
         connection.execute(statement.encode())
     connection.execute("INSERT INTO migration VALUES (%s, %s)", [number, utc_now()])
@@ -489,7 +489,7 @@ def upgrade_account(place: DatabasePlace, check_rows: Callable[[Transaction, str
         role may not change its tables.
     """
     where = f"Ledger {place.name}"
-    with _once(place, "ISOLATION LEVEL READ COMMITTED") as connection:
+    with _single_connection(place, "ISOLATION LEVEL READ COMMITTED") as connection:
         _lock_name(connection, place)
         version = _version_of(connection)
         if version == VERSION:
@@ -501,7 +501,7 @@ def upgrade_account(place: DatabasePlace, check_rows: Callable[[Transaction, str
         connection.execute("LOCK TABLE migration, head IN ACCESS EXCLUSIVE MODE")
         check_rows(PostgresTransaction(connection), where)
         for number in range(version + 1, VERSION + 1):
-            _migrate(connection, place, number)
+            _run_migration(connection, place, number)
         check_rows(PostgresTransaction(connection), where)
     return True
 
@@ -516,7 +516,7 @@ def grant_writer(place: DatabasePlace, role: str) -> None:
         one could do more by other ways.
     """
     where = f"Ledger {place.name}"
-    with _once(place, "ISOLATION LEVEL READ COMMITTED") as connection:
+    with _single_connection(place, "ISOLATION LEVEL READ COMMITTED") as connection:
         _check_version(connection, where)
         # a GRANT of what is not one's own is a warning, not an error; and an owner who takes rights
         # from himself would still own the tables
@@ -558,7 +558,7 @@ def _one_row(connection: Connection, statement: str, values: list[object]) -> tu
 
 
 @contextmanager
-def _once(place: DatabasePlace, kind: str) -> Iterator[Connection]:
+def _single_connection(place: DatabasePlace, kind: str) -> Iterator[Connection]:
     """Give a connection of its own inside a transaction, committed at the end."""
     pool = _Pool(place, f"Ledger {place.name}")
     try:
@@ -627,7 +627,7 @@ def _in_words(place: DatabasePlace, where: str, after: str) -> Iterator[None]:
         yield
         return
     except psycopg.Error as error:
-        said = _sentence(error, place, where, after)
+        said = _error_sentence(error, place, where, after)
     refusal = LedgerError(said)
     try:
         raise refusal
@@ -636,8 +636,8 @@ def _in_words(place: DatabasePlace, where: str, after: str) -> Iterator[None]:
         refusal.__context__ = None
 
 
-def _sentence(error: psycopg.Error, place: DatabasePlace, where: str, after: str) -> str:
-    detail = _brief(error)
+def _error_sentence(error: psycopg.Error, place: DatabasePlace, where: str, after: str) -> str:
+    detail = _brief_error(error)
     for secret in place.secrets:  # libpq quotes none; if ever it does, it is not told here
         detail = detail.replace(secret, "...") if secret else detail
     for kinds, words in _IN_WORDS:
@@ -651,6 +651,6 @@ def _sentence(error: psycopg.Error, place: DatabasePlace, where: str, after: str
     return f"{where} cannot be trusted any further; check the database ({detail})."
 
 
-def _brief(error: psycopg.Error) -> str:
+def _brief_error(error: psycopg.Error) -> str:
     primary = error.diag.message_primary
     return in_brief(primary if primary else error)

@@ -87,9 +87,11 @@ class _Connections:
     @contextmanager
     def taken(self) -> Iterator[sqlite3.Connection]:
         """Give a connection; one that something went wrong with is never kept."""
-        opened = self._take()
+        opened = self._take_kept()
         if opened is None:
-            place = self._file()  # before: if the file is replaced meanwhile, the next use sees it
+            place = (
+                self._file_identity()
+            )  # before: if the file is replaced meanwhile, the next use sees it
             opened = _Opened(file.connect(self._path), os.getpid(), place)
         try:
             yield opened.connection
@@ -103,14 +105,14 @@ class _Connections:
         with self._lock:
             opened, self._kept = self._kept, None
         if opened is not None:
-            _close(opened)
+            _close_opened(opened)
 
-    def _take(self) -> _Opened | None:
+    def _take_kept(self) -> _Opened | None:
         with self._lock:
             opened, self._kept = self._kept, None
-        if opened is None or (opened.process, opened.file) == (os.getpid(), self._file()):
+        if opened is None or (opened.process, opened.file) == (os.getpid(), self._file_identity()):
             return opened
-        _close(opened)
+        _close_opened(opened)
         return None
 
     def _put_back(self, opened: _Opened) -> None:
@@ -118,9 +120,9 @@ class _Connections:
             if self.keeps and self._kept is None and opened.file is not None:
                 self._kept = opened
                 return
-        _close(opened)
+        _close_opened(opened)
 
-    def _file(self) -> tuple[int, int] | None:
+    def _file_identity(self) -> tuple[int, int] | None:
         try:
             found = self._path.stat()
         except OSError:  # opening it says why, in words
@@ -128,7 +130,7 @@ class _Connections:
         return found.st_dev, found.st_ino
 
 
-def _close(opened: _Opened) -> None:
+def _close_opened(opened: _Opened) -> None:
     if opened.process == os.getpid():
         opened.connection.close()
     else:  # SQLite forbids using and closing a connection on the other side of a fork
@@ -187,7 +189,7 @@ class SqliteStore:
         with (
             file.sqlite_in_words(self.where),
             self._open_connection() as connection,
-            self._begun(connection, "DEFERRED") as transaction,
+            self._begun_transaction(connection, "DEFERRED") as transaction,
         ):
             yield transaction
 
@@ -205,7 +207,7 @@ class SqliteStore:
         ):
             if answer_to is not None and self._path is not None:
                 _make_room(connection, answer_to)
-            with self._begun(connection, "IMMEDIATE") as transaction:
+            with self._begun_transaction(connection, "IMMEDIATE") as transaction:
                 yield transaction
 
     def keep_open(self) -> None:
@@ -224,7 +226,7 @@ class SqliteStore:
         file.check_pages(transaction.connection, self.where)
 
     @contextmanager
-    def _begun(
+    def _begun_transaction(
         self, connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMEDIATE"]
     ) -> Iterator[Transaction]:
         """Begin, and commit at the end or roll back."""

@@ -89,7 +89,7 @@ class VoteQuantile(Mechanism):
     squared_l2_sensitivity: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", self._draws.epsilon)
+        object.__setattr__(self, "epsilon", self._exponential_mechanism.epsilon)
         object.__setattr__(self, "rank", check_count("rank", self.rank))
         positions = check_count("n_positions", self.n_positions, minimum=2)
         if not positions <= MOST_POSITIONS:
@@ -100,14 +100,14 @@ class VoteQuantile(Mechanism):
         object.__setattr__(self, "n_positions", positions)
 
     @property
-    def _draws(self) -> ExponentialMechanism:
+    def _exponential_mechanism(self) -> ExponentialMechanism:
         # distances move both ways at once
         return ExponentialMechanism(self.epsilon, monotone=False)
 
     @property
     def scale(self) -> float:
         """Scale of the weights, in votes."""
-        return self._draws.scale
+        return self._exponential_mechanism.scale
 
     def event(self, count: int = 1) -> BoundedRangeEvent:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
@@ -140,6 +140,6 @@ class VoteQuantile(Mechanism):
     def release(self, votes: IntArray, noise: ExponentialNoise) -> IntArray:
         """Return drawn positions, shape (n_queries,), from votes of shape (n_queries,
         n_teachers)."""
-        draws = self._draws
+        draws = self._exponential_mechanism
         found = [draws.release(-self.distances(row), noise) for row in np.asarray(votes)]
         return np.array(found, dtype=np.int64)
