@@ -264,15 +264,11 @@ _TORCH_WRITERS: dict[str, Callable[[Any, Any], Any]] = {
 
 @contextlib.contextmanager
 def _fixed_surroundings() -> Iterator[None]:
-    environment, language, folder = (
-        _environment_copy(),
-        locale.setlocale(locale.LC_ALL),
-        os.getcwd(),
-    )
+    environment, language, folder = _environ_copy(), locale.setlocale(locale.LC_ALL), os.getcwd()
     try:
         yield
     finally:
-        if _environment_copy() != environment:
+        if _environ_copy() != environment:
             _ENVIRONMENT.clear()
             _ENVIRONMENT.update(environment)
         if locale.setlocale(locale.LC_ALL) != language:
@@ -281,7 +277,7 @@ def _fixed_surroundings() -> Iterator[None]:
             os.chdir(folder)
 
 
-def _environment_copy() -> dict[Any, Any]:
+def _environ_copy() -> dict[Any, Any]:
     """Return a copy of the environment."""
     # by way of what it keeps its names in: turning every one of them into text takes longer than
     # all else that is done around a small fit

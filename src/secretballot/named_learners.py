@@ -130,6 +130,7 @@ def with_settings(learner: Any, name: str, text: str, n_classes: int = 2) -> Any
             f" is {shown(name)}, and that learner has no setting {shown(unknown[0])}; it has"
             f" {', '.join(known)}.",
         )
+    # tried on points that are made here, before the learner meets private ones
     refused = _refused_settings(inner, settings, n_classes)
     if refused:
         raise ParameterError(

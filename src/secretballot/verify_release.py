@@ -465,7 +465,13 @@ _POSITIVE = ("n_stages", "coordinates", "bound")
 
 
 def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
-    """Return the one event that a mechanism's whole plan is."""
+    """Return the one event that a mechanism's whole plan is.
+
+    Raises
+    ------
+    WrongError
+        If a threshold, a confidence, a scale or the number of classes is not one that it can be.
+    """
     by_table = "charge" in mechanism
     stream = {
         "event": "abstention-table" if by_table else "sparse-vector",
@@ -779,6 +785,13 @@ def check_mechanism(document: dict[str, Any]) -> str:
 
 
 def check_relation(event: dict[str, Any], document: dict[str, Any]) -> None:
+    """Refuse an event that is about other neighbours than the certificate.
+
+    Raises
+    ------
+    WrongError
+        If it is, or is about records where the promise is not.
+    """
     if event.get("neighbours", document["neighbours"]) != document["neighbours"]:
         raise WrongError("The event was priced under another relation than the certificate states.")
     if "neighbours" in event and document["unit"] != "record":
@@ -828,7 +841,8 @@ def check_moments(document: dict[str, Any]) -> None:
     weight, of_labels = mechanism["mark_weight"], document["unit"] == "label"
     if not is_count(weight) or (weight == 0) != of_labels:
         raise WrongError("What counts a record adds nothing, or something where none is counted.")
-    counted = ["records", "uncovered"] if stated is None else [] if of_labels else ["uncovered"]
+    of_public_number = [] if of_labels else ["uncovered"]
+    counted = ["records", "uncovered"] if stated is None else of_public_number
     if marks != counted:
         raise WrongError("The sums count records where their number is public, or do not.")
     if stated is not None and not is_count(stated, 1):
@@ -928,6 +942,7 @@ def check_table(document: dict[str, Any]) -> None:
         if mechanism["name"] == "votes-of-labels"
         else numbers_terms(mechanism)
     )
+    # as text, where 1 and 1.0 are two
     if json.dumps(document["events"][0], sort_keys=True) != json.dumps(
         {"version": 1, **event}, sort_keys=True
     ):
@@ -950,7 +965,13 @@ def check_table(document: dict[str, Any]) -> None:
 
 
 def labels_terms(mechanism: dict[str, Any]) -> tuple[dict[str, Any], int, float, float]:
-    """Return the event of votes for sets of labels, and width and bounds of its answers."""
+    """Return the event of votes for sets of labels, and width and bounds of its answers.
+
+    Raises
+    ------
+    WrongError
+        If the mechanism states no such votes.
+    """
     labels, cap = mechanism["labels"], mechanism["most_named"]
     if not are_sentences(labels) or not 1 <= len(set(labels)) == len(labels) <= 10_000:
         raise WrongError("The labels are no list of names.")
@@ -976,7 +997,13 @@ def labels_terms(mechanism: dict[str, Any]) -> tuple[dict[str, Any], int, float,
 
 
 def numbers_terms(mechanism: dict[str, Any]) -> tuple[dict[str, Any], int, float, float]:
-    """Return the event of votes for numbers, and width and bounds of its answers."""
+    """Return the event of votes for numbers, and width and bounds of its answers.
+
+    Raises
+    ------
+    WrongError
+        If the mechanism states no such votes.
+    """
     bounds, positions, rank = (mechanism[key] for key in ("target_range", "n_positions", "rank"))
     if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(is_number, bounds)):
         raise WrongError("The range of the numbers is none.")
@@ -1021,6 +1048,7 @@ def groups_of(document: dict[str, Any]) -> list[dict[str, Any]]:
         check_shape(group, shape, "A budget group")
     if public and sum(group["records"] for group in groups) != mechanism["n_records"]:
         raise WrongError("The records of the budget groups are not all records.")
+    # the certificate promises to every unit what the dearest group has
     for key in ("epsilon", "delta"):
         if max(group[key] for group in groups) != document[key]:
             raise WrongError(f"The {key} is not the largest of the budget groups.")
@@ -1220,6 +1248,7 @@ def check_list(document: dict[str, Any]) -> None:
             places = [i for i, one in enumerate(listed) if covers(one, event)]
             if counted is None or not places:
                 raise WrongError("The release drew something that is not on its account's list.")
+            # as the account does: off the least of the lines that cover it
             left[min(places, key=lambda i: dearness(listed[i]))] -= event[counted]
     if min(left) < 0:
         raise WrongError("The release drew more than there is on its account's list.")
@@ -1668,6 +1697,13 @@ def label_of(counts: list[int], n_teachers: int) -> int:
 
 
 def check_range(counts: list[int], n_teachers: int, mechanism: dict[str, Any]) -> None:
+    """Refuse counts of one query that the stated noise does not reach.
+
+    Raises
+    ------
+    WrongError
+        If there is one.
+    """
     # Laplace noise of a scale goes beyond sixty times of it with probability e^-60
     far = 40 * (mechanism.get("sigma", 0) + 1.5 * mechanism.get("scale", 0) + 1)
     # how many records voted is private, so a rule bounds their counts
@@ -1968,6 +2004,7 @@ def stream_profile(event: dict[str, Any]) -> Callable[[float], float]:
         if event["refresh"]:
             parts = with_failure(failure, parts_delta(count, first + second, epsilon))
             return min(1.0, parts, charged)
+        # without refresh one noise is on the threshold all along, so that it is paid for once
         pattern = renyi_delta(
             lambda a: (
                 randomised_response_divergence(a, first) + count * charge(a, second) / (a - 1)
@@ -2290,7 +2327,13 @@ def profile_of_steps(
     laws: Sequence[Law], step: float, queries: int, reach: tuple[float, float], precision: int
 ) -> Callable[[float], float]:
     """Return what `game_profile` does, where a step is any of some pairs of distributions and a
-    cell of the grid is `step` nats wide."""
+    cell of the grid is `step` nats wide.
+
+    Raises
+    ------
+    UndecidedError
+        If the game would take longer than it may.
+    """
     left, right = reach
     if not step * cells_allowed() > left + right:
         raise UndecidedError(f"A game of {queries} labels is too fine for {_the_time()}.")
@@ -2638,6 +2681,7 @@ class ClassLabels:
                 )
                 if bound > most:
                     open_ones.append((u, w))
+            # a square bounds its points from above: in parts it may fit yet, a point alone may not
             if open_ones and side == 1:
                 return False
             side //= 2
@@ -2793,6 +2837,7 @@ class ThreeOutcomes:
                 for u, w in squares
                 if not self._square_below(u, w, far, laws[u, w + far], laws[u + far, w])
             ]
+            # its bound holds for all points of a square: in parts it may fit yet, a point may not
             if open_ones and side == 1:
                 return False
             side //= 2
@@ -2954,6 +2999,7 @@ def class_labels_price(event: dict[str, Any], epsilon: float, promised: float | 
         and classes_fit(sigma, queries, epsilon, promised, None)
     ):
         return Price(min(lower, promised), promised, "a divergence that all votes keep")
+    # the game takes longest: only where all else leaves the promise open
     if promised is not None and lower <= promised < upper:
         precision = 40 - math.floor(math.log2(max(promised, 1e-30)))
         far = 5 * spread_of_classes(sigma, queries)
@@ -3158,6 +3204,7 @@ def confident_price(event: dict[str, Any], epsilon: float, promised: float | Non
         partial(counts_delta, first, asked),
         partial(counts_delta, second, answers * (1 if binary else 2)),
     )
+    # a coarse game first: a finer one takes longer
     for fine, finer in ((0.08, 1), (0.04, 2)):
         if promised is not None and (upper <= promised * (1 + ERROR) or lower > promised):
             break
@@ -3546,6 +3593,7 @@ def main(arguments: list[str]) -> int:
         return NOTHING_TO_CHECK
     found = []
     for finding in each_finding(folder, minutes):
+        # at once, as the next one may take minutes
         print(f"{finding.verdict:<7} {finding.name:<12} {finding.detail}", flush=True)
         found += [finding] if finding.verdict != WAIT else []
     code = exit_code(found)

@@ -95,6 +95,7 @@ class EmbeddedBasis(IntegerBasis):
                 Parameter("basis"),
                 f" is a {type(inner).__name__}; give a KernelBasis, a GraphBasis or a TableBasis.",
             )
+        # a copy, so that the caller's object stays as it was given
         embedding = clone(self.embedding, safe=False)
         if hasattr(embedding, "fit") and not isinstance(embedding, FrozenEstimator):
             embedding.fit(X)

@@ -77,7 +77,13 @@ class Envelope:
         return self.data_key_of(source.key(), str(source), vault)
 
     def data_key_of(self, key: bytes, source: str, vault: Path) -> bytes:
-        """Return the data key of a vault by a key that a source gave; errors as `data_key`."""
+        """Return the data key of a vault by a key that a source gave.
+
+        Raises
+        ------
+        VaultError
+            If it is another key than the vault's, or the envelope was changed.
+        """
         if key_id_of(key) != self.key_id:
             raise VaultError(
                 f"The vault {vault} is encrypted with the key {self.key_id}, and {source} gives the"
@@ -118,6 +124,7 @@ def read_envelope(vault: Path) -> Envelope | None:
     """
     place, problem, content = vault / ENVELOPE, "", b""
     try:
+        # follows no link, and waits for nobody at the other end of a pipe
         handle = os.open(
             place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         )
@@ -174,9 +181,11 @@ def write_envelope(vault: Path, envelope: Envelope, *, only_new: bool = False) -
     try:
         with draft_file(place) as (file, draft):
             file.write(text.encode())
+            # the content is on the disk before its name is: no crash leaves half an envelope
             file.flush()
             os.fsync(file.fileno())
             if only_new:
+                # a link takes no name that is taken, as a replacement would
                 with suppress(FileExistsError):
                     os.link(draft, place)
             else:

@@ -202,6 +202,7 @@ def key_source(given: "str | os.PathLike[str] | Callable[[], bytes] | KeySource"
             except ValueError:
                 problem = True
         elif kind == "env" and _key_in(rest.encode()) is not None:
+            # others may have seen it already, so it is not used either
             raise _is_a_key()
         if problem:
             raise ParameterError(

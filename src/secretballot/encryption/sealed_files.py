@@ -63,7 +63,7 @@ class FileKey:
 
     def __init__(self, data_key: bytes, serial: bytes, role: str, salt: bytes) -> None:
         key = derived_key(data_key, salt, b"secretballot/vault/file")
-        self._cipher = _cryptography_module("hazmat.primitives.ciphers.aead").AESGCM(key)
+        self._cipher = _crypto_module("hazmat.primitives.ciphers.aead").AESGCM(key)
         name = role.encode("utf-8", "surrogateescape")
         self._about = serial + len(name).to_bytes(4, "big") + name
 
@@ -74,7 +74,7 @@ class FileKey:
 
     def opened(self, number: int, stored: bytes, *, last: bool) -> bytes | None:
         """Return a chunk, None where it is not the one that was stored."""
-        invalid = _cryptography_module("exceptions").InvalidTag
+        invalid = _crypto_module("exceptions").InvalidTag
         nonce, content, about = self._cipher_terms(number, last, stored)
         try:
             found: bytes = self._cipher.decrypt(nonce, content, about)
@@ -181,7 +181,13 @@ class _Opened(io.RawIOBase):
         return True
 
     def readinto(self, target: Any) -> int:
-        """Fill a buffer as far as one chunk goes."""
+        """Fill a buffer as far as one chunk goes.
+
+        Raises
+        ------
+        VaultError
+            If the chunk is not the one that was stored in this place.
+        """
         if not self._left:
             return 0
         if not self._chunk:
@@ -229,6 +235,7 @@ def opened(
     if len(head) < OVERHEAD_BYTES or n_chunks < 1:
         raise changed_file(where)
     key = key_of(head[len(MARK) :])
+    # the last chunk first: it tells the length, and a file that was cut off has no such one
     file.seek(OVERHEAD_BYTES + (n_chunks - 1) * _STORED)
     end = key.opened(n_chunks - 1, file.read(_STORED), last=True)
     if end is None or len(end) < LENGTH_BYTES:
@@ -280,21 +287,21 @@ def changed_file(where: str) -> VaultError:
 
 def derived_key(key: bytes, salt: bytes, purpose: bytes) -> bytes:
     """Return a key of 32 bytes that follows from another one (HKDF with SHA-256)."""
-    hkdf = _cryptography_module("hazmat.primitives.kdf.hkdf").HKDF
-    sha256 = _cryptography_module("hazmat.primitives.hashes").SHA256()
+    hkdf = _crypto_module("hazmat.primitives.kdf.hkdf").HKDF
+    sha256 = _crypto_module("hazmat.primitives.hashes").SHA256()
     found: bytes = hkdf(algorithm=sha256, length=32, salt=salt, info=purpose).derive(key)
     return found
 
 
 def random_bytes(size: int) -> bytes:
     """Return up to 32 bytes of the operating system's, drawn by the library of the cipher."""
-    found: bytes = _cryptography_module("hazmat.primitives.ciphers.aead").AESGCM.generate_key(
+    found: bytes = _crypto_module("hazmat.primitives.ciphers.aead").AESGCM.generate_key(
         bit_length=256
     )
     return found[:size]
 
 
-def _cryptography_module(module: str) -> Any:
+def _crypto_module(module: str) -> Any:
     with suppress(ImportError):
         return importlib.import_module(f"cryptography.{module}")
     raise VaultError(

@@ -77,6 +77,7 @@ def files_of(vault: Path) -> VaultFiles:
     links: list[str] = []
     for place in _files_and_links(root):
         role = _role_of(root, place)
+        # before anything is opened: a link may lead out of the vault
         if place.is_symlink():
             links.append(role)
         elif _is_open_by_rule(root, place):

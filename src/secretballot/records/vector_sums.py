@@ -102,6 +102,7 @@ class Residuals:
             )
         if self.without_marked and not self.n_marks:
             raise ParameterError("A stage without marked records has no mark to know them by.")
+        # four marks of a quarter of the bound each leave the rest of a vector most of it
         if not 0 <= self.n_marks <= MOST_MARKS or not 0 <= self.mark_weight <= self.bound // 4:
             raise ParameterError(
                 f"A stage has {self.n_marks} marks of weight {self.mark_weight}; it takes up to"
@@ -236,6 +237,7 @@ class BoundedRecords(RecordSums):
         self.__coordinates = _four_byte_coordinates(coordinates)
         self.__targets, self.__persons = targets.astype(np.int64), persons
         self.__marks = (marks != 0).astype(np.int8)
+        # a person in two groups would have two bounds
         if groups is not None and persons is not None:
             check_one_group_each(persons, groups)
         self.__groups = groups
@@ -270,6 +272,11 @@ class BoundedRecords(RecordSums):
             its norm is checked in integers at the end; the sum is of integers, hence exact in any
             order.
         The returned values are private: whoever calls this must add noise, and pay for it.
+
+        Raises
+        ------
+        ParameterError
+            If the model, the marks or the budget groups asked for are not those of the records.
         """
         if asked.n_marks != self.__marks.shape[1]:
             raise ParameterError(

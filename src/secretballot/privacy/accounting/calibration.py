@@ -250,10 +250,12 @@ def _sigma_by_games(delta: Callable[[float], float], budget: PrivacyBudget, n: i
         used = (1 - CLASS_SPARE) * budget.delta <= found <= budget.delta
         if used or fitting <= refused * (1 + CLASS_STEP):
             return fitting
+        # at 0 and at 1 there is no logarithm to go on with
         if not 0 < found < 1:
             return None
         here = math.log(sigma), math.log(gaussian_mu(budget.epsilon, found))
         if before is not None and here[0] != before[0]:
+            # a jump of the price may turn the secant round: it is kept falling
             slope = min(-0.2, (here[1] - before[1]) / (here[0] - before[0]))
         before = here
         sigma *= math.exp((aim - here[1]) / slope)

@@ -280,6 +280,7 @@ def _checked_weights(value: object, n_teachers: int) -> tuple[int, ...]:
             Parameter("weights"), f" are a {type(value).__name__}; give integers, one a margin."
         )
     half, most = 2 ** (CHANCE_BITS - 1), min(MAX_WEIGHTS, n_teachers // 2 + 1)
+    # one more than allowed is enough to refuse, even where the weights never end
     given = tuple(islice(value, most + 1))
     if not 1 <= len(given) <= most:
         raise ParameterError(

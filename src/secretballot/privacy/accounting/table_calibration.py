@@ -62,9 +62,7 @@ def calibrate_abstention_table(
             f" is {budget.delta}; a table of abstentions needs a delta above 0, such as 1e-6.",
         )
     unstable = check_count("max_unstable", max_unstable)
-    found = (
-        _best_table(budget, unstable) if order is None else _table_of_order(budget, unstable, order)
-    )
+    found = _best_table(budget, unstable) if order is None else _table_at(budget, unstable, order)
     if found is None:
         raise ParameterError(
             "No table with ",
@@ -81,7 +79,7 @@ def _best_table(budget: PrivacyBudget, t: int) -> AbstentionTableEvent | None:
 
     def distance(place: int) -> float:
         if place not in known:
-            event = _table_of_order(budget, t, ORDERS[place]) if 0 <= place < len(ORDERS) else None
+            event = _table_at(budget, t, ORDERS[place]) if 0 <= place < len(ORDERS) else None
             known[place] = math.inf if event is None else _rough_reach(event)
         return known[place]
 
@@ -93,7 +91,7 @@ def _best_table(budget: PrivacyBudget, t: int) -> AbstentionTableEvent | None:
             if better == best or not distance(better) < distance(best):
                 break
             best = better
-    return _table_of_order(budget, t, ORDERS[best]) if distance(best) < math.inf else None
+    return _table_at(budget, t, ORDERS[best]) if distance(best) < math.inf else None
 
 
 def _rough_reach(event: AbstentionTableEvent) -> float:
@@ -106,7 +104,7 @@ def _divergence_left(budget: PrivacyBudget, order: float) -> float:
     return budget.epsilon - renyi_epsilon(lambda _: 0.0, target, [order])
 
 
-def _table_of_order(budget: PrivacyBudget, t: int, order: float) -> AbstentionTableEvent | None:
+def _table_at(budget: PrivacyBudget, t: int, order: float) -> AbstentionTableEvent | None:
     """Return the table of an order that uses up the budget, None where there is none."""
     charge = (order - 1) * _divergence_left(budget, order) / t * (1 - _MARGIN)
     answer = -math.expm1(math.log1p(-FAILURE_SHARE * budget.delta) / t) * (1 - _MARGIN)

@@ -58,7 +58,7 @@ def _straddling_chance(order: float, divergence: float) -> float:
         # of the pair of the chances (1 - gap) / 2 and (1 + gap) / 2
         up = math.log1p(gap) - math.log1p(-gap)
         low, high = (1 - gap) / 2, (1 + gap) / 2
-        return low * math.expm1((1 - order) * up) + high * _expm1_or_inf((order - 1) * up)
+        return low * math.expm1((1 - order) * up) + high * _expm1_of((order - 1) * up)
 
     return (1 - _last_within(moment, limit, 0.01, 1 - 1e-6)) / 2
 
@@ -71,16 +71,14 @@ def _next_step(chance: float, order: float, divergence: float, start: float) -> 
     def moment(step: float) -> float:
         lower = chance * math.exp(-step)
         more = math.log1p((chance - lower) / rest)
-        one = chance * _expm1_or_inf((order - 1) * step) + rest * math.expm1((1 - order) * more)
-        other = lower * math.expm1((1 - order) * step) + (1 - lower) * _expm1_or_inf(
-            (order - 1) * more
-        )
+        one = chance * _expm1_of((order - 1) * step) + rest * math.expm1((1 - order) * more)
+        other = lower * math.expm1((1 - order) * step) + (1 - lower) * _expm1_of((order - 1) * more)
         return max(one, other)
 
     return _last_within(moment, limit, start, LONGEST_STEP)
 
 
-def _expm1_or_inf(power: float) -> float:
+def _expm1_of(power: float) -> float:
     return math.expm1(power) if power < 700 else math.inf
 
 

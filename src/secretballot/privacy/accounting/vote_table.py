@@ -109,6 +109,7 @@ def table_corners(
     corners: list[tuple[int, int, int]] = [(*hull[0], 1)]
     i = 0
     while i < len(hull) - 2:
+        # a corner above the hull only adds to the price: one stands for as many edges as it may
         j = i + 1
         while j < len(hull) - 2 and _excess_share(x, y, i, j + 1) <= tolerance:
             j += 1

@@ -232,6 +232,7 @@ def add_parts(
     position, chain, rows = seen.position, seen.chain, []
     for number, (question, answer) in enumerate(parts, first):
         position += 1
+        # as a reader finds them again, who takes bytes in upper-case hexadecimal
         texts = question.hex().upper(), answer.hex().upper()
         chain = link(chain, (position, "part", reservation, number, *texts, at))
         rows.append(

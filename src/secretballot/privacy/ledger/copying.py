@@ -34,6 +34,7 @@ def copy_account(source: Place, target: Place) -> Progress:
             " name another one. Nothing was copied."
         )
     store = store_at(source)
+    # one transaction to the end, so that what is copied is what was followed
     with store.reading() as transaction:
         store.check_tables(transaction)
         store.check_pages(transaction)

@@ -199,6 +199,7 @@ class Ledger:
                 Parameter("budget"),
                 " is None; a ledger in memory is always new and needs a PrivacyBudget.",
             )
+        # not by the constructor, which makes or opens an account in some place
         ledger = cls.__new__(cls)
         ledger._hold_place(None, dataset, None)
         ledger._opened = Book(SqliteStore.in_memory(terms.new_account(budget)))
@@ -766,6 +767,7 @@ class Ledger:
 
     def _refusal_of(self, grant: Grant, seen: Progress) -> str:
         budget, rule = self.budget, self._own_book.filter
+        # the price of a list is the whole of it: what is left are events, and not epsilon
         if isinstance(rule, ListFilter):
             asked = ", ".join(map(event_in_words, grant.events))
             left = "; ".join(map(event_in_words, rule.left(seen.totals))) or "nothing"

@@ -142,7 +142,13 @@ class PostgresStore:
         """Change nothing: connections rest for a while after each transaction in any case."""
 
     def check_tables(self, transaction: Transaction) -> None:
-        """Refuse tables, keys, triggers or functions that were changed by hand."""
+        """Refuse tables, keys, triggers or functions that were changed by hand.
+
+        Raises
+        ------
+        LedgerError
+            If there is one.
+        """
         if {line for (line,) in transaction.execute(FOUND)} != expected_parts():
             raise LedgerError(
                 f"{self.where} has tables or triggers that were changed by hand; restore it from a"
@@ -165,7 +171,13 @@ class _Pool:
 
     @contextmanager
     def transaction(self, kind: str, after: str | None = None) -> Iterator[Connection]:
-        """Begin a transaction and commit it at the end, or roll it back."""
+        """Begin a transaction and commit it at the end, or roll it back.
+
+        Raises
+        ------
+        LedgerError
+            If the database cannot be reached or trusted, or the end of the transaction is unknown.
+        """
         after = NOTHING_CHANGED if after is None else after
         with _in_words(self._place, self.where, after):
             connection = self._begun_connection(kind)
@@ -414,6 +426,7 @@ def create_account(
         If it cannot be made, or something else is in the schema.
     """
     with _single_connection(place, "ISOLATION LEVEL READ COMMITTED") as connection:
+        # the lock first: another program may be making the same account
         _lock_name(connection, place)
         if _is_there(connection):
             return False

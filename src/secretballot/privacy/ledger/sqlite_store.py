@@ -89,9 +89,8 @@ class _Connections:
         """Give a connection; one that something went wrong with is never kept."""
         opened = self._take_kept()
         if opened is None:
-            place = (
-                self._file_identity()
-            )  # before: if the file is replaced meanwhile, the next use sees it
+            # before: if the file is replaced meanwhile, the next use sees it
+            place = self._file_identity()
             opened = _Opened(file.connect(self._path), os.getpid(), place)
         try:
             yield opened.connection
