@@ -14,7 +14,19 @@ __all__ = ["take_rows"]
 
 
 def take_rows(X: Any, rows: IntArray) -> Any:
-    """Return the given rows of an array, sparse matrix or frame."""
+    """Return the given rows of an array, sparse matrix or frame, in their order.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        Public.
+    rows : ndarray of int64, shape (n_taken,)
+        Places of rows.
+
+    Returns
+    -------
+    array, sparse matrix or frame of shape (n_taken, n_features)
+    """
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     if hasattr(X, "tocsr"):

@@ -38,6 +38,8 @@ class Matrix(Protocol):
 class Classifier(Protocol):
     """A model that learns classes from points, as scikit-learn's classifiers do."""
 
-    def fit(self, X: Any, y: Any) -> Any: ...
+    def fit(self, X: Any, y: Any) -> Any:
+        """Learn from points of shape (n_rows, n_features) and their classes, of shape (n_rows,)."""
 
-    def predict(self, X: Any) -> Any: ...
+    def predict(self, X: Any) -> Any:
+        """Return a class for each point, of shape (n_rows,)."""

@@ -45,6 +45,9 @@ def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
 
 
 def exact_in_floats(weights: IntArray, largest: int) -> bool:
-    """Return whether no sum over numbers up to `largest` times weights can come near 2^53."""
+    """Return whether no sum over numbers up to `largest` times weights can come near 2^53.
+
+    `weights` is an array of int64 of shape (n_inputs, n_outputs).
+    """
     longest = np.abs(weights.astype(np.float64)).sum(axis=0).max(initial=0.0)
     return bool(longest * largest < _EXACT / 2)

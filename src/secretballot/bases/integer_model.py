@@ -79,7 +79,8 @@ class IntegerModel:
         return probabilities
 
     def labels(self, coordinates: IntArray) -> IntArray:
-        """Return the index of the most probable class of each row, the first of equal ones."""
+        """Return the index of the most probable class of each row, the first of equal ones: int64
+        of shape (n_rows,), for coordinates as in `probabilities`."""
         logits = exact_products(coordinates, self.weights, LARGEST_COORDINATE)
         if logits.shape[1] == 1:
             return (logits[:, 0] > 0).astype(np.int64)
@@ -88,12 +89,16 @@ class IntegerModel:
 
 
 def integer_weights(weights: FloatArray) -> IntArray:
-    """Return the nearest weights in units of 1 / `WEIGHT_UNIT`, cut to `LARGEST_WEIGHT`."""
+    """Return the nearest weights in units of 1 / `WEIGHT_UNIT`, cut to `LARGEST_WEIGHT`: int64 of
+    the same shape, (n_coordinates, n_columns)."""
     scaled = np.clip(np.rint(weights * WEIGHT_UNIT), -LARGEST_WEIGHT, LARGEST_WEIGHT)
     return scaled.astype(np.int64)
 
 
 def with_constant(coordinates: IntArray) -> IntArray:
-    """Return coordinates of rows, cut to `LARGEST_COORDINATE`, that of the intercept behind."""
+    """Return coordinates of rows, cut to `LARGEST_COORDINATE`, that of the intercept behind.
+
+    From int64 of shape (n_rows, n_directions) to int64 of shape (n_rows, n_directions + 1).
+    """
     cut = np.clip(coordinates, -LARGEST_COORDINATE, LARGEST_COORDINATE)
     return np.column_stack([cut, np.full(len(cut), CONSTANT, dtype=np.int64)])

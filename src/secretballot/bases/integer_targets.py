@@ -56,7 +56,7 @@ class IntegerLine(TargetModel):
     """Linear functions around one half, cut to lie between 0 and 1."""
 
     def predictions(self, coordinates: IntArray) -> IntArray:
-        """Return predictions as `TargetModel` does."""
+        """Return predictions as `TargetModel` does, int64 of shape (n_rows, n_columns)."""
         sums = exact_products(coordinates, self.weights, LARGEST_COORDINATE) >> _LINE_SHIFT
         cut: IntArray = np.clip(sums + PROBABILITY_UNIT // 2, 0, PROBABILITY_UNIT)
         return cut
@@ -66,7 +66,7 @@ class IntegerLabels(TargetModel):
     """Probabilities of labels that may each be there or not: one logistic function for each."""
 
     def predictions(self, coordinates: IntArray) -> IntArray:
-        """Return probabilities as `TargetModel` does."""
+        """Return probabilities as `TargetModel` does, int64 of shape (n_rows, n_columns)."""
         columns = [
             IntegerModel(self.weights[:, [k]]).probabilities(coordinates)[:, 1]
             for k in range(self.weights.shape[1])

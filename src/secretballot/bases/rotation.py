@@ -89,7 +89,10 @@ def fitted_rotation(
 
 
 def with_fixed_signs(axes: FloatArray) -> FloatArray:
-    """Return axes whose largest weight is positive: an eigenvector's sign is the library's whim."""
+    """Return axes whose largest weight is positive: an eigenvector's sign is the library's whim.
+
+    Axes are the columns of an array of shape (n_inputs, n_axes).
+    """
     largest = np.abs(axes).argmax(axis=0)
     signs = np.sign(axes[largest, np.arange(axes.shape[1])])
     return axes * np.where(signs == 0, 1.0, signs)

@@ -28,7 +28,8 @@ MOST_COLUMNS = 2**20  # squares of distances then stay below 2^40
 
 
 def numbers_of(X: Any) -> FloatArray:
-    """Return a table as floating point, each cell by itself; what is no number is missing.
+    """Return a table as floating point, each cell by itself; what is no number is missing. The
+    shape (n_rows, n_columns) is that of the table.
 
     Raises
     ------
@@ -53,7 +54,7 @@ def numbers_of(X: Any) -> FloatArray:
 
 
 def public_numbers(X: Any) -> FloatArray:
-    """Return public points as floating point.
+    """Return public points as floating point, of shape (n_public, n_columns).
 
     Raises
     ------
@@ -70,7 +71,7 @@ def public_numbers(X: Any) -> FloatArray:
 
 
 def number_blocks(X: Any, n_columns: int, size: int) -> Iterator[FloatArray]:
-    """Yield the numbers of a table, block by block.
+    """Yield the numbers of a table, block by block, each of shape (`size` or fewer, n_columns).
 
     Raises
     ------
@@ -115,7 +116,19 @@ def fitted_scale(numbers: FloatArray, scaled: bool) -> tuple[FloatArray, FloatAr
 
 def rounded(numbers: FloatArray, centre: FloatArray, spread: FloatArray | float) -> IntArray:
     """Return numbers as integers, each by itself; missing and infinite ones count as the mean and
-    the ends of the range."""
+    the ends of the range.
+
+    Parameters
+    ----------
+    numbers : ndarray of float64, shape (n_rows, n_columns)
+    centre : ndarray of float64, shape (n_columns,)
+    spread : float, or ndarray of float64 of shape (n_columns,)
+        Both as `fitted_scale` returns them.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_rows, n_columns)
+    """
     ends = STEPS_PER_DEVIATION * MOST_DEVIATIONS
     with np.errstate(all="ignore"):
         steps = (numbers - centre) / spread * STEPS_PER_DEVIATION

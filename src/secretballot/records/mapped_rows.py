@@ -28,7 +28,7 @@ class _FittedBasis(Protocol):
         """Return coordinates, int64 of shape (n_rows, n_directions)."""
 
     def covered(self, X: Any) -> BoolArray:
-        """Return which rows the public points cover."""
+        """Return which rows the public points cover, bool of shape (n_rows,)."""
 
 
 class MappedRows(Sealed):

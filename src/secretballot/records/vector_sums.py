@@ -605,6 +605,11 @@ def _shortened_vectors(vectors: IntArray, bound: int) -> IntArray:
 def check_one_group_each(persons: IntArray, groups: IntArray) -> None:
     """Refuse persons with records in two budget groups.
 
+    Parameters
+    ----------
+    persons, groups : ndarray of int64, shape (n_records,)
+        Whose each record is, and the number of its group.
+
     Raises
     ------
     DataError

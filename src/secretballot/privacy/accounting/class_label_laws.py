@@ -154,7 +154,8 @@ class _Mesh:
 
     @classmethod
     def of(cls, noise: Noise, edge: int, deep: int, most: FloatArray) -> "_Mesh":
-        """Return laws of the lattice, spread as far as their moments stay below `most`."""
+        """Return laws of the lattice, spread as far as their moments stay below `most`, of shape
+        (7,)."""
         sigma = noise.sigma
         mirrored = sigma >= MIRRORED_FROM
         across = math.sqrt(2) * sigma

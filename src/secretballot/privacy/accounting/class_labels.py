@@ -68,7 +68,7 @@ class Noise:
         self._zero = width + self.reach
 
     def below(self, t: IntArray) -> FloatArray:
-        """Return P(N < t)."""
+        """Return P(N < t), for integers of any shape."""
         found: FloatArray = self._below[np.clip(t + self._zero, 0, len(self._below) - 1)]
         return found
 
@@ -105,7 +105,8 @@ class Noise:
     def left_out(self, edge: int, deep: int, orders: FloatArray) -> FloatArray:
         """Return what noise beyond the squares adds to a moment at most: section 15.
 
-        That is both noises below -deep, and either of them below -edge or from edge on.
+        That is both noises below -deep, and either of them below -edge or from edge on. The
+        shape is that of the orders, (n_orders,).
         """
         deep_below, below, above = self._k < -deep, self._k < -edge, self._k >= edge
         every = np.ones(len(self._k), dtype=np.bool_)

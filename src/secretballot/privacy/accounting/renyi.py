@@ -75,7 +75,8 @@ def best_order(
     divergences: FloatArray, *, epsilon: float | None = None, delta: float | None = None
 ) -> int:
     """Return the place in `ORDERS` of the order that gives the least delta at `epsilon`, or the
-    least epsilon at `delta`; at epsilon 1 where neither is given."""
+    least epsilon at `delta`; at epsilon 1 where neither is given. There is one divergence for
+    each order, so that their shape is (n_orders,)."""
     if delta is not None:
         return int(np.argmin(divergences + (_LOG_FACTORS - math.log(delta)) / (_ORDERS - 1)))
     at = 1.0 if epsilon is None else epsilon
