@@ -127,7 +127,9 @@ def everything(folder: Path) -> None:
         session.ask_many(points[:3])
     sb.VoteCounts.from_counts([[int(MARK), 3]]).write(vault / "votes.npy")
     dealt_shards(stored(vault)[0], vault, 7, by_place, rule="place", serial="d")
-    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y, who=[f"p{i}" for i in range(N)])
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(
+        y=y, person_s_id=[f"p{i}" for i in range(N)]
+    )
     frame.to_csv(folder / "private.csv", index=False)
     public = frame[["a", "b", "c"]].head(50).assign(c=np.linspace(0, 9000, 50))
     sb.store_table(
@@ -136,7 +138,7 @@ def everything(folder: Path) -> None:
         target="y",
         classes=[0, 1],
         schema=sb.datasets.Schema.infer(public),
-        unit="who",
+        unit="person_s_id",
     )
 
 
@@ -171,7 +173,7 @@ def test_no_private_value_is_on_the_disk_at_any_moment(
     assert kinds >= expected | {"table", "shards", "second"}
     # nor the column's name, a class, the questions, or the keys themselves
     for name, content in contents(hidden / "vault").items():
-        assert b"who" not in content, name
+        assert b"person_s_id" not in content, name
         assert KEY not in content
         assert KEY.hex().encode() not in content
 
