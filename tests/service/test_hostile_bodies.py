@@ -178,8 +178,8 @@ class _Ring(KeyRing):
             self.go_on.set()
             thread.join()
 
-    def _read(self) -> Any:
-        found = super()._read()
+    def _keys_in_file(self) -> Any:
+        found = super()._keys_in_file()
         if threading.current_thread() is self.__dict__.get("thread"):
             self.has_read.set()
             self.go_on.wait(10)

@@ -110,7 +110,7 @@ def changed_shards() -> dict[str, tuple[Any, Any, Any]]:
 def test_nothing_of_one_shard_moves_a_bit_of_another_teacher(make: str, optimizer: str) -> None:
     learner = teacher(make, optimizer=optimizer)
     assert learner.slots(SIDE**2) == N_TEACHERS
-    assert keeps_apart(learner._recipe(), SIDE**2, N_TEACHERS, 8, True)
+    assert keeps_apart(learner._checked_recipe(), SIDE**2, N_TEACHERS, 8, True)
     before = bits(fitted(*records(), learner))
     assert all(one is not None for one in before)
     assert before == bits(fitted(*records(), learner))
@@ -158,13 +158,15 @@ def test_votes_are_what_each_teacher_predicts_alone() -> None:
 def test_a_vote_depends_on_no_other_model() -> None:
     models = fitted(*records(), teacher("convolutional"))._teachers
     points = records(9)[0]
-    scores = classifier._scores(models[0]._recipe(), [m.state_ for m in models], points)
+    scores = classifier._slot_scores(
+        models[0]._checked_recipe(), [m.state_ for m in models], points
+    )
     poisoned = [
         {name: one * np.nan for name, one in m.state_.items()} if n % 3 == 0 else m.state_
         for n, m in enumerate(models)
     ]
     poisoned[4] = None
-    other = classifier._scores(models[0]._recipe(), poisoned, points)
+    other = classifier._slot_scores(models[0]._checked_recipe(), poisoned, points)
     for slot in (1, 2, 5):
         assert scores[slot].tobytes() == other[slot].tobytes()
 
@@ -274,9 +276,9 @@ def test_modules_that_cannot_share_a_stack_are_trained_alone(make: Any) -> None:
     learner = teacher(make)
     assert learner.slots(SIDE**2) == 1
     if make == "Mixing":
-        assert slot_bytes(learner._recipe(), SIDE**2) is not None
-        assert not keeps_apart(learner._recipe(), SIDE**2, N_TEACHERS, 8, True)
-        assert not keeps_apart(learner._recipe(), SIDE**2, N_TEACHERS, 8, False)
+        assert slot_bytes(learner._checked_recipe(), SIDE**2) is not None
+        assert not keeps_apart(learner._checked_recipe(), SIDE**2, N_TEACHERS, 8, True)
+        assert not keeps_apart(learner._checked_recipe(), SIDE**2, N_TEACHERS, 8, False)
     before = bits(fitted(*records(), learner))
     for name in ("three records", "not a number", "another value"):
         after = bits(fitted(*changed_shards()[name], learner))
@@ -290,7 +292,7 @@ def test_a_shard_that_makes_the_stack_fail_fails_alone() -> None:
     shards = np.arange(70) % N_TEACHERS
     learner = teacher("Lookup")
     # poison is no number of a word: nothing could be tried, so that teachers are trained alone
-    assert not keeps_apart(learner._recipe(), 2, N_TEACHERS, 8, True)
+    assert not keeps_apart(learner._checked_recipe(), 2, N_TEACHERS, 8, True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classifier, "keeps_apart", lambda *_: True)
         before = bits(fitted(X, y, shards, learner))
@@ -303,7 +305,7 @@ def test_a_shard_that_makes_the_stack_fail_fails_alone() -> None:
 def test_stacks_are_bounded_by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = teacher(shards_at_once=None)
     assert learner.slots(SIDE**2) == 50
-    needed = slot_bytes(learner._recipe(), SIDE**2)
+    needed = slot_bytes(learner._checked_recipe(), SIDE**2)
     assert needed is not None
     monkeypatch.setattr(classifier, "_MEMORY", 5 * needed)
     assert learner.slots(SIDE**2) == 5

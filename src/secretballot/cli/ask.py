@@ -50,7 +50,7 @@ def ask(
     from secretballot.service.asked_files import answers_table, points_of_file
     from secretballot.service.remote import connect
 
-    with connect(url, _key(key_file), dataset=dataset, session=session) as there:
+    with connect(url, _read_key(key_file), dataset=dataset, session=session) as there:
         answers = there.ask_many(points_of_file(points, there))
         table = answers_table(answers, there.classes)
     given, rows = int(answers.given.sum()), len(table)
@@ -71,7 +71,7 @@ def ask(
         )
 
 
-def _key(file: Path | None) -> str:
+def _read_key(file: Path | None) -> str:
     """Return the key in a file or in the environment.
 
     Raises

@@ -84,12 +84,12 @@ def _print_columns(columns: "list[CheckedColumn]") -> None:
     )
     for one in columns:
         shares = (one.strange, one.public_strange, one.missing, one.public_missing)
-        cells = "  ".join(f"{_percent(share):>8}" for share in shares)
-        beyond = "" if one.beyond is None else f"  {_percent(one.beyond):>12}"
+        cells = "  ".join(f"{_percent_text(share):>8}" for share in shares)
+        beyond = "" if one.beyond is None else f"  {_percent_text(one.beyond):>12}"
         say(f"{one.name[:width]:{width}}  {one.kind:11}  {cells}{beyond}")
 
 
-def _percent(share: float) -> str:
+def _percent_text(share: float) -> str:
     from secretballot.runs.table_match import percent
 
     return percent(share)

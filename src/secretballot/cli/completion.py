@@ -117,7 +117,7 @@ def script_of(shell: Shell, verbs: list[Verb]) -> str:
     if shell == "fish":
         return "\n".join(_fish_lines(verbs)) + "\n"
     script = _BASH.format(
-        steps="\n".join(_steps(verbs)),
+        steps="\n".join(_step_lines(verbs)),
         values="\n".join(_value_cases(verbs)),
         takers="\n".join(_taker_cases(verbs)),
         options="\n".join(
@@ -136,7 +136,7 @@ def script_of(shell: Shell, verbs: list[Verb]) -> str:
     return _ZSH + script.partition("\n")[2]
 
 
-def _steps(verbs: list[Verb]) -> Iterator[str]:
+def _step_lines(verbs: list[Verb]) -> Iterator[str]:
     """Yield how the words so far lead from verb to verb; a file may be called like a verb."""
     for each in verbs:
         for name in each.verbs:

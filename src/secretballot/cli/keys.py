@@ -24,14 +24,14 @@ app = typer.Typer(
 _CONFIG = Path("service.toml")
 
 
-def _ring(config: Path) -> "KeyRing":
+def _key_ring(config: Path) -> "KeyRing":
     from secretballot.service.api_keys import KeyRing
     from secretballot.service.settings import read_settings
 
     return KeyRing(read_settings(config).state)
 
 
-def _described(key: "ApiKey") -> dict[str, object]:
+def _public_fields(key: "ApiKey") -> dict[str, object]:
     """Return what may be shown of a key: all but the hash of its secret."""
     return {name: value for name, value in vars(key).items() if name != "sha256"}
 
@@ -79,9 +79,9 @@ def add(
         raise ParameterError(
             f"--dataset {unknown[0]} is not in the settings; name one of {', '.join(known)}, or *."
         )
-    key, token = _ring(config).add(role, dataset, owner=owner, quota=quota, expires=expires)
+    key, token = _key_ring(config).add(role, dataset, owner=owner, quota=quota, expires=expires)
     if as_json:
-        print_json({**_described(key), "key": token})
+        print_json({**_public_fields(key), "key": token})
         return
     say(f"id           {key.id}")
     say(f"key          {token}")
@@ -107,9 +107,9 @@ def list_keys(config: Config = _CONFIG, as_json: AsJson = False) -> None:
     \b
     Example: secretballot keys list
     """
-    keys = _ring(config).keys()
+    keys = _key_ring(config).keys()
     if as_json:
-        print_json({"keys": [_described(key) for key in keys]})
+        print_json({"keys": [_public_fields(key) for key in keys]})
         return
     for key in keys:
         state = _state_of(key)
@@ -133,9 +133,9 @@ def revoke(
     \b
     Example: secretballot keys revoke 0f3c9a7b2d41
     """
-    key = _ring(config).revoke(key_id)
+    key = _key_ring(config).revoke(key_id)
     if as_json:
-        print_json(_described(key))
+        print_json(_public_fields(key))
         return
     say(f"The key {key.id} is revoked.")
 

@@ -288,7 +288,7 @@ def learn(
         bounds_of(bounds),
         columns if len(columns) > 1 else (),
     )
-    kind = "number" if bounds is not None else "labels" if tables.labels else "class"
+    kind = _kind_of_target(tables, bounds)
     if check and kind != "class":
         raise ParameterError(
             Parameter("check"), " goes with a target of classes; take --dry-run instead."
@@ -410,6 +410,13 @@ def perform_table(run: "TableRun", why: str, *, as_json: bool) -> None:
         return
     say(f"method       votes: {why}")
     print_table_lines(outcome)
+
+
+def _kind_of_target(tables: "RunTables", bounds: str | None) -> str:
+    """Return whether the target is a number, several labels or a class."""
+    if bounds is not None:
+        return "number"
+    return "labels" if tables.labels else "class"
 
 
 def _records_run(

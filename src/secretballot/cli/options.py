@@ -351,8 +351,13 @@ def unlock(vault: Path, key: str | None) -> None:
 
 
 def ledger_place(text: str) -> Path | DatabasePlace:
-    """Return the file or the database that somebody names; a refusal quotes nothing of a URL, which
-    may have a password in it."""
+    """Return the file or the database that somebody names.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is no place for a ledger; quotes nothing of a URL, which may have a password in it.
+    """
     try:
         return file_or_database(text)
     except ParameterError as error:
@@ -629,8 +634,13 @@ OR_LISTED = ", or a --ledger whose list has its noise"
 def need_price(
     epsilon: float | None, delta: float | None, instead: str = ""
 ) -> tuple[float, float]:
-    """Return the price of a run, and refuse one that nobody has put a price on, in the words of a
-    missing option; `instead` says what else may be given."""
+    """Return the price of a run; `instead` says what else may be given.
+
+    Raises
+    ------
+    typer.BadParameter
+        If nobody has put a price on it, in the words of a missing option.
+    """
     missing = [
         name for name, value in (("--epsilon", epsilon), ("--delta", delta)) if value is None
     ]

@@ -29,7 +29,7 @@ Vault = Annotated[
 ]
 
 
-def _source(key: str | None) -> "KeySource":
+def _vault_key_source(key: str | None) -> "KeySource":
     from secretballot.encryption.key_sources import key_source, source_in_environment
 
     found = key_source(key) if key else source_in_environment()
@@ -104,7 +104,7 @@ def encrypt(vault: Vault, vault_key: OpensVault = None, as_json: AsJson = False)
     """
     from secretballot.encryption.whole_vaults import encrypt_vault
 
-    _print_files(encrypt_vault(vault, _source(vault_key)), as_json=as_json)
+    _print_files(encrypt_vault(vault, _vault_key_source(vault_key)), as_json=as_json)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -116,7 +116,7 @@ def decrypt(vault: Vault, vault_key: OpensVault = None, as_json: AsJson = False)
     """
     from secretballot.encryption.whole_vaults import decrypt_vault
 
-    _print_files(decrypt_vault(vault, _source(vault_key)), as_json=as_json)
+    _print_files(decrypt_vault(vault, _vault_key_source(vault_key)), as_json=as_json)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -141,7 +141,7 @@ def rekey(
     from secretballot.encryption.key_sources import key_source
     from secretballot.encryption.whole_vaults import rekey_vault
 
-    key_id = rekey_vault(vault, _source(vault_key), key_source(new))
+    key_id = rekey_vault(vault, _vault_key_source(vault_key), key_source(new))
     if as_json:
         print_json({"vault": str(vault), "key_id": key_id})
         return
@@ -163,7 +163,7 @@ def read(
     from secretballot.vault import read_secret
 
     if vault_key is not None:
-        open_vault(file.parent, _source(vault_key))
+        open_vault(file.parent, _vault_key_source(vault_key))
     content = read_secret(file)
     if content is None:
         raise DataError(f"There is no file {os.fspath(file)!r}; give one that is in a vault.")

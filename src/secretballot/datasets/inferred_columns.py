@@ -213,12 +213,12 @@ def _as_date(public: _Cells) -> InferredColumn | None:
         return _as_compact_date(public)
     styles = [style for style, share in shares.items() if share == best]
     if "iso" in styles:
-        return _dates(public, "iso", best, "dates as in ISO 8601")
+        return _inferred_dates(public, "iso", best, "dates as in ISO 8601")
     with_dots = all("." in text for text in public.distinct)
     if len(styles) == 1 or with_dots:
         style = styles[0]
         why = "dates that begin with the " + ("day" if style == "day-first" else "month")
-        return _dates(public, style, best, why, doubt=with_dots and len(styles) > 1)
+        return _inferred_dates(public, style, best, why, doubt=with_dots and len(styles) > 1)
     reason = (
         "dates of which no public one shows whether the day or the month comes first; declare"
         ' {"kind": "date", "format": "day-first"} or "month-first"'
@@ -239,10 +239,10 @@ def _as_compact_date(public: _Cells) -> InferredColumn | None:
         for text in public.distinct
     ):
         return None
-    return _dates(public, "compact", 1.0, "eight digits that are a day each", doubt=True)
+    return _inferred_dates(public, "compact", 1.0, "eight digits that are a day each", doubt=True)
 
 
-def _dates(
+def _inferred_dates(
     public: _Cells, style: str, share: float, why: str, *, doubt: bool = False
 ) -> InferredColumn:
     column = date_column(public.name, public.all, style=style)

@@ -280,7 +280,7 @@ class Schema:
         check_columns(frame, self.names, role=role, source=self.source, extra_allowed=True)
         matrix = self._empty_matrix(len(frame), role)
         encoding = Encoding(matrix, {}, {}, {})
-        for column, place in self._places():
+        for column, place in self._feature_places():
             kept, odd = column.compact(frame[column.name])
             column.widen(kept, matrix[:, place])
             encoding.missing[column.name] = odd.missing
@@ -294,7 +294,10 @@ class Schema:
     def compact_type(self) -> np.dtype[Any]:
         """Type of a row before it is encoded, in as few bytes as its cells need."""
         return np.dtype(
-            [(str(number), one.compact_type) for number, (one, _) in enumerate(self._places())]
+            [
+                (str(number), one.compact_type)
+                for number, (one, _) in enumerate(self._feature_places())
+            ]
         )
 
     def compact(self, frame: pd.DataFrame) -> tuple[AnyArray, dict[str, OddCells]]:
@@ -312,14 +315,14 @@ class Schema:
         structured ndarray of shape (n_rows,), and dict
         """
         rows, odd = np.empty(len(frame), dtype=self.compact_type), {}
-        for number, (column, _) in enumerate(self._places()):
+        for number, (column, _) in enumerate(self._feature_places()):
             rows[str(number)], odd[column.name] = column.compact(frame[column.name])
         return rows, odd
 
     def widen(self, rows: AnyArray) -> FloatArray:
         """Return what `compact` returned as an encoded matrix, shape (n_rows, n_features)."""
         matrix = np.empty((len(rows), len(self.feature_names)), dtype=np.float64)
-        for number, (column, place) in enumerate(self._places()):
+        for number, (column, place) in enumerate(self._feature_places()):
             column.widen(rows[str(number)], matrix[:, place])
         return matrix
 
@@ -327,7 +330,7 @@ class Schema:
         """Return what `widen` returns as a CSR matrix without its zeros, made without the array."""
         every: IntArray = np.arange(len(rows), dtype=np.int64)
         places, entries, values = [], [], []
-        for number, (column, place) in enumerate(self._places()):
+        for number, (column, place) in enumerate(self._feature_places()):
             kept = rows[str(number)]
             if isinstance(column, CategoricalColumn):
                 places.append(every)
@@ -349,7 +352,7 @@ class Schema:
         where = np.concatenate(places), np.concatenate(entries)
         return sparse.csr_matrix((np.concatenate(values), where), shape=shape)
 
-    def _places(self) -> Iterator[tuple[FeatureColumn, slice]]:
+    def _feature_places(self) -> Iterator[tuple[FeatureColumn, slice]]:
         """Yield the columns that are features, with their place in the encoded matrix."""
         start = 0
         for column in self.columns:

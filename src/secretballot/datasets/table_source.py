@@ -154,7 +154,7 @@ class TableSource:
             If one is not there any more.
         """
         problem, found = "", {}
-        for file in self._parts():
+        for file in self._part_files():
             try:
                 found[file.path] = file.signature()
             # file systems raise what they like, with addresses and keys in it
@@ -193,7 +193,7 @@ class TableSource:
         """Return the files that have each size."""
         found: dict[int, list[TableFile]] = {}
         signatures = self.signatures()
-        for file in self._parts():
+        for file in self._part_files():
             found.setdefault(signatures[file.path][0], []).append(file)
         return found
 
@@ -207,7 +207,7 @@ class TableSource:
             If a file cannot be read.
         """
         digest, signatures = hashlib.sha256(), self.signatures()
-        parts = list(self._parts())
+        parts = list(self._part_files())
         for file in parts:
             signature = signatures[file.path]
             if file.system is not None and signature[1] >= 0:
@@ -220,7 +220,7 @@ class TableSource:
             digest.update(f"{name}\0{part}\0".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
-    def _parts(self) -> Iterator[TableFile]:
+    def _part_files(self) -> Iterator[TableFile]:
         """Yield all files that hold cells of the table."""
         for file in self.files:
             yield from file.parts

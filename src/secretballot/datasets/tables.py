@@ -219,7 +219,7 @@ class _Arrays:
                 )
             part = np.asarray(array[self._done : self._done + len(frame)], dtype=np.float64)
             if len(part) < len(frame):
-                raise self._unlike(name)
+                raise self._unlike_error(name)
             vectors = part.reshape(len(part), math.prod(array.shape[1:]))
             cells = np.empty(len(frame), dtype=object)
             for row, vector in enumerate(vectors):
@@ -237,9 +237,9 @@ class _Arrays:
         """
         for name, array in self._arrays.items():
             if len(array) != self._done:
-                raise self._unlike(name)
+                raise self._unlike_error(name)
 
-    def _unlike(self, name: str) -> DataError:
+    def _unlike_error(self, name: str) -> DataError:
         return DataError(
             f"The array {self._shown[name]!r} has another number of rows than the table beside it;"
             " give it one for each row, or another name."
@@ -291,7 +291,13 @@ class _Reading:
         return True
 
     def settle(self) -> None:
-        """Raise `DataError` if the file could not be read."""
+        """Refuse a file that could not be read.
+
+        Raises
+        ------
+        DataError
+            If the file could not be read; names it and the reason.
+        """
         if self._problem:
             raise DataError(f"{self._where} cannot be read ({self._problem}); check the path.")
 

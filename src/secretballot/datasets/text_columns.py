@@ -131,12 +131,12 @@ class WordsColumn(TextColumn):
         return self.words
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def _word_places(self) -> dict[str, int]:
         return {word: place for place, word in enumerate(self.words)}
 
     def places_of(self, text: str) -> set[int]:
         """Return the places of the words that a text has."""
-        return {self._places[word] for word in words_in(text) if word in self._places}
+        return {self._word_places[word] for word in words_in(text) if word in self._word_places}
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as JSON."""
@@ -202,9 +202,9 @@ class HashedTextColumn(TextColumn):
 
     def places_of(self, text: str) -> set[int]:
         """Return the places of the words of a text."""
-        return {self._place(term) for term in terms_in(text, bigrams=self.bigrams)}
+        return {self._hashed_place(term) for term in terms_in(text, bigrams=self.bigrams)}
 
-    def _place(self, term: str) -> int:
+    def _hashed_place(self, term: str) -> int:
         # any string can be encoded in this way, lone surrogates too
         content = term.encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(content, digest_size=8).digest()

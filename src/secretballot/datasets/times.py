@@ -145,11 +145,11 @@ def duration_seconds(text: str) -> float | None:
             found[name] for name in ("days", "hours", "minutes", "seconds")
         ):
             continue
-        return _length(found)
+        return _length_in_seconds(found)
     return None
 
 
-def _length(found: re.Match[str]) -> float | None:
+def _length_in_seconds(found: re.Match[str]) -> float | None:
     parts = found.groupdict()
     of_clock = "clock_sign" in parts
     minutes, seconds = int(parts["minutes"] or 0), float(parts["seconds"] or 0)

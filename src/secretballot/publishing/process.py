@@ -138,7 +138,7 @@ class PublishingProcess:
         content = pickle.dumps((_places_of_modules(), folder, job), protocol=5)
         outcome: tuple[Any, ...] | None = None
         with self._stopped_on_failure():
-            self._send(b"+" + len(content).to_bytes(LENGTH, "big") + content)
+            self._send_request(b"+" + len(content).to_bytes(LENGTH, "big") + content)
             while (message := self._next_message(outcome))[0] != "ended":
                 if message[0] == "step":
                     say(message[1])
@@ -173,7 +173,7 @@ class PublishingProcess:
             self.stop()
             raise
 
-    def _send(self, content: bytes) -> None:
+    def _send_request(self, content: bytes) -> None:
         pipe = _existing_pipe(self._process.stdin)
         with suppress(BrokenPipeError):  # the answer, or its end, tells why
             pipe.write(content)

@@ -48,7 +48,7 @@ def new_signing_key(path: str | os.PathLike[str]) -> str:
         If cryptography is not installed.
     """
     names = serialization()
-    place, secret = Path(path), _passphrase()
+    place, secret = Path(path), _environment_passphrase()
     public_place = place.with_name(f"{place.name}.pub")
     private = ed25519().Ed25519PrivateKey.generate()
     encryption = names.NoEncryption() if secret is None else names.BestAvailableEncryption(secret)
@@ -145,7 +145,7 @@ def read_private_key(path: Path) -> Any:
     DataError
         If it cannot be read, others may read it, or it holds something else.
     """
-    pem, secret, key = key_file(path), _passphrase(), None
+    pem, secret, key = key_file(path), _environment_passphrase(), None
     if hasattr(os, "geteuid") and path.stat().st_mode & 0o077:
         raise DataError(
             f"The key file {named(path)} may be read by others; make it its owner's alone with:"
@@ -164,7 +164,7 @@ def read_private_key(path: Path) -> Any:
     return key
 
 
-def _passphrase() -> bytes | None:
+def _environment_passphrase() -> bytes | None:
     found = os.environ.get(PASSPHRASE)
     return found.encode() if found else None
 

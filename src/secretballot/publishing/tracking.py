@@ -132,8 +132,8 @@ def log_to_mlflow(
         )
     certificate = read_certificate(folder / CERTIFICATE_FILE)
     with mlflow.start_run(run_name=run_name or name_of_data(certificate)) as run:
-        mlflow.log_params(_parameters(certificate))
-        mlflow.log_metrics(_prices(certificate) | _public_values(public_metrics))
+        mlflow.log_params(_logged_parameters(certificate))
+        mlflow.log_metrics(_price_metrics(certificate) | _public_values(public_metrics))
         mlflow.log_artifacts(str(folder), "release")
         if (folder / "student.onnx").is_file():
             _log_model(mlflow, folder, model_name)
@@ -145,7 +145,7 @@ def _release_folder(place: Path) -> Path:
     return inside if (inside / CERTIFICATE_FILE).is_file() else place
 
 
-def _parameters(certificate: Mapping[str, Any]) -> dict[str, Any]:
+def _logged_parameters(certificate: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was set, as MLflow's parameters: texts and numbers of at most 500 characters."""
     epsilon, delta = total_price(certificate)
     released = certificate["released"]
@@ -167,7 +167,7 @@ def _parameters(certificate: Mapping[str, Any]) -> dict[str, Any]:
     return {key: str(value)[:500] for key, value in named.items() if value is not None}
 
 
-def _prices(certificate: Mapping[str, Any]) -> dict[str, float]:
+def _price_metrics(certificate: Mapping[str, Any]) -> dict[str, float]:
     epsilon, delta = total_price(certificate)
     spent = certificate["composition"]["spent_after"]
     released = certificate["released"]
@@ -199,7 +199,7 @@ def _public_values(metrics: Metrics | None) -> dict[str, float]:
 def _log_model(mlflow: Any, folder: Path, name: str) -> None:
     """Log the student as a model, if it reads raw columns under their names."""
     session = require_extra("onnxruntime", _EXTRA).InferenceSession(str(folder / "student.onnx"))
-    signature = _signature(session)
+    signature = _column_signature(session)
     if signature is None:
         return
     with tempfile.TemporaryDirectory() as place:
@@ -214,7 +214,7 @@ def _log_model(mlflow: Any, folder: Path, name: str) -> None:
         )
 
 
-def _signature(session: Any) -> Any:
+def _column_signature(session: Any) -> Any:
     """Return the columns that a student reads and writes; None if it reads encoded ones."""
     models = require_extra("mlflow.models", _EXTRA)
     types = require_extra("mlflow.types", _EXTRA)

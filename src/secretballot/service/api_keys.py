@@ -149,15 +149,15 @@ class KeyRing:
         secret = base64.urlsafe_b64encode(entropy_bytes(32)).rstrip(b"=").decode()
         key = ApiKey(
             id=entropy_bytes(6).hex(),
-            sha256=_digest(secret),
+            sha256=_sha256_hex(secret),
             role=check_choice("role", role, ROLES),
             datasets=tuple(datasets),
             owner=owner,
             quota=quota,
-            made_at=_now(),
+            made_at=_time_now(),
             expires_at=expires_at,
         )
-        self._change(lambda keys: {**keys, key.id: key})
+        self._change_keys(lambda keys: {**keys, key.id: key})
         return key, f"sb_{key.id}_{secret}"
 
     def revoke(self, key_id: str) -> ApiKey:
@@ -176,13 +176,13 @@ class KeyRing:
                 )
             if keys[key_id].revoked_at is not None:
                 return keys
-            return {**keys, key_id: replace(keys[key_id], revoked_at=_now())}
+            return {**keys, key_id: replace(keys[key_id], revoked_at=_time_now())}
 
-        return self._change(revoked)[key_id]
+        return self._change_keys(revoked)[key_id]
 
     def keys(self) -> list[ApiKey]:
         """Return all keys, revoked ones too, oldest first."""
-        return list(self._current().values())
+        return list(self._current_keys().values())
 
     def find(self, token: str) -> ApiKey | None:
         """Return the key of a token, revoked ones too; None where it is none of these.
@@ -193,14 +193,14 @@ class KeyRing:
             If the file cannot be read.
         """
         found = _TOKEN.fullmatch(token)
-        keys = self._current()
+        keys = self._current_keys()
         key = None if found is None else keys.get(found[1])
         # compared where the id is unknown, too: both ways take the same time
-        digest = _digest("" if found is None else found[2])
+        digest = _sha256_hex("" if found is None else found[2])
         matches = hmac.compare_digest(digest, _NOBODY if key is None else key.sha256)
         return key if matches else None
 
-    def _current(self) -> dict[str, ApiKey]:
+    def _current_keys(self) -> dict[str, ApiKey]:
         """Return the keys in the file, read again where it was replaced."""
         try:
             found = os.stat(self._path)
@@ -214,11 +214,11 @@ class KeyRing:
         known, keys = self._known
         if seen != known:
             # looked at before it is read: a file that changes in between is read again
-            keys = self._read()
+            keys = self._keys_in_file()
             self._known = (seen, keys)
         return keys
 
-    def _read(self) -> dict[str, ApiKey]:
+    def _keys_in_file(self) -> dict[str, ApiKey]:
         content = read_secret(self._path, largest=LARGEST_JSON)
         document = {"keys": []} if content is None else json_fields(content, {"keys": list})
         keys = None if document is None else [_key_of(one) for one in document["keys"]]
@@ -226,15 +226,17 @@ class KeyRing:
             raise DataError(f"{self._path} is damaged; put the state folder back as it was.")
         return {key.id: key for key in keys if key is not None}
 
-    def _change(self, work: Callable[[dict[str, ApiKey]], dict[str, ApiKey]]) -> dict[str, ApiKey]:
-        with self._alone():
-            changed = work(self._read())
+    def _change_keys(
+        self, work: Callable[[dict[str, ApiKey]], dict[str, ApiKey]]
+    ) -> dict[str, ApiKey]:
+        with self._lock_held():
+            changed = work(self._keys_in_file())
             document = {"keys": [asdict(key) for key in changed.values()]}
             write_secret(self._path, json.dumps(document, indent=1).encode())
         return changed
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _lock_held(self) -> Iterator[None]:
         """Hold a lock against other programs that change the keys."""
         problem = ""
         try:
@@ -296,11 +298,11 @@ def _end_of_day(day: str) -> str:
     return end.isoformat(timespec="seconds")
 
 
-def _digest(secret: str) -> str:
+def _sha256_hex(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _now() -> str:
+def _time_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

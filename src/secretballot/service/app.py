@@ -78,7 +78,7 @@ class Service:
             self.datasets[name] = dataset
             for session in dataset.sessions.values():
                 self.collectors[name, session.name] = Collector(
-                    self._measured(session),
+                    self._measured_answer(session),
                     most_points=limits.group_points,
                     most_waiting=limits.waiting,
                     patience_s=limits.answer_seconds,
@@ -91,7 +91,7 @@ class Service:
             await collector.close()
         self.audit.close()
 
-    def _measured(self, session: ServedSession) -> Callable[[Any], Any]:
+    def _measured_answer(self, session: ServedSession) -> Callable[[Any], Any]:
         place = (session.dataset, session.name)
         points, left = self.meters.groups.labels(*place), self.meters.left.labels(*place)
         questions = self.meters.questions.labels(*place)
@@ -123,7 +123,7 @@ class Service:
         key = self.keys.find(token.strip()) if scheme.lower() == "bearer" else None
         if key is None:
             raise ProblemError("no-key", "A valid key is missing: Authorization: Bearer sb_...")
-        _note(request, key=key.id)
+        _note_for_log(request, key=key.id)
         if key.revoked_at is not None:
             raise ProblemError(
                 "no-key", f"The key {key.id} was revoked; ask the curator for another."
@@ -162,7 +162,7 @@ class Service:
             )
         if name not in self.datasets:
             raise ProblemError("not-found", "There is no such dataset; /v1/datasets lists them.")
-        _note(request, dataset=name)
+        _note_for_log(request, dataset=name)
         request.state.key = key
         return self.datasets[name]
 
@@ -181,7 +181,7 @@ class Service:
             name = next(iter(sessions))
         if name not in sessions:
             raise ProblemError("not-found", "There is no such session; the dataset lists them.")
-        _note(request, session=name)
+        _note_for_log(request, session=name)
         return sessions[name]
 
     def download(self, request: Request, dataset: str, what: str) -> None:
@@ -205,7 +205,7 @@ class Service:
         return self._ready[1]
 
 
-def _note(request: Request, **fields: str) -> None:
+def _note_for_log(request: Request, **fields: str) -> None:
     """Have words about a request in its line of the log."""
     request.scope["state"].setdefault("noted", {}).update(fields)
 
@@ -252,7 +252,7 @@ def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[s
     }
 
 
-async def _shaped(
+async def _shaped_response(
     service: Service, request: Request, work: Callable[[], Awaitable[Response]]
 ) -> Response:
     """Return the response of `work`, a problem as well, at a fixed time and of a fixed size where
@@ -261,7 +261,7 @@ async def _shaped(
     try:
         response = await work()
     except Exception as error:
-        response = _told(service, error, request)
+        response = _response_to_error(service, error, request)
     if shape.size_bytes:
         # blanks behind a JSON document are a part of it
         missing = -len(bytes(response.body)) % shape.size_bytes
@@ -278,11 +278,11 @@ def _leaves_at(began: float, now: float, grid_seconds: float) -> float:
     return began + math.ceil((now - began) / grid_seconds) * grid_seconds
 
 
-def _told(service: Service, error: Exception, request: Request) -> Response:
+def _response_to_error(service: Service, error: Exception, request: Request) -> Response:
     """Return the problem document of an error; one that nobody foresaw is logged by its type."""
     problem = problem_of(error)
     service.meters.problems.labels(problem.kind).inc()
-    _note(request, problem=problem.kind)
+    _note_for_log(request, problem=problem.kind)
     if problem.status >= 500:
         event(
             "trouble",
@@ -341,7 +341,7 @@ _NAMES = [
 ]
 
 
-def _problems(*kinds: str) -> dict[int | str, dict[str, Any]]:
+def _documented_problems(*kinds: str) -> dict[int | str, dict[str, Any]]:
     """Return the problems of an address for the OpenAPI document."""
     found: dict[int | str, dict[str, Any]] = {}
     for kind in kinds:
@@ -412,7 +412,10 @@ def application(settings: ServiceSettings, *, opened: bool = False) -> Guard:
 
 _PEM: dict[str, Any] = {
     "response_class": Response,
-    "responses": {200: {"content": {"application/x-pem-file": {}}}, **_problems("not-found")},
+    "responses": {
+        200: {"content": {"application/x-pem-file": {}}},
+        **_documented_problems("not-found"),
+    },
 }
 
 
@@ -452,7 +455,7 @@ def _add_public(app: FastAPI, service: Service) -> None:
         """A public key by its fingerprint: an earlier one of the service, or a curator's."""
         return _pem_response(service, mark)
 
-    @app.get("/problems/{kind}", tags=["problems"], responses=_problems("not-found"))
+    @app.get("/problems/{kind}", tags=["problems"], responses=_documented_problems("not-found"))
     async def problem(kind: Annotated[str, InPath(max_length=80)]) -> Response:
         """What a kind of problem means, and what to do."""
         if kind not in KINDS:
@@ -467,7 +470,7 @@ def _add_datasets(app: FastAPI, service: Service) -> None:
     @app.get(
         "/v1/key",
         response_model=documents.KeyDocument,
-        responses=_problems("no-key", "too-many-requests", *_TROUBLE),
+        responses=_documented_problems("no-key", "too-many-requests", *_TROUBLE),
         tags=["keys"],
     )
     def own_key(request: Request) -> Response:
@@ -489,7 +492,7 @@ def _add_datasets(app: FastAPI, service: Service) -> None:
     @app.get(
         "/v1/datasets",
         response_model=documents.Datasets,
-        responses=_problems("no-key", "too-many-requests", *_TROUBLE),
+        responses=_documented_problems("no-key", "too-many-requests", *_TROUBLE),
         tags=["datasets"],
     )
     async def list_datasets(request: Request) -> Response:
@@ -517,7 +520,7 @@ def _add_datasets(app: FastAPI, service: Service) -> None:
     @app.get(
         "/v1/datasets/{dataset}/budget",
         response_model=documents.Budget,
-        responses=_problems(*_ACCESS, *_TROUBLE),
+        responses=_documented_problems(*_ACCESS, *_TROUBLE),
         tags=["datasets"],
     )
     def budget(request: Request, dataset: DatasetName) -> Response:
@@ -526,7 +529,7 @@ def _add_datasets(app: FastAPI, service: Service) -> None:
 
     @app.get(
         "/v1/datasets/{dataset}/plan",
-        responses=_problems(*_ACCESS, *_TROUBLE),
+        responses=_documented_problems(*_ACCESS, *_TROUBLE),
         tags=["datasets"],
     )
     async def plan(request: Request, dataset: DatasetName) -> Response:
@@ -541,7 +544,7 @@ def _add_datasets(app: FastAPI, service: Service) -> None:
         response_class=Response,
         responses={
             200: {"content": {"application/octet-stream": {}}},
-            **_problems(*_ACCESS, *_TROUBLE),
+            **_documented_problems(*_ACCESS, *_TROUBLE),
         },
         tags=["datasets"],
     )
@@ -576,7 +579,7 @@ def _add_sessions(app: FastAPI, service: Service) -> Answering:
             len(content) if is_json(kind) and served.schema is None else math.inf,
             *(served.read, content, kind, limits.points, key, request_id_of(request.scope)),
         )
-        _note(request, points=str(len(asked.questions)))
+        _note_for_log(request, points=str(len(asked.questions)))
         collector = service.collectors[served.dataset, served.name]
         answers = await collector.ask(asked, len(asked.questions))
         return _json_response(_answers_document(served, answers))
@@ -588,12 +591,14 @@ def _add_sessions(app: FastAPI, service: Service) -> Answering:
             served = service.session(request, names["dataset"], names["session"], ASKERS)
             return await ask(request, served)
 
-        return await _shaped(service, request, work)
+        return await _shaped_response(service, request, work)
 
     @app.post(
         f"{address}/questions",
         response_model=documents.Answers,
-        responses=_problems(*_ACCESS, *_POINTS, *_TROUBLE, "quota-spent", "budget-spent"),
+        responses=_documented_problems(
+            *_ACCESS, *_POINTS, *_TROUBLE, "quota-spent", "budget-spent"
+        ),
         # the framework's own look at the two names takes a sixth of the time of a small request
         openapi_extra=_POINTS_BODY | {"parameters": _NAMES},
         tags=["sessions"],
@@ -607,7 +612,7 @@ def _add_sessions(app: FastAPI, service: Service) -> Answering:
     @app.get(
         address,
         response_model=documents.Session,
-        responses=_problems(*_ACCESS, *_TROUBLE),
+        responses=_documented_problems(*_ACCESS, *_TROUBLE),
         tags=["sessions"],
     )
     def describe(request: Request, dataset: DatasetName, session: SessionName) -> Response:
@@ -617,7 +622,7 @@ def _add_sessions(app: FastAPI, service: Service) -> Answering:
 
     @app.get(
         f"{address}/certificate",
-        responses=_problems(*_ACCESS, *_TROUBLE),
+        responses=_documented_problems(*_ACCESS, *_TROUBLE),
         tags=["sessions"],
     )
     def certificate(request: Request, dataset: DatasetName, session: SessionName) -> Response:
@@ -637,7 +642,7 @@ def _add_sessions(app: FastAPI, service: Service) -> Answering:
     @app.get(
         f"{address}/verification",
         response_model=documents.Verification,
-        responses=_problems(*_ACCESS, *_TROUBLE),
+        responses=_documented_problems(*_ACCESS, *_TROUBLE),
         tags=["sessions"],
     )
     def verification(request: Request, dataset: DatasetName, session: SessionName) -> Response:
@@ -647,7 +652,7 @@ def _add_sessions(app: FastAPI, service: Service) -> Answering:
 
     @app.get(
         f"{address}/released",
-        responses=_problems(*_ACCESS, *_TROUBLE),
+        responses=_documented_problems(*_ACCESS, *_TROUBLE),
         tags=["sessions"],
     )
     def transcript(request: Request, dataset: DatasetName, session: SessionName) -> Response:
@@ -659,7 +664,7 @@ def _add_sessions(app: FastAPI, service: Service) -> Answering:
 
     @app.post(
         f"{address}/released",
-        responses=_problems(*_ACCESS, *_POINTS, *_TROUBLE),
+        responses=_documented_problems(*_ACCESS, *_POINTS, *_TROUBLE),
         openapi_extra=_POINTS_BODY,
         tags=["sessions"],
     )
@@ -689,7 +694,7 @@ def _add_oversight(app: FastAPI, service: Service) -> None:
     @app.get(
         "/v1/datasets/{dataset}/account",
         response_model=documents.Account,
-        responses=_problems(*_ACCESS, *_TROUBLE),
+        responses=_documented_problems(*_ACCESS, *_TROUBLE),
         tags=["oversight"],
     )
     def account(request: Request, dataset: DatasetName) -> Response:
@@ -701,7 +706,7 @@ def _add_oversight(app: FastAPI, service: Service) -> None:
     @app.get(
         "/v1/datasets/{dataset}/audit",
         response_model=documents.AuditRows,
-        responses=_problems(*_ACCESS, *_TROUBLE, "wrong-points"),
+        responses=_documented_problems(*_ACCESS, *_TROUBLE, "wrong-points"),
         tags=["oversight"],
     )
     def audit(
@@ -723,7 +728,10 @@ def _add_oversight(app: FastAPI, service: Service) -> None:
     @app.get(
         "/metrics",
         response_class=Response,
-        responses={200: {"content": {"text/plain": {}}}, **_problems(*_ACCESS, *_TROUBLE)},
+        responses={
+            200: {"content": {"text/plain": {}}},
+            **_documented_problems(*_ACCESS, *_TROUBLE),
+        },
         tags=["oversight"],
     )
     async def metrics(request: Request) -> Response:
@@ -739,13 +747,13 @@ def _add_oversight(app: FastAPI, service: Service) -> None:
 
 def _add_problems(app: FastAPI, service: Service) -> None:
     async def told(request: Request, error: Exception) -> Response:
-        return _told(service, error, request)
+        return _response_to_error(service, error, request)
 
     async def of_framework(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         kind = {404: "not-found", 405: "wrong-method"}.get(status, "unreadable")
         problem = ProblemError(kind, KINDS[kind].meaning)
-        response = _told(service, problem, request)
+        response = _response_to_error(service, problem, request)
         if isinstance(error, HTTPException) and error.headers and "Allow" in error.headers:
             response.headers["Allow"] = error.headers["Allow"]
         return response
@@ -753,7 +761,7 @@ def _add_problems(app: FastAPI, service: Service) -> None:
     async def of_parameters(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         names = ", ".join(sorted({str(one["loc"][-1])[:40] for one in error.errors()}))
-        return _told(
+        return _response_to_error(
             service, ProblemError("wrong-points", f"{names} is out of its range."), request
         )
 
@@ -783,7 +791,7 @@ def _add_openapi(app: FastAPI) -> None:
                 for about in methods.values():
                     # what the framework would say of parameters is a problem document here
                     if "422" in about["responses"]:
-                        about["responses"]["422"] = _problems("wrong-points")[422]
+                        about["responses"]["422"] = _documented_problems("wrong-points")[422]
             for name in ("HTTPValidationError", "ValidationError"):
                 parts["schemas"].pop(name, None)
             app.openapi_schema = found

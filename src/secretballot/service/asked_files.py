@@ -40,7 +40,7 @@ def points_of_file(path: Path, session: RemoteSession) -> Any:
             )
         kinds = [np.dtype(columns["dtype"]).kind in "biuf"] * frame.shape[1]
         cells = [
-            _cells(frame.iloc[:, place], number, str(frame.columns[place]), path)
+            _typed_cells(frame.iloc[:, place], number, str(frame.columns[place]), path)
             for place, number in enumerate(kinds)
         ]
         return np.column_stack(cells)
@@ -49,7 +49,7 @@ def points_of_file(path: Path, session: RemoteSession) -> Any:
     if missing:
         raise DataError(f"{shown(path)} lacks {name_columns(missing)}; add what the session asks.")
     return pd.DataFrame(
-        {name: _cells(frame[name], _is_number(kind), str(name), path) for name, kind, _ in
+        {name: _typed_cells(frame[name], _is_number(kind), str(name), path) for name, kind, _ in
          columns["columns"]}
     )  # fmt: skip
 
@@ -62,7 +62,7 @@ def _is_number(kind: str) -> bool:
     return False
 
 
-def _cells(column: "pd.Series[Any]", number: bool, name: str, path: Path) -> Any:
+def _typed_cells(column: "pd.Series[Any]", number: bool, name: str, path: Path) -> Any:
     """Return cells as numbers or texts, empty ones as missing."""
     texts = column.to_numpy(dtype=object)
     if not number:

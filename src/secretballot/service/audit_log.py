@@ -126,11 +126,11 @@ class AuditLog:
         One that is beyond the quota is written as refused, and counts nothing. All that is written
         is one transaction.
         """
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             tail = _Tail(connection)
 
             def admit(entry: AuditEntry, quota: int | None) -> bool:
-                asked = _asked(connection, entry.key, entry.dataset) if entry.new else 0
+                asked = _n_new_questions(connection, entry.key, entry.dataset) if entry.new else 0
                 fits = quota is None or not entry.new or asked + entry.new <= quota
                 tail.add(entry if fits else replace(entry, new=0, outcome="quota-spent"))
                 return fits
@@ -139,7 +139,7 @@ class AuditLog:
 
     def write(self, *entries: AuditEntry) -> None:
         """Write entries; what they count is counted whatever the quotas say."""
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             tail = _Tail(connection)
             for entry in entries:
                 tail.add(entry)
@@ -153,7 +153,7 @@ class AuditLog:
     def asked(self, key: str, dataset: str) -> int:
         """Return how many new questions a key has asked of a dataset."""
         with self._lock, _in_words(self._path):
-            return _asked(self._connection, key, dataset)
+            return _n_new_questions(self._connection, key, dataset)
 
     def rows(self, datasets: Sequence[str] | None, *, after: int, most: int) -> list[AuditRow]:
         """Return rows behind a position, oldest first, of some datasets or of all."""
@@ -200,7 +200,7 @@ class AuditLog:
         return number
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _write_transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock, _in_words(self._path):
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -250,7 +250,7 @@ _COUNT = (
 )
 
 
-def _asked(connection: sqlite3.Connection, key: str, dataset: str) -> int:
+def _n_new_questions(connection: sqlite3.Connection, key: str, dataset: str) -> int:
     found = connection.execute(
         "SELECT new FROM asked WHERE key = ? AND dataset = ?", (key, dataset)
     ).fetchone()

@@ -80,20 +80,20 @@ class Collector(Generic[Asked, Reply]):
         if self._closing:
             raise ProblemError("busy", "The service is stopping; nothing was asked.", retry_after=5)
         if self.stuck:
-            raise _late()
+            raise _late_problem()
         if self._points and self._points + size > self._most_waiting:
             raise ProblemError("busy", "Too many questions wait; nothing was asked.", retry_after=1)
         mine = _Waiting(asked, size, asyncio.get_running_loop().create_future())
         self._waiting.append(mine)
         self._points += size
         if self._worker is None:
-            self._worker = asyncio.create_task(self._work())
+            self._worker = asyncio.create_task(self._answer_waiting())
         try:
             async with asyncio.timeout(self._patience):
                 reply: Reply = await mine.reply
                 return reply
         except TimeoutError:
-            raise _late() from None
+            raise _late_problem() from None
         finally:
             # who left or was late is asked no more, unless that has begun
             if not mine.taken:
@@ -107,7 +107,7 @@ class Collector(Generic[Asked, Reply]):
             await self._worker
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _work(self) -> None:
+    async def _answer_waiting(self) -> None:
         loop = asyncio.get_running_loop()
         try:
             while self._waiting:
@@ -144,7 +144,7 @@ class Collector(Generic[Asked, Reply]):
         return group
 
 
-def _late() -> ProblemError:
+def _late_problem() -> ProblemError:
     return ProblemError(
         "ledger-unavailable",
         "No answer came in time: the ledger is locked or busy. A question that was answered all the"

@@ -38,7 +38,7 @@ def add_console(app: FastAPI) -> None:
 
     def served(name: str) -> None:
         content = (page / name).read_bytes()
-        headers = _HEADERS | _policy(name, content)
+        headers = _HEADERS | _policy_headers(name, content)
 
         async def read() -> Response:
             return Response(content, media_type=_KINDS[name], headers=headers)
@@ -50,7 +50,7 @@ def add_console(app: FastAPI) -> None:
         served(name)
 
 
-def _policy(name: str, content: bytes) -> dict[str, str]:
+def _policy_headers(name: str, content: bytes) -> dict[str, str]:
     """Return the headers that say what a file of the page may do."""
     if name != "report.html":
         return {"Content-Security-Policy": _POLICY, "Cross-Origin-Opener-Policy": "same-origin"}

@@ -71,9 +71,9 @@ class Guard:
             if not status:
                 await _send_defect(error, request_id, send_on)
         finally:
-            self._note(scope, status, time.monotonic() - began, request_id)
+            self._record_request(scope, status, time.monotonic() - began, request_id)
 
-    def _note(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
+    def _record_request(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         # an address that nobody serves, and a method that nobody knows, may be anything
         route = getattr(scope.get("route"), "path", "none")
         method = scope["method"] if scope["method"] in _METHODS else "other"

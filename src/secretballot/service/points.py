@@ -138,7 +138,7 @@ def _frame_of_rows(rows: list[Any], names: list[str]) -> pd.DataFrame:
 def _frame_of_columnar(content: bytes, kind: str, most: int) -> pd.DataFrame:
     table = None
     try:
-        with contextlib.suppress(*_refusals()):
+        with contextlib.suppress(*_arrow_errors()):
             table = (_arrow_table if kind == ARROW else _parquet_table)(content, most)
     except ImportError:
         raise ProblemError(
@@ -156,7 +156,7 @@ def _frame_of_columnar(content: bytes, kind: str, most: int) -> pd.DataFrame:
     raise ProblemError("wrong-points", problem)
 
 
-def _refusals() -> tuple[type[Exception], ...]:
+def _arrow_errors() -> tuple[type[Exception], ...]:
     """Return what the library raises for damaged content, in words that may quote it."""
     import pyarrow as pa
 

@@ -94,9 +94,9 @@ class _Terms:
             labels[row] = answer["label"]
         answered = np.array([label is not None for label in labels], dtype=np.bool_)
         left = [int(document["left"]) for document in documents if document["left"] is not None]
-        return SessionAnswers(labels, answered, given, self._counts(found), left[-1])
+        return SessionAnswers(labels, answered, given, self._noisy_counts(found), left[-1])
 
-    def _counts(self, answers: Sequence[Mapping[str, Any]]) -> Any:
+    def _noisy_counts(self, answers: Sequence[Mapping[str, Any]]) -> Any:
         if self.sigma is None:
             return None
         nothing = 0 if len(self.classes) == 2 else [0] * len(self.classes)
@@ -154,7 +154,7 @@ def connect(
     None
     """
     line = _Line(url, key, timeout, retries)
-    address = _chosen(line.fetch(_Exchange("GET", "/v1/datasets")), dataset, session)
+    address = _chosen_address(line.fetch(_Exchange("GET", "/v1/datasets")), dataset, session)
     return RemoteSession(line, _Terms(line.fetch(_Exchange("GET", address))))
 
 
@@ -167,8 +167,12 @@ async def connect_async(
     timeout: float = 60.0,
     retries: int = 4,
 ) -> "AsyncRemoteSession":
-    """Return a session behind a service, to be asked with await; parameters and errors as for
-    `connect`.
+    """Return a session behind a service, to be asked with await; parameters as for `connect`.
+
+    Raises
+    ------
+    ParameterError, ServiceError
+        As from `connect`; the connection is closed first.
 
     Examples
     --------
@@ -184,7 +188,9 @@ async def connect_async(
     """
     line = _AsyncLine(url, key, timeout, retries)
     try:
-        address = _chosen(await line.fetch(_Exchange("GET", "/v1/datasets")), dataset, session)
+        address = _chosen_address(
+            await line.fetch(_Exchange("GET", "/v1/datasets")), dataset, session
+        )
         return AsyncRemoteSession(line, _Terms(await line.fetch(_Exchange("GET", address))))
     except BaseException:
         await line.close()
@@ -283,14 +289,14 @@ class RemoteSession:
     @property
     def used(self) -> int:
         """Questions answered so far, abstentions included."""
-        return int(self._state()["used"])
+        return int(self._session_state()["used"])
 
     @property
     def left(self) -> int:
         """Questions still to be had."""
-        return int(self._state()["left"])
+        return int(self._session_state()["left"])
 
-    def _state(self) -> Mapping[str, Any]:
+    def _session_state(self) -> Mapping[str, Any]:
         return self._line.fetch(_Exchange("GET", self._terms.address))
 
     def ask(self, x: Any) -> SessionAnswer:
@@ -305,7 +311,7 @@ class RemoteSession:
         ServiceError, LedgerError
             If the service refuses or cannot answer now.
         """
-        return _single(self.ask_many(single_point(x)))
+        return _single_answer(self.ask_many(single_point(x)))
 
     def ask_many(self, X: Any) -> SessionAnswers:
         """Return the answers to the rows of `X`, of shape (n, n_features), while questions are
@@ -315,7 +321,7 @@ class RemoteSession:
             try:
                 documents.append(self._line.fetch(exchange))
             except BudgetError as error:
-                documents.append(_nothing(n))
+                documents.append(_spent_document(n))
                 refusal = error
         return self._terms.answers(documents, refusal)
 
@@ -369,7 +375,7 @@ class AsyncRemoteSession:
 
     async def ask(self, x: Any) -> SessionAnswer:
         """Return the answer to one point; errors as for `RemoteSession.ask`."""
-        return _single(await self.ask_many(single_point(x)))
+        return _single_answer(await self.ask_many(single_point(x)))
 
     async def ask_many(self, X: Any) -> SessionAnswers:
         """Return the answers to the rows of `X`; errors as for `RemoteSession.ask`."""
@@ -378,7 +384,7 @@ class AsyncRemoteSession:
             try:
                 documents.append(await self._line.fetch(exchange))
             except BudgetError as error:
-                documents.append(_nothing(n))
+                documents.append(_spent_document(n))
                 refusal = error
         return self._terms.answers(documents, refusal)
 
@@ -408,20 +414,20 @@ def _signature_in(headers: Mapping[str, str]) -> bytes | None:
     raise ServiceError("The signature of the certificate is none; report it to the service.")
 
 
-def _nothing(n: int) -> dict[str, Any]:
+def _spent_document(n: int) -> dict[str, Any]:
     """Return what stands for the answers to a request that found everything spent."""
     empty = {"label": None, "given": False, "abstained": False, "noisy_count": None}
     return {"answers": [empty] * n, "left": None}
 
 
-def _single(answers: SessionAnswers) -> SessionAnswer:
+def _single_answer(answers: SessionAnswers) -> SessionAnswer:
     counts = None if answers.noisy_counts is None else answers.noisy_counts[0].tolist()
     if isinstance(counts, list):
         counts = tuple(counts)
     return SessionAnswer(answers.labels[0], counts, answers.left)
 
 
-def _chosen(document: Mapping[str, Any], dataset: str | None, session: str | None) -> str:
+def _chosen_address(document: Mapping[str, Any], dataset: str | None, session: str | None) -> str:
     """Return the address of a session among those that a key may use.
 
     Raises
@@ -486,9 +492,9 @@ def _json_body(points: list[Any]) -> tuple[bytes, str]:
         If a cell is neither a number nor a string.
     """
     plain = [
-        {name: _cell(cell) for name, cell in row.items()}
+        {name: _json_cell(cell) for name, cell in row.items()}
         if isinstance(row, dict)
-        else [_cell(cell) for cell in row]
+        else [_json_cell(cell) for cell in row]
         for row in points
     ]
     try:
@@ -500,7 +506,7 @@ def _json_body(points: list[Any]) -> tuple[bytes, str]:
     )
 
 
-def _cell(cell: Any) -> Any:
+def _json_cell(cell: Any) -> Any:
     item = getattr(cell, "item", None)
     value = item() if callable(item) else cell
     try:
@@ -602,15 +608,15 @@ class _Line:
         self, exchange: _Exchange, sleep: Callable[[float], object] = time.sleep
     ) -> Mapping[str, Any]:
         """Return what the service says to a request."""
-        return self._manners.document(self._response(exchange, sleep))
+        return self._manners.document(self._response_after_retries(exchange, sleep))
 
     def fetch_bytes(self, path: str) -> tuple[bytes, Mapping[str, str]]:
         """Return the very bytes at an address, and their headers."""
-        response = self._response(_Exchange("GET", path), time.sleep)
+        response = self._response_after_retries(_Exchange("GET", path), time.sleep)
         self._manners.document(response)  # raises where the service refused
         return bytes(response.content), response.headers
 
-    def _response(self, exchange: _Exchange, sleep: Callable[[float], object]) -> Any:
+    def _response_after_retries(self, exchange: _Exchange, sleep: Callable[[float], object]) -> Any:
         for attempt in range(self._manners.retries + 1):
             response = None
             with contextlib.suppress(self._manners.httpx.TransportError):

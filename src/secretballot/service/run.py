@@ -70,19 +70,19 @@ def serve(settings: ServiceSettings, listening: socket.socket) -> None:
     # a first process that was killed could not remove its own
     sweep_drafts(temporary, _NUMBERS)
     if settings.listening.workers == 1:
-        _serve(settings, listening)
+        _serve_until_stopped(settings, listening)
         return
     with draft_folder(temporary, _NUMBERS, shared=True) as numbers:
         # read by the library when it is imported, here and in every worker
         os.environ[_NUMBERS_AT] = str(numbers)
-        _serve(settings, listening)
+        _serve_until_stopped(settings, listening)
 
 
 #: Folder of temporary files where the numbers of all workers meet, and what names it to them.
 _NUMBERS, _NUMBERS_AT = "secretballot-numbers", "PROMETHEUS_MULTIPROC_DIR"
 
 
-def _serve(settings: ServiceSettings, listening: socket.socket) -> None:
+def _serve_until_stopped(settings: ServiceSettings, listening: socket.socket) -> None:
     import uvicorn
 
     from secretballot.service.app import application
@@ -151,7 +151,7 @@ class Workers:
             number: signal.signal(number, lambda *_: self._stop.set())
             for number in (signal.SIGTERM, signal.SIGINT)
         }
-        running = [self._started() for _ in range(self._settings.listening.workers)]
+        running = [self._started_worker() for _ in range(self._settings.listening.workers)]
         early = 0
         try:
             while not self._stop.wait(_LOOK_S) and early < _MOST_EARLY_DEATHS:
@@ -160,22 +160,22 @@ class Workers:
                         continue
                     event("worker-ended", code=process.exitcode)
                     early = early + 1 if time.monotonic() - began < _EARLY_S else 0
-                    running[place] = self._started()
+                    running[place] = self._started_worker()
         finally:
-            self._end([process for process, _ in running])
+            self._end_workers([process for process, _ in running])
             for number, handler in earlier.items():
                 signal.signal(number, handler)
         if early >= _MOST_EARLY_DEATHS:
             raise DataError("The workers die as soon as they begin; their log lines say why.")
 
-    def _started(self) -> tuple[Any, float]:
+    def _started_worker(self) -> tuple[Any, float]:
         process = self._context.Process(
             target=work_until_stopped, args=(self._settings, self._listening)
         )
         process.start()
         return process, time.monotonic()
 
-    def _end(self, processes: list[Any]) -> None:
+    def _end_workers(self, processes: list[Any]) -> None:
         for process in processes:
             if process.is_alive():
                 process.terminate()

@@ -109,7 +109,7 @@ class ServedSession:
         """
         given = points_in(content, media_type, self.columns, most)
         if self.schema is not None:
-            given = _encoded(given, self.schema)
+            given = _encoded_points(given, self.schema)
         elif self._takes_as_they_are(given):
             return given
         problem = ""
@@ -160,14 +160,14 @@ class ServedSession:
         self, group: Sequence[AskedPoints]
     ) -> list[SessionAnswers | ProblemError]:
         counted = _Counted(self, group, self._audit)
-        joined = _joined([asked.points for asked in group])
+        joined = _joined_tables([asked.points for asked in group])
         problem: ProblemError | None = None
         answers: SessionAnswers | None = None
         parts: list[SessionAnswers] = []
         try:
             answers = self.session.ask_admitted(joined, counted.admit)
         except Exception as error:
-            problem = self._logged(error, group)
+            problem = self._logged_problem(error, group)
         try:
             # what was stored before it broke off stays counted; where nobody can look, everything
             if answers is None and counted.new:
@@ -176,7 +176,7 @@ class ServedSession:
                 parts = counted.parts(answers)
                 counted.give_back(parts, "budget-spent" if problem is None else problem.kind)
         except Exception as error:
-            other = self._logged(error, group)
+            other = self._logged_problem(error, group)
             problem = other if problem is None else problem
         if problem is not None:
             refusals = counted.refusals or [None] * len(group)
@@ -191,11 +191,11 @@ class ServedSession:
                 for refusal, part in zip(refusals, stored, strict=True)
             ]
         return [
-            refusal or (part if part.given.any() else self._spent())
+            refusal or (part if part.given.any() else self._spent_problem())
             for refusal, part in zip(counted.refusals, parts, strict=True)
         ]
 
-    def _logged(self, error: Exception, group: Sequence[AskedPoints]) -> ProblemError:
+    def _logged_problem(self, error: Exception, group: Sequence[AskedPoints]) -> ProblemError:
         """Return what callers are told of an error, having told the operator more of it."""
         problem = problem_of(error)
         event(
@@ -221,7 +221,7 @@ class ServedSession:
             new=new,
         )
 
-    def _spent(self) -> ProblemError:
+    def _spent_problem(self) -> ProblemError:
         return ProblemError(
             "budget-spent",
             f"All {self.session.planned} questions of the session {self.name!r} are answered, or it"
@@ -334,7 +334,7 @@ class _Counted:
 
     def parts(self, answers: SessionAnswers) -> list[SessionAnswers]:
         """Return the answers request by request."""
-        return _parts(answers, [len(asked.questions) for asked in self._group])
+        return _answers_by_request(answers, [len(asked.questions) for asked in self._group])
 
     def give_back(self, parts: Sequence[SessionAnswers], why: str) -> None:
         """Count back the questions that have no answer."""
@@ -478,7 +478,7 @@ def _columns_of(schema: Schema, session: LabelingSession) -> dict[str, Any]:
     return {"kind": "frame", "columns": columns}
 
 
-def _encoded(points: Any, schema: Schema) -> Any:
+def _encoded_points(points: Any, schema: Schema) -> Any:
     """Return points as the teachers take them; a cell that cannot be read is refused.
 
     Raises
@@ -510,7 +510,7 @@ def _quota_problem(asked: AskedPoints, new: int) -> ProblemError:
     )
 
 
-def _parts(answers: SessionAnswers, sizes: Sequence[int]) -> list[SessionAnswers]:
+def _answers_by_request(answers: SessionAnswers, sizes: Sequence[int]) -> list[SessionAnswers]:
     """Return the answers to the rows of a group, request by request."""
     parts, start = [], 0
     for size in sizes:
@@ -529,7 +529,7 @@ def _parts(answers: SessionAnswers, sizes: Sequence[int]) -> list[SessionAnswers
     return parts
 
 
-def _joined(tables: Sequence[Any]) -> Any:
+def _joined_tables(tables: Sequence[Any]) -> Any:
     """Return tables of the same columns and types as one."""
     if len(tables) == 1:
         return tables[0]

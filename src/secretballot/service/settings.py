@@ -168,7 +168,7 @@ def read_settings(path: Path) -> ServiceSettings:
         Naming the setting that cannot be.
     """
     check_path("config", path)
-    document = _document(path)
+    document = _toml_document(path)
     known = {"state", "listen", "limits", "answers", "datasets", "signing_key", "public_keys"}
     _refuse_unknown("The settings", document, known)
     folder = path.absolute().parent
@@ -176,21 +176,21 @@ def read_settings(path: Path) -> ServiceSettings:
     if not isinstance(given, dict) or not given:
         raise ParameterError("datasets is missing; name at least one as [datasets.NAME].")
     return ServiceSettings(
-        state=folder / _text("state", document.get("state", "service-state")),
-        datasets={name: _dataset(name, about, folder) for name, about in given.items()},
-        listening=_checked_listening(_section(Listening, "listen", document)),
-        limits=_section(Limits, "limits", document),
-        shape=_section(AnswerShape, "answers", document),
-        signing_key=folder / _text("signing_key", document["signing_key"])
+        state=folder / _checked_text("state", document.get("state", "service-state")),
+        datasets={name: _dataset_settings(name, about, folder) for name, about in given.items()},
+        listening=_checked_listening(_section_settings(Listening, "listen", document)),
+        limits=_section_settings(Limits, "limits", document),
+        shape=_section_settings(AnswerShape, "answers", document),
+        signing_key=folder / _checked_text("signing_key", document["signing_key"])
         if "signing_key" in document
         else None,
         public_keys=tuple(
-            folder / one for one in _texts("public_keys", document.get("public_keys", []))
+            folder / one for one in _checked_texts("public_keys", document.get("public_keys", []))
         ),
     )
 
 
-def _document(path: Path) -> dict[str, Any]:
+def _toml_document(path: Path) -> dict[str, Any]:
     problem = ""
     try:
         if path.stat().st_size > _LARGEST:
@@ -207,7 +207,7 @@ def _document(path: Path) -> dict[str, Any]:
 Section = TypeVar("Section", Listening, Limits, AnswerShape)
 
 
-def _section(kind: type[Section], name: str, document: Mapping[str, Any]) -> Section:
+def _section_settings(kind: type[Section], name: str, document: Mapping[str, Any]) -> Section:
     """Return a table of the file as the settings that it is of."""
     given = document.get(name, {})
     if not isinstance(given, dict):
@@ -218,7 +218,7 @@ def _section(kind: type[Section], name: str, document: Mapping[str, Any]) -> Sec
     for key, value in given.items():
         default = known[key].default
         if isinstance(default, str):
-            values[key] = _text(key, value)
+            values[key] = _checked_text(key, value)
         elif isinstance(default, int):
             values[key] = check_count(key, value, minimum=1 if default and key != "port" else 0)
         # a grid of 0 seconds is none
@@ -235,7 +235,7 @@ def _checked_listening(listening: Listening) -> Listening:
     return listening
 
 
-def _dataset(name: str, about: Any, folder: Path) -> DatasetSettings:
+def _dataset_settings(name: str, about: Any, folder: Path) -> DatasetSettings:
     _check_address(f"The dataset {shown(name)}", name)
     where = f"[datasets.{name}]"
     if not isinstance(about, dict):
@@ -244,10 +244,10 @@ def _dataset(name: str, about: Any, folder: Path) -> DatasetSettings:
     _refuse_unknown(where, about, known)
     if "vault" not in about:
         raise ParameterError(f"{where} lacks vault; give the folder of its teachers.")
-    sessions = _texts("sessions", about.get("sessions", ["session"]))
+    sessions = _checked_texts("sessions", about.get("sessions", ["session"]))
     for session in sessions:
         _check_address(f"The session {shown(session)} of {name}", session)
-    releases = tuple(folder / one for one in _texts("releases", about.get("releases", [])))
+    releases = tuple(folder / one for one in _checked_texts("releases", about.get("releases", [])))
     for kind, names in (("session", sessions), ("release", [one.name for one in releases])):
         if len(set(names)) < len(names):
             raise ParameterError(f"{where} names a {kind} twice; name each once.")
@@ -257,19 +257,19 @@ def _dataset(name: str, about: Any, folder: Path) -> DatasetSettings:
         raise ParameterError(f"{where} has no sessions; name the request of at least one.")
     return DatasetSettings(
         name=name,
-        title=_text("title", about.get("title", name)),
-        vault=folder / _text("vault", about["vault"]),
+        title=_checked_text("title", about.get("title", name)),
+        vault=folder / _checked_text("vault", about["vault"]),
         vault_key=_key_source(about["vault_key"], folder) if "vault_key" in about else None,
-        schema=folder / _text("schema", about["schema"]) if "schema" in about else None,
+        schema=folder / _checked_text("schema", about["schema"]) if "schema" in about else None,
         sessions=tuple(sessions),
-        plan=folder / _text("plan", about["plan"]) if "plan" in about else None,
+        plan=folder / _checked_text("plan", about["plan"]) if "plan" in about else None,
         releases=releases,
     )
 
 
 def _key_source(given: object, folder: Path) -> KeySource:
     """Return where a key comes from; the path of a file starts at the settings' folder."""
-    source = key_source(_text("vault_key", given))
+    source = key_source(_checked_text("vault_key", given))
     if source.kind == "file":
         return key_source(folder / str(given))
     return source
@@ -293,12 +293,12 @@ def _refuse_unknown(where: str, given: Mapping[str, Any], known: set[str]) -> No
         )
 
 
-def _text(name: str, value: object) -> str:
+def _checked_text(name: str, value: object) -> str:
     check_name(name, value, longest=4000)
     return str(value)
 
 
-def _texts(name: str, value: object) -> list[str]:
+def _checked_texts(name: str, value: object) -> list[str]:
     if not isinstance(value, list):
         raise ParameterError(Parameter(name), f" is {shown(value)}; give a list of strings.")
-    return [_text(name, one) for one in value]
+    return [_checked_text(name, one) for one in value]

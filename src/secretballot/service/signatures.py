@@ -60,6 +60,11 @@ class Signatures:
     def of_release(self, folder: Path) -> dict[str, Any]:
         """Return whether a release is signed, and by which of the published keys: "none",
         "checked", or "not checked" where the signature is by none of them.
+
+        Raises
+        ------
+        DataError
+            If the release is signed but has no certificate.
         """
         signature = read_secret(folder / SIGNATURE_FILE, largest=SIGNATURE_BYTES)
         if signature is None:
@@ -68,7 +73,7 @@ class Signatures:
         if text is None:
             raise DataError(f"The release {folder} has no certificate; serve one that has.")
         for mark, key in self._keys.items():
-            if _holds(key, signature, text):
+            if _signature_holds(key, signature, text):
                 return {"signature": "checked", "key": mark}
         return {"signature": "not checked", "key": None}
 
@@ -76,7 +81,7 @@ class Signatures:
         return f"Signatures({self.own})"
 
 
-def _holds(key: Any, signature: bytes, text: bytes) -> bool:
+def _signature_holds(key: Any, signature: bytes, text: bytes) -> bool:
     from cryptography.exceptions import InvalidSignature
 
     try:

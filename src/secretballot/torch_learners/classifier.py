@@ -125,28 +125,30 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             If the rows are no finite numbers, the module cannot take them, or training diverged.
         """
-        recipe = self._recipe()
-        rows, labels = _numbers(X), np.asarray(y)
+        recipe = self._checked_recipe()
+        rows, labels = _finite_rows(X), np.asarray(y)
         if labels.shape != (len(rows),) or len(rows) == 0:
             raise ValueError("y must have one label for each of one or more rows")
         seed = public_seed(self.random_state, _STEP)
         classes = np.unique(labels)
         with own_global_states(seed), one_way_to_compute():
             stack = Stack.fresh(recipe, [seed])
-            places = _places(classes, _n_outputs(stack, recipe, rows.shape[1]))
+            places = _output_places(classes, _n_outputs(stack, recipe, rows.shape[1]))
             targets = places[np.searchsorted(classes, labels)]
-            _train(stack, recipe, self.steps, [(rows, targets)], [seed], rows.shape[1])
+            _train_stack(stack, recipe, self.steps, [(rows, targets)], [seed], rows.shape[1])
             state = stack.states()[0]
         if state is None:
             raise ValueError("training diverged; use a smaller learning_rate")
-        return self._fitted(state, classes, places, rows.shape[1])
+        return self._with_fitted_state(state, classes, places, rows.shape[1])
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the share of every class in `classes_`, of shape (n_rows, n_classes)."""
-        rows = _numbers(X)
-        recipe = self._recipe()
+        rows = _finite_rows(X)
+        recipe = self._checked_recipe()
         with own_global_states(0), one_way_to_compute():
-            scores = _scores(recipe, [self.state_], rows)[0][:, self.places_].astype(np.float64)
+            scores = _slot_scores(recipe, [self.state_], rows)[0][:, self.places_].astype(
+                np.float64
+            )
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         shares: npt.NDArray[np.float64] = scores / scores.sum(axis=1, keepdims=True)
         return shares
@@ -161,7 +163,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         It follows from the settings, the module and the device alone; 1 where the module cannot
         share a stack, or where poison in one slot was seen to reach another.
         """
-        recipe = self._recipe()
+        recipe = self._checked_recipe()
         if self.shards_at_once == 1:
             return 1
         needed = slot_bytes(recipe, n_features)
@@ -196,7 +198,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             where `keeps_apart` says so for the computation's shape; elsewhere the parts are taken
             one by one.
         """
-        recipe, own = learners[0]._recipe(), [_checked_part(part) for part in parts]
+        recipe, own = learners[0]._checked_recipe(), [_checked_part(part) for part in parts]
         seeds = [public_seed(learner.random_state, _STEP) for learner in learners]
         width = next((X.shape[1] for X, _ in filter(None, own)), None)
         if width is None:
@@ -204,19 +206,19 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # by the width of the table, which all parts have
         if not keeps_apart(recipe, width, len(parts), recipe.batch_size, True):
             return [
-                None if part is None else _alone(learner, *part)
+                None if part is None else _fitted_alone(learner, *part)
                 for learner, part in zip(learners, own, strict=True)
             ]
         with own_global_states(seed_of(*seeds[:1], len(seeds))), one_way_to_compute():
             stack = Stack.fresh(recipe, seeds)
             outputs = _n_outputs(stack, recipe, width)
             own = [None if part is None or part[1].max() >= outputs else part for part in own]
-            _train(stack, recipe, learners[0].steps, own, seeds, width)
+            _train_stack(stack, recipe, learners[0].steps, own, seeds, width)
             states = stack.states()
         return [
             None
             if part is None or state is None
-            else learner._fitted(state, classes := np.unique(part[1]), classes, width)
+            else learner._with_fitted_state(state, classes := np.unique(part[1]), classes, width)
             for learner, part, state in zip(learners, own, states, strict=True)
         ]
 
@@ -225,27 +227,27 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         cls, models: Sequence["TorchClassifier | None"], X: Any
     ) -> list[npt.NDArray[Any] | None]:
         """Return the labels that each model gives to all rows, None for a slot without a model."""
-        rows = _numbers(X)
+        rows = _finite_rows(X)
         first = next((model for model in models if model is not None), None)
         if first is None:
             return [None] * len(models)
-        recipe = first._recipe()
+        recipe = first._checked_recipe()
         states = [None if model is None else model.state_ for model in models]
         with own_global_states(0), one_way_to_compute():
-            scores = _scores(recipe, states, rows)
+            scores = _slot_scores(recipe, states, rows)
         return [
             None if model is None else model.classes_[np.argmax(own[:, model.places_], axis=1)]
             for model, own in zip(models, scores, strict=True)
         ]
 
-    def _fitted(
+    def _with_fitted_state(
         self, state: dict[str, Any], classes: npt.NDArray[Any], places: Any, n_features: int
     ) -> Self:
         self.state_, self.classes_, self.places_ = state, classes, places
         self.n_features_in_ = n_features
         return self
 
-    def _recipe(self) -> Recipe:
+    def _checked_recipe(self) -> Recipe:
         """Return the checked settings.
 
         Raises
@@ -284,11 +286,11 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             float(self.learning_rate),
             float(self.momentum),
             float(self.weight_decay),
-            _device(torch, self.device),
+            _checked_device(torch, self.device),
         )
 
 
-def _device(torch: Any, name: Any) -> str:
+def _checked_device(torch: Any, name: Any) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -306,7 +308,7 @@ def _device(torch: Any, name: Any) -> str:
     return str(name)
 
 
-def _numbers(X: Any) -> npt.NDArray[np.float32]:
+def _finite_rows(X: Any) -> npt.NDArray[np.float32]:
     """Return rows as finite floats.
 
     Raises
@@ -327,12 +329,12 @@ def _checked_part(part: tuple[Any, Any] | None) -> tuple[Any, Any] | None:
     if part is None:
         return None
     try:
-        return _numbers(part[0]), np.asarray(part[1], dtype=np.int64)
+        return _finite_rows(part[0]), np.asarray(part[1], dtype=np.int64)
     except (ValueError, TypeError, OverflowError):
         return None
 
 
-def _alone(learner: TorchClassifier, X: Any, y: Any) -> TorchClassifier | None:
+def _fitted_alone(learner: TorchClassifier, X: Any, y: Any) -> TorchClassifier | None:
     try:
         return learner.fit(X, y)
     except MemoryError:
@@ -347,7 +349,7 @@ def _n_outputs(stack: Stack, recipe: Recipe, n_features: int) -> int:
     return int(stack.outputs(torch.zeros((2, n_features), device=recipe.device)).shape[2])
 
 
-def _places(classes: npt.NDArray[Any], n_outputs: int) -> npt.NDArray[np.int64]:
+def _output_places(classes: npt.NDArray[Any], n_outputs: int) -> npt.NDArray[np.int64]:
     """Return the output that stands for each class."""
     if len(classes) > n_outputs:
         raise ValueError(f"the module has {n_outputs} outputs for {len(classes)} classes")
@@ -356,7 +358,7 @@ def _places(classes: npt.NDArray[Any], n_outputs: int) -> npt.NDArray[np.int64]:
     return np.arange(len(classes))
 
 
-def _train(
+def _train_stack(
     stack: Stack,
     recipe: Recipe,
     steps: int,
@@ -393,7 +395,7 @@ def _drawn_rows(n_rows: int, n_drawn: int, seed: int) -> npt.NDArray[np.int64]:
     return np.asarray(orders.ravel()[:n_drawn], dtype=np.int64)
 
 
-def _scores(
+def _slot_scores(
     recipe: Recipe, states: Sequence[dict[str, Any] | None], rows: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.float32]:
     """Return every slot's scores of all rows, of shape (n_slots, n_rows, n_outputs).
@@ -425,6 +427,6 @@ def _scores(
 def _one_by_one(
     recipe: Recipe, states: Sequence[dict[str, Any] | None], rows: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.float32]:
-    scores = [None if state is None else _scores(recipe, [state], rows)[0] for state in states]
+    scores = [None if state is None else _slot_scores(recipe, [state], rows)[0] for state in states]
     like = next(one for one in scores if one is not None)
     return np.stack([np.zeros_like(like) if one is None else one for one in scores])

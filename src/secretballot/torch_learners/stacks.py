@@ -134,7 +134,7 @@ class Stack:
             still = {name: p.detach() for name, p in named.items() if not p.requires_grad}
             parts[0].append(moving)
             parts[1].append({**still, **dict(module.named_buffers())})
-        trained, carried = (_stacked(one, recipe.device) for one in parts)
+        trained, carried = (_stacked_tensors(one, recipe.device) for one in parts)
         if not trained:
             raise ValueError("the module has no parameters to train")
         module = modules[0].to(recipe.device)
@@ -152,7 +152,7 @@ class Stack:
         ]
         torch.manual_seed(0)
         module = recipe.make().to(recipe.device)
-        return cls(recipe, {}, _stacked(tensors, recipe.device), module)
+        return cls(recipe, {}, _stacked_tensors(tensors, recipe.device), module)
 
     def __len__(self) -> int:
         return len(next(iter({**self.trained, **self.carried}.values())))
@@ -177,15 +177,17 @@ class Stack:
         torch = import_torch()
         self._module.train()
         if len(self) > 1:
-            slopes = torch.func.grad(self._loss, has_aux=True)
+            slopes = torch.func.grad(self._batch_loss, has_aux=True)
             found, carried = torch.func.vmap(slopes, randomness="different")(
                 self.trained, self.carried, X, y
             )
         else:
-            found, carried = (_stacked([one], None) for one in self._slopes_of_one(X[0], y[0]))
+            found, carried = (
+                _stacked_tensors([one], None) for one in self._slopes_of_one(X[0], y[0])
+            )
         # modules may have a mode that no gradient reaches
         self.carried = {name: value.detach() for name, value in carried.items()}
-        self._descend({name: value.detach() for name, value in found.items()})
+        self._apply_slopes({name: value.detach() for name, value in found.items()})
 
     def outputs(self, X: Any) -> Any:
         """Return what every slot says of the same rows, of shape (n_slots, n_rows, n_outputs).
@@ -202,9 +204,11 @@ class Stack:
         with torch.no_grad():
             if len(self) > 1:
                 return torch.func.vmap(one, (0, None), randomness="different")(state, X)
-            return one(_first(state), X)[None]
+            return one(_first_slot(state), X)[None]
 
-    def _loss(self, trained: Tensors, carried: Tensors, X: Any, y: Any) -> tuple[Any, Tensors]:
+    def _batch_loss(
+        self, trained: Tensors, carried: Tensors, X: Any, y: Any
+    ) -> tuple[Any, Tensors]:
         torch = import_torch()
         # a module may write into what it carries, as batch normalisation does
         after = {name: value.clone() for name, value in carried.items()}
@@ -216,9 +220,10 @@ class Stack:
     def _slopes_of_one(self, X: Any, y: Any) -> tuple[Tensors, Tensors]:
         torch = import_torch()
         trained = {
-            name: value.clone().requires_grad_() for name, value in _first(self.trained).items()
+            name: value.clone().requires_grad_()
+            for name, value in _first_slot(self.trained).items()
         }
-        loss, carried = self._loss(trained, _first(self.carried), X, y)
+        loss, carried = self._batch_loss(trained, _first_slot(self.carried), X, y)
         found = torch.autograd.grad(loss, list(trained.values()), allow_unused=True)
         slopes = {
             name: torch.zeros_like(trained[name]) if one is None else one
@@ -226,7 +231,7 @@ class Stack:
         }
         return slopes, {name: value.detach() for name, value in carried.items()}
 
-    def _descend(self, slopes: Tensors) -> None:
+    def _apply_slopes(self, slopes: Tensors) -> None:
         """Change every number by its own slope, as torch's SGD and Adam do."""
         recipe, rate = self._recipe, self._recipe.learning_rate
         self._steps += 1
@@ -276,7 +281,7 @@ def slot_bytes(recipe: Recipe, n_features: int) -> int | None:
     with own_global_states(0), one_way_to_compute():
         try:
             stack = Stack.fresh(recipe, [0, 1])
-            watch = _watch(torch)
+            watch = _operation_watch(torch)
             with watch:
                 stack.step(*_made_up(recipe, stack, n_features, recipe.batch_size))
         except Exception as error:  # whatever a module cannot do; made-up rows alone were seen
@@ -352,7 +357,7 @@ def _made_up(recipe: Recipe, stack: Stack, n_features: int, n_rows: int) -> tupl
     return X.to(recipe.device), y.to(recipe.device)
 
 
-def _watch(torch: Any) -> Any:
+def _operation_watch(torch: Any) -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watch(TorchDispatchMode):  # type: ignore[misc]
@@ -375,7 +380,7 @@ def _watch(torch: Any) -> Any:
     return Watch()
 
 
-def _stacked(parts: Sequence[Tensors], device: str | None) -> Tensors:
+def _stacked_tensors(parts: Sequence[Tensors], device: str | None) -> Tensors:
     torch = import_torch()
     if any(part.keys() != parts[0].keys() for part in parts):
         raise ValueError("module made modules of different shapes")
@@ -383,7 +388,7 @@ def _stacked(parts: Sequence[Tensors], device: str | None) -> Tensors:
     return stacked if device is None else {name: one.to(device) for name, one in stacked.items()}
 
 
-def _first(tensors: Tensors) -> Tensors:
+def _first_slot(tensors: Tensors) -> Tensors:
     return {name: value[0] for name, value in tensors.items()}
 
 

@@ -48,7 +48,13 @@ class Estimate:
 
 
 def check_within(name: str, estimate: Estimate, most: float) -> None:
-    """Refuse an estimate whose range leaves 0 to `most`."""
+    """Check that the range of an estimate lies between 0 and `most`.
+
+    Raises
+    ------
+    ParameterError
+        If it does not; names the estimate and its range.
+    """
     if not 0 <= estimate.low <= estimate.high <= most:
         rule = (
             "it must not be negative" if most == math.inf else f"it must lie between 0 and {most:g}"

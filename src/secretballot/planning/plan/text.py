@@ -105,7 +105,7 @@ def learn_options(plan: Plan) -> list[str]:
             "classes": _class_list(plan),
             **rare_options(task),
         }
-        return _options(of_moments)
+        return _shell_options(of_moments)
     setting = plan.votes.setting
     given = {
         "epsilon": f"{task.epsilon:g}",
@@ -123,10 +123,10 @@ def learn_options(plan: Plan) -> list[str]:
         "student": task.student,
         "classes": _class_list(plan),
     }
-    return _options(given)
+    return _shell_options(given)
 
 
-def _options(given: Mapping[str, Any]) -> list[str]:
+def _shell_options(given: Mapping[str, Any]) -> list[str]:
     """Return options as a shell takes them, without those that have their usual value or none."""
     return [
         f"--{name} {shlex.quote(str(value))}"
@@ -195,7 +195,7 @@ def reasons(plan: Plan) -> list[str]:
     """Return what the accuracy is lost to, what binds, and why the rivals were not taken."""
     others = [*_other_numbers(plan), *rivals(plan)]
     return [
-        *_warnings(plan),
+        *_warning_sentences(plan),
         *_loss_sentences(plan),
         _accuracy_chain_sentence(plan),
         *(_rival_sentence(plan, other) for other in others),
@@ -228,7 +228,7 @@ def _careless_sentences(plan: Plan) -> list[str]:
     ]
 
 
-def _warnings(plan: Plan) -> list[str]:
+def _warning_sentences(plan: Plan) -> list[str]:
     student, constant = plan.votes.expected.student_accuracy, plan.constant_accuracy
     # a plan for a worthless promise, or for a useless student, is worse than none: said first
     beware = _careless_sentences(plan)

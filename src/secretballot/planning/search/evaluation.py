@@ -158,7 +158,7 @@ class Evaluation:
             INTERACTIVE: [],
         }
         for k in self.teachers:
-            for setting in self._settings(k, stops):
+            for setting in self._forecast_settings(k, stops):
                 answers_all = setting.aggregator in ("gaussian", "laplace")
                 kind = setting.release if answers_all else setting.aggregator
                 if self.teaches(setting):
@@ -171,7 +171,7 @@ class Evaluation:
                 chosen.update(dict.fromkeys(setting for setting, _ in ranked[:most]))
         return list(chosen)
 
-    def _settings(self, n_teachers: int, stops: tuple[int, ...]) -> Iterator[Setting]:
+    def _forecast_settings(self, n_teachers: int, stops: tuple[int, ...]) -> Iterator[Setting]:
         """Yield the settings that are ranked by a forecast: those of the aggregator that the task
         asks for, else of all that are asked at random and stand for a kind of their own."""
         only = self.task.aggregator

@@ -88,7 +88,7 @@ class SimulatedRun:
             taught = released
             if in_rounds is not None:  # what was confirmed teaches too, as with real votes
                 taught = replace(released, labels=in_rounds.labels)
-            fitted = self._fitted(public, taught, seed)
+            fitted = self._fitted_student(public, taught, seed)
             student_accuracy = float(
                 np.mean(np.asarray(fitted.predict(self.X_test)) == self.y_test)
             )
@@ -98,7 +98,7 @@ class SimulatedRun:
             float(released.answered.sum()),
         )
 
-    def _fitted(self, public: IntArray, released: ReleasedLabels, seed: int) -> Any:
+    def _fitted_student(self, public: IntArray, released: ReleasedLabels, seed: int) -> Any:
         """Return the student of these labels, which sees the whole public pool."""
         student = default_student(released) if self.student is None else self.student
         return fit_student(
@@ -112,7 +112,7 @@ class SimulatedRun:
         if not isinstance(aggregator, InteractiveAggregator):
             return None
         return StudentInRounds(
-            lambda so_far: self._fitted(public, so_far, seed),
+            lambda so_far: self._fitted_student(public, so_far, seed),
             take_rows(self.points, public),
             range(self.sample.counts.shape[1]),
             setting.n_teachers,
