@@ -63,6 +63,7 @@ def ask(
         table.to_csv(out, index=False)
     elif not as_json:
         table.to_csv(sys.stdout, index=False)
+    # on the standard error: the standard output may be the table
     if given < rows:
         print(
             f"secretballot: {given} of {rows} points were answered, then the budget or the quota"

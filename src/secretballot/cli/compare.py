@@ -68,6 +68,7 @@ def _print_lines(found: "Comparison") -> None:
     if found.differences:
         rows += [(words, [tell(release) for release in found.releases]) for words, tell in _METRICS]
         for name in ("accuracy", "balanced_accuracy"):
+            # differences are from the first release, whose own cell stays empty
             told = [_difference_text(getattr(one, name)) for one in found.differences]
             rows.append((f"{name.split('_')[0]} less A's", ["", *(text for text, _ in told)]))
             rows.append(("  95 %, paired", ["", *(text for _, text in told)]))

@@ -186,6 +186,7 @@ def _fish_lines(verbs: list[Verb]) -> Iterator[str]:
                     f" -a {_fish_quoted(' '.join(each.arguments))}"
                 )
         for option, text in each.options.items():
+            # an option that takes a value of no list may take a file
             words = each.values.get(option)
             takes = (
                 ""

@@ -73,6 +73,7 @@ def add(
     from secretballot.exceptions import ParameterError
     from secretballot.service.settings import read_settings
 
+    # a misspelt dataset would show only when the key is used
     known = read_settings(config).datasets
     unknown = sorted(set(dataset) - {"*", *known})
     if unknown:

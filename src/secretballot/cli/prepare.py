@@ -198,6 +198,7 @@ def prepare(
     say(f"keep secret  {outcome.vault}")
     say(f"account      {outcome.account}")
     say(f"settings     {outcome.settings}")
+    # settings that somebody may have written by hand are not overwritten
     if not outcome.listed:
         say("These settings were there already; have them say:")
         say(outcome.table.rstrip("\n"))

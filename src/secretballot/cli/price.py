@@ -109,6 +109,7 @@ def price(
         "strategy": strategy,
         "votes_per_record": votes_per_record,
     }
+    # options that were given choose the method, their defaults do not
     given = {name for name in settings if was_given(ctx, name)}
     chosen, why = method_of_run(method, given, delta)
     quote = quote_of_numbers(

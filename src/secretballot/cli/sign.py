@@ -32,6 +32,7 @@ def sign(
     """
     from secretballot.publishing.signing import sign_release
 
+    # the folder of a run holds the release beside its vault
     folder = release / "release" if (release / "release").is_dir() else release
     mark = sign_release(folder, key)
     if as_json:

@@ -307,7 +307,19 @@ class DateColumn:
 
 def part_of_dates(part: str, seconds: IntArray) -> FloatArray:
     """Return a part of points in time: month 1 to 12, day 1 to 31, weekday 0 (Monday) to 6, hour
-    0 to 23."""
+    0 to 23.
+
+    Parameters
+    ----------
+    part : str
+        One of `DATE_PARTS`.
+    seconds : ndarray of int64, shape (n,)
+        Since 1970-01-01.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+    """
     days, rest = np.divmod(seconds, SECONDS_A_DAY)
     if part == "hour":
         return (rest // 3600).astype(np.float64)

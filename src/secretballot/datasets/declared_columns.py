@@ -73,6 +73,7 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
     DataError
         If the JSON is no column, or leaves open what no public table is there to say.
     """
+    # short forms of the object that `to_json` writes
     if isinstance(spec, str):
         spec = {"kind": spec}
     elif isinstance(spec, list):
@@ -170,6 +171,7 @@ def _declared_date(name: str, spec: Mapping[str, Any], public: pd.DataFrame | No
                 " such as 2020-02-29."
             )
     listed = None if parts is None else tuple(parts)
+    # nothing is left open, so no public table is needed
     if median is not None and listed is not None and {"scale", "indicator"} <= {*spec}:
         return DateColumn(
             name, median, float(spec["scale"]), listed, bool(spec["indicator"]), style
@@ -220,6 +222,7 @@ def _check_parts_of_text(name: str, encoding: str, spec: Mapping[str, Any]) -> N
             f"The schema says {shown(strange[0])} of column {shown(name)}, which a text does not"
             f" have; it may say {', '.join(sorted(_OF_ANY_TEXT))}."
         )
+    # listed words set the width, and weights belong to listed words
     known = _PARTS_OF_TEXT[encoding] - ({"width"} if "words" in spec else {"weights"})
     idle = sorted({"words", "weights", "bigrams", "width"} & {*spec} - known)
     if idle:
@@ -281,6 +284,7 @@ def _declared_words(
             f"The schema's words of column {shown(name)} must be a list of single words, letters"
             f" and digits alone, at least one and at most {MOST_TERMS}."
         )
+    # folded as the words of cells are, so that they are found there
     return tuple(dict.fromkeys(map(folded, listed)))
 
 
@@ -317,6 +321,7 @@ def _declared_vector(
     for number in center or ():
         _check_number(name, "center", number)
     _check_number(name, "scale", 1 if scale is None else scale)
+    # only what the schema leaves open is read off public cells
     if center is None or scale is None:
         found = vector_column(
             name, _public_cells(name, public), None if center is None else len(center)

@@ -282,6 +282,7 @@ def date_column(
     return DateColumn(
         name,
         int(known[(known.size - 1) // 2]),
+        # days are divided by it, and all of them may be the same
         spread if spread > 1e-9 else 1.0,
         parts,
         indicator=bool(unknown.any()),
@@ -361,6 +362,7 @@ def _as_number(public: _Cells) -> InferredColumn | None:
         reason = f'{why}; declare "numeric" if it is no id'
         return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True)
     reason, width = f"{_of_cells(share)} are numbers", _one_width(public)
+    # codes and ids hardly repeat, which a few cells cannot show
     many = len(public.known) >= _FEWEST_TO_ASK and len(public.distinct) > len(public.known) / 2
     if width is not None and width >= _WIDTH_OF_A_CODE and many:
         reason += (
@@ -435,6 +437,7 @@ def _as_categories(public: _Cells) -> InferredColumn:
         )
         return InferredColumn(IgnoredColumn(public.name, reason), reason, doubt=True)
     texts, counts = public.distinct, public.counts
+    # the most frequent first, ties by their text: the order of rows decides nothing
     order = sorted(range(distinct), key=lambda place: (-counts[place], texts[place]))
     kept = order[:_MOST_CATEGORIES]
     column = CategoricalColumn(public.name, tuple(sorted(texts[place] for place in kept)))

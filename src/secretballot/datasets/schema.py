@@ -327,7 +327,17 @@ class Schema:
         return matrix
 
     def widen_sparse(self, rows: AnyArray) -> Any:
-        """Return what `widen` returns as a CSR matrix without its zeros, made without the array."""
+        """Return what `widen` returns as a CSR matrix without its zeros, made without the array.
+
+        Parameters
+        ----------
+        rows : structured ndarray of shape (n_rows,)
+            From `compact`.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix, shape (n_rows, n_features)
+        """
         every: IntArray = np.arange(len(rows), dtype=np.int64)
         places, entries, values = [], [], []
         for number, (column, place) in enumerate(self._feature_places()):
@@ -338,6 +348,7 @@ class Schema:
                 values.append(np.ones(len(rows)))
                 continue
             width = place.stop - place.start
+            # in blocks: the dense array of a wide column may not fit into memory
             step = max(1, _ENTRIES_AT_ONCE // width)
             for first in range(0, len(rows), step):
                 some = np.empty((len(kept[first : first + step]), width))

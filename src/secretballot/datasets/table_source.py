@@ -428,6 +428,7 @@ def _folder_source(
         If there are none, others among them, or files whose folders stand for other columns.
     """
     listed = list(listed)
+    # looked for first: their names begin as those of files that are left out below
     kinds = {_LOGS[part] for one, _ in listed for part in one.split("/") if part in _LOGS}
     if kinds:
         raise _deleted_rows(where, *sorted(kinds))

@@ -38,6 +38,7 @@ def model_of_certificate(job: ReleaseJob) -> MomentsStudent:
     weights = np.array(mechanism["weights"][-1], dtype=np.int64)
     n_classes = len(job.labels.classes)
     shape = (pool.shape[1], 1 if n_classes == 2 else n_classes)
+    # in any other basis the weights would be those of another model
     digest = hashlib.sha256(pool.astype("<i8").tobytes()).hexdigest()
     if digest != mechanism["basis_sha256"] or weights.size != shape[0] * shape[1]:
         raise DataError(

@@ -125,6 +125,7 @@ def log_to_mlflow(
     mlflow = require_extra("mlflow", _EXTRA)
     require_extra("mlflow.pyfunc", _EXTRA)
     folder = _release_folder(Path(release))
+    # before the run begins, so that no run is left of a release that does not verify
     verification = verify_certificate(folder)
     if not verification.ok:
         raise CertificateError(

@@ -81,6 +81,7 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> M
     else:
         template, student = _students_before_and_after(job, say)
     say("Writing the release")
+    # what happened in rounds is told of both students, so it is told only now
     story = (
         tell_story(job, job.story, template, student)
         if isinstance(job.story, AskedInRounds)

@@ -109,6 +109,7 @@ class DisagreementSampling(QueryStrategy):
         self.hypotheses = hypotheses
         self.learner = learner
         self.shuffle = shuffle
+        # each way to search has its own measured constant
         by_default = _EXACT_CONSTANT if hypotheses is not None else _ORACLE_CONSTANT
         self.slack_constant = check_finite(
             "slack_constant", by_default if slack_constant is None else slack_constant

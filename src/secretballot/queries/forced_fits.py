@@ -77,7 +77,7 @@ class LearnerFits(ForcedFits):
     def force(
         self, known: LabelledRows, rows: IntArray, labels: IntArray, weights: FloatArray
     ) -> list[Any]:
-        """Fit the learner once for each row."""
+        """Fit the learner once for each of `rows`, shape (n,)."""
         return [
             self._learner.fit(
                 np.append(known.rows, row),
@@ -88,7 +88,7 @@ class LearnerFits(ForcedFits):
         ]
 
     def predict(self, model: Any, rows: IntArray) -> IntArray:
-        """Ask the model."""
+        """Ask the model for labels of `rows`, shape (n,)."""
         return self._learner.predict(model, rows)
 
 
@@ -128,7 +128,7 @@ class LogisticFits(ForcedFits):
     def force(
         self, known: LabelledRows, rows: IntArray, labels: IntArray, weights: FloatArray
     ) -> list[Any]:
-        """Return intercept and coefficients of every fit."""
+        """Return intercept and coefficients of every fit, each of shape (n_features + 1,)."""
         start = np.repeat(self.fit(known)[None, :], len(rows), axis=0)
         Z, forced = self._with_intercept(known.rows), self._with_intercept(rows)
         return list(
@@ -136,7 +136,7 @@ class LogisticFits(ForcedFits):
         )
 
     def predict(self, model: Any, rows: IntArray) -> IntArray:
-        """Return 1 where the linear form is positive."""
+        """Return 1 where the linear form is positive, shape (n,)."""
         return np.asarray(self._with_intercept(rows) @ model > 0, dtype=np.int64)
 
     def _with_intercept(self, rows: IntArray) -> FloatArray:

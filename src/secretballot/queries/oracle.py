@@ -62,7 +62,8 @@ class OracleRegion(Region):
         self._n_fits = self._unforced = 0
 
     def contains(self, rows: IntArray) -> BoolArray:
-        """Decide by the models that are known, and fit for the points that they leave open."""
+        """Decide by the models that are known, and fit for the points that they leave open; shape
+        (n_rows,)."""
         if self._best is None:
             return np.ones(len(rows), dtype=np.bool_)
         labels = self._fits.predict(self._best.model, rows)

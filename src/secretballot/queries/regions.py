@@ -53,7 +53,7 @@ class ExactRegion(Region):
         self._space = hypotheses.version_space()
 
     def contains(self, rows: IntArray) -> BoolArray:
-        """Ask the version space."""
+        """Ask the version space about `rows`; shape (n_rows,)."""
         return self._space.disagreement_region(take_rows(self._X, rows))
 
     def update(self, known: LabelledRows, slack: float) -> None:

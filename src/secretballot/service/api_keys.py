@@ -157,6 +157,7 @@ class KeyRing:
             made_at=_time_now(),
             expires_at=expires_at,
         )
+        # added to the keys as the file has them under the lock: those of other programs stay
         self._change_keys(lambda keys: {**keys, key.id: key})
         return key, f"sb_{key.id}_{secret}"
 

@@ -123,6 +123,7 @@ class Service:
         key = self.keys.find(token.strip()) if scheme.lower() == "bearer" else None
         if key is None:
             raise ProblemError("no-key", "A valid key is missing: Authorization: Bearer sb_...")
+        # before it can be refused: the log says whose request was
         _note_for_log(request, key=key.id)
         if key.revoked_at is not None:
             raise ProblemError(
@@ -237,6 +238,7 @@ def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[s
                 "label": label,
                 "given": given,
                 "abstained": given and not answered,
+                # a filler stands in the place of a count that was not given
                 "noisy_count": None if counts is None or not given else counts[row].tolist(),
             }
             for row, (label, given, answered) in enumerate(
@@ -427,6 +429,7 @@ def _pem_response(service: Service, mark: str | None) -> Response:
 
 
 def _add_public(app: FastAPI, service: Service) -> None:
+    # none of these takes a key: nothing here is about a dataset
     @app.get("/health/live", response_model=documents.Health, tags=["health"])
     async def live() -> Response:
         """Whether the process runs."""
@@ -512,6 +515,7 @@ def _add_datasets(app: FastAPI, service: Service) -> None:
                         "signatures": dataset.signatures,
                     }
                     for name, dataset in service.datasets.items()
+                    # of other datasets not even the name is told
                     if key.covers(name)
                 ]
             }
@@ -716,6 +720,7 @@ def _add_oversight(app: FastAPI, service: Service) -> None:
         most: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> Response:
         """Who asked how many points of the dataset, and who downloaded what."""
+        # refuses a key of another role or dataset, before a row is read
         service.dataset(request, dataset, OVERSEERS)
         rows = service.audit.rows([dataset], after=after, most=most)
         return _json_response(

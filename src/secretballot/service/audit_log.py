@@ -190,6 +190,7 @@ class AuditLog:
                 )
             place = (row[3], row[5])
             counts[place] = counts.get(place, 0) + row[8]
+        # rows cut off at the end leave the chain whole, but not the counts
         found = {(key, dataset): new for key, dataset, new in stored}
         if {place: new for place, new in counts.items() if new} != {
             place: new for place, new in found.items() if new

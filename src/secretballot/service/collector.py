@@ -115,6 +115,7 @@ class Collector(Generic[Asked, Reply]):
                 self._began = time.monotonic()
                 replies: Sequence[Reply | ProblemError]
                 try:
+                    # in the one thread for answers: the loop goes on taking requests
                     replies = await loop.run_in_executor(
                         self._thread, self._answer, [one.asked for one in group]
                     )
@@ -123,6 +124,7 @@ class Collector(Generic[Asked, Reply]):
                 finally:
                     self._began = None
                 for one, reply in zip(group, replies, strict=True):
+                    # whoever was late or left has no use for a reply
                     if one.reply.done():
                         continue
                     if isinstance(reply, ProblemError):

@@ -64,6 +64,7 @@ class Meters:
             "secretballot_questions_left",
             "Questions that are still paid for.",
             ["dataset", "session"],
+            # workers share a session: what the last one saw is right, and a sum is not
             multiprocess_mode="mostrecent",
             **own,
         )

@@ -65,8 +65,8 @@ class _Terms:
         self.address = f"/v1/datasets/{quote(self.dataset)}/sessions/{quote(self.request)}"
 
     def exchanges(self, X: Any) -> list[tuple[_Exchange, int]]:
-        """Return the requests that ask the rows of `X`, in their order, with their numbers of
-        points."""
+        """Return the requests that ask the rows of `X`, of shape (n, n_features), in their order,
+        with their numbers of points."""
         table = as_matrix("X", X)
         size, found = self.most_points, list[tuple[_Exchange, int]]()
         for start in range(0, n_rows(table), size):
@@ -328,6 +328,11 @@ class RemoteSession:
     def released(self, X: Any) -> ReleasedLabels:
         """Return all answers of the session so far with its certificate, as rows of `X`.
 
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n, n_features)
+            Public points, with all that were asked among them.
+
         Raises
         ------
         DataError
@@ -378,7 +383,8 @@ class AsyncRemoteSession:
         return _single_answer(await self.ask_many(single_point(x)))
 
     async def ask_many(self, X: Any) -> SessionAnswers:
-        """Return the answers to the rows of `X`; errors as for `RemoteSession.ask`."""
+        """Return the answers to the rows of `X`, of shape (n, n_features); errors as for
+        `RemoteSession.ask`."""
         documents, refusal = list[Mapping[str, Any]](), None
         for exchange, n in self._terms.exchanges(X):
             try:
@@ -389,7 +395,8 @@ class AsyncRemoteSession:
         return self._terms.answers(documents, refusal)
 
     async def released(self, X: Any) -> ReleasedLabels:
-        """Return all answers so far as rows of `X`; errors as for `RemoteSession.released`."""
+        """Return all answers so far as rows of `X`, of shape (n, n_features); errors as for
+        `RemoteSession.released`."""
         content, kind = _body_of(as_matrix("X", X))
         path = f"{self._terms.address}/released"
         found = await self._line.fetch(_Exchange("POST", path, content, kind))
@@ -582,6 +589,7 @@ class _Manners:
             return found
         about = found if isinstance(found, dict) else {}
         kind = str(about.get("type", "")).rpartition("/")[2]
+        # words from elsewhere, which may end up on a terminal
         said = plain_line(str(about.get("detail", "The service gave no reason.")))
         known = {
             "budget-spent": BudgetError,

@@ -159,6 +159,7 @@ class Workers:
                     if process.is_alive():
                         continue
                     event("worker-ended", code=process.exitcode)
+                    # only early deaths in a row end the service: a worker that lasted is replaced
                     early = early + 1 if time.monotonic() - began < _EARLY_S else 0
                     running[place] = self._started_worker()
         finally:

@@ -246,7 +246,7 @@ class ServedSession:
         return self._verified[1]
 
     def released(self, points: Any) -> dict[str, Any]:
-        """Return all answers so far as rows of `points`.
+        """Return all answers so far as rows of `points`, of shape (n, n_features).
 
         Raises
         ------
@@ -314,7 +314,13 @@ class _Counted:
         self.refusals: list[ProblemError | None] = []
 
     def admit(self, new: BoolArray) -> BoolArray:
-        """Count the new rows of all requests, and return the mask of those that may be asked."""
+        """Count the new rows of all requests, and return the mask of those that may be asked.
+
+        Parameters
+        ----------
+        new : ndarray of bool, shape (n_points,)
+            By rows of all requests, one request after the other.
+        """
         admitted, paid, start = new.copy(), set[bytes](), 0
         found: list[tuple[set[bytes], ProblemError | None]] = []
         with self._audit.admitting() as fits:
@@ -368,6 +374,7 @@ class ServedDataset:
     def __init__(self, settings: DatasetSettings, audit: AuditLog, signatures: Signatures) -> None:
         self.name, self.title = settings.name, settings.title
         if settings.vault_key is not None:
+            # before a session is opened, which reads the vault
             unlock_vault(settings.vault, settings.vault_key)
         schema = None if settings.schema is None else Schema.read(settings.schema)
         self.sessions = {

@@ -170,6 +170,7 @@ def read_settings(path: Path) -> ServiceSettings:
     check_path("config", path)
     document = _toml_document(path)
     known = {"state", "listen", "limits", "answers", "datasets", "signing_key", "public_keys"}
+    # a misspelt name would leave its setting at the default
     _refuse_unknown("The settings", document, known)
     folder = path.absolute().parent
     given = document.get("datasets")
@@ -248,6 +249,7 @@ def _dataset_settings(name: str, about: Any, folder: Path) -> DatasetSettings:
     for session in sessions:
         _check_address(f"The session {shown(session)} of {name}", session)
     releases = tuple(folder / one for one in _checked_texts("releases", about.get("releases", [])))
+    # addresses are made of these; a release goes by the name of its folder
     for kind, names in (("session", sessions), ("release", [one.name for one in releases])):
         if len(set(names)) < len(names):
             raise ParameterError(f"{where} names a {kind} twice; name each once.")

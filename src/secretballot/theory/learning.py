@@ -202,6 +202,7 @@ def tsybakov_excess(
         If a number is out of its range.
     """
     n, d = check_count("n_records", n_records), check_count("vc_dimension", vc_dimension)
+    # with fewer records than d, log(n / d) is negative
     if not n >= d:
         raise ParameterError(
             Parameter("n_records"), f" is {n}; Lemma D.6 holds from vc_dimension, {d}, on."

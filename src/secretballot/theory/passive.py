@@ -106,6 +106,7 @@ def teacher_disagreement(
         raise ParameterError(
             Parameter("eta"), f" is {eta!r}; the Tsybakov noise condition has an eta of at least 1."
         )
+    # n / d is at least K here, so that neither logarithm is negative
     size = (d * k * math.log(n / d) + math.log(2 * k / chance)) / n
     value = math.pow(eta, 2 / (2 - exponent)) * math.pow(size, exponent / (2 - exponent))
     return RiskBound(check_positive("constant", constant) * value)

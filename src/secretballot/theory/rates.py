@@ -102,6 +102,7 @@ class Rate:
         ratio = d**self.dimension * check_positive("theta", theta) ** self.coefficient
         ratio /= check_count("n_records", n_records) * check_positive("epsilon", epsilon)
         public = math.pow(d / check_count("n_public", n_public), self.public)
+        # the slower of the two parts, private and public, is the rate
         value = check_positive("constant", constant) * max(math.pow(ratio, self.records), public)
         return RiskBound((self.best_factor - 1) * check_error("best_error", best_error) + value)
 
@@ -229,6 +230,7 @@ def sample_complexity(
     found, goal = rate(algorithm, setting, tau), check_probability("alpha", alpha)
     d, budget = check_count("vc_dimension", vc_dimension), check_positive("epsilon", epsilon)
     at, scale = check_positive("theta", theta), check_positive("constant", constant)
+    # its exponents may be 0, by which the sizes below would divide
     if found.vacuous:
         return SampleComplexity(
             math.inf, math.inf, found.remark or "at tau = 0 the bound does not fall"

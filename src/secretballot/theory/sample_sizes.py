@@ -91,6 +91,7 @@ def learner_sizes(
             )
         m = agnostic_records(a, b, vc_dimension)
         return m, stream_sizes(m, a, 2 * b, budget, vc_dimension, calibration="paper")
+    # alpha / 2 for the points here, alpha / 2 of 4 T / m for the answers below
     m = smallest_integer(lambda n: 5 * capacity(vc_dimension, n, chance / 2) <= error / 2 * n)
     return m, rate_sizes(m, error / 8, chance / 2, budget, vc_dimension)
 
@@ -131,6 +132,7 @@ def agnostic_learner_sizes(
         return m, stream_sizes(
             m, a, 2 * b, budget, vc_dimension, best_error=gamma, calibration="paper"
         )
+    # alpha / 2 for the deviation here, alpha / 2 of 2 T / m for the answers below
     m = agnostic_records(error / 2, chance / 2, vc_dimension)
     return m, rate_sizes(m, error / 4, chance / 2, budget, vc_dimension, best_error=gamma)
 
@@ -227,6 +229,7 @@ def _add_rows_without_privacy(rows: "_Rows", task: _Task) -> None:
 def _add_rows_by_voting(rows: "_Rows", task: _Task) -> None:
     a, b, budget, d = task.a, task.b, task.budget, task.d
 
+    # computed by the table, where a refusal leaves a cell empty
     def voted(best: float, calibration: str) -> int:
         return rate_sizes(
             task.m, a, b, budget, d, best_error=best, calibration=calibration
@@ -263,6 +266,7 @@ def _add_rows_by_voting(rows: "_Rows", task: _Task) -> None:
 
 def _add_rows_by_selection(rows: "_Rows", task: _Task, constant: float) -> None:
     a, b, budget, d = task.a, task.b, task.budget, task.d
+    # functions, not figures: a theorem that refuses leaves its cell empty
     rows.add(
         "agnostic labeler",
         "NB 3.3",

@@ -97,6 +97,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shards_at_once: int | None = None,
         random_state: int | None = None,
     ) -> None:
+        # stored as given, which scikit-learn's clone needs; `_checked_recipe` checks
         self.module = module
         self.steps = steps
         self.batch_size = batch_size
@@ -226,7 +227,18 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_shards(
         cls, models: Sequence["TorchClassifier | None"], X: Any
     ) -> list[npt.NDArray[Any] | None]:
-        """Return the labels that each model gives to all rows, None for a slot without a model."""
+        """Return the labels that each model gives to all rows, None for a slot without a model.
+
+        Parameters
+        ----------
+        models : sequence of TorchClassifier or None
+            Fitted, of one recipe.
+        X : array, sparse matrix or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        list of ndarray, shape (n_rows,), or None
+        """
         rows = _finite_rows(X)
         first = next((model for model in models if model is not None), None)
         if first is None:
@@ -256,6 +268,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If one is out of range, or torch is not installed.
         """
         torch = import_torch()
+        # a module can be called too, but all teachers would share its parameters
         if not callable(self.module) or isinstance(self.module, torch.nn.Module):
             raise ParameterError(
                 Parameter("module"),
@@ -372,6 +385,7 @@ def _train_stack(
     holds, and how much, changes its own rows of a batch alone.
     """
     torch = import_torch()
+    # a row of zeros stands for a part that is missing: shapes of batches stay public
     empty = np.zeros((1, width), np.float32), np.zeros(1, np.int64)
     X = torch.from_numpy(np.concatenate([(part or empty)[0] for part in parts])).to(recipe.device)
     y = torch.from_numpy(np.concatenate([(part or empty)[1] for part in parts])).to(recipe.device)

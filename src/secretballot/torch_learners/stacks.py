@@ -122,6 +122,7 @@ class Stack:
         torch = import_torch()
         modules = []
         for seed in seeds:
+            # one seed for each: parameters of one do not depend on how many come before
             torch.manual_seed(seed)
             module = recipe.make()
             if not isinstance(module, torch.nn.Module):

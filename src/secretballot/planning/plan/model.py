@@ -202,6 +202,7 @@ class Setting:
         check_choice("release", self.release, RELEASES)
         check_count("n_queries", self.n_queries)
         check_choice("strategy", self.strategy, STRATEGIES)
+        # a number that the voting does not read would promise what no run does
         if (self.max_unstable is None) == (self.aggregator in STREAMS):
             raise ParameterError(
                 Parameter("max_unstable"),
@@ -449,6 +450,7 @@ class Plan:
     def _check_recommended(self) -> None:
         """Refuse a recommended setting of votes that is not among the others, or does not fit the
         task, or one for a task that votes do not take."""
+        # rare classes are forecast for moments alone
         if self.recommended is None or self.task.about_rare_classes:
             alone = self.recommended is None and self.task.about_rare_classes
             if not alone or self.weighed or self.frontier or self.improvements:

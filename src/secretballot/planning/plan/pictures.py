@@ -98,6 +98,7 @@ def draw_frontier(plan: Plan) -> Picture:
             label="most frequent class alone",
         )
         if useless:
+            # on the line of the constant: at these budgets nothing was better
             axes.plot(
                 useless,
                 [constant] * len(useless),
@@ -148,6 +149,7 @@ def draw_rare_frontier(plan: Plan, rare: RareForecast) -> Picture:
             label="balanced accuracy of a constant",
         )
         axes.plot([plan.task.epsilon], [here], **_RECOMMENDED, label="this plan", gid="recommended")
+        # the axis holds all ranges, the constant and this plan
         ends = [100 * end for each in (*balanced, *recalls) for end in (each.low, each.high)]
         _scale_percent_axis(axes, [constant, here, *ends])
         axes.set_xlabel("epsilon of the release (nats)")

@@ -109,6 +109,7 @@ def rare_sentences(plan: Plan) -> list[str]:
         ]
     found, task = moments.rare, plan.task
     if not found.balanced_accuracy.low > 1 / task.n_classes:
+        # a warning comes before all else
         sentences.insert(
             0,
             f"Beware: a constant has balanced accuracy {1 / task.n_classes:.3f}, and this student"

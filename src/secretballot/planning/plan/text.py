@@ -298,6 +298,7 @@ def _accuracy_chain_sentence(plan: Plan) -> str:
     """Say how accurate the exact vote, the released labels and the student are, in that order."""
     expected = plan.votes.expected
     better = expected.student_accuracy.value - expected.label_accuracy.value
+    # a student may be better than its labels, which calls for a reason
     ending = ""
     if plan.votes.setting.aggregator == INTERACTIVE:
         ending = (
@@ -388,6 +389,7 @@ def plan_text(plan: Plan) -> str:
     parts = [
         _head_lines(plan),
         _bullet_list("Which method", _method_sentences(plan)),
+        # told where moments are recommended too: silos and files of votes need votes
         _bullet_list("Why" if plan.method == "votes" else "If you vote", reasons(plan)),
         _bullet_list("What would make it better", _improvement_lines(plan)),
         _bullet_list("At other budgets", [_budget_words(plan, point) for point in plan.frontier]),
@@ -446,6 +448,7 @@ def _method_sentences(plan: Plan) -> list[str]:
         if epsilon != plan.task.epsilon:
             sentences.append(f"Moments at epsilon {epsilon:g}: student {share_range(estimate)}.")
     tried, asked = plan.moments, plan.task
+    # a stand-in may have fewer rows than the task
     few = tried.n_pool < asked.n_public or tried.n_private < asked.n_records
     read_off = "; what more rows bring is read off a line through these and half of them"
     sentences.append(
@@ -490,6 +493,7 @@ def _head_lines(plan: Plan) -> str:
         ),
     }
     if plan.method == "moments":
+        # these rows are about votes alone
         for name in ("recipe", "answers", "labels"):
             del rows[name]
     return _head_text(plan, rows)

@@ -129,6 +129,7 @@ def _refuse_unfit_task(task: Task, model: VoteModel, n_teachers: int | None) -> 
             f"{n_teachers} teachers are more than the {task.n_records} records; each needs one, so"
             " use fewer."
         )
+    # what is known covers shards of some sizes alone
     least, most = model.teacher_range(task.n_records)
     if not least <= n_teachers <= most:
         raise ParameterError(
@@ -149,6 +150,7 @@ def _refuse_unfit_aggregator(task: Task, model: VoteModel) -> None:
             Parameter("like"),
             ".",
         )
+    # a promise without delta has Laplace noise alone
     if only not in (None, "laplace") and not task.delta > 0:
         raise ParameterError(
             Parameter("aggregator"),

@@ -287,6 +287,7 @@ class Evaluation:
         """Return the most promising settings of labels asked in rounds that can be simulated."""
         found: list[Setting] = []
         if self.task.aggregator in (None, "gaussian", "laplace"):
+            # where every point is asked, there is nothing to choose in rounds
             noisy = [
                 setting
                 for k in self.teachers

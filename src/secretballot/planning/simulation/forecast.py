@@ -110,6 +110,7 @@ def forecast(sample: VoteSample, aggregator: Aggregator) -> Forecast:
         return forecast_table(sample, aggregator)
     if isinstance(aggregator, LaplaceAggregator):
         return forecast_laplace(sample, aggregator.scale, aggregator.n_queries, aggregator.release)
+    # before confident voting, of which it is a kind
     if isinstance(aggregator, InteractiveAggregator):
         raise ParameterError(
             Parameter("aggregator"),
@@ -247,6 +248,7 @@ def forecast_interactive(
         )
     ranked = np.argsort(sample.counts, axis=1, kind="stable")
     predicted = np.full((2, n_points, classes), (1 - share) / (classes - 1))
+    # the plurality's class for a student that agrees, else the runner-up's
     for says, rank in enumerate((-1, -2)):
         predicted[says, np.arange(n_points), ranked[:, rank]] = share
     agrees, errs = (

@@ -113,7 +113,7 @@ class _Tally:
         self._pairs = np.zeros((2, stock.n_classes))  # all, and those that are both right
 
     def add(self, shuffling: int, ballots: NDArray[Any]) -> None:
-        """Add the votes of one teacher."""
+        """Add the votes of one teacher: `ballots`, of shape (n_points, n_classes)."""
         if shuffling != self._shuffling:
             self._finish_shuffling()
             self._shuffling = shuffling
