@@ -36,6 +36,18 @@ def _public_fields(key: "ApiKey") -> dict[str, object]:
     return {name: value for name, value in vars(key).items() if name != "sha256"}
 
 
+def _refuse_unknown_datasets(config: Path, datasets: list[str]) -> None:
+    from secretballot.exceptions import ParameterError
+    from secretballot.service.settings import read_settings
+
+    known = read_settings(config).datasets
+    unknown = sorted(set(datasets) - {"*", *known})
+    if unknown:
+        raise ParameterError(
+            f"--dataset {unknown[0]} is not in the settings; name one of {', '.join(known)}, or *."
+        )
+
+
 @app.command(epilog=EXIT_CODES)
 def add(
     role: Annotated[
@@ -70,16 +82,8 @@ def add(
     Example: secretballot keys add --role analyst --dataset registry --owner Ana
              --quota 200 --expires 2030-12-31
     """
-    from secretballot.exceptions import ParameterError
-    from secretballot.service.settings import read_settings
-
     # a misspelt dataset would show only when the key is used
-    known = read_settings(config).datasets
-    unknown = sorted(set(dataset) - {"*", *known})
-    if unknown:
-        raise ParameterError(
-            f"--dataset {unknown[0]} is not in the settings; name one of {', '.join(known)}, or *."
-        )
+    _refuse_unknown_datasets(config, dataset)
     key, token = _key_ring(config).add(role, dataset, owner=owner, quota=quota, expires=expires)
     if as_json:
         print_json({**_public_fields(key), "key": token})

@@ -1,7 +1,7 @@
 """`secretballot prepare`: from a private table to a dataset of a service."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -37,6 +37,9 @@ from secretballot.cli.options import (
 )
 from secretballot.cli.outcome import print_json, say
 from secretballot.exceptions import ParameterError
+
+if TYPE_CHECKING:
+    from secretballot.privacy.accounting import PrivacyBudget
 
 __all__ = ["prepare"]
 
@@ -134,16 +137,11 @@ def prepare(
     """
     from secretballot.cli.console import watching
     from secretballot.cli.local_modules import find_in_this_folder
-    from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.runs.prepare import PrepareRun, run_prepare
     from secretballot.runs.tables import RunTables
 
     find_in_this_folder(teacher)
-    if (total_epsilon is None) != (total_delta is None):
-        raise ParameterError("--total-epsilon and --total-delta go together; give both or none.")
-    total = None
-    if total_epsilon is not None and total_delta is not None:
-        total = PrivacyBudget(total_epsilon, total_delta)
+    total = _total_budget(total_epsilon, total_delta)
     run = PrepareRun(
         RunTables(
             private,
@@ -202,3 +200,14 @@ def prepare(
     if not outcome.listed:
         say("These settings were there already; have them say:")
         say(outcome.table.rstrip("\n"))
+
+
+def _total_budget(epsilon: float | None, delta: float | None) -> "PrivacyBudget | None":
+    """Return what a new account admits in all, None for the session alone."""
+    from secretballot.privacy.accounting import PrivacyBudget
+
+    if (epsilon is None) != (delta is None):
+        raise ParameterError("--total-epsilon and --total-delta go together; give both or none.")
+    if epsilon is None or delta is None:
+        return None
+    return PrivacyBudget(epsilon, delta)

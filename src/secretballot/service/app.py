@@ -185,6 +185,20 @@ class Service:
         _note_for_log(request, session=name)
         return sessions[name]
 
+    def check_overseer(self, request: Request) -> None:
+        """Refuse a key that may not oversee all datasets.
+
+        Raises
+        ------
+        ProblemError
+            If the key is not valid, or not a curator's or auditor's of all datasets.
+        """
+        key = self.key_of(request)
+        if key.role not in OVERSEERS or not key.covers("*"):
+            raise ProblemError(
+                "wrong-role", "This takes a curator's or auditor's key of all datasets."
+            )
+
     def download(self, request: Request, dataset: str, what: str) -> None:
         """Write into the audit log that something was downloaded."""
         self.audit.write(
@@ -741,11 +755,7 @@ def _add_oversight(app: FastAPI, service: Service) -> None:
     )
     async def metrics(request: Request) -> Response:
         """Numbers for Prometheus, for a curator or auditor of all datasets."""
-        key = service.key_of(request)
-        if key.role not in OVERSEERS or not key.covers("*"):
-            raise ProblemError(
-                "wrong-role", "This takes a curator's or auditor's key of all datasets."
-            )
+        service.check_overseer(request)
         content, kind = service.meters.text()
         return Response(content, media_type=kind)
 

@@ -98,7 +98,6 @@ def draw_frontier(plan: Plan) -> Picture:
             label="most frequent class alone",
         )
         if useless:
-            # on the line of the constant: at these budgets nothing was better
             axes.plot(
                 useless,
                 [constant] * len(useless),
