@@ -1441,7 +1441,8 @@ def check_choices(document: dict[str, Any]) -> str:
 # --- The folder -----------------------------------------------------------------------------------
 
 _FILES = re.compile(
-    r"README\.txt|model-card\.md|(?:labels|answers)\.csv|schema\.json|student\.(skops|onnx)|report\.html"
+    r"README\.txt|model-card\.md|(?:labels|answers)\.csv|schema\.json"
+    r"|student\.(skops|onnx)|report\.html"
     r"|queries\.json|queries-[a-z]{1,20}\.(svg|png)"
 )
 _SIGNATURE, _SIGNATURE_BYTES = "certificate.sig", 64
