@@ -144,6 +144,7 @@ class ConfidentAggregator(Aggregator):
         self.n_classes = check_count("n_classes", n_classes, minimum=2)
         self.release = "labels"
         self.calibration = check_choice("calibration", calibration, ("given", "tight"))
+        # last: the price follows from all that was set above
         self.budget = budget_or_price(budget, delta, self._all_events())
 
     @classmethod
@@ -176,6 +177,7 @@ class ConfidentAggregator(Aggregator):
         ParameterError
             If a parameter is out of its range, or no noise keeps the budget.
         """
+        # checked here too: the noise is found before the class sees the numbers
         queries = check_count("n_queries", n_queries)
         answers = queries if max_answers is None else check_count("max_answers", max_answers)
         if not answers <= queries:
@@ -470,6 +472,13 @@ class ConfidentVoting(AnswerRun):
         counts : ndarray of int64, shape (n_queries, n_classes)
         predictions : array of shape (n_queries, n_classes), optional
             As for `InteractiveAggregator.answer`; for that aggregator alone.
+
+        Raises
+        ------
+        ParameterError
+            If there are predictions, and the aggregator takes none.
+        DataError
+            If counts or predictions do not fit; no count is named.
         """
         terms = self._aggregator
         votes = check_votes(counts, terms, self._n_teachers)
@@ -540,6 +549,7 @@ def predicted_votes(predictions: ArrayLike, shape: tuple[int, ...], n_teachers: 
             f" have the shape {shares.shape}; give one row of {shape[1]} class probabilities for"
             f" each of {shape[0]} queries.",
         )
+    # floating-point shares may add up to a little more than 1
     if not ((shares >= 0) & (shares <= 1)).all() or not (shares.sum(axis=1) <= 1 + 1e-6).all():
         raise DataError(
             Parameter("predictions"),

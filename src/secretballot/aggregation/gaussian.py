@@ -272,6 +272,7 @@ class GaussianAggregator(NoisyVoting):
         elif release == "labels":
             event = listed_event(ledger, ArgmaxGaussianEvent, queries, "queries")
         else:
+            # a changed vote moves one count of two classes, and two counts of more
             shifts = queries if classes == 2 else 2 * queries
             event = listed_event(ledger, GaussianEvent, shifts, "shifts")
         return cls(

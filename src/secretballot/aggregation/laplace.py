@@ -220,6 +220,7 @@ class LaplaceAggregator(NoisyVoting):
         """
         k = check_count("n_teachers", n_teachers)
         if self.release == "counts":
+            # a mean of so many independent draws
             error = laplace_deviation(self.scale) / math.sqrt(self.n_queries)
             useless = error >= k
             message = (

@@ -50,6 +50,7 @@ def listed_event(
     fitting = [
         event
         for event in listed
+        # exactly this kind: a subclass may have another price
         if type(event) is kind
         and getattr(event, counted_by) >= needed
         and all(_value_fits(getattr(event, name), value) for name, value in terms.items())

@@ -139,6 +139,7 @@ class RecordVotesAggregator(Aggregator):
                 )
             self.expected_uncovered = share
         self.calibration = check_choice("calibration", calibration, ("given", "tight"))
+        # last: the price follows from all that was set above
         self.budget = budget_or_price(budget, delta, self.events(0))
 
     @classmethod

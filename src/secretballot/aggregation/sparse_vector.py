@@ -187,6 +187,7 @@ class SparseVectorAggregator(Aggregator):
         self.calibration = check_choice(
             "calibration", calibration, ("given", "tight", "liu2021", "btt2018")
         )
+        # last: the price follows from all that was set above
         self.budget = budget_or_price(budget, delta, self._all_events())
 
     @classmethod

@@ -169,6 +169,7 @@ class LabelSetVoting(TableVoting):
         self.most_named = check_ballot(ballot, most_named, len(self.labels))
         self.ballot = ballot
         self.release = check_choice("release", release, ("labels", "counts"))
+        # last: the price follows from all that was set above
         self.budget = budget_or_price(budget, delta, (self.event,))
 
     @classmethod
@@ -195,6 +196,7 @@ class LabelSetVoting(TableVoting):
         moved = moved_by_query(len(names), ballot, check_ballot(ballot, most_named, len(names)))
         changes = moved * check_count("n_queries", n_queries)
         check_choice("release", release, ("labels", "counts"))
+        # as `event` prices it
         if release == "labels" and ballot == "labels":
             sigma = calibrate_label_gaussian(budget, changes, n_teachers)
         else:
@@ -386,6 +388,7 @@ class NumberVoting(TableVoting):
             self.noise = check_scale("sigma", noise)
         else:
             self.noise = VoteQuantile(noise, self.rank, self.n_positions).epsilon
+        # last: the price follows from all that was set above
         self.budget = budget_or_price(budget, delta, (self.event,))
 
     @classmethod
@@ -409,6 +412,7 @@ class NumberVoting(TableVoting):
             If a parameter is out of its range, or no noise keeps the budget.
         """
         queries = check_count("n_queries", n_queries)
+        # one teacher moves the sums of all queries, each by at most the whole grid
         steps = checked_positions(n_positions) - 1
         if check_choice("statistic", statistic, STATISTICS) == "mean":
             noise = calibrate_vector_sum(budget, queries * steps**2, queries)

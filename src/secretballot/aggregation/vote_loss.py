@@ -149,12 +149,12 @@ class VoteLoss:
         return np.clip(at, 0, len(self.losses) - 1)
 
     def value(self, positions: IntArray) -> int:
-        """Return the loss of the run, in units; private."""
+        """Return the loss of the run at positions of shape (n_queries,), in units; private."""
         return int(self.losses[positions].sum())
 
     def log_sensitivity(self, positions: IntArray) -> float:
-        """Return the logarithm of the smooth sensitivity, in units, -inf where nothing moves;
-        private."""
+        """Return the logarithm of the smooth sensitivity at positions of shape (n_queries,), in
+        units, -inf where nothing moves; private."""
         beta, best = (self.steps - 1) * LOG_STEP, -math.inf
         most = math.log(max(1, int(self.changes.max()) * len(positions)))
         distance = 0
@@ -173,7 +173,7 @@ class VoteLoss:
     def scale_number(self, positions: IntArray, noise_ratio: float) -> int:
         """Return the number j of the noise's scale, noise_ratio e^(j / 1000) units; private.
 
-        One changed vote moves it by at most `steps`.
+        `positions` has shape (n_queries,). One changed vote moves it by at most `steps`.
         """
         least = self.least_scale_number(noise_ratio)
         smooth = self.log_sensitivity(positions)

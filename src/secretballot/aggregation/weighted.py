@@ -212,6 +212,7 @@ class WeightedGaussianAggregator(NoisyVoting):
         if classes == 2 and release == "labels":
             sigma = calibrate_weighted_labels(largest, queries, FULL_WEIGHT)
         else:
+            # a changed vote moves one count of two classes, and two counts of more
             moved = 1 if classes == 2 else 2
             columns = 1 if classes == 2 else classes
             sigma = calibrate_vector_sum(largest, moved * FULL_WEIGHT**2, columns, queries)
@@ -322,6 +323,7 @@ class WeightedGaussianAggregator(NoisyVoting):
             ],
             **fields,
         )
+        # the class takes it from the groups, so a stated one can only be compared
         if found.budget != stated:
             raise ParameterError("The description's budget is not the largest of its groups.")
         return found

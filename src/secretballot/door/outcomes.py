@@ -110,7 +110,8 @@ def estimate_stability(
     Parameters
     ----------
     counts : VoteCounts
-        Votes on the pool; secret. The pool is chosen without looking at them.
+        Votes on the pool, of shape (n_points, n_classes); secret. The pool is chosen without
+        looking at them.
     ledger : Ledger
     fraction : float
         Share of the points that may be less stable, in (0, 1).
@@ -169,7 +170,8 @@ def estimate_minority(
 ) -> PaidOutcome:
     """Release how many votes on a public pool are in the minority of their point.
 
-    Parameters and errors are those of `estimate_stability`; the outcome is a number of votes.
+    Parameters, with their shapes, and errors are those of `estimate_stability`; the outcome is a
+    number of votes.
 
     Privacy
     -------

@@ -67,7 +67,13 @@ def check_ledger(ledger: object) -> None:
 
 
 def check_counts(counts: object) -> None:
-    """Refuse anything but counted votes, with `ParameterError`."""
+    """Refuse anything but counted votes of teachers that have one vote each.
+
+    Raises
+    ------
+    ParameterError
+        If it is something else.
+    """
     if isinstance(counts, RecordVotes):
         raise ParameterError(
             Parameter("counts"),
@@ -84,7 +90,14 @@ def check_counts(counts: object) -> None:
 
 
 def check_types(aggregator: object, ledger: object, counts: object = _NONE_NEEDED) -> None:
-    """Refuse an aggregator, an account or votes that are none, with `ParameterError`."""
+    """Refuse an aggregator, an account or votes that are none.
+
+    Raises
+    ------
+    ParameterError
+        If one of them is none, or the aggregator is for votes with weights, which are released all
+        at once, where no votes are at hand.
+    """
     if counts is not _NONE_NEEDED and not isinstance(counts, RecordVotes | WeightedVotes):
         check_counts(counts)
     hint = "give a calibrated aggregator, such as GaussianAggregator.calibrate returns"
@@ -163,6 +176,7 @@ def check_votes_of_records(
             "Votes of records are priced by a RecordVotesAggregator, and votes of teachers by the"
             " others; use the one that fits. Nothing was spent."
         )
+    # both are about records by now, or neither is
     if not isinstance(counts, RecordVotes) or not isinstance(aggregator, RecordVotesAggregator):
         return
     cast = counts.votes_per_record, counts.declared["neighbours"]
@@ -212,7 +226,8 @@ def check_one_record_of_a_user(
 def check_predictions(
     aggregator: Aggregator, predictions: ArrayLike | None, n_queries: int, n_teachers: int
 ) -> None:
-    """Refuse predictions that do not fit the queries, or that no aggregator asked for.
+    """Refuse predictions that are not of shape (n_queries, n_classes), are no probabilities, or
+    that no aggregator asked for.
 
     Raises
     ------

@@ -286,7 +286,8 @@ class ReleaseStream:
         return self._answers_of(questions, stored)
 
     def check_predictions(self, predictions: ArrayLike | None, n_questions: int) -> None:
-        """Refuse predictions of so many questions that do not fit, or that are not asked for.
+        """Refuse predictions that are not of shape (n_questions, n_classes), are no probabilities,
+        or are not asked for.
 
         Raises
         ------
@@ -332,6 +333,7 @@ class ReleaseStream:
             return {}
         answers = purchase.next_answers(run, counts.open_at_the_door(), predictions)
         state = run.secret_state
+        # the state is kept before the answers that name it
         mark = self._origin if state is None else self._states.save(mark, state)
         parts = []
         for row, question in enumerate(questions[: answers.n_reached]):

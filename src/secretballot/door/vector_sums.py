@@ -344,6 +344,7 @@ def _certified_release(
         },
         composition=purchase.composition_of(ledger, reservation),
         noise={"exact": noise.exact, "description": noise.description},
+        # 0: no teachers vote, the labels are those of one model
         released=describe_released(
             rows, labels, asked.classes, 0, points_sha256=asked.points_sha256
         ),

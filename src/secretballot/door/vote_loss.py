@@ -138,7 +138,8 @@ def publish_vote_loss(
     Parameters
     ----------
     counts : VoteCounts
-        Votes on the queries of the run, all of them and no other, fixed beforehand; secret.
+        Votes on the queries of the run, of shape (n_queries, n_classes), all of them and no other,
+        fixed beforehand; secret.
     aggregator : GaussianAggregator
         Which answered them with labels alone.
     ledger : Ledger

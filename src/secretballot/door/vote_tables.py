@@ -151,6 +151,8 @@ def known_table(
 ) -> ReleasedTable | None:
     """Return what was released under a request before, None if nothing was.
 
+    `rows` are those of the public pool that are asked, int64 of shape (n_asked,).
+
     Raises
     ------
     ParameterError
@@ -163,6 +165,7 @@ def known_table(
     if document["format"] == ReleasedTable.FORMAT:
         found = ReleasedTable.from_json(document)
         mechanism = found.certificate["mechanism"]
+        # through JSON, as the stored certificate went, so that equal terms compare as equal
         asked = json.loads(json.dumps(voting.describe()))
         promise = ("unit", "unit_column", "neighbours")
         if (
@@ -220,6 +223,7 @@ def _certified_table(
         },
         composition=composition,
         noise={"exact": noise.exact, "description": noise.description},
+        # rows and answers stand in the mechanism; what is left to describe has no labels
         released=describe_released(
             _NO_ROWS, _NO_ROWS, (), voting.n_teachers, points_sha256=points_sha256
         ),

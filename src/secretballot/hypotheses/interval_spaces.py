@@ -101,7 +101,8 @@ class _Slabs:
     source: IntArray
 
     def split(self, values: FloatArray) -> "_Slabs":
-        """Return the ranges split at the distinct, ascending values strictly inside them."""
+        """Return the ranges split at the distinct, ascending values, of shape (n_values,), strictly
+        inside them."""
         pieces = Segments(self.low, self.high).split(values)
         return _Slabs(
             pieces.low, pieces.high, np.searchsorted(self.low, pieces.low, side="right") - 1
@@ -139,8 +140,8 @@ class _Cells:
     def least_by_lower(self, upper_gain: FloatArray) -> FloatArray:
         """Return the least `upper_gain` among the allowed upper ranges of each lower range, or inf.
 
-        All lower ranges from one old range may use the same upper ranges, from the first with p < s
-        on.
+        The gain has shape (upper ranges,), what is returned shape (lower ranges,). All lower ranges
+        from one old range may use the same upper ranges, from the first with p < s on.
         """
         least = np.full(len(self.lower), math.inf)
         starts = np.searchsorted(self.lower.source, np.arange(len(self.parent) + 1))
@@ -154,7 +155,10 @@ class _Cells:
         return least
 
     def greatest_by_upper(self, lower_loss: FloatArray) -> FloatArray:
-        """Return the greatest `lower_loss` of the allowed lower ranges of each upper, or -inf."""
+        """Return the greatest `lower_loss` of the allowed lower ranges of each upper, or -inf.
+
+        The loss has shape (lower ranges,), what is returned shape (upper ranges,).
+        """
         greatest = np.full(len(self.upper), -math.inf)
         starts = np.searchsorted(self.upper.source, np.arange(self.parent.shape[1] + 1))
         for place, used in enumerate(self.parent.T):

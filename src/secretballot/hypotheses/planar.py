@@ -208,8 +208,13 @@ def fans(plane: Plane, pivots: IntArray, others: IntArray) -> Iterator[Fan]:
 
     Parameters
     ----------
-    pivots, others : arrays of point numbers
-        `order` of a fan holds positions in `others`.
+    pivots, others : ndarray of int64, shape (n_pivots,) and (n_others,)
+        Numbers of points.
+
+    Yields
+    ------
+    Fan
+        Of which `order` holds positions in `others`.
     """
     rows = max(1, _BLOCK // max(1, len(others)))
     for start in range(0, len(pivots), rows):

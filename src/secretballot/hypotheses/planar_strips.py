@@ -51,7 +51,8 @@ class Strip:
 
         Parameters
         ----------
-        marked : bool array over all points of the grid
+        marked : ndarray of bool, shape (n_points,)
+            Over all points of the grid.
         """
         n_rows = len(self.rows)
         holds = np.logical_or.reduceat(marked[self.members], self.starts)

@@ -67,7 +67,7 @@ class Standardiser:
         return cls(origin + shift, np.full(len(shift), common)), cls(origin + shift, each)
 
     def apply(self, block: FloatArray) -> FloatArray:
-        """Return the block (n, n_features) centred and scaled."""
+        """Return the block, of shape (n, n_features), centred and scaled."""
         return (block - self.mean) / self.scale
 
 

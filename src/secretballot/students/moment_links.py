@@ -83,19 +83,20 @@ class Link(Protocol):
     def variance(self) -> float: ...
 
     def model(self, weights: FloatArray) -> IntegerModel | TargetModel:
-        """Return the model in integers."""
+        """Return the model in integers, of weights of shape (n_coordinates, n_columns)."""
         ...
 
     def predicted(self, weights: FloatArray, pool: IntArray) -> FloatArray:
-        """Return what the model in integers predicts for public points, (n_public, n_columns)."""
+        """Return what the model in integers predicts for public points, of shape (n_public,
+        n_columns)."""
         ...
 
     def slopes(self, predicted: FloatArray) -> FloatArray:
-        """Return the derivative of each prediction, over the linear function."""
+        """Return the derivative of each prediction, over the linear function, in its shape."""
         ...
 
     def variances(self, predicted: FloatArray) -> FloatArray:
-        """Return the variance of a target around each prediction."""
+        """Return the variance of a target around each prediction, in its shape."""
         ...
 
     def weights_of(self, asked: MomentEquations) -> FloatArray:
@@ -223,6 +224,7 @@ def _binary_weights(asked: MomentEquations) -> FloatArray:
         hessian = (points * (counts * p * (1 - p))[:, None]).T @ points / len(points)
         step = np.linalg.solve(hessian + np.diag(penalty), gradient)
         decrease, length, before = 1e-4 * float(gradient @ step), 1.0, value
+        # half as far, until the objective falls by enough of what its slope promises
         while True:
             moved = w - length * step
             logits = points @ moved

@@ -49,6 +49,7 @@ class _Candidate:
         return self.root.shape[1] if len(self.landmarks) else len(self.standardiser.mean)
 
     def blocks(self, X: Any) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield rows of X and their features, of shape (rows, n_features), block by block."""
         for rows, block in dense_blocks(X):
             points = self.standardiser.apply(block)
             if len(self.landmarks):
@@ -56,6 +57,7 @@ class _Candidate:
             yield rows, points
 
     def fit(self, X: Any, targets: FloatArray, noise_variance: float) -> Posterior:
+        """Return what is believed after targets of shape (n_points, n_columns) at the points X."""
         moments = Moments.empty(self.n_features, targets.shape[1])
         for rows, features in self.blocks(X):
             moments.add(features, targets[rows])

@@ -174,7 +174,8 @@ class RecordVotesStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: 
 
 
 def fitted_basis(basis: Any, X_public: Any) -> Any:
-    """Return a clone of a basis, fitted on public points; what has no `fit` is taken as it is."""
+    """Return a clone of a basis, fitted on public points of shape (n_public, n_features); what has
+    no `fit` is taken as it is."""
     chosen = default_basis() if basis is None else basis
     return clone(chosen).fit(X_public) if hasattr(chosen, "fit") else chosen
 

@@ -147,7 +147,8 @@ class LabelsStudent(ClassifierMixin, TableStudent):  # type: ignore[misc]
 
 
 def shares_of_label(student: Any, points: Any) -> FloatArray:
-    """Return the probability of label 1 at every point, 0 where the student never saw it."""
+    """Return the probability of label 1 at every point, shape (n_points,); 0 where the student
+    never saw it."""
     known = [int(value) for value in student.classes_]
     shares = np.asarray(student.predict_proba(points), dtype=np.float64)
     return shares[:, known.index(1)] if 1 in known else np.zeros(len(shares))
@@ -185,6 +186,7 @@ def fit_table_student(
             f"The release asked row {table.rows.max()} of a public pool of {n_public} rows."
         )
     terms = table.certificate["mechanism"]
+    # only tables of numbers have a range; those of labels have a student for each
     if "target_range" in terms:
         template = default_regressor() if student is None else student
         points = take_rows(X_public, table.rows)
@@ -233,7 +235,8 @@ def table_student_of(student: Any, table: ReleasedTable) -> Any:
 
 
 def fitted_to_public(learner: Any, points: Any, targets: Any, random_state: int | None) -> Any:
-    """Return a clone that learnt public values at public points, by the public seed.
+    """Return a clone that learnt public values, of shape (n_points,), at public points, by the
+    public seed.
 
     Raises
     ------

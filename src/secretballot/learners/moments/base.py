@@ -177,6 +177,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         with a list has for it."""
         listed = None
         own = self.budget if groups is None else largest_of(self.budget, groups)
+        # the noise of a list was fixed before: the list says what its sums cost, not the settings
         if has_list(self.ledger):
             assert self.ledger is not None
             listed, own = listed_sums_of(self.ledger, own, check_count("n_stages", self.n_stages))
@@ -224,8 +225,8 @@ def _refuse_other_weights(stages: MomentStages, mechanism: Mapping[str, Any]) ->
 def unfitted_basis(
     basis: Basis | None, X_public: Any, class_shares: FloatArray | None = None
 ) -> Basis:
-    """Return a copy of a basis that was given, or one that suits the public points and classes of
-    these public shares."""
+    """Return a copy of a basis that was given, or one that suits the public points, of shape
+    (n_public, n_features), and classes of these public shares, of shape (n_classes,)."""
     return suited_basis(X_public, class_shares) if basis is None else clone(basis)
 
 

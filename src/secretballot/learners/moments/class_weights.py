@@ -114,7 +114,8 @@ def checked_weights(weight: object, classes: tuple[Any, ...]) -> ClassWeights | 
 
 
 def suited_basis(X_public: Any, shares: FloatArray | None) -> TableBasis:
-    """Return an unfitted basis that suits the public points, and how rare the rarest class is."""
+    """Return an unfitted basis that suits the public points, of shape (n_public, n_features), and
+    how rare the rarest class is, by public shares of shape (n_classes,)."""
     basis = TableBasis.suited_to(X_public)
     if shares is not None and shares.min() <= RARE:
         basis.set_params(n_bins=min(basis.n_bins, _FEW_BINS), whitening=0.0)

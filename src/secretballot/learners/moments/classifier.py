@@ -193,6 +193,7 @@ class RecordMomentsClassifier(
             group_budgets=group_budgets,
             groups_are_public=groups_are_public,
         )
+        # everything released is kept by now, so a student that fails does not cost the model
         self.student_ = student_of_labels(
             self.student,
             self.student_,
@@ -217,8 +218,9 @@ class RecordMomentsClassifier(
         groups_are_public: bool = False,
     ) -> Self:
         """Do all that `fit` does but fit a `student`, which is only tried: the model itself is
-        there."""
+        there; parameters, with their shapes, and errors are those of `fit`."""
         target = ClassTarget.declared(classes)
+        # settings by class are public, and refused before a private label is read
         shares = checked_shares(self.class_shares, target.classes)
         weights = checked_weights(self.class_weight, target.classes)
         groups = GivenGroups(budget_groups, group_budgets, groups_are_public)

@@ -76,12 +76,14 @@ def terms_of_groups(
     found = []
     for place, (name, budget) in enumerate(groups.budgets.items()):
         own = largest_vector_bound(budget, event, bound)
+        # what a record adds is rounded down, and 0 would count nobody of the group
         if own * mark_weight // bound < 1:
             raise ParameterError(
                 Parameter("group_budgets"),
                 f" has epsilon {budget.epsilon:g} for the group {shown(name)}, beside which its"
                 " records would add nothing; leave them out, or give them more.",
             )
+        # where the sums count the records, the size of a group is private
         records = None if counted else groups.records_of(place)
         found.append(GroupTerms(name, own, budget, records))
     return tuple(found)

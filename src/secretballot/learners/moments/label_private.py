@@ -151,6 +151,7 @@ class LabelPrivateMomentsClassifier(
         budget = checked_basis_and_budget(self.basis, own)
         X = as_matrix("X", X)
         typed = with_public_types(X, X)
+        # on dummy labels, before the private ones are read and anything is paid
         try_student_of_labels(self.student, typed, target.classes)
         labels = target.read(y, n_rows(X))
         check_keeping(self.ledger, None, self.request)

@@ -57,11 +57,18 @@ class PrivateInput(ABC):
 
     @abstractmethod
     def divide(self, groups: BudgetGroups) -> None:
-        """Note, once targets were read, which group each record is in."""
+        """Note, once targets were read, which group each record is in.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If that is not known, or a person is in two; nobody is named.
+        """
 
     @abstractmethod
     def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
-        """Refuse public points that are the records, and warn of a repeated fit."""
+        """Refuse public points, of shape (n_public, n_features), that are the records, and warn of
+        a repeated fit."""
 
     @property
     @abstractmethod
@@ -81,6 +88,18 @@ def private_input(
     X: Any, y: Any, X_public: Any, units: Any, unit_name: str | None, classes: tuple[Any, ...]
 ) -> tuple[PrivateInput, Any]:
     """Return the private records of a fit, not read yet, and the public points with their types.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, list of rows or frame of shape (n_records, n_features), or StoredTable
+        Private.
+    y : array of shape (n_records,), or of shape (n_records, n_labels), or None
+        Private; None beside a stored table.
+    X_public : like X, of shape (n_public, n_features)
+    units : array of shape (n_records,), or None
+    unit_name : str or None
+    classes : tuple
+        Declared for the fit, or empty where the learner predicts no class.
 
     Raises
     ------
@@ -142,7 +161,13 @@ class _StoredInput(PrivateInput):
         """Do nothing: the classes were read when the table was stored."""
 
     def divide(self, groups: BudgetGroups) -> None:
-        """Refuse: the groups of rows on disk are not known."""
+        """Refuse: the groups of rows on disk are not known.
+
+        Raises
+        ------
+        ParameterError
+            Always.
+        """
         raise ParameterError(
             Parameter("budget_groups"),
             " do not go with a table on disk; give records that are in memory.",

@@ -106,7 +106,8 @@ class MomentStages:
     _fits: dict[tuple[bytes, ...], MomentFit] = field(default_factory=dict)
 
     def fit_after(self, sums: Sequence[IntArray]) -> MomentFit:
-        """Return the model that follows from the sums of the first stages."""
+        """Return the model that follows from the sums of the first stages, each of shape
+        (coordinates,)."""
         if not len(sums):
             if self.start is not None:
                 return self.start.fit
@@ -148,8 +149,8 @@ class MomentStages:
         return bool(sums) and self.coverage_of(sums).is_poor
 
     def records_of(self, sums: Sequence[IntArray]) -> float:
-        """Return the number of records, public or counted with noise; of groups that weigh less,
-        the number of full ones that they come to."""
+        """Return the number of records, public or counted with noise in sums of shape
+        (coordinates,); of groups that weigh less, the number of full ones that they come to."""
         number = self._public_number
         if number is not None:
             return number
@@ -164,7 +165,8 @@ class MomentStages:
         return float(self.n_records)
 
     def coverage_of(self, sums: Sequence[IntArray]) -> Coverage:
-        """Return how far the public points cover the records, by the sums so far."""
+        """Return how far the public points cover the records, by the sums so far, each of shape
+        (coordinates,)."""
         return self._counts_by_marks(sums)[0]
 
     def _counts_by_marks(self, sums: Sequence[IntArray]) -> tuple[Coverage, float, float]:
@@ -179,7 +181,7 @@ class MomentStages:
         )
 
     def asked_after(self, sums: Sequence[IntArray]) -> Residuals:
-        """Return what the next stage asks."""
+        """Return what the next stage asks after these sums, each of shape (coordinates,)."""
         model = self._base_after(sums).model
         unit = self.units[len(sums)]
         return Residuals(
@@ -193,8 +195,8 @@ class MomentStages:
         )
 
     def outcome_of(self, sums: Sequence[IntArray]) -> tuple[dict[str, Any], IntArray]:
-        """Return what the sums come to, for the certificate, and the classes of the pool where
-        there are any."""
+        """Return what the sums, each of shape (coordinates,), come to, for the certificate, and the
+        classes of the pool, of shape (n_public,), or none where none are predicted."""
         models = [self.fit_after(sums[: n + 1]).model for n in range(len(sums))]
         covered_only = [self._covered_only_after(sums[:n]) for n in range(len(sums))]
         outcome: dict[str, Any] = {"covered_only": covered_only}
@@ -209,13 +211,14 @@ class MomentStages:
         return outcome, last.labels(self.pool)
 
     def deciding_after(self, sums: Sequence[IntArray]) -> IntegerModel | TargetModel:
-        """Return the model of all sums, whose decisions count each class by its weight."""
+        """Return the model of all sums, each of shape (coordinates,), whose decisions count each
+        class by its weight."""
         model, weights = self.fit_after(sums).model, self.class_weights_after(sums)
         return model if weights is None else _class_weighted_model(model, weights)
 
     def class_weights_after(self, sums: Sequence[IntArray]) -> list[float] | None:
-        """Return by how much the decisions of the model of all sums count each class, None where
-        all count alike."""
+        """Return by how much the decisions of the model of all sums, each of shape (coordinates,),
+        count each class, None where all count alike."""
         if self.class_weights is None:
             return None
         model = self.fit_after(sums).model
@@ -399,6 +402,7 @@ def _asked_by(
         "expected_uncovered": stages.expected_uncovered,
         "n_records": stages.n_records,
         "basis": dict(basis),
+        # of one byte order, so that every machine finds the same digest
         "basis_sha256": hashlib.sha256(stages.pool.astype("<i8").tobytes()).hexdigest(),
         "budget": budget.to_json(),
         **({} if stages.start is None else {"start": stages.start.to_json()}),

@@ -63,7 +63,8 @@ class Target(ABC):
 
     @abstractmethod
     def read(self, y: Any, n_records: int) -> IntArray:
-        """Return private targets as integers, one row for each record.
+        """Return private targets as integers, one row for each record; of one of several classes
+        int64 of shape (n_records,), of numbers and labels of shape (n_records, n_columns).
 
         Raises
         ------
@@ -79,7 +80,16 @@ class Target(ABC):
         marks: IntArray,
         groups: IntArray | None = None,
     ) -> BoundedRecords:
-        """Return records, sealed, with the targets that `read` gave."""
+        """Return records, sealed, with the targets that `read` gave.
+
+        Parameters
+        ----------
+        coordinates : ndarray of int64, shape (n_records, n_coordinates), or MappedRows
+        targets : ndarray of int64, one row for each record
+        persons, groups : ndarray of int64, shape (n_records,), or None
+            Number of each record's person, and of its budget group.
+        marks : ndarray of int64, shape (n_records, n_marks)
+        """
         return PrivateTargets(coordinates, targets, persons, marks, groups)
 
 
@@ -158,6 +168,13 @@ class NumberTarget(Target):
         return {"target_range": [self.low, self.high]}
 
     def read(self, y: Any, n_records: int) -> IntArray:
+        """Return private targets in units of the range, int64 of shape (n_records, 1).
+
+        Raises
+        ------
+        DataError
+            If they are not given, or not one for each record; no value is named.
+        """
         if y is None:
             raise DataError(
                 "The learner requires y to be passed, but the target y is None; give the private"
@@ -216,6 +233,14 @@ class LabelsTarget(Target):
         return 0.5 * math.sqrt(len(self.labels))
 
     def read(self, y: Any, n_records: int) -> IntArray:
+        """Return private labels as 0 and `PROBABILITY_UNIT`, int64 of shape (n_records, n_labels).
+
+        Raises
+        ------
+        DataError
+            If they are not given, are no table of 0 and 1 with a row for each record, or a frame
+            has other columns; no value is named.
+        """
         if y is None:
             raise DataError(
                 "The learner requires y to be passed, but the target y is None; give the private"

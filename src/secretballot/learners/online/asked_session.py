@@ -37,10 +37,10 @@ class AnsweringSession(Protocol):
         """Questions still to be had."""
 
     def ask_many(self, X: Any) -> SessionAnswers:
-        """Return the answers to the rows of `X`."""
+        """Return the answers to the rows of `X`, of shape (n_points, n_features)."""
 
     def released(self, X: Any) -> ReleasedLabels:
-        """Return all answers so far as rows of `X`."""
+        """Return all answers so far as rows of `X`, of shape (n_public, n_features)."""
 
 
 def ask_actively(
@@ -114,6 +114,7 @@ def ask_actively(
     X_public = as_matrix("X_public", X_public)
     askable = AskableRows.of(X_public)
     wanted = (
+        # at least one: a session with nothing left refuses it, and says why
         max(1, min(session.left, len(askable.rows)))
         if n_queries is None
         else check_count("n_queries", n_queries)
@@ -128,6 +129,7 @@ def ask_actively(
             rounds.append(given)
         if progress is not None:
             progress(len(said.places), wanted)
+        # fewer answers than questions: the session has nothing left
         if given < len(proposed) or len(said.places) >= wanted:
             break
         begun.selector.receive(said.released(said.places))
@@ -155,7 +157,13 @@ class _Said:
         self._counts: list[Any] = []
 
     def ask(self, points: Any, places: IntArray) -> int:
-        """Ask points, of shape (k, n_features), and return how many have an answer."""
+        """Ask points, of shape (k, n_features), and return how many have an answer.
+
+        Raises
+        ------
+        BudgetError
+            If the session has nothing left, and no point has an answer yet.
+        """
         try:
             answers = self._session.ask_many(points)
         except BudgetError:

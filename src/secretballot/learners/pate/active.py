@@ -306,7 +306,13 @@ class ActivePATEClassifier(PATEClassifier):
     def planned_aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
         """Return noise and number of queries of a fit, from public numbers alone.
 
-        Nothing is paid. Parameters and errors as for `PATEClassifier.planned_aggregator`.
+        Nothing is paid. Parameters as for `PATEClassifier.planned_aggregator`.
+
+        Raises
+        ------
+        ParameterError
+            As for `PATEClassifier.planned_aggregator`, or if more queries are asked for than there
+            are points.
         """
         # Unlike without rounds, the number of queries is limited for counts too: a strategy is of
         # use only where it has to choose.
@@ -383,7 +389,8 @@ def student_in_rounds(
     n_teachers: int,
     random_state: int | None,
 ) -> StudentInRounds | None:
-    """Return the student that an interactive aggregator contradicts; None for all others."""
+    """Return the student that an interactive aggregator contradicts, at public points of shape
+    (n_public, n_features); None for all others."""
     if not isinstance(aggregator, InteractiveAggregator):
         return None
     return StudentInRounds(

@@ -361,6 +361,7 @@ class PATEClassifier(
             carries_points=not self._features_are_public,
             features_public=self._features_are_public,
         )
+        # asked now: with their types both tables are new objects
         same = X_public is X and not self._features_are_public
         names = declared_classes(classes)
         given = GivenGroups(budget_groups, group_budgets, groups_are_public)
@@ -372,6 +373,7 @@ class PATEClassifier(
         self._check_settings(private.n_records, voters)
         if same:
             raise private_points()
+        # what was paid for under this request is answered again, and trains nothing
         released = self._stored_release(names, private.unit == "user", voters)
         if released is None and voters is not None:
             released = self._release_weighted_votes(private, X_public, names, voters)
@@ -413,6 +415,7 @@ class PATEClassifier(
                 Parameter("estimate_epsilon"),
                 " is for votes that all weigh alike; leave it out where there are budget groups.",
             )
+        # refuses another budget beside those of the groups
         largest_of(self.budget, budgets)
         return budgets
 
@@ -577,6 +580,7 @@ class PATEClassifier(
         }
         weights = {group.name: group.weight for group in aggregator.groups}
         counts = WeightedVotes.of_groups(votes, weights)
+        # the record ids go before anything is released
         if self.vault is not None:
             forget_records(Path(self.vault))
         released = release(
@@ -630,6 +634,7 @@ class PATEClassifier(
             max_answers=self.max_answers,
             release=choose_release(self.release, self.student, self.aggregator),
         )
+        # warns while it still costs nothing
         aggregator.check_useful(self.n_teachers)
         return aggregator
 

@@ -211,6 +211,7 @@ def _confident_aggregator(
     """
     answers = max_answers
     if answers is None:
+        # labels grow with the squared signal-to-noise ratio, of which the threshold takes a share
         labels = choose_label_queries(budget, n_teachers, n_classes, n_public)
         answers = max(1, math.floor((1 - THRESHOLD_SHARE) * labels))
         answers = answers if n_queries is None else min(answers, n_queries)
@@ -289,6 +290,7 @@ def choose_label_queries(
         budget, trial, n_classes=n_classes, n_teachers=n_teachers
     ).sigma
     wanted = _sigma_that_is_right(assumed, n_classes, budget)
+    # sigma grows with the square root of the number, so the trial says all others
     return max(1, min(n_public, math.floor(trial * (wanted / sigma) ** 2)))
 
 

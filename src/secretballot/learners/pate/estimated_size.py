@@ -347,6 +347,7 @@ class EstimatedSize:
 
     def _aggregator_of_size(self, size: int) -> Aggregator:
         if self.aggregator == "sparse-vector":
+            # here the size is a number of abstentions, elsewhere one of queries
             return SparseVectorAggregator.calibrate(
                 self.rest, self.n_points, max_unstable=size, n_classes=self.n_classes
             )

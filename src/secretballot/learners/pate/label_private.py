@@ -131,6 +131,7 @@ class LabelPrivateClassifier(PATEClassifier):
             max_unstable=max_unstable,
             threshold=threshold,
             max_answers=max_answers,
+            # the features are public, so a record can only have another label
             neighbours="replace-one",
             abstentions=abstentions,
             ledger=ledger,

@@ -195,7 +195,8 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
         units: Any = None,
         unit_name: str | None = None,
     ) -> Self:
-        """Release the table alone, and fit no student; parameters and errors are those of `fit`."""
+        """Release the table alone, and fit no student; parameters, with their shapes, and errors
+        are those of `fit`."""
         self._released_points(X, y, X_public, labels, units, unit_name)
         return self
 

@@ -187,7 +187,8 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
         units: Any = None,
         unit_name: str | None = None,
     ) -> Self:
-        """Release the table alone, and fit no student; parameters and errors are those of `fit`."""
+        """Release the table alone, and fit no student; parameters, with their shapes, and errors
+        are those of `fit`."""
         self._released_points(X, y, X_public, units, unit_name)
         return self
 

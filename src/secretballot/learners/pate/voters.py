@@ -122,6 +122,7 @@ def voters_in_groups(
         )
     if group_shares is None:
         assert groups is not None
+        # exact, so that every machine divides the teachers alike
         shares = {name: Fraction(groups.records_of(at)) for at, name in enumerate(budgets)}
         for name, size in shares.items():
             if not size > 0:

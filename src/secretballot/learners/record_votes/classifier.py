@@ -242,7 +242,8 @@ class RecordVotesClassifier(
         units: Any = None,
         unit_name: str | None = None,
     ) -> Self:
-        """Do all that `fit` does but fit the student."""
+        """Do all that `fit` does but fit the student; parameters, with their shapes, and errors are
+        those of `fit`."""
         # Public values first, then the account, then private records: what can be refused is
         # refused before a record is looked at.
         refuse_private_steps(self)

@@ -51,6 +51,7 @@ def public_basis(basis: Any, X_public: Any) -> Any:
         )
     fitted = fitted_basis(basis, X_public)
     tried = np.arange(min(_TRIED_ROWS, n_rows(X_public)))
+    # a row that others move would let one record change what all others vote for
     together = _integer_rows(fitted, take_rows(X_public, tried))
     if together is None:
         raise ParameterError(
@@ -139,8 +140,11 @@ def record_blocks(
 def voting_record_blocks(
     basis: Any, X: Any, index: IntArray, units: Any, key: bytes | None = None, **settings: Any
 ) -> Iterator[tuple[IntArray, IntArray, BoolArray]]:
-    """Yield the same of the records that vote: all of them, or one of every unit; `key` as for
-    `one_record_each`, `settings` as for `record_blocks`."""
+    """Yield the same of the records that vote: all of them, or one of every unit.
+
+    `X`, `index` and `settings` are those of `record_blocks`; `units` are ids of shape (n_records,)
+    or None, `key` as for `one_record_each`.
+    """
     rows = np.arange(n_rows(X)) if units is None else one_record_each(units, n_rows(X), key)
     yield from record_blocks(basis, X, index, rows, **settings)
 

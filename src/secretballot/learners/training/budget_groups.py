@@ -91,6 +91,7 @@ class GivenGroups:
                 " is missing; individual budgets need the group of every record and a budget for"
                 " every group.",
             )
+        # only True itself declares it, and nothing that merely counts as true
         if self.are_public is not True:
             raise ParameterError(
                 Parameter("budget_groups"),
@@ -161,6 +162,7 @@ def _numbers_of(budget_groups: Any, names: list[str], n_records: int) -> IntArra
             Parameter("budget_groups"),
             f" has {len(cells)} names; give one for each of the {n_records} records.",
         )
+    # groups are public, so a refusal may name the row
     places = {name: place for place, name in enumerate(names)}
     known = [isinstance(cell, str) and cell in places for cell in cells]
     if not all(known):

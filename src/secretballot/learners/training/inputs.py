@@ -268,7 +268,7 @@ def with_public_types(X: Any, X_public: Any, *, given: str = "X", known: str = "
 
 
 def n_columns(X: Any) -> int:
-    """Return the number of columns."""
+    """Return the number of columns of a table of shape (n_rows, n_columns)."""
     return int(X.shape[1])
 
 

@@ -63,11 +63,13 @@ class LabelledInput(ABC):
 
     @abstractmethod
     def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
-        """Refuse public points, unless None, that are the records, and warn of a repeated fit."""
+        """Refuse public points, of shape (n_public, n_features) or None, that are the records, and
+        warn of a repeated fit."""
 
     @abstractmethod
     def checked_teacher(self, teacher: Any, X_public: Any, n_classes: int) -> Any:
-        """Return the learner to clone for every shard, after a trial with dummy labels."""
+        """Return the learner to clone for every shard, after a trial with dummy labels at public
+        points, of shape (n_public, n_features)."""
 
     @abstractmethod
     def teachers(
@@ -116,7 +118,10 @@ def labelled_input(
 
     Parameters
     ----------
-    X, y, X_public, classes, units, unit_name
+    X, X_public, units
+        As for `PATEClassifier.fit`: tables of shape (n_records, n_features) and (n_public,
+        n_features), and ids of shape (n_records,).
+    y, classes, unit_name
         As for `PATEClassifier.fit`.
 
     Raises
@@ -279,7 +284,13 @@ class _StoredInput(LabelledInput):
             )
 
     def divide(self, groups: BudgetGroups) -> None:
-        """Refuse: the groups of rows on disk are not known."""
+        """Refuse: the groups of rows on disk are not known.
+
+        Raises
+        ------
+        ParameterError
+            Always.
+        """
         raise _no_groups_on_disk()
 
     def teachers_of_groups(
@@ -291,6 +302,13 @@ class _StoredInput(LabelledInput):
         random_state: int | None,
         **training: Any,
     ) -> list[TeacherEnsemble]:
+        """Refuse: no group of rows on disk was noted.
+
+        Raises
+        ------
+        ParameterError
+            Always.
+        """
         raise _no_groups_on_disk()
 
     def note_columns(self, learner: Any) -> None:

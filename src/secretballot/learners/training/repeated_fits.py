@@ -115,7 +115,8 @@ def noted_stored_fit(
     Parameters
     ----------
     table : StoredTable
-    X_public, account, alone
+    X_public : array or sparse matrix of shape (n_public, n_features), or None
+    account, alone
         As for `noted_fit`.
 
     Raises

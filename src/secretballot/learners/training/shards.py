@@ -116,6 +116,7 @@ def assign_shards_in_groups(
     digests = _digests_of_units(n_records, sum(teachers), units, vault)
     for place, number in enumerate(teachers):
         own = np.flatnonzero(groups == place)
+        # by the unit's own digest alone, so no other unit moves it
         found[own] = shards_of_digests(digests[own], number)
     return found
 

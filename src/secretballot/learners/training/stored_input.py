@@ -69,6 +69,7 @@ def check_stored_table(
             " is a stored table, which holds classes; this learner predicts something else, so"
             " give it a table in memory.",
         )
+    # the table holds places among these classes, which mean others in another order
     if list(classes) != list(table.classes):
         raise ParameterError(
             Parameter("classes"),

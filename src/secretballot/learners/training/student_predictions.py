@@ -52,7 +52,8 @@ class StudentPredictions:
 
 
 def checked_points(model: Any, X: Any) -> Any:
-    """Return points to predict as a matrix or frame, of the columns that a fitted model learnt.
+    """Return points to predict as a matrix or frame of shape (n_points, n_features), of the columns
+    that a fitted model learnt.
 
     Raises
     ------

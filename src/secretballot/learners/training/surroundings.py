@@ -58,6 +58,7 @@ def refuse_private_steps(
     """
     current = learner
     for caller in _fitting_callers():
+        # the nearest fit comes first: a pipeline matters if its last step is what was found so far
         if isinstance(caller, Pipeline) and caller.steps and caller.steps[-1][1] is current:
             _check_pipeline(caller, carries_points=carries_points, features_public=features_public)
             current = caller
@@ -99,6 +100,7 @@ def _fitting_callers() -> Iterator[Any]:
 def _check_pipeline(pipeline: Any, *, carries_points: bool, features_public: bool) -> None:
     steps = [(name, step) for name, step in pipeline.steps[:-1] if not _is_nothing(step)]
     for name, step in steps:
+        # what learnt from private values and stands before the learner is paid for by nobody
         if features_public and _step_learns(step, labels_alone=True):
             raise ParameterError(
                 f"The pipeline's step {_quoted_name(name)} ({type(step).__name__}) may have learnt"

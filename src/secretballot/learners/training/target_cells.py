@@ -40,7 +40,7 @@ def number_of(cell: Any) -> float:
 
 
 def columns_of(y: Any, n_columns: int) -> list[Any]:
-    """Return the columns of a private table of so many.
+    """Return the columns of a private table, of shape (n_records, n_columns).
 
     Raises
     ------
@@ -62,7 +62,8 @@ def columns_of(y: Any, n_columns: int) -> list[Any]:
 
 
 def cells_of(y: Any) -> list[Any]:
-    """Return private targets one by one, each as it was given.
+    """Return private targets, of shape (n_records,) or (n_records, 1), one by one, each as it was
+    given.
 
     Raises
     ------

@@ -74,7 +74,7 @@ def are_plain(cells: ObjectArray) -> bool:
 
 
 def are_numbers(cells: ObjectArray) -> bool:
-    """Return whether all cells are numbers of Python's or numpy's."""
+    """Return whether all cells, of any shape, are numbers of Python's or numpy's."""
     return all(issubclass(kind, _NUMBERS) for kind in set(map(type, cells.ravel().tolist())))
 
 

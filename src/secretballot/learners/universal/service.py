@@ -180,6 +180,7 @@ class UniversalRun:
         self._asked = AskedPoints(terms.n_features, terms.split.n_first, folder)
         self._stored: dict[bytes, Any] = {}
         self.endless: EndlessPart | None = None
+        # what was drawn under this request before is paid for, and is not drawn anew
         drawn = EndlessPart.begun(self._reserved, terms.hypotheses)
         if drawn is not None:
             self._take_up(drawn)
