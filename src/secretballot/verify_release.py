@@ -1043,6 +1043,7 @@ def groups_of(document: dict[str, Any]) -> list[dict[str, Any]]:
     shape = {key: rule for key, rule in _GROUP_SHAPE.items() if key != "squared_sensitivity"}
     shape["bound"] = lambda value: is_count(value, 1) and value <= mechanism["bound"]
     if public:
+        # the budget of a group of one would point at a person
         shape["records"] = lambda value: is_count(value) and value != 1
     for group in groups:
         check_shape(group, shape, "A budget group")

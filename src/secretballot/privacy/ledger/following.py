@@ -96,14 +96,17 @@ class Row(NamedTuple):
     released: Any
 
 
+def _field_at(found: tuple[Any, ...], place: int) -> Any:
+    """Return a field of a row; bytes as digits, and None for bytes that are none."""
+    value = found[place]
+    if place not in _BYTES:
+        return value
+    return value.hex().upper() if isinstance(value, bytes) else None
+
+
 def _row_of(found: tuple[Any, ...]) -> Row:
     kind = found[1]
-    fields = tuple(
-        (found[place].hex().upper() if isinstance(found[place], bytes) else None)
-        if place in _BYTES
-        else found[place]
-        for place in _PLACES[kind]
-    )
+    fields = tuple(_field_at(found, place) for place in _PLACES[kind])
     return Row(found[0], kind, found[2], fields, found[_RELEASED])
 
 
