@@ -283,6 +283,7 @@ def check_votes(counts: IntArray, aggregator: Aggregator, n_teachers: int) -> In
             f"{len(votes)} queries are asked of an aggregator priced for {aggregator.n_queries}; "
             "ask fewer or calibrate it for more."
         )
+    # a row that does not add up holds votes that no price counts
     votes = votes.astype(np.int64, copy=False)
     if not ((votes >= 0) & (votes <= k)).all() or not (votes.sum(axis=1) == k).all():
         raise DataError(

@@ -411,6 +411,7 @@ def warn_if_drowned(terms: _GaussianTerms, votes: int, voters: str) -> None:
         Who casts them, in words.
     """
     if terms.release == "counts":
+        # a mean of so many independent draws
         error = terms.sigma / math.sqrt(terms.n_queries)
         useless = error >= votes
         message = (

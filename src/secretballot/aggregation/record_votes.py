@@ -162,6 +162,7 @@ class RecordVotesAggregator(Aggregator):
             If a parameter is out of its range, or no noise keeps the budget.
         """
         k = check_count("votes_per_record", votes_per_record)
+        # one record moves so many cells however many queries there are
         cells = moved_cells(k, check_choice("neighbours", neighbours, NEIGHBOURS))
         return cls(
             calibrate_gaussian(budget, cells),

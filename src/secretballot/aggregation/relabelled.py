@@ -153,6 +153,7 @@ class RelabelledAggregator(Aggregator):
         ParameterError
             If a field is missing, unknown or out of its range.
         """
+        # of the two kinds of streams tables alone have a charge
         by_table = "charge" in description
         noise = _TABLE if by_table else _NOISE
         given = check_fields(description, cls.name, (*noise, *_TERMS))

@@ -281,6 +281,7 @@ def _checked_stage(asked: StagedSums, before: Sequence[IntArray]) -> Residuals:
             f" coordinates, and {asked.mechanism.bound} with {asked.mechanism.coordinates} were"
             " paid for."
         )
+    # a record that is replaced moves the sum by two vectors of the bound, (2 bound)^2 in squares
     factor = 4 if asked.mechanism.replaced else 1
     squared = [factor * bound**2 for bound in stage.group_bounds]
     if squared != [group.squared_sensitivity for group in asked.mechanism.groups]:

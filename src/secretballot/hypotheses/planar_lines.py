@@ -51,6 +51,7 @@ class Halfspace:
             size = np.abs(terms[0]) + np.abs(terms[1]) + abs(b)
             positive = value >= 0
             doubtful = ~(np.abs(value) > _VALUE_ERROR * size + _UNDERFLOW)
+        # so near to the line a rounded sign may be wrong; exact fractions decide
         if doubtful.any():
             first, second, last = Fraction(self.w[0]), Fraction(self.w[1]), Fraction(self.b)
             rows = points[doubtful].tolist()

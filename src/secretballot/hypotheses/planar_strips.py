@@ -133,4 +133,5 @@ def _add_to_trees(tree: IntArray, node: int, cost: int) -> None:
         np.minimum(start[a], total[a] + start[b], out=start[node])
         np.minimum(end[b], total[b] + end[a], out=end[node])
         np.minimum(best[a], best[b], out=best[node])
+        # or what ends in the left half and goes on in the right one
         np.minimum(best[node], end[a] + start[b], out=best[node])

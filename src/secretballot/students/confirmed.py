@@ -119,6 +119,7 @@ def with_confirmations(fit: Any, X_public: Any, released: ReleasedLabels) -> Rel
         fit, X_public, released.classes, released.n_teachers, mechanism["confidence"]
     )
     start = 0
+    # round by round, since the student of each round learns from those before
     for size in rounds:
         rows, labels = (part[start : start + size] for part in (released.queries, released.labels))
         student.tell(rows, labels, student.predictions(rows))

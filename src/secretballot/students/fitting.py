@@ -165,6 +165,7 @@ def _fitted_in_place(
     queries, labels = _queries_and_labels(released, abstentions, seed)
     values = released.class_values[labels]
     rows = take_rows(X_public, queries)
+    # most classifiers refuse to learn a single class
     if len(set(labels.tolist())) == 1:
         return DummyClassifier(strategy="constant", constant=values[0]).fit(rows, values)
     if isinstance(_last_step(student), HypothesisStudent) and released.noisy_counts is not None:

@@ -124,6 +124,7 @@ class GraphCountsClassifier(VoteShareClassifier):
             )
 
         fits = [smoothed(corner, power) for corner in _CORNERS for power in _POWERS]
+        # chosen by released counts and public points alone, so it costs nothing
         posterior, weights, self.corner_, self.power_ = max(
             fits, key=lambda fit: fit[0].log_evidence
         )

@@ -76,6 +76,7 @@ def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any =
     few = max(FEW_POINTS, POINTS_OF_A_CLASS * len(teaching.classes))
     many = min(teaching.n_points, MOST_POINTS)
     problem = _problem_of_fit(student, X_public, n_public, few, teaching, basis)
+    # a student may need more than a few points: more are tried, up to as many as it will have
     if problem is not None and many > few:
         problem = _problem_of_fit(student, X_public, n_public, many, teaching, basis)
     if problem is not None:

@@ -148,6 +148,7 @@ class RecordMomentsMultiLabelClassifier(ClassifierMixin, MomentsLearner):  # typ
         target = LabelsTarget.named(labels)
         groups = GivenGroups(budget_groups, group_budgets, groups_are_public)
         learnt = self._fit_to(target, X, y, X_public, units, unit_name, given_groups=groups)
+        # no classes are declared here, so the sums alone come out, and no labels of public points
         assert isinstance(learnt.released, ReleasedSums)
         self.released_sums_ = learnt.released
         self.labels_ = np.array(target.labels)

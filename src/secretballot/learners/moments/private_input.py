@@ -194,7 +194,8 @@ class _StoredInput(PrivateInput):
 
 
 def note_columns(learner: Any, X: Any) -> None:
-    """Note at a learner how many columns there are, and their names if they have any."""
+    """Note at a learner how many columns records of shape (n_records, n_features) have, and their
+    names if they have any."""
     learner.n_features_in_ = n_columns(X)
     if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
         learner.feature_names_in_ = np.asarray(X.columns, dtype=object)

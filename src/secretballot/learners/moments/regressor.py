@@ -150,6 +150,7 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
         target = NumberTarget.within(self.target_range)
         groups = GivenGroups(budget_groups, group_budgets, groups_are_public)
         learnt = self._fit_to(target, X, y, X_public, units, unit_name, given_groups=groups)
+        # no classes are declared here, so the sums alone come out, and no labels of public points
         assert isinstance(learnt.released, ReleasedSums)
         self.released_sums_ = learnt.released
         self.student_ = MomentsRegressionStudent(

@@ -167,6 +167,7 @@ class _Said:
         try:
             answers = self._session.ask_many(points)
         except BudgetError:
+            # a session that has answers already has come to its end, which is no error
             if not self.places:
                 raise
             return 0

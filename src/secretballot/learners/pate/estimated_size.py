@@ -220,6 +220,7 @@ class EstimatedSize:
             request is not None and ledger.entry(request) is not None
         ):
             return
+        # an estimate that was paid for before is not paid for again
         paid = request is not None and ledger.entry(self.request_of(request)) is not None
         need = self.rest if paid else self.budget
         left = ledger.remaining()

@@ -223,6 +223,7 @@ class RecordVotesClassifier(
         """
         self.fit_labels(X, y, X_public=X_public, classes=classes, units=units, unit_name=unit_name)
         points = as_matrix("X_public", X_public)
+        # the release is kept by now: it stays paid for if the student cannot learn from it
         self.student_ = fit_student(
             RecordVotesStudent(self.basis) if self.student is None else clone(self.student),
             with_public_types(points, points),

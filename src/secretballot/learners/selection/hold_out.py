@@ -102,6 +102,7 @@ def _hashed_parts(n_records: int, units: Any, key: bytes | None) -> IntArray:
                 Parameter("key"),
                 " is given without units; records without ids are drawn anew, so leave it out.",
             )
+        # a secret number of its own for each record, so that no other record moves it
         units = np.frombuffer(entropy_bytes(8 * n_records), dtype=np.uint64) >> np.uint64(1)
     parts = KeyedHashPartition(PARTS, entropy_bytes(KEY_BYTES) if key is None else key).assign(
         units

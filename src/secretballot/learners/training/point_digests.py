@@ -26,6 +26,7 @@ def question_digests(X: Any) -> list[bytes]:
     if sparse.issparse(X):
         table: Any = X
         table = table.tocsr()
+        # as dense rows, so that a point has the same digest in both forms
         blocks = range(0, table.shape[0], _BLOCK_ROWS)
         return [
             digest
