@@ -210,6 +210,7 @@ class TableSource:
         parts = list(self._part_files())
         for file in parts:
             signature = signatures[file.path]
+            # far files go by size and time: to hash them would be to load them
             if file.system is not None and signature[1] >= 0:
                 part = f"{signature[0]} {signature[1]}"
             else:

@@ -68,6 +68,7 @@ def _basis_by_settings(described: Any) -> Basis:
     name = settings.pop("name", None)
     kind = _BASES.get(name) if isinstance(name, str) else None
     plain = all(isinstance(value, numbers.Real) for value in settings.values())
+    # the certificate may be anybody's: numbers alone, and exactly the names that a basis has
     if kind is None or {*settings} != {*kind().get_params()} or not plain:
         raise DataError(
             "The certificate describes a basis that this program does not know; use the version"

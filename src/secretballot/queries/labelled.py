@@ -77,6 +77,7 @@ def labelled_rows(released: ReleasedLabels, pool: PublicPool) -> LabelledRows:
             "the release names other classes than the pool; give the release of this pool."
         )
     labels = released.labels
+    # -1 stands for a query without an answer
     answered = labels >= 0
     weights = (
         _label_confidences(released) if released.noisy_counts is not None else np.ones(len(labels))

@@ -253,6 +253,7 @@ class KeyRing:
                 )
             yield
         finally:
+            # gives the lock back too
             os.close(handle)
 
 
@@ -285,8 +286,10 @@ def _end_of_day(day: str) -> str:
         If it is no day, or is over.
     """
     end = None
+    # `fromisoformat` reads other spellings of a day too
     if isinstance(day, str) and _DAY.fullmatch(day):
         with suppress(ValueError, OverflowError):
+            # the day itself still counts
             end = datetime.combine(date.fromisoformat(day), time(), UTC) + timedelta(days=1)
     if end is None:
         raise ParameterError(

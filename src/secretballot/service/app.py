@@ -57,9 +57,11 @@ class Service:
         self.settings = settings
         self.keys, self.audit = KeyRing(settings.state), AuditLog(settings.state)
         self.signatures = Signatures(settings.signing_key, settings.public_keys)
+        # after a date that was put back no expired key holds again
         newest = self.audit.newest()
         self.clock = ForwardClock(None if newest is None else datetime.fromisoformat(newest))
         self.meters = Meters()
+        # workers count requests each by itself, so each admits its part
         workers = settings.listening.workers
         limits = settings.limits
         self.rates = Rates(
@@ -101,6 +103,7 @@ class Service:
             points.observe(size)
             questions.inc(size)
             replies = session.answer(group)
+            # all answers of a group say the same number, so one is enough
             for reply in replies:
                 if isinstance(reply, SessionAnswers):
                     left.set(reply.left)

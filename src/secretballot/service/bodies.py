@@ -28,6 +28,7 @@ async def body_of(request: Request, *, most: int, seconds: float) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and len(declared) < 20 and int(declared) > most:
         raise _too_large(most)
+    # what a request declares may be wrong, so what comes is counted
     parts, size = [], 0
     try:
         async with asyncio.timeout(seconds):

@@ -127,6 +127,7 @@ def _frame_of_rows(rows: list[Any], names: list[str]) -> pd.DataFrame:
             raise ProblemError("wrong-points", f"A point {said}; give the columns of the session.")
         if not all(isinstance(cell, _CELL_KINDS) for cell in row.values()):
             raise ProblemError("wrong-points", "A value of a point must be a number or a string.")
+    # as objects: pandas would guess the type of a column by the values
     columns = {}
     for name in names:
         cells = np.empty(len(rows), dtype=object)
@@ -166,6 +167,7 @@ def _arrow_errors() -> tuple[type[Exception], ...]:
 def _arrow_table(content: bytes, most: int) -> Any:
     import pyarrow as pa
 
+    # looked at before the reader makes room for what a few bytes stand for
     for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(content)):
         if _is_compressed(message.metadata.to_pybytes()):
             raise ProblemError(
@@ -174,6 +176,7 @@ def _arrow_table(content: bytes, most: int) -> Any:
     batches, rows = [], 0
     with pa.ipc.open_stream(pa.BufferReader(content)) as reader:
         for batch in reader:
+            # offsets in a body may point anywhere
             batch.validate(full=True)
             rows += batch.num_rows
             _refuse_many(rows, most)

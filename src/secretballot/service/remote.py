@@ -192,6 +192,7 @@ async def connect_async(
             await line.fetch(_Exchange("GET", "/v1/datasets")), dataset, session
         )
         return AsyncRemoteSession(line, _Terms(await line.fetch(_Exchange("GET", address))))
+    # when it is cancelled too, nobody else would close it
     except BaseException:
         await line.close()
         raise

@@ -132,6 +132,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("y must have one label for each of one or more rows")
         seed = public_seed(self.random_state, _STEP)
         classes = np.unique(labels)
+        # modules draw from torch's global generator
         with own_global_states(seed), one_way_to_compute():
             stack = Stack.fresh(recipe, [seed])
             places = _output_places(classes, _n_outputs(stack, recipe, rows.shape[1]))

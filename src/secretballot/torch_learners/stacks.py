@@ -247,6 +247,7 @@ class Stack:
             second = self._moments[1][name]
             first.mul_(0.9).add_(slope, alpha=0.1)
             second.mul_(0.999).addcmul_(slope, slope, value=0.001)
+            # both means begin at 0, which the divisions by their weights put right
             spread = second.div(1 - 0.999**self._steps).sqrt_().add_(1e-8)
             value.addcdiv_(first, spread, value=-rate / (1 - 0.9**self._steps))
 

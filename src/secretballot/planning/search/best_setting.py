@@ -275,6 +275,7 @@ def _frontier_points(
         best = recommended if factor == 1 else _quick_search(other, warm)
         useful = _beats_constant(best, evaluation.model.constant_accuracy)
         points.append(FrontierPoint(epsilon, best if useful else None))
+        # where the next search starts: the best settings of neighbouring budgets are close
         warm = [recommended.setting] + ([] if best is None else [best.setting])
         step()
     return tuple(points)

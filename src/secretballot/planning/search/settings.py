@@ -125,6 +125,7 @@ def laplace_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
 def confident_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
     """Yield confident voting with few to many answers, three queries for each, a threshold of four
     fifths of the teachers; none without a delta, or where hardly anything could be refused."""
+    # Gaussian noise needs a delta
     if not task.delta > 0:
         return
     labels = [

@@ -99,6 +99,7 @@ def _moment_fit(counts: IntArray) -> FloatArray:
     by_sampling = float((1.0 / totals).mean())
     if not spread > 0 or not by_sampling < 1:
         return np.asarray(mean)
+    # what sampling alone spreads is no difference between points
     between = (float(shares.var(axis=0).sum()) / spread - by_sampling) / (1.0 - by_sampling)
     between = min(max(between, _LEAST_PART), _MOST_PART)
     return np.asarray(mean * (1.0 / between - 1.0))

@@ -159,12 +159,14 @@ def _expected_answers(
 
 def _epoch_starts(length: FloatArray, epochs: int) -> FloatArray:
     """Return the expected number of epochs that begin after each number of queries asked."""
+    # twice the length, so that the circular convolution does not wrap around
     size = 2 * len(length)
     step = np.fft.rfft(length, size)
     begins = np.zeros(len(length))
     begins[0] = 1.0
     starts = begins.copy()
     for _ in range(min(epochs, len(length) - 1) - 1):
+        # rounding of the transform may leave numbers a little below 0
         begins = np.maximum(
             np.fft.irfft(np.fft.rfft(begins, size) * step, size)[: len(begins)], 0.0
         )
