@@ -318,10 +318,10 @@ class HiddenShards(StoredShards):
             return super().out_of_reach
         return StoredShards.out_of_reach.fget(replace(self, folder=self.folder / "elsewhere"))
 
-    def _rows(self, number):
+    def _rows_of_shard(self, number):
         if os.getpid() != self.driver:
             raise FileNotFoundError
-        return super()._rows(number)
+        return super()._rows_of_shard(number)
 
 
 def hidden_shards(folder: Path) -> HiddenShards:

@@ -231,13 +231,13 @@ def test_the_next_question_finds_the_weights_folded_and_gets_the_same_votes(monk
     X, y, points = sample(3)
     ensemble = ensemble_of(LogisticRegression(), X, y, 3)
     alone = [one_by_one(ensemble, points[row : row + 1]) for row in range(3)]
-    gathered, folded = LinearStack._gathered.__func__, []
+    gathered, folded = LinearStack._gathered_stacks.__func__, []
 
     def counted(*args):
         folded.append(args)
         return gathered(*args)
 
-    monkeypatch.setattr(LinearStack, "_gathered", classmethod(counted))
+    monkeypatch.setattr(LinearStack, "_gathered_stacks", classmethod(counted))
     for row in range(3):
         said = ensemble.vote_counts(points[row : row + 1]).open_at_the_door()
         np.testing.assert_array_equal(said, alone[row])

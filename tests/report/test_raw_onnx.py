@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.datasets.schema import Schema
 from secretballot.exceptions import DataError
-from secretballot.report.release.model_card import _columns
+from secretballot.report.release.model_card import _columns_section
 from secretballot.report.release.usage import complete_schema
 from secretballot.report.student.export import dump_raw_onnx
 from secretballot.report.student.raw_columns import RawRows, encoded_width, raw_columns_graph
@@ -314,6 +314,6 @@ def test_free_text_is_refused_in_a_sentence(tmp_path: Path, encoding: str) -> No
 )
 def test_a_model_card_says_what_is_read_of_a_text(spec: dict[str, object], words: str) -> None:
     schema = Schema.from_json({"columns": {"note": {"kind": "text", **spec}}})
-    (_, _, row) = "\n".join(_columns(schema.to_json())).splitlines()
+    (_, _, row) = "\n".join(_columns_section(schema.to_json())).splitlines()
     assert words in row
     assert row.endswith("| no word |")

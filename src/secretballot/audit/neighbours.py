@@ -93,11 +93,11 @@ def _unlike_record(table: pd.DataFrame, record: pd.DataFrame, target: str | None
             changed[name] = others[0] if others else record[name].iloc[0]
         else:
             with contextlib.suppress(ValueError, TypeError):  # texts stay as they are
-                changed[name] = _far(record[name].iloc[0])
+                changed[name] = _far_value(record[name].iloc[0])
     return changed
 
 
-def _far(cell: Any) -> str:
+def _far_value(cell: Any) -> str:
     """Return a number, or a vector, that is far away.
 
     Raises

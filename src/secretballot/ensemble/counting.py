@@ -65,7 +65,7 @@ def counted_votes(
     """
     rest = dict(teachers)
     counts = np.zeros((n_rows(table), n_classes), dtype=np.int32)
-    tell = _nothing if cast is None else cast
+    tell = _tell_nobody if cast is None else cast
     for stack in LinearStack.gather(rest, table, n_classes, kept):
         counted = _stack_counts(stack, table, n_classes, block_rows, random_state, settings, tell)
         if counted is not None:
@@ -120,5 +120,5 @@ def _stack_counts(
     return counts
 
 
-def _nothing(votes: int) -> None:
+def _tell_nobody(votes: int) -> None:
     """Tell nobody."""

@@ -97,14 +97,14 @@ class LinearStack:
         found = None if kept is None else kept.get(key)
         if found is not None:
             return found
-        stacks = cls._gathered(models, X, names, n_classes)
+        stacks = cls._gathered_stacks(models, X, names, n_classes)
         if kept is not None and sum(stack.cells for stack in stacks) <= _MOST_CELLS_KEPT:
             kept.clear()
             kept[key] = stacks
         return stacks
 
     @classmethod
-    def _gathered(
+    def _gathered_stacks(
         cls, models: Mapping[int, Any], X: Any, names: list[Any] | None, n_classes: int
     ) -> list["LinearStack"]:
         groups: dict[tuple[int, ...], dict[int, LinearForm]] = {}

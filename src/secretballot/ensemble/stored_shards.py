@@ -89,7 +89,7 @@ class StoredShards:
         DataError
             If its file cannot be read or is not whole.
         """
-        return _encoded_part(self._rows(number), self.cells, self.sparse)
+        return _encoded_part(self._rows_of_shard(number), self.cells, self.sparse)
 
     @property
     def out_of_reach(self) -> str:
@@ -101,13 +101,13 @@ class StoredShards:
 
     def sent(self, number: int) -> "SentShard":
         """Return one shard with its rows, in as few bytes as on disk."""
-        return SentShard(self._rows(number), self.cells, self.sparse)
+        return SentShard(self._rows_of_shard(number), self.cells, self.sparse)
 
     def block(self, number: int) -> RowBlock:
         """Return one shard, with the units of its rows."""
-        return block_of(self._rows(number), self.cells)
+        return block_of(self._rows_of_shard(number), self.cells)
 
-    def _rows(self, number: int) -> AnyArray:
+    def _rows_of_shard(self, number: int) -> AnyArray:
         """Return the rows of one shard as they are kept."""
         size, path = self.sizes[number], self.folder / _name_of(number)
         if not size:

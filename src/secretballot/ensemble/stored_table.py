@@ -197,7 +197,7 @@ class StoredTable(Sealed):
         by_value : bool
             As for the table.
         """
-        about = _about(vault)
+        about = _stored_description(vault)
         same = about is not None and (
             (about["format"], about["version"], about["identity"]) == (_FORMAT, _VERSION, identity)
         )
@@ -244,7 +244,7 @@ class StoredTable(Sealed):
         DataError
             If it was.
         """
-        about = _about(self.vault)
+        about = _stored_description(self.vault)
         if about is None or about["serial"] != self.serial:
             raise DataError(
                 f"The table that was stored in {self.vault} is not there any more, or another one"
@@ -378,7 +378,7 @@ def remove_folder(folder: Path, about: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _about(vault: Path) -> dict[str, Any] | None:
+def _stored_description(vault: Path) -> dict[str, Any] | None:
     """Return what is said of the table in a vault, None where there is none that is whole."""
     content = None
     with suppress(DataError):
@@ -434,7 +434,7 @@ class RowFile:
         DataError
             If they cannot be written.
         """
-        with _opened(self._path, _APPENDING, "written") as file:
+        with _opened_file(self._path, _APPENDING, "written") as file:
             content = np.ascontiguousarray(rows).data
             if self._sealer is None:
                 file.write(content)
@@ -453,7 +453,7 @@ class RowFile:
         DataError
             If it cannot be written.
         """
-        with _opened(self._path, _APPENDING, "written") as file:
+        with _opened_file(self._path, _APPENDING, "written") as file:
             if self._sealer is not None:
                 self._sealer.finish()
                 self._write_waiting(file)
@@ -495,7 +495,7 @@ def read_rows(
     not_whole = f"{path} is not whole; remove the folder {path.parent}, and repeat the run."
     if not path.is_file():
         raise DataError(not_whole)
-    with _opened(path, os.O_RDONLY, "read") as file:
+    with _opened_file(path, os.O_RDONLY, "read") as file:
         content, size = readable(file, path)
         if size != n_rows * kind.itemsize:
             raise DataError(not_whole)
@@ -510,7 +510,7 @@ def read_rows(
 
 
 @contextmanager
-def _opened(path: Path, flags: int, what: str) -> Iterator[IO[bytes]]:
+def _opened_file(path: Path, flags: int, what: str) -> Iterator[IO[bytes]]:
     """Give an open file of a vault, without a buffer; never through a link."""
     problem = ""
     try:
@@ -529,5 +529,5 @@ def _size_of(path: Path) -> int:
     """Return the size of a file's content in bytes, -1 where there is none that can be read."""
     if not path.is_file():
         return -1
-    with _opened(path, os.O_RDONLY, "read") as file:
+    with _opened_file(path, os.O_RDONLY, "read") as file:
         return readable(file, path)[1]

@@ -66,8 +66,8 @@ def label_ballots(
                     named[:, label], sure[:, label] = bool(has[0]), float(has[0])
                     continue
                 seed = seed_of(random_state, number, 3, label)
-                work = partial(_named, recipe, number, part, has, X_public)
-                found = _result(work, seed, recipe.settings)
+                work = partial(_named_points, recipe, number, part, has, X_public)
+                found = _isolated_result(work, seed, recipe.settings)
                 if found is not None:
                     named[:, label], sure[:, label] = found
             if progress is not None:
@@ -114,8 +114,8 @@ def number_ballots(
             found = None
             if len(known):
                 part, own = take_rows(X, known), y[known]
-                work = partial(_predicted, recipe, number, part, own, X_public)
-                found = _result(work, seed_of(random_state, number, 3), recipe.settings)
+                work = partial(_predicted_numbers, recipe, number, part, own, X_public)
+                found = _isolated_result(work, seed_of(random_state, number, 3), recipe.settings)
             if progress is not None:
                 progress(number + 1, n_teachers)
             yield np.full(n_rows(X_public), np.nan) if found is None else found
@@ -128,7 +128,7 @@ def _rows_by_shard(shards: IntArray, n_teachers: int) -> list[IntArray]:
     return np.split(order, bounds)
 
 
-def _result(work: Callable[[], Any], seed: int, settings: Mapping[str, Any]) -> Any:
+def _isolated_result(work: Callable[[], Any], seed: int, settings: Mapping[str, Any]) -> Any:
     def alone() -> Any:
         with isolated(seed, settings):
             return work()
@@ -136,7 +136,7 @@ def _result(work: Callable[[], Any], seed: int, settings: Mapping[str, Any]) -> 
     return result_once_seeded(alone)
 
 
-def _named(
+def _named_points(
     recipe: Recipe, number: int, X: Any, has: IntArray, points: Any
 ) -> tuple[BoolArray, FloatArray]:
     """Return which points a learner of this shard gives the label, and how sure it is of that."""
@@ -151,7 +151,9 @@ def _named(
     return labels == 1, sure
 
 
-def _predicted(recipe: Recipe, number: int, X: Any, y: FloatArray, points: Any) -> FloatArray:
+def _predicted_numbers(
+    recipe: Recipe, number: int, X: Any, y: FloatArray, points: Any
+) -> FloatArray:
     """Return what a learner of this shard predicts at the points, shape (n_points,)."""
     model = recipe.fresh(number).fit(X, y)
     numbers = np.asarray(model.predict(points), dtype=np.float64)

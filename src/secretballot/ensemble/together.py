@@ -83,7 +83,7 @@ def units_of(teacher: Any, source: Any, numbers: Sequence[int]) -> list[Unit]:
     alone = [Unit((number,), (number,)) for number in numbers]
     if not numbers or not _works_together(teacher):
         return alone
-    n_slots = _slots(teacher, source.part(0)[0])
+    n_slots = _slots_of_learner(teacher, source.part(0)[0])
     if n_slots == 1:
         return alone
     waiting, units = set(numbers), []
@@ -140,7 +140,7 @@ def voting_groups(teachers: Mapping[int, Any], table: Any) -> list[Group]:
         return []
     one = next(iter(able.values()))
     able = {number: model for number, model in able.items() if type(model) is type(one)}
-    n_slots = _slots(one, table)
+    n_slots = _slots_of_learner(one, table)
     if n_slots == 1:
         return []
     groups = []
@@ -185,7 +185,7 @@ def _works_together(learner: Any) -> bool:
     )
 
 
-def _slots(learner: Any, table: Any) -> int:
+def _slots_of_learner(learner: Any, table: Any) -> int:
     """Return how many slots a learner takes for such a table, whose width alone is looked at."""
     if len(table.shape) != 2:
         return 1

@@ -288,7 +288,9 @@ def metrics_of(
         ),
         confusion=tuple(tuple(int(count) for count in row) for row in table),
         auc=None if probabilities is None else _area_under_curve(truth, probabilities),
-        calibration=None if probabilities is None else _calibration(truth, answers, probabilities),
+        calibration=None
+        if probabilities is None
+        else _calibration_of(truth, answers, probabilities),
     )
 
 
@@ -309,7 +311,7 @@ def _area_under_curve(truth: IntArray, probabilities: FloatArray) -> float | Non
     return float(np.mean(areas))
 
 
-def _calibration(truth: IntArray, answers: IntArray, probabilities: FloatArray) -> Calibration:
+def _calibration_of(truth: IntArray, answers: IntArray, probabilities: FloatArray) -> Calibration:
     rows, n_classes = probabilities.shape
     said = np.clip(probabilities[np.arange(rows), answers], 0, 1)
     right = answers == truth

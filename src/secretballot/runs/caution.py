@@ -159,7 +159,7 @@ def settle_cautions(cautions: Sequence[Caution], force: Collection[str], watch: 
     if open_ones:
         names = dict.fromkeys(caution.name for caution in open_ones)
         raise ParameterError(
-            _sentence(" Also: ".join(caution.text for caution in open_ones)),
+            _as_sentence(" Also: ".join(caution.text for caution in open_ones)),
             " To go on all the same, give ",
             Parameter("force"),
             f" {','.join(names)}. Nothing was spent.",
@@ -194,5 +194,5 @@ def _power_of_ten(epsilon: float) -> str:
     return f"10 to the power of {exponent}"
 
 
-def _sentence(text: str) -> str:
+def _as_sentence(text: str) -> str:
     return text[:1].upper() + text[1:]

@@ -183,14 +183,14 @@ def run_compare(run: CompareRun) -> Comparison:
     _refuse_unfit_settings(run)
     releases = [_verified_release(path) for path in run.releases]
     differences: tuple[Difference, ...] = ()
-    cautions = [_caution(releases)]
+    cautions = [_promises_caution(releases)]
     if run.evaluate is not None and run.target is not None:
         _check_classes(releases)
         classes = releases[0].certificate["released"]["classes"]
         frame = read_table(run.evaluate, role=ROLE)
         truth = class_indices(frame, run.target, classes, role=ROLE)
         students = [read_student_file(path, trusted=run.trusted) for path in run.releases]
-        measured = [_measured(student, frame, truth, classes) for student in students]
+        measured = [_metrics_and_answers(student, frame, truth, classes) for student in students]
         cautions += dict.fromkeys(_caution_of_columns(student, frame) for student in students)
         releases = [
             ComparedRelease(one.path, one.certificate, one.student_bytes, metrics)
@@ -255,7 +255,7 @@ def _check_classes(releases: Sequence[ComparedRelease]) -> None:
             )
 
 
-def _measured(
+def _metrics_and_answers(
     student: StudentFile, frame: pd.DataFrame, truth: IntArray, classes: Sequence[Any]
 ) -> tuple[Metrics, IntArray]:
     """Return the metrics and the answers of a student."""
@@ -276,7 +276,7 @@ def _caution_of_columns(student: StudentFile, frame: pd.DataFrame) -> str | None
     return None
 
 
-def _caution(releases: Sequence[ComparedRelease]) -> str | None:
+def _promises_caution(releases: Sequence[ComparedRelease]) -> str | None:
     """Return why prices are no measure of each other: other units, or other relations."""
     promises = {(one.certificate["unit"], one.certificate["neighbours"]) for one in releases}
     if len(promises) == 1:

@@ -98,7 +98,7 @@ def method_of_run(
         return planned, "the plan recommends it"
     if own:
         telling = min(own, key=lambda name: len(_OWN[name]))  # the first that leaves least choice
-        return fitting[0], f"{_option(telling)} is an option of {_OF[fitting[0]]}"
+        return fitting[0], f"{_option_name(telling)} is an option of {_OF[fitting[0]]}"
     if delta is not None and not delta > 0:
         return VOTES, "delta is 0, and noisy sums need more"
     return (
@@ -152,12 +152,13 @@ def _no_method_words(own: Collection[str]) -> str:
         (one, other) for one in own for other in own if not set(_OWN[one]) & set(_OWN[other])
     )
     return (
-        f"{_option(first)} goes with --method {' or '.join(_OWN[first])} alone, and"
-        f" {_option(second)} with --method {' or '.join(_OWN[second])}; leave one of the two out."
+        f"{_option_name(first)} goes with --method {' or '.join(_OWN[first])} alone, and"
+        f" {_option_name(second)} with --method {' or '.join(_OWN[second])}; leave one of the two"
+        " out."
     )
 
 
-def _option(name: str) -> str:
+def _option_name(name: str) -> str:
     if name in ("group_budgets", "group_shares"):  # an option for each
         return f"--{name.replace('_', '-').removesuffix('s')}"
     return f"--{name.replace('_', '-')}"

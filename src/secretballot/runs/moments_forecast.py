@@ -93,7 +93,7 @@ def forecast_moments(
     """
     rows, division = as_table(X), _Division.of(task, y)
     n_private, n_pool, rare = division.n_private, division.n_pool, division.rare
-    beyond = _beyond(task, n_private, n_pool)
+    beyond = _steps_beyond(task, n_private, n_pool)
     halved = HALVED if beyond > 0 else ()
     turns = TURNS if rare is None else TURNS_OF_RARE
     done, total = 0, turns * (len(FRONTIER) + len(halved))
@@ -309,7 +309,7 @@ class _StandIn:
             return _labels_of_student(self._task.student, self._points, labels, self._scored)
 
 
-def _beyond(task: Task, n_private: int, n_pool: int) -> float:
+def _steps_beyond(task: Task, n_private: int, n_pool: int) -> float:
     """Return how far the real sizes lie beyond those of the stand-in, in steps from half of it to
     it.
 

@@ -122,7 +122,7 @@ def run_predict(run: PredictRun, watch: Watch | None = None) -> PredictOutcome:
     unknown: Counter[str] = Counter()
     unreadable: Counter[str] = Counter()
     rows = 0
-    with _written(run.out) as write:
+    with _block_writer(run.out) as write:
         for frame in table_blocks(run.table, role=ROLE):
             if not rows:
                 found.check_columns(frame, role=ROLE)
@@ -249,7 +249,7 @@ class Write(Protocol):
 
 
 @contextmanager
-def _written(out: Path | None) -> Iterator[Write]:
+def _block_writer(out: Path | None) -> Iterator[Write]:
     """Give what writes blocks, to a file that appears complete or not at all, or to standard
     output."""
     if out is None:

@@ -196,16 +196,16 @@ def run_prepare(run: PrepareRun, watch: Watch | None = None) -> PrepareOutcome:
     inputs = read_inputs(run.tables, watch)
     private = _in_memory(inputs)
     schema = _schema_of_points(inputs.schema)
-    terms = _terms(run, len(inputs.classes))
+    terms = _terms_of_run(run, len(inputs.classes))
     cautions = [
         *cautions_of_records(run.budget, None, inputs.n_units, run.teachers),
         *cautions_of_noise(terms, run.teachers),
     ]
     settle_cautions(cautions, run.force, watch)
-    ledger = _account(run, inputs.unit)
+    ledger = _account_of_run(run, inputs.unit)
     refuse_beyond(ledger, run.budget, run.session, goes_on=True)
     watch.step("Training teachers")
-    teachers = _trained(run, inputs, private, watch)
+    teachers = _trained_teachers(run, inputs, private, watch)
     session = LabelingSession(
         teachers, terms, ledger, request=run.session, purpose=run.purpose or "questions online"
     )
@@ -274,7 +274,7 @@ def _schema_of_points(schema: Schema) -> Schema:
     return schema
 
 
-def _terms(run: PrepareRun, n_classes: int) -> Aggregator:
+def _terms_of_run(run: PrepareRun, n_classes: int) -> Aggregator:
     return choose_aggregator(
         "gaussian",
         run.budget,
@@ -287,7 +287,7 @@ def _terms(run: PrepareRun, n_classes: int) -> Aggregator:
     )
 
 
-def _account(run: PrepareRun, unit: str) -> Ledger:
+def _account_of_run(run: PrepareRun, unit: str) -> Ledger:
     ledger = open_ledger(
         named_account(run),
         dataset=run.dataset_name,
@@ -304,7 +304,7 @@ def _account(run: PrepareRun, unit: str) -> Ledger:
     return ledger
 
 
-def _trained(
+def _trained_teachers(
     run: PrepareRun, inputs: RunInputs, private: LabelledTable, watch: Watch
 ) -> TrainedTeachers:
     make_vault(run.vault)

@@ -84,7 +84,7 @@ def run_schema(run: SchemaRun, watch: Watch | None = None) -> dict[str, Any]:
     note_columns(schema, watch)
     document = schema.to_edit()
     if run.out is not None:
-        _write(document, run.out)
+        _write_schema(document, run.out)
     return document
 
 
@@ -97,7 +97,7 @@ def _check_place(out: Path) -> None:
     check_outside_of_runs(out.parent)
 
 
-def _write(document: dict[str, Any], out: Path) -> None:
+def _write_schema(document: dict[str, Any], out: Path) -> None:
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     problem = ""
     try:

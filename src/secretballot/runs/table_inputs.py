@@ -127,9 +127,11 @@ def read_table_inputs(tables: RunTables, watch: Watch) -> TableInputs:
         )
     test = None
     if tables.evaluate is not None:
-        X_test, frame = _read(tables, tables.evaluate, schema, expected, watch, role="test file")
+        X_test, frame = _encoded_table(
+            tables, tables.evaluate, schema, expected, watch, role="test file"
+        )
         test = X_test, _known_targets(tables, frame, schema)
-    X, frame = _read(tables, tables.private, schema, expected, watch, role="private file")
+    X, frame = _encoded_table(tables, tables.private, schema, expected, watch, role="private file")
     nowhere = [name for name in not_public if name not in frame.columns]
     if nowhere:
         raise DataError(
@@ -138,7 +140,7 @@ def read_table_inputs(tables: RunTables, watch: Watch) -> TableInputs:
         )
     units = None if tables.unit is None else unit_ids(frame, tables.unit, role="private file")
     if tables.bounds is None:
-        y: AnyArray = _labels(tables, frame, schema, role="private file")
+        y: AnyArray = _label_matrix(tables, frame, schema, role="private file")
     else:
         y = texts_of(frame[tables.target])
     return TableInputs(
@@ -146,7 +148,7 @@ def read_table_inputs(tables: RunTables, watch: Watch) -> TableInputs:
     )
 
 
-def _read(
+def _encoded_table(
     tables: RunTables,
     place: TablePlace,
     schema: Schema,
@@ -163,7 +165,7 @@ def _read(
     return encoding.matrix, frame
 
 
-def _spellings(tables: RunTables, schema: Schema) -> tuple[Any, ...]:
+def _label_spellings(tables: RunTables, schema: Schema) -> tuple[Any, ...]:
     """Return how labels are written: by turns not there, and there."""
     declared = tables.classes if tables.classes is not None else schema.classes
     if declared is None:
@@ -177,7 +179,7 @@ def _spellings(tables: RunTables, schema: Schema) -> tuple[Any, ...]:
     return tuple(declared)
 
 
-def _labels(tables: RunTables, frame: pd.DataFrame, schema: Schema, *, role: str) -> IntArray:
+def _label_matrix(tables: RunTables, frame: pd.DataFrame, schema: Schema, *, role: str) -> IntArray:
     """Return which labels every row has, 0 and 1 of shape (n_rows, n_labels).
 
     Raises
@@ -185,7 +187,7 @@ def _labels(tables: RunTables, frame: pd.DataFrame, schema: Schema, *, role: str
     DataError
         If a cell says neither; rows are named, cells not.
     """
-    spellings = _spellings(tables, schema)
+    spellings = _label_spellings(tables, schema)
     columns = [class_indices(frame, name, spellings, role=role) % 2 for name in tables.labels]
     return np.column_stack(columns)
 
@@ -199,8 +201,8 @@ def _known_targets(tables: RunTables, frame: pd.DataFrame, schema: Schema) -> An
         If a row has none.
     """
     if tables.bounds is None:
-        return _labels(tables, frame, schema, role="test file")
-    numbers = _numbers(texts_of(frame[tables.target]))
+        return _label_matrix(tables, frame, schema, role="test file")
+    numbers = _numbers_of(texts_of(frame[tables.target]))
     rows = np.flatnonzero(~np.isfinite(numbers))
     if rows.size:
         raise DataError(
@@ -210,7 +212,7 @@ def _known_targets(tables: RunTables, frame: pd.DataFrame, schema: Schema) -> An
     return numbers
 
 
-def _numbers(texts: ObjectArray) -> FloatArray:
+def _numbers_of(texts: ObjectArray) -> FloatArray:
     return np.array([number_of(text) for text in texts], dtype=np.float64)
 
 
@@ -222,7 +224,7 @@ def cautions_of_targets(
     if tables.bounds is None:
         return
     low, high = tables.bounds
-    numbers = _numbers(inputs.y)
+    numbers = _numbers_of(inputs.y)
     without, beyond = int(np.isnan(numbers).sum()), int(((numbers < low) | (numbers > high)).sum())
     said = (
         f"Of the private targets {without:,} are no numbers, whose records are left out, and"

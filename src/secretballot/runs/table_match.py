@@ -146,7 +146,7 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
         if share > max(TOLD, usual):
             of_categories = _has_categories(column)
             texts = found.columns[column.name].texts
-            words = _words(column, texts, share, schema.source)
+            words = _mismatch_words(column, texts, share, schema.source)
             found_ones.append(Misfit(column.name, share, share > STOPS, of_categories, words))
     return sorted(found_ones, key=lambda one: (-one.share, one.name))
 
@@ -250,7 +250,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %".replace(".0 %", " %")
 
 
-def _words(column: Column, strange: Sequence[str], share: float, source: str) -> str:
+def _mismatch_words(column: Column, strange: Sequence[str], share: float, source: str) -> str:
     near, what = None, f"are no {column.holds}"
     if isinstance(column, CategoricalColumn):
         near = near_categories(strange, column.categories)

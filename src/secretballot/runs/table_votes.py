@@ -242,7 +242,7 @@ def run_table(run: TableRun, watch: Watch | None = None) -> TableOutcome:
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Training teachers")
         # The folder's key in the ledger goes with it: a run taken up again is not paid twice.
-        model = _learner(
+        model = _learner_of_run(
             run,
             number_of_teachers(run, inputs.X_public.shape[1]),
             ledger=ledger,
@@ -348,7 +348,7 @@ def _named_learners(run: TableRun) -> tuple[Any, Any]:
     return teacher_by_name(run.teacher_name), student_by_name(run.student)
 
 
-def _learner(
+def _learner_of_run(
     run: TableRun, n_teachers: int, **of_a_run: Any
 ) -> PATERegressor | PATEMultiLabelClassifier:
     """Return the learner of a run, and of what belongs to one run alone."""
@@ -377,7 +377,7 @@ def voting_of_run(run: TableRun, inputs: TableInputs) -> TableVoting:
         If a setting cannot be.
     """
     n_public, n_columns = inputs.X_public.shape
-    learner = _learner(run, number_of_teachers(run, n_columns))
+    learner = _learner_of_run(run, number_of_teachers(run, n_columns))
     if isinstance(learner, PATERegressor):
         return learner.planned_voting(n_public)
     return learner.planned_voting(n_public, run.tables.labels)

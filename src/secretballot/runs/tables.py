@@ -320,7 +320,7 @@ def holds_private_file(place: TablePlace, tables: RunTables) -> bool:
     DataError
         If a file cannot be read.
     """
-    return source_of(place).shares_file(source_of(tables.private, role=_role(True)))
+    return source_of(place).shares_file(source_of(tables.private, role=_role_of_file(True)))
 
 
 def _refuse_private_as_public(tables: RunTables) -> None:
@@ -460,7 +460,7 @@ def _private_records(
 ) -> tuple[LabelledTable | StoredRecords, ObjectArray | None, ObjectArray | None, Collection[str]]:
     """Return the private records, their units and their budget groups if they have any and are in
     memory, and the columns of the file."""
-    role = _role(True)
+    role = _role_of_file(True)
     if not goes_to_disk(tables.private, width):
         private, frame = _labelled_table(
             tables, tables.private, schema, classes, public, watch, private=True
@@ -491,7 +491,7 @@ def goes_to_disk(place: TablePlace, width: int) -> bool:
     disk: where memory could become short, and wherever it is not one local file."""
     if not is_local_file(place):
         return True
-    matrix = 8 * width * estimated_rows(place, role=_role(True))
+    matrix = 8 * width * estimated_rows(place, role=_role_of_file(True))
     return max(matrix, GROWTH * source_of(place).size()) > MOST_IN_MEMORY * memory_bytes()
 
 
@@ -613,7 +613,7 @@ def check_labelled_columns(
     DataError
         Naming them.
     """
-    role = _role(private)
+    role = _role_of_file(private)
     aside = {*tables.aside, *schema.ignored}
     check = partial(
         check_columns, frame, schema.names, role=role, source=schema.source, aside=aside
@@ -631,7 +631,7 @@ def check_labelled_columns(
         check(extra_allowed=False)
 
 
-def _role(private: bool) -> str:
+def _role_of_file(private: bool) -> str:
     return "private file" if private else "test file"
 
 
@@ -649,7 +649,7 @@ def _labelled_table(
 
     Only of the private one are cells told of that are no numbers.
     """
-    role = _role(private)
+    role = _role_of_file(private)
     frame = read_table(path, role=role)
     check_labelled_columns(tables, frame, schema, private=private)
     index = class_indices(frame, tables.target, classes, role=role)
@@ -675,7 +675,7 @@ def note_cells(
     DataError
         Naming the columns, and what to do.
     """
-    private = role == _role(True)
+    private = role == _role_of_file(True)
     misfitting = misfits(schema, found, public)
     settle_misfits(misfitting, watch, role=role, accepted=tables.accept_unseen, private=private)
     if private:

@@ -99,9 +99,9 @@ class DaskCluster:
 
     def submit(self, work: Callable[..., Any], *args: Any) -> Ref:
         """Start a task; its key names the function and nothing of its arguments."""
-        return self._submitted(work, *args)
+        return self._submitted_work(work, *args)
 
-    def _submitted(self, work: Callable[..., Any], *args: Any, priority: int = 0) -> Ref:
+    def _submitted_work(self, work: Callable[..., Any], *args: Any, priority: int = 0) -> Ref:
         import dask
 
         # a shard is as large as it is: no warning of large arguments
@@ -112,13 +112,13 @@ class DaskCluster:
 
     def submit_training(self, work: Callable[..., Any], *args: Any) -> tuple[Ref, Ref]:
         """Start a task that returns a pair, and one that looks at what it says of itself."""
-        trained = self._submitted(work, *args)
+        trained = self._submitted_work(work, *args)
         # before the shards that wait, so that a run that must end does not train them first
-        return trained, self._submitted(about_teacher, trained, priority=1)
+        return trained, self._submitted_work(about_teacher, trained, priority=1)
 
     def shared(self, value: Packed) -> Ref:
         """Put a value into the cluster; workers pass it on to each other."""
-        return self._submitted(keep_value, value, priority=1)
+        return self._submitted_work(keep_value, value, priority=1)
 
     def some_done(self, refs: Sequence[Ref]) -> list[Ref]:
         """Wait until at least one is done and return those that are."""

@@ -53,7 +53,7 @@ class RayCluster:
                 f" is {engine!r}, and Ray is not installed; install secretballot[ray].",
             ) from None
         if not ray.is_initialized():
-            _connect(engine)
+            _connect_to_ray(engine)
         elif engine != "ray":
             raise ParameterError(
                 Parameter("engine"),
@@ -180,7 +180,7 @@ def _living_nodes() -> list[str]:
     return sorted(node["NodeID"] for node in ray.nodes() if node["Alive"])
 
 
-def _connect(engine: str) -> None:
+def _connect_to_ray(engine: str) -> None:
     """Connect to a Ray that runs; never start one."""
     import ray
 

@@ -48,7 +48,7 @@ class RemoteTeachers:
     def add(self, models: Mapping[int, Any]) -> None:
         """Take in teachers that were trained before."""
         for number, model in models.items():
-            self._refs[number] = self._cluster.submit(keep_teacher, _packed(model))
+            self._refs[number] = self._cluster.submit(keep_teacher, _packed_value(model))
 
     def train(
         self, recipe: Recipe, source: ShardSource, numbers: Sequence[int], *, send: bool = False
@@ -78,7 +78,7 @@ class RemoteTeachers:
             while True:
                 for number in itertools.islice(waiting, most - len(running)):
                     part = source.sent(number) if send else source_for_worker(source, number)
-                    work = _packed((recipe, part))
+                    work = _packed_value((recipe, part))
                     self._refs[number], trouble = self._cluster.submit_training(
                         train_teacher, versions_here(), work, number
                     )
@@ -125,10 +125,10 @@ class RemoteTeachers:
         ResourceError
             If the machine failed, here or in the cluster.
         """
-        points = self._cluster.shared(_packed(table))
-        about = _packed((n_classes, block_rows, random_state, sklearn.get_config()))
+        points = self._cluster.shared(_packed_value(table))
+        about = _packed_value((n_classes, block_rows, random_state, sklearn.get_config()))
         running: dict[Ref, int] = {}
-        for group in self._groups():
+        for group in self._voting_groups():
             teachers = [self._refs[number] for number in group]
             ref = self._cluster.submit(vote, versions_here(), about, points, group, *teachers)
             running[ref] = len(group)
@@ -145,7 +145,7 @@ class RemoteTeachers:
         raise_trouble(counted)
         return np.array(counted, dtype=np.int32)
 
-    def _groups(self) -> list[list[int]]:
+    def _voting_groups(self) -> list[list[int]]:
         """Return the teachers in groups that vote in one task, each of teachers of one place."""
         numbers = sorted(self._refs)
         places: dict[str, list[int]] = {}
@@ -170,7 +170,7 @@ class RemoteTeachers:
         return tasks, level[0]
 
 
-def _packed(value: Any) -> Packed:
+def _packed_value(value: Any) -> Packed:
     """Return a value packed for the cluster.
 
     Raises

@@ -63,7 +63,7 @@ class Packed:
         Exception
             Whatever a value that cannot be pickled raises.
         """
-        return cls(_pickled(value))
+        return cls(_pickled_value(value))
 
     def value(self) -> Any:
         """Return a new copy of what was packed."""
@@ -205,7 +205,7 @@ def add_counts(*counts: CountArray | Trouble) -> CountArray | Trouble:
     return total
 
 
-def _pickled(value: Any) -> bytes:
+def _pickled_value(value: Any) -> bytes:
     """Return a pickle that brings classes of a script along, as both engines can make one."""
     try:
         import cloudpickle

@@ -216,7 +216,9 @@ def verify_certificate(
         ]
     if key is not None:
         checks.append(
-            _check_made("signature", lambda found: _signed(found, beside, public), document)
+            _check_made(
+                "signature", lambda found: _checked_signature(found, beside, public), document
+            )
         )
     signed = beside is not None and os.path.lexists(beside / SIGNATURE_FILE)
     unasked = (_NO_KEY,) if signed and key is None else ()
@@ -230,7 +232,7 @@ def verify_certificate(
     return Verification(tuple(checks), unasked)
 
 
-def _signed(document: Mapping[str, Any], folder: Path | None, public: Any) -> str:
+def _checked_signature(document: Mapping[str, Any], folder: Path | None, public: Any) -> str:
     if folder is None:
         raise CertificateError(
             f"The signature lies beside {CERTIFICATE_FILE}; give that file, or its folder."

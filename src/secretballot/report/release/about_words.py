@@ -53,11 +53,11 @@ def caution(certificate: Mapping[str, Any]) -> str:
     where both are at most 5."""
     own, _ = total_price(certificate)
     spent = float(certificate["composition"]["spent_after"]["epsilon"])
-    level = max(_level(own), _level(spent))
+    level = max(_marks_below(own), _marks_below(spent))
     if not level:
         return ""
     above, promise = _STRENGTHS[level]
-    epsilon = own if _level(own) == level else spent
+    epsilon = own if _marks_below(own) == level else spent
     if epsilon == own:
         begins = f"Caution: an epsilon {above} is {promise}."
     else:
@@ -75,7 +75,7 @@ def caution(certificate: Mapping[str, Any]) -> str:
     )
 
 
-def _level(epsilon: float) -> int:
+def _marks_below(epsilon: float) -> int:
     """Return how many of the marks an epsilon lies above."""
     return sum(epsilon > mark for mark in _MARKS)
 

@@ -49,44 +49,49 @@ def model_card(
     certificate = released.certificate
     columns = {} if schema is None else schema["columns"]
     parts = [
-        f"# Model card: a student of {_cell(name_of_data(certificate))}",
+        f"# Model card: a student of {_without_markup(name_of_data(certificate))}",
         _what_it_is(released),
-        *_said(certificate),
+        *_about_section(certificate),
         "## Use it",
-        *_using(usage, {column["kind"] for column in columns.values()}),
+        *_usage_parts(usage, {column["kind"] for column in columns.values()}),
     ]
     if schema is not None:
-        parts += ["## What it reads", *_columns(schema)]
-    parts += ["## What it is good for, and what not", _bullets(_good_and_bad(released, metrics))]
+        parts += ["## What it reads", *_columns_section(schema)]
+    parts += [
+        "## What it is good for, and what not",
+        _bullet_list(_good_and_bad(released, metrics)),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
-def _said(certificate: Mapping[str, Any]) -> list[str]:
+def _about_section(certificate: Mapping[str, Any]) -> list[str]:
     """Return what the curator said of the release, as one list."""
-    rows = [f"{name}: {_cell(words)}" for name, words, said in about_rows(certificate) if said]
-    return [_bullets(rows)] if rows else []
+    rows = [
+        f"{name}: {_without_markup(words)}" for name, words, said in about_rows(certificate) if said
+    ]
+    return [_bullet_list(rows)] if rows else []
 
 
 def _what_it_is(released: ReleasedLabels | ReleasedTable) -> str:
     certificate = released.certificate
     epsilon, delta = total_price(certificate)
     if isinstance(released, ReleasedTable):
-        answers = _cell(table_words(certificate))
+        answers = _without_markup(table_words(certificate))
     else:
-        classes = ", ".join(f"`{_code(value)}`" for value in released.classes)
+        classes = ", ".join(f"`{_code_text(value)}`" for value in released.classes)
         n_classes = count_text(len(released.classes), "class")
         answers = f"A classifier that answers one of {n_classes}: {classes}."
     grouped = groups_words(certificate)
     return (
-        f"{answers} It was made {_method(certificate)} and is ({number_text(epsilon)},"
+        f"{answers} It was made {_method_words(certificate)} and is ({number_text(epsilon)},"
         f" {number_text(delta)})-differentially private for each {unit_noun(certificate['unit'])},"
         f" under {certificate['neighbours']}: using, copying and publishing it adds nothing to that"
         " price. `certificate.json` states the promise in full; `secretballot verify .` checks it."
-        f"{' ' if grouped else ''}{_cell(grouped)}"
+        f"{' ' if grouped else ''}{_without_markup(grouped)}"
     )
 
 
-def _method(certificate: Mapping[str, Any]) -> str:
+def _method_words(certificate: Mapping[str, Any]) -> str:
     if has_moments(certificate):
         return "from noisy sums over all private records"
     if is_by_record(certificate):
@@ -96,26 +101,26 @@ def _method(certificate: Mapping[str, Any]) -> str:
     return "from noisy votes of teachers, each trained on its own part of the private records"
 
 
-def _using(usage: Usage, kinds: Collection[str]) -> list[str]:
+def _usage_parts(usage: Usage, kinds: Collection[str]) -> list[str]:
     parts = []
     if usage.command_line is not None:
-        parts += ["From the command line:", _fenced("console", [f"$ {usage.command_line}"])]
+        parts += ["From the command line:", _code_block("console", [f"$ {usage.command_line}"])]
     if usage.runtime_alone:
         parts += [
             "In Python without this package (`pip install onnxruntime`). `student.onnx` has one"
             " input for each column below: numbers as `tensor(double)`, NaN where nothing is known;"
             ' categories as `tensor(string)`, "" where nothing is known. Texts stand without space'
             f" around them.{_other_inputs(kinds)}",
-            _fenced("python", usage.runtime_alone),
+            _code_block("python", usage.runtime_alone),
             "The columns of `probabilities` are the classes in the order that the file's metadata"
             ' give: `model.get_modelmeta().custom_metadata_map["classes"]`.',
         ]
     if usage.package:
-        parts += ["In Python with this package:", _fenced("python", usage.package)]
+        parts += ["In Python with this package:", _code_block("python", usage.package)]
     if usage.skops_alone:
         parts += [
             "In Python with skops and scikit-learn alone, on columns that were encoded before:",
-            _fenced("python", usage.skops_alone),
+            _code_block("python", usage.skops_alone),
         ]
     return parts or ["The files of the student were left out; `README.txt` says why."]
 
@@ -135,11 +140,11 @@ def _other_inputs(kinds: Collection[str]) -> str:
     return words
 
 
-def _fenced(language: str, lines: Sequence[str]) -> str:
+def _code_block(language: str, lines: Sequence[str]) -> str:
     return "\n".join([f"```{language}", *lines, "```"])
 
 
-def _columns(schema: Mapping[str, Any]) -> list[str]:
+def _columns_section(schema: Mapping[str, Any]) -> list[str]:
     """Return a table of the columns, and of those that are not read."""
     rows, ignored = (
         ["| column | holds | where it is empty, or something else |", "|---|---|---|"],
@@ -147,10 +152,12 @@ def _columns(schema: Mapping[str, Any]) -> list[str]:
     )
     for name, column in schema["columns"].items():
         if column["kind"] == "ignored":
-            ignored.append(f"{_cell(name)} ({_cell(column.get('reason', 'declared so'))})")
+            ignored.append(
+                f"{_without_markup(name)} ({_without_markup(column.get('reason', 'declared so'))})"
+            )
         else:
             holds, empty = _column_words(column)
-            rows.append(f"| {_cell(name)} | {holds} | {empty} |")
+            rows.append(f"| {_without_markup(name)} | {holds} | {empty} |")
     parts = ["\n".join(rows)]
     if ignored:
         parts.append(f"Not read: {'; '.join(ignored)}.")
@@ -168,12 +175,12 @@ def _column_words(column: Mapping[str, Any]) -> tuple[str, str]:
                 _median_words(number_text(column["median"]), column),
             )
         case "date":
-            style = "" if column["format"] == "iso" else f" or {_cell(column['format'])}"
+            style = "" if column["format"] == "iso" else f" or {_without_markup(column['format'])}"
             parts = "".join(f", the {part}" for part in column["parts"])
             return (
                 f"a date, with a time of day or without, written as in ISO 8601{style}; read: the"
                 f" day{parts}",
-                _median_words(_cell(column["median"]), column),
+                _median_words(_without_markup(column["median"]), column),
             )
         case "boolean":
             return "`True` or `False`, also `true`, `TRUE` and the like", '"other"'
@@ -182,7 +189,7 @@ def _column_words(column: Mapping[str, Any]) -> tuple[str, str]:
         case "vector":
             width = len(column["center"])
             return f'a vector of {width} numbers, such as "[0.5, -1, ...]"', "the public mean"
-    return f"one of {_listed(column['categories'])}", '"other"'
+    return f"one of {_first_values(column['categories'])}", '"other"'
 
 
 def _text_words(column: Mapping[str, Any]) -> str:
@@ -191,7 +198,7 @@ def _text_words(column: Mapping[str, Any]) -> str:
         pairs = " and pairs of words" if column["bigrams"] else ""
         return f"its words{pairs}, each hashed to one of {column['width']} places"
     weighed = " (rare ones weigh more)" if column.get("encoding") == "tfidf" else ""
-    return f"whether it has {_listed(column['words'])}{weighed}"
+    return f"whether it has {_first_values(column['words'])}{weighed}"
 
 
 def _median_words(median: str, column: Mapping[str, Any]) -> str:
@@ -199,9 +206,9 @@ def _median_words(median: str, column: Mapping[str, Any]) -> str:
     return f"{median}, the public median{marked}"
 
 
-def _listed(values: Sequence[str]) -> str:
+def _first_values(values: Sequence[str]) -> str:
     """Return the first of some values as code, and how many more there are."""
-    named = ", ".join(f"`{_code(one)}`" for one in values[:_MOST_NAMED])
+    named = ", ".join(f"`{_code_text(one)}`" for one in values[:_MOST_NAMED])
     more = f" and {len(values) - _MOST_NAMED} more" if len(values) > _MOST_NAMED else ""
     return f"{named}{more}"
 
@@ -237,7 +244,7 @@ def _how_good_of_table(metrics: Metrics | TableMetrics | None) -> list[str]:
         ]
     rows = table_metrics_rows(metrics)
     labels = [
-        f"{_cell(name)}: accuracy {accuracy}, and {majority} by its more frequent answer."
+        f"{_without_markup(name)}: accuracy {accuracy}, and {majority} by its more frequent answer."
         for name, _, accuracy, majority, *_ in rows[1:]
     ]
     return [*table_metrics_sentences(metrics), *labels]
@@ -252,21 +259,21 @@ def _how_good(metrics: Metrics | TableMetrics | None) -> list[str]:
             " `secretballot compare . OTHER --evaluate FILE --target COL`.",
         ]
     recalls = ", ".join(
-        f"{_cell(one.name)} {'-' if one.recall is None else f'{one.recall:.3f}'}"
+        f"{_without_markup(one.name)} {'-' if one.recall is None else f'{one.recall:.3f}'}"
         for one in metrics.classes
     )
     return [*metrics_sentences(metrics), f"Recall by class: {recalls}."]
 
 
-def _bullets(points: Sequence[str]) -> str:
+def _bullet_list(points: Sequence[str]) -> str:
     return "\n".join(f"- {point}" for point in points)
 
 
-def _cell(text: object) -> str:
+def _without_markup(text: object) -> str:
     """Return text in which nothing is markup."""
     return "".join(f"\\{char}" if char in "\\`*_{}[]<>#|!" else char for char in shown(text))
 
 
-def _code(text: object) -> str:
+def _code_text(text: object) -> str:
     """Return text for a span of code in a table."""
     return shown(text).replace("`", "'").replace("|", "\\|")

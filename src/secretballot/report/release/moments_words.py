@@ -145,9 +145,9 @@ def _counted_words(
     else:
         records = f"There are {number_text(n_records)} records, which is public."
     return (
-        f"{records} Of them, {_percent(coverage.uncovered)} have a value that the public points do"
-        f" not show (standard error {_percent(coverage.standard_error)}); where records are like"
-        f" the public points it is about {_percent(coverage.expected)}."
+        f"{records} Of them, {_percent_text(coverage.uncovered)} have a value that the public"
+        f" points do not show (standard error {_percent_text(coverage.standard_error)}); where"
+        f" records are like the public points it is about {_percent_text(coverage.expected)}."
     )
 
 
@@ -160,7 +160,7 @@ def _left_out_words(covered_only: Sequence[bool]) -> str:
     return f" Such records were left out of the sums{of_sums}."
 
 
-def _percent(share: float) -> str:
+def _percent_text(share: float) -> str:
     return f"{number_text(float(f'{100 * share:.2g}'))} %"
 
 

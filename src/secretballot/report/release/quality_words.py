@@ -47,7 +47,7 @@ def quality_points(
             f"At {near:,} of them the released counts are so close that the noise may well have"
             " decided: within one standard deviation of it."
         )
-    agreement = _agreement(released, student, X_public)
+    agreement = _agreement_counts(released, student, X_public)
     if agreement is not None:
         agreeing, tried = agreement
         points.append(
@@ -72,7 +72,9 @@ def _decided_by_noise(released: ReleasedLabels) -> int | None:
     return int((ordered[:, -1] - ordered[:, -2] <= np.sqrt(2) * sigma).sum())
 
 
-def _agreement(released: ReleasedLabels, student: Any, X_public: Any) -> tuple[int, int] | None:
+def _agreement_counts(
+    released: ReleasedLabels, student: Any, X_public: Any
+) -> tuple[int, int] | None:
     """Return at how many answered points the student says what was released, and of how many."""
     if student is None or X_public is None or not released.answered.any():
         return None

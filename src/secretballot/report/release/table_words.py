@@ -49,7 +49,7 @@ def table_facts(certificate: Mapping[str, Any]) -> dict[str, Any]:
     terms = certificate["mechanism"]
     if terms["name"] == LABEL_VOTES:
         counts = terms["release"] == "counts"
-        names = _listed([shown(name) for name in terms["labels"]])
+        names = _names_text([shown(name) for name in terms["labels"]])
         return {
             "sentence": _OF_LABELS,
             "released": "noisy counts" if counts else "labels",
@@ -60,7 +60,7 @@ def table_facts(certificate: Mapping[str, Any]) -> dict[str, Any]:
             "student_heading": "How often the student gives each label",
         }
     low, high = map(number_text, terms["target_range"])
-    drawn = _statistic(terms)
+    drawn = _statistic_words(terms)
     return {
         "sentence": _OF_MEANS if terms["rank"] is None else _OF_QUANTILES,
         "released": drawn,
@@ -76,14 +76,14 @@ def table_words(certificate: Mapping[str, Any]) -> str:
     """Return what a model learnt from a table answers, in one clause."""
     terms = certificate["mechanism"]
     if terms["name"] == LABEL_VOTES:
-        names = _listed([shown(name) for name in terms["labels"]])
+        names = _names_text([shown(name) for name in terms["labels"]])
         n_labels = count_text(len(terms["labels"]), "label")
         return f"A classifier that says of {n_labels} which are there: {names}."
     low, high = map(number_text, terms["target_range"])
     return f"A regressor that answers a number from {low} to {high}."
 
 
-def _statistic(terms: Mapping[str, Any]) -> str:
+def _statistic_words(terms: Mapping[str, Any]) -> str:
     if terms["rank"] is None:
         return "noisy means"
     middle = terms["rank"] in (terms["n_teachers"] // 2, terms["n_teachers"] // 2 + 1)
@@ -100,7 +100,10 @@ def table_rows(terms: Mapping[str, Any]) -> list[tuple[str, str]]:
     if terms["name"] == LABEL_VOTES:
         cap = terms["most_named"]
         ballot = "sets as classes" if terms["ballot"] == "sets" else "labels one by one"
-        rows += [("labels", _listed([shown(name) for name in terms["labels"]])), ("ballot", ballot)]
+        rows += [
+            ("labels", _names_text([shown(name) for name in terms["labels"]])),
+            ("ballot", ballot),
+        ]
         rows += [] if cap is None else [("labels that a teacher names, at most", value_text(cap))]
         rows += [("what is released", shown(terms["release"]))]
         return [*rows, ("standard deviation of the noise", f"{number_text(terms['sigma'])} votes")]
@@ -146,7 +149,7 @@ def table_quality(table: ReleasedTable, student: Any, X_public: Any) -> list[str
             f" {number_text(float(f'{deviation_of_mean(terms):.3g}'))}; it is the same at every"
             " point and 0 in the mean, so a student of many points averages it out."
         )
-    apart = _apart(table, student, X_public)
+    apart = _student_distance(table, student, X_public)
     if apart is not None:
         points.append(
             f"The student's numbers and the released ones differ by {number_text(apart)}, root mean"
@@ -156,16 +159,20 @@ def table_quality(table: ReleasedTable, student: Any, X_public: Any) -> list[str
     return points
 
 
-def _apart(table: ReleasedTable, student: Any, X_public: Any) -> float | None:
+def _student_distance(table: ReleasedTable, student: Any, X_public: Any) -> float | None:
     """Return the root mean squared distance of the student's numbers from the released ones."""
-    said = None if student is None or X_public is None else _said(student, X_public, table.rows)
+    said = (
+        None
+        if student is None or X_public is None
+        else _student_numbers(student, X_public, table.rows)
+    )
     if said is None or said.shape != (len(table.rows),):
         return None
     distance = float(np.sqrt(np.mean((said - table.values[:, 0]) ** 2)))
     return float(f"{distance:.3g}") if math.isfinite(distance) else None
 
 
-def _said(student: Any, X_public: Any, rows: Any) -> FloatArray | None:
+def _student_numbers(student: Any, X_public: Any, rows: Any) -> FloatArray | None:
     """Return what a student says at rows of the public pool, None where it says nothing there."""
     try:
         return np.asarray(student.predict(take_rows(X_public, rows)), dtype=np.float64)
@@ -209,7 +216,7 @@ def table_pictures(
         )
         return pictures, captions
     step = max(1, math.ceil(X_public.shape[0] / _MOST_POINTS))
-    said = _said(student, X_public, np.arange(0, X_public.shape[0], step))
+    said = _student_numbers(student, X_public, np.arange(0, X_public.shape[0], step))
     if said is None or said.ndim != (2 if of_labels else 1) or not np.isfinite(said).all():
         captions["confidence"] = "The student gave no answers to draw."
         return pictures, captions
@@ -252,12 +259,13 @@ def table_metrics_sentences(metrics: TableMetrics) -> list[str]:
     if isinstance(metrics, NumberMetrics):
         below = metrics.below_constant
         sentences = [
-            f"The mean absolute error is {_short(metrics.absolute_error)} on"
+            f"The mean absolute error is {_short_number(metrics.absolute_error)} on"
             f" {metrics.rows:,} public labelled rows; always answering their median,"
-            f" {_short(metrics.median)}, has {_short(metrics.constant_absolute_error)}.",
-            f"The root mean squared error is {_short(metrics.squared_error)}; always answering"
-            f" their mean, {_short(metrics.mean)}, has"
-            f" {_short(metrics.constant_squared_error)}.",
+            f" {_short_number(metrics.median)}, has"
+            f" {_short_number(metrics.constant_absolute_error)}.",
+            f"The root mean squared error is {_short_number(metrics.squared_error)}; always"
+            f" answering their mean, {_short_number(metrics.mean)}, has"
+            f" {_short_number(metrics.constant_squared_error)}.",
         ]
         if not metrics.beats_constant:
             sentences.insert(
@@ -267,7 +275,7 @@ def table_metrics_sentences(metrics: TableMetrics) -> list[str]:
             )
         return sentences
     above = metrics.above_majority
-    majority = _listed([shown(name) for name in metrics.majority]) or "no label"
+    majority = _names_text([shown(name) for name in metrics.majority]) or "no label"
     sentences = [
         f"The whole set of labels is right at {metrics.exact:.4f} of {metrics.rows:,} public"
         f" labelled rows (Wilson's interval of 95 %: {metrics.interval.low:.4f} to"
@@ -305,10 +313,10 @@ def table_metrics_rows(metrics: TableMetrics | None) -> list[tuple[str, ...]]:
     return rows
 
 
-def _short(value: float) -> str:
+def _short_number(value: float) -> str:
     return number_text(float(f"{value:.4g}"))
 
 
-def _listed(names: list[str]) -> str:
+def _names_text(names: list[str]) -> str:
     more = len(names) - _MOST_LABELS
     return ", ".join(names[:_MOST_LABELS]) + (f" and {more} more" if more > 0 else "")

@@ -339,7 +339,7 @@ def dump_onnx(student: Any, path: str | Path, X_public: Any) -> None:
             "ONNX needs the public points as one numeric array; convert the frame first."
         )
     points = points.astype(np.float32)
-    with _converting(student):
+    with _conversion_failures(student):
         model = _onnx_bytes(student, points)
         found = _outputs_of(runtime, model, {"X": points})[0]
         wanted = np.asarray(student.predict(points))
@@ -373,7 +373,7 @@ def dump_raw_onnx(student: Any, path: str | Path, schema: Mapping[str, Any], row
     runtime = require_extra("onnxruntime", "onnx")
     refuse_texts(schema)
     classes = np.asarray(student.classes_).tolist()
-    with _converting(student):
+    with _conversion_failures(student):
         inner = _onnx_bytes(student, rows.X.astype(np.float32))
         model = raw_columns_graph(
             inner, schema, classes, projected=_full_name(student) == COUNTS_STUDENT
@@ -392,7 +392,7 @@ def dump_raw_onnx(student: Any, path: str | Path, schema: Mapping[str, Any], row
 
 
 @contextmanager
-def _converting(student: Any) -> Iterator[None]:
+def _conversion_failures(student: Any) -> Iterator[None]:
     """Say in one sentence what a converter, or the file that it made, failed with."""
     try:
         with own_global_states(0), warnings.catch_warnings():

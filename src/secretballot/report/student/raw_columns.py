@@ -79,7 +79,7 @@ class RawRows:
             name: np.array(self.cells[name], dtype=_ARRAYS[INPUT_TYPES[kind]]).reshape(
                 -1, _input_width(schema["columns"][name])
             )
-            for name, kind in _kinds(schema).items()
+            for name, kind in _column_kinds(schema).items()
         }
 
 
@@ -121,7 +121,7 @@ def raw_columns_graph(
     inner = onnx.load_from_string(model)
     rename_values(inner, lambda name: f"{_INNER}{name}" if name else "")
     columns = _Encoding(require_extra("onnx.helper", "onnx"), schema)
-    _connect(columns, inner.graph)
+    _connect_student(columns, inner.graph)
     before = list(columns.nodes)
     _name_outputs(columns, inner.graph, projected=projected)
     helper = columns.helper
@@ -190,7 +190,7 @@ def refuse_texts(schema: Mapping[str, Any]) -> None:
             )
 
 
-def _kinds(schema: Mapping[str, Any]) -> dict[str, str]:
+def _column_kinds(schema: Mapping[str, Any]) -> dict[str, str]:
     """Return the kind of each column that becomes a feature."""
     columns: Mapping[str, Mapping[str, Any]] = schema["columns"]
     return {name: one["kind"] for name, one in columns.items() if one["kind"] in INPUT_TYPES}
@@ -201,7 +201,7 @@ class _Encoding:
 
     def __init__(self, helper: Any, schema: Mapping[str, Any]) -> None:
         self.helper = helper
-        self.kinds = _kinds(schema)
+        self.kinds = _column_kinds(schema)
         self._widths = {name: _input_width(schema["columns"][name]) for name in self.kinds}
         self.nodes: list[Any] = []
         self._constants: dict[str, Any] = {}
@@ -241,29 +241,29 @@ class _Encoding:
     def add_projection(self, shares: str, output: str, n_classes: int) -> None:
         """Add the nearest probabilities: what is left above the one level at which they are 1
         together."""
-        places = self._constant([n_classes], np.int64)
+        places = self._add_constant([n_classes], np.int64)
         descending = f"{output} sorted"
         names = [descending, f"{output} order"]
         self.nodes.append(self.helper.make_node("TopK", [shares, places], names, axis=1))
-        sums = self.add("CumSum", [descending, self._constant(1, np.int64)])
-        over = self.add("Sub", [sums, self._constant([[1.0]])])
-        levels = self.add("Div", [over, self._constant([range(1, n_classes + 1)])])
+        sums = self.add("CumSum", [descending, self._add_constant(1, np.int64)])
+        over = self.add("Sub", [sums, self._add_constant([[1.0]])])
+        levels = self.add("Div", [over, self._add_constant([range(1, n_classes + 1)])])
         level = self.add("ReduceMax", [levels], axes=[1], keepdims=1)
         above = self.add("Sub", [shares, level])
-        self.add("Max", [above, self._constant([[0.0]])], output)
+        self.add("Max", [above, self._add_constant([[0.0]])], output)
 
-    def _constant(self, value: Any, kind: Any = np.float64) -> str:
+    def _add_constant(self, value: Any, kind: Any = np.float64) -> str:
         name = f"raw constant {len(self._constants)}"
         self._constants[name] = np.array(value, dtype=kind)
         return name
 
     def _add_numbers(self, name: str, column: Mapping[str, Any]) -> list[str]:
         """Add the median where nothing is known, centre and scale."""
-        largest = self._constant([[LARGEST_NUMBER]])
+        largest = self._add_constant([[LARGEST_NUMBER]])
         size = self.add("Abs", [name])
         absent = self.add("Not", [self.add("LessOrEqual", [size, largest])])
-        known = self.add("Where", [absent, self._constant([[column["median"]]]), name])
-        parts = [self._scaled(known, column["center"], column["scale"])]
+        known = self.add("Where", [absent, self._add_constant([[column["median"]]]), name])
+        parts = [self._add_scaled(known, column["center"], column["scale"])]
         if column["indicator"]:
             parts.append(self.add("Cast", [absent], to=_DOUBLE))
         return parts
@@ -271,50 +271,50 @@ class _Encoding:
     def _add_vectors(self, name: str, column: Mapping[str, Any]) -> list[str]:
         """Add vectors in single precision, centred and scaled; the centre where one of its numbers
         is none."""
-        largest = self._constant([[LARGEST_NUMBER]])
+        largest = self._add_constant([[LARGEST_NUMBER]])
         beyond = self.add("Not", [self.add("LessOrEqual", [self.add("Abs", [name]), largest])])
         odd = self.add("ReduceMax", [self.add("Cast", [beyond], to=_FLOAT)], axes=[1], keepdims=1)
         rounded = self.add("Cast", [self.add("Cast", [name], to=_FLOAT)], to=_DOUBLE)
-        centre = self._constant([column["center"]])
+        centre = self._add_constant([column["center"]])
         known = self.add("Where", [self.add("Cast", [odd], to=_TRUTH), centre, rounded])
         centred = self.add("Sub", [known, centre])
-        scaled = self.add("Div", [centred, self._constant([[column["scale"]]])])
-        above = self.add("Max", [scaled, self._constant([[-LARGEST_NUMBER]])])
+        scaled = self.add("Div", [centred, self._add_constant([[column["scale"]]])])
+        above = self.add("Max", [scaled, self._add_constant([[-LARGEST_NUMBER]])])
         return [self.add("Min", [above, largest])]
 
-    def _scaled(self, number: str, center: float, scale: float) -> str:
+    def _add_scaled(self, number: str, center: float, scale: float) -> str:
         """Add a number that is centred, scaled and kept within bounds."""
-        centred = self.add("Sub", [number, self._constant([[center]])])
-        scaled = self.add("Div", [centred, self._constant([[scale]])])
-        above = self.add("Max", [scaled, self._constant([[-LARGEST_NUMBER]])])
-        return self.add("Min", [above, self._constant([[LARGEST_NUMBER]])])
+        centred = self.add("Sub", [number, self._add_constant([[center]])])
+        scaled = self.add("Div", [centred, self._add_constant([[scale]])])
+        above = self.add("Max", [scaled, self._add_constant([[-LARGEST_NUMBER]])])
+        return self.add("Min", [above, self._add_constant([[LARGEST_NUMBER]])])
 
-    def _integer(self, kind: str, number: str, other: int) -> str:
+    def _add_integer_step(self, kind: str, number: str, other: int) -> str:
         """Add a step of arithmetic of integers; the quotient of numbers that are not negative."""
-        return self.add(kind, [number, self._constant([[other]], np.int64)])
+        return self.add(kind, [number, self._add_constant([[other]], np.int64)])
 
     def _add_dates(self, name: str, column: Mapping[str, Any]) -> list[str]:
         """Add days since the median, and parts of the date, by arithmetic of integers."""
         median = _seconds_of(column["median"])
-        absent = self._integer("Equal", name, NO_TIME)
-        seconds = self.add("Where", [absent, self._constant([[median]], np.int64), name])
+        absent = self._add_integer_step("Equal", name, NO_TIME)
+        seconds = self.add("Where", [absent, self._add_constant([[median]], np.int64), name])
         days = self.add("Cast", [seconds], to=_DOUBLE)
-        days = self.add("Div", [days, self._constant([[float(_SECONDS_A_DAY)]])])
-        parts = [self._scaled(days, median / _SECONDS_A_DAY, column["scale"])]
-        of_day = self._integer("Mod", seconds, _SECONDS_A_DAY)
-        day = self._integer("Div", self.add("Sub", [seconds, of_day]), _SECONDS_A_DAY)
+        days = self.add("Div", [days, self._add_constant([[float(_SECONDS_A_DAY)]])])
+        parts = [self._add_scaled(days, median / _SECONDS_A_DAY, column["scale"])]
+        of_day = self._add_integer_step("Mod", seconds, _SECONDS_A_DAY)
+        day = self._add_integer_step("Div", self.add("Sub", [seconds, of_day]), _SECONDS_A_DAY)
         for part in column["parts"]:
             whole = self._part_of_date(part, day, of_day)
             middle, deviation = _DATE_PARTS[part]
             number = self.add("Cast", [whole], to=_DOUBLE)
-            parts.append(self._scaled(number, middle, deviation))
+            parts.append(self._add_scaled(number, middle, deviation))
         if column["indicator"]:
             parts.append(self.add("Cast", [absent], to=_DOUBLE))
         return parts
 
     def _part_of_date(self, part: str, day: str, of_day: str) -> str:
         """Add a part of a date: hour, weekday from Monday as 0, month or day of the month."""
-        step = self._integer
+        step = self._add_integer_step
         if part == "hour":
             return step("Div", of_day, 3600)
         if part == "weekday":
@@ -344,7 +344,7 @@ class _Encoding:
             places = _spellings_of_truths()
         else:
             categories = column["categories"]
-            places = _spellings(categories)
+            places = _places_of_spellings(categories)
         place = self.add(
             "LabelEncoder",
             [name],
@@ -353,11 +353,11 @@ class _Encoding:
             values_int64s=list(places.values()),
             default_int64=len(categories),
         )
-        each = self._constant([range(len(categories) + 1)], np.int64)
+        each = self._add_constant([range(len(categories) + 1)], np.int64)
         return [self.add("Cast", [self.add("Equal", [place, each])], to=_DOUBLE)]
 
 
-def _spellings(categories: Sequence[str]) -> dict[str, int]:
+def _places_of_spellings(categories: Sequence[str]) -> dict[str, int]:
     """Return the place of each category, and of what the package reads as the same text.
 
     It takes space around a cell away, and 1.0 for 1. A graph cannot, so the commonest of these
@@ -389,7 +389,7 @@ def _seconds_of(text: str) -> int:
     return (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(seconds=1)
 
 
-def _connect(columns: _Encoding, graph: Any) -> None:
+def _connect_student(columns: _Encoding, graph: Any) -> None:
     """Let the student's graph begin with the encoded columns."""
     if len(graph.input) != 1:
         raise DataError(f"The ONNX student has {len(graph.input)} inputs; it must have one.")

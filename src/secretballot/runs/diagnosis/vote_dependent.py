@@ -240,13 +240,13 @@ def _gaussian_total(counts: IntArray, sigma: float, weights: FloatArray) -> Floa
 
 def _weighted_sum(log_q: FloatArray, sigma: float, weights: FloatArray) -> FloatArray:
     total = np.zeros(len(_ORDERS))
-    for start in _starts(len(log_q)):
+    for start in _block_starts(len(log_q)):
         part = slice(start, start + _BLOCK)
         total += weights[part] @ gaussian_curve(log_q[part], sigma)
     return total
 
 
-def _starts(n: int) -> Iterable[int]:
+def _block_starts(n: int) -> Iterable[int]:
     return range(0, n, _BLOCK)
 
 
@@ -297,6 +297,6 @@ def laplace_curve(counts: IntArray, scale: float) -> FloatArray:
 
 def _laplace_total(counts: IntArray, scale: float) -> FloatArray:
     total = np.zeros(len(_ORDERS))
-    for start in _starts(len(counts)):
+    for start in _block_starts(len(counts)):
         total += laplace_curve(counts[start : start + _BLOCK], scale).sum(axis=0)
     return total
