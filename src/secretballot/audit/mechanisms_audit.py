@@ -476,6 +476,7 @@ def _stopped_delta(
             total = 0.0
             for outcome, (p, q) in enumerate(zip(here, there, strict=True)):
                 if p > 0 and q > 0:
+                    # rounded, so that paths of the same loss share one entry of the cache
                     after = round(loss + math.log(q / p), 9)
                     total += p * value(left - 1, open_stops - (outcome == 0), after)
                 else:

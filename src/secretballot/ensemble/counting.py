@@ -63,6 +63,7 @@ def counted_votes(
     ResourceError
         If the machine failed.
     """
+    # linear teachers first, then those that vote together; what either leaves is asked one by one
     rest = dict(teachers)
     counts = np.zeros((n_rows(table), n_classes), dtype=np.int32)
     tell = _tell_nobody if cast is None else cast

@@ -136,6 +136,7 @@ class RecordVotes(Sealed):
                 if covered.dtype != bool or covered.shape != voted.shape:
                     raise DataError("It is not said of every record whether it is covered.")
                 uncovered += int(np.count_nonzero(~covered))
+                # uncovered records do not vote: they are counted in place of that
                 coordinates, voted = coordinates[covered], voted[covered]
             cells = nearest.of(coordinates) * len(values) + voted[:, None]
             table += np.bincount(cells.ravel(), minlength=len(table))

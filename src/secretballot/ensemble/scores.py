@@ -123,6 +123,7 @@ class PrivateScores(Sealed):
                 " are given under replace-one, which is about single records; use add-remove.",
             )
         owner = unit_numbers(units, len(table))
+        # by the majority of its records, so that a user moves each score by 1 at most
         records = np.bincount(owner)
         hits = np.zeros((len(records), table.shape[1]), dtype=np.int64)
         np.add.at(hits, owner, table)

@@ -207,6 +207,7 @@ class StoredTable(Sealed):
         kept = about["serial"], n_rows, about["n_units"], tuple(map(str, about["columns"]))
         table = cls(vault, cells, classes, unit_name, identity, *kept, by_value=by_value)
         size = table.row_type.itemsize * n_rows
+        # a file that was cut short, or written to since, is not whole
         return table if _size_of(vault / FOLDER / ROWS) == size else None
 
     def count_rows(self) -> int:
@@ -352,6 +353,7 @@ class TableWriter:
         about: dict[str, Any] = {"format": _FORMAT, "version": _VERSION, "identity": identity}
         about |= {"serial": serial}
         about |= {"n_rows": self._n_rows, "n_units": n_units, "columns": list(columns)}
+        # last: without this file there is no table, so an interrupted run leaves none
         write_secret(self._folder / ABOUT, json.dumps(about).encode())
         public = self._vault, self._cells, self._classes, self._unit_name
         kept = self._n_rows, n_units, tuple(columns)
@@ -499,6 +501,7 @@ def read_rows(
         content, size = readable(file, path)
         if size != n_rows * kind.itemsize:
             raise DataError(not_whole)
+        # the file is open now: what is checked is what will be read
         if check is not None:
             check()
         for start in range(0, n_rows, most):

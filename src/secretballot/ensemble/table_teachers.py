@@ -65,6 +65,7 @@ def label_ballots(
                 if (has == has[0]).all():
                     named[:, label], sure[:, label] = bool(has[0]), float(has[0])
                     continue
+                # of the teacher and the label alone: a ballot depends on no other shard
                 seed = seed_of(random_state, number, 3, label)
                 work = partial(_named_points, recipe, number, part, has, X_public)
                 found = _isolated_result(work, seed, recipe.settings)
@@ -115,6 +116,7 @@ def number_ballots(
             if len(known):
                 part, own = take_rows(X, known), y[known]
                 work = partial(_predicted_numbers, recipe, number, part, own, X_public)
+                # the seed is the teacher's own: a ballot depends on no other shard
                 found = _isolated_result(work, seed_of(random_state, number, 3), recipe.settings)
             if progress is not None:
                 progress(number + 1, n_teachers)

@@ -71,6 +71,13 @@ class _Faults:
             self._rows.setdefault(fault, []).append(np.flatnonzero(bad) + first_row)
 
     def refuse_any(self) -> None:
+        """Refuse the table if any of its rows was noted.
+
+        Raises
+        ------
+        DataError
+            If so; it names the first rule that was broken, how many rows break it, and where.
+        """
         for fault, parts in self._rows.items():
             rows = np.concatenate(parts)
             named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])

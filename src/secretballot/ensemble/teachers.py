@@ -168,6 +168,7 @@ class TeacherEnsemble:
         """
         check_count("n_teachers", n_teachers)
         check_count("n_classes", n_classes, minimum=2)
+        # before anything is trained, so that a fault names rows of the whole table
         table = as_table(X)
         labels = _checked_indices(y_index, "y_index", n_rows(table), n_classes)
         numbers = _checked_indices(shards, "shards", n_rows(table), n_teachers)

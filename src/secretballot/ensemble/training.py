@@ -271,6 +271,7 @@ def _trained_unit(
         assert number is not None
         assert part is not None
         return [(number, train_shard(recipe, *part, number))]
+    # one that cannot be learned gets the fixed vote, and must not stop the others of its unit
     parts = [None if part is None or not can_be_learned(part[1]) else part for part in parts]
     models = trained_together(
         [recipe.fresh(number) for number in unit.numbers],

@@ -150,6 +150,7 @@ class LabelVotes(Sealed):
             )
         if not len(table):
             raise DataError(Parameter("counts"), " have no rows; ask one query at least.")
+        # of sets a teacher names one, so every query holds one vote of each
         whole = ballot != "sets" or (table.sum(axis=1) == n_teachers).all()
         capped = (
             self.most_named is None or (table.sum(axis=1) <= self.most_named * n_teachers).all()
@@ -225,6 +226,7 @@ class LabelVotes(Sealed):
         names = checked_labels(labels)
         cap = check_ballot(ballot, most_named, len(names))
         total, teachers = None, 0
+        # added up as they come: memory holds the counts and one ballot
         for named, sure in ballots:
             one = named if cap is None else capped(named, cap, sure)
             if ballot == "sets":

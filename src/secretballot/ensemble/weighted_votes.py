@@ -83,6 +83,7 @@ class WeightedVotes(Sealed):
             )
         times = [check_count("weights", weights[name]) for name in groups]
         all_votes = list(groups.values())
+        # the same order of classes, too: counts are added up column by column
         shapes = {(one.n_queries, tuple(one.classes), str(one.declared)) for one in all_votes}
         if len(shapes) > 1:
             raise DataError(

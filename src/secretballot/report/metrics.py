@@ -267,6 +267,7 @@ def metrics_of(
     rows, answered = table.sum(axis=1), table.sum(axis=0)
     most = int(rows.argmax())
     above = paired_difference(answers == truth, truth == most)
+    # a class without rows has no recall, and the balanced accuracy leaves it out
     recalls = [_share_or_none(right[k], rows[k]) for k in range(len(classes))]
     return Metrics(
         rows=len(truth),

@@ -149,6 +149,7 @@ def check_tables_of_run(
     step("Reading tables")
     schema, public, not_public = public_table(tables, watch)
     check.rows |= {"private": 0, "public": len(public)}
+    # each look is an attempt: one refusal is noted and does not hide the next
     check.attempt(lambda: check_accepted(tables.accept_unseen, schema))
     declared = tables.classes if tables.classes is not None else schema.classes
     classes = check.attempt(lambda: _declared_classes(declared))
@@ -192,6 +193,7 @@ def _check_labelled(
         if index is not None and private:
             counts = np.bincount(index, minlength=len(classes)).tolist()
             check.classes = dict(zip(map(str, classes), counts, strict=True))
+    # a missing column was noted above; the cells of the others are looked at all the same
     own = _columns_of(schema, frame)
     if own is None:
         return
@@ -247,6 +249,7 @@ def _check_private(
                     else None,
                 )
             )
+    # what fits worst is shown first
     check.columns.sort(key=lambda one: (-one.strange, -one.missing, one.name))
 
 

@@ -196,6 +196,7 @@ def run_compare(run: CompareRun) -> Comparison:
             ComparedRelease(one.path, one.certificate, one.student_bytes, metrics)
             for one, (metrics, _) in zip(releases, measured, strict=True)
         ]
+        # all are compared with the first, on the same rows
         first = measured[0][1] == truth
         differences = tuple(
             Difference(
@@ -226,6 +227,7 @@ def _verified_release(path: Path) -> ComparedRelease:
             f"{str(path)!r} holds no {CERTIFICATE_FILE}; give the folder of a release or of a"
             " finished run."
         )
+    # verified before anything of it is read: a false certificate says nothing
     failed = [check for check in verify_certificate(folder).checks if not check.ok]
     if failed:
         raise CertificateError(

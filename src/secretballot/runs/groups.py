@@ -70,6 +70,7 @@ def check_groups(run: GroupedRun) -> None:
             " does not go with a plan, which forecasts one budget for all; leave one of the two"
             " out.",
         )
+    # called for its errors: one budget must be the largest, and the run's own, if it has one
     largest_of(run.budget, groups)
     if column in (run.tables.target, run.tables.unit):
         duty = "class" if column == run.tables.target else "id of a person"

@@ -257,6 +257,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
 def _refuse_unfit_settings(run: LabelRun) -> None:
     """Refuse settings that cannot be before any file is opened."""
     check_about(run.about)
+    # made for its errors alone
     _ = run.budget
     check_force(run.force)
     check_account(run)

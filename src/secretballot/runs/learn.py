@@ -522,7 +522,16 @@ def _refuse_settings_of_single_votes(run: LearnRun) -> None:
 
 
 def check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
-    """Check settings against tables: more queries than public points, a false number of records."""
+    """Check settings against tables: more queries than public points, a false number of records.
+
+    Raises
+    ------
+    ParameterError
+        If the run asks more queries than there are public points.
+    DataError
+        If the plan cannot be carried out on these tables, or the stated number of records is wrong
+        where it is public.
+    """
     # The number of private rows is public under replace-one alone; elsewhere what is said of it is
     # for the curator's eyes, and refuses nothing.
     n_public, n_private = len(inputs.X_public), inputs.n_private

@@ -65,6 +65,7 @@ def events_to_list(
     """
     given = {"labels": labels, "counts": counts, "sums": sums}
     asked = [name for name, number in given.items() if number is not None]
+    # before anything is listed: a setting without effect is refused, not ignored
     for name, value, goes_with in (
         ("teachers", teachers, ("labels",)),
         ("classes", n_classes, ("labels", "counts")),
@@ -232,6 +233,7 @@ def _listed_aggregator(
         )
     classes = 2 if n_classes is None else n_classes
     of_labels = LabelGaussianEvent if classes == 2 else ArgmaxGaussianEvent
+    # a table of chances unasked only where the list has no other noise for these votes
     by_table = VoteTableEvent in kinds and not kinds & {GaussianEvent, of_labels}
     if aggregator == "vote-table" or by_table:
         if teachers is None:

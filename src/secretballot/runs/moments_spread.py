@@ -104,6 +104,7 @@ def moments_spread(
             public_records(mechanism),
             mechanism["sigma"],
         )
+        # the released number, with its noise: all that is tried follows from the release
         n_records = max(1, round(stages.records_of([np.array(one) for one in mechanism["sums"]])))
         if n_records > MOST_RECORDS:
             return None

@@ -342,6 +342,7 @@ def _plan_of_rare_classes(
         )
     if names is not None:
         check_weighted_names(task.class_weight, names)
+    # what always answering one class reaches: by chance, by the stated rate, or by the stand-in
     constant, moments = 1 / task.n_classes, None
     if task.positive_rate is not None:
         constant = max(task.positive_rate, 1 - task.positive_rate)

@@ -267,6 +267,7 @@ def _block_writer(out: Path | None) -> Iterator[Write]:
             draft.replace(out)
     except OSError as error:
         problem = error.strerror or type(error).__name__
+    # outside of the handler, so that the message stands without the library's own
     if problem:
         raise DataError(
             f"The predictions cannot be written to {str(out)!r}: {problem}; nothing was left there."

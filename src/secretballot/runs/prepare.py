@@ -239,6 +239,7 @@ def _refuse_unfit(run: PrepareRun) -> None:
                 f" is {shown(value)}, which cannot stand in an address; use at most 80 letters,"
                 " digits, dots, hyphens and underscores, a letter or digit first.",
             )
+    # made for its errors alone
     _ = run.budget
     check_force(run.force)
     teacher_by_name(run.teacher)

@@ -272,6 +272,7 @@ def quote_of_run(run: LearnRun | RecordsRun | TableRun, watch: Watch) -> Quote:
     if isinstance(run, TableRun):
         return _quote_of_table(run, watch)
     if isinstance(run, LearnRun):
+        # the run's own checks, in its order: a quote refuses what the run would refuse
         folder = checked_folder(run)
         inputs = read_inputs(run.tables, watch)
         check_against(run, inputs, watch)
@@ -320,6 +321,7 @@ def _quote_of_table(run: TableRun, watch: Watch) -> Quote:
         low, high = voting.target_range
         if voting.rank is None:
             released, unit = f"noisy means of the votes {points}", "of the target, on each mean"
+            # noise is drawn on a sum of positions; told is its size on a mean, in the target's unit
             steps = voting.n_teachers * (voting.n_positions - 1)
             sigma = voting.noise * (high - low) / steps
         else:
@@ -384,6 +386,7 @@ def _quote_of_votes(
             sigma = aggregator.sigma
         if aggregator.release == "counts":
             released = f"{aggregator.n_queries:,} noisy counts of votes"
+            # independent noise averages out over the queries
             off = sigma / math.sqrt(aggregator.n_queries)
         else:
             released = f"{aggregator.n_queries:,} labels"
@@ -422,6 +425,7 @@ def _quote_of_weights(
     right, off, votes = {}, None, aggregator.total_votes
     if aggregator.release == "counts":
         released = f"{aggregator.n_queries:,} noisy counts of votes"
+        # independent noise averages out over the queries
         off = aggregator.sigma / math.sqrt(aggregator.n_queries)
     else:
         released = f"{aggregator.n_queries:,} labels"
@@ -470,6 +474,7 @@ def _quote_of_records(
         )
     if method == MOMENTS:
         n_stages = RecordMomentsClassifier().n_stages
+        # a record that is replaced moves a sum twice as far as one that comes or goes
         moved = 2 if run.neighbours == "replace-one" else 1
         sigma = moved * math.sqrt(n_stages) / gaussian_mu(run.epsilon, run.delta)
         queries, released = None, f"{n_stages} noisy sums over all records"

@@ -308,6 +308,7 @@ def _refuse_unfit_settings(run: RecordsRun) -> None:
         for name in _OF_MOMENTS:
             if getattr(run, name) is not None:
                 raise ParameterError(Parameter(name), f" goes with --method {MOMENTS} alone.")
+    # the list fixes the noise; a plan, or budgets of groups, would ask for another
     if run.listed is not None:
         refuse_own_noise(run, ("plan", "group_budgets"))
     if run.positive_rate is not None:
@@ -324,7 +325,17 @@ def _refuse_unfit_settings(run: RecordsRun) -> None:
 
 def check_records_run(run: RecordsRun, inputs: RunInputs, watch: Watch) -> None:
     """Check settings against tables: more points or votes than there are, a false number of
-    records."""
+    records.
+
+    Raises
+    ------
+    ParameterError
+        If the run asks more queries, or more votes of a record, than there are public points, or
+        its positive rate does not go with the classes.
+    DataError
+        If the plan cannot be carried out on these tables, or the stated number of records is wrong
+        where it is public.
+    """
     n_public = len(inputs.X_public)
     if run.plan is not None:
         check_tables(
@@ -333,6 +344,7 @@ def check_records_run(run: RecordsRun, inputs: RunInputs, watch: Watch) -> None:
             n_public=n_public,
             n_private=inputs.n_private,
             watch=watch,
+            # sums are over all records and ask no queries
             asks=run.method != MOMENTS,
         )
     if run.queries is not None and run.queries > n_public:

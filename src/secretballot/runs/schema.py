@@ -68,6 +68,7 @@ def run_schema(run: SchemaRun, watch: Watch | None = None) -> dict[str, Any]:
         If the classes are not two or more different ones.
     """
     watch = watch or Watch()
+    # before a table is read, which may take long
     if run.out is not None:
         _check_place(run.out)
     public = read_table(run.public, role=ROLE)

@@ -259,6 +259,7 @@ def store_table(
 
     def settle(cells: TableCells) -> None:
         found = misfits(schema, cells)
+        # a watch that nobody listens to: what is noted of private cells goes nowhere
         settle_misfits(found, Watch(), role=ROLE, accepted=accept_unseen, private=True)
 
     read = read_to_disk(wanted, Path(vault), check, settle, progress or _say_nothing)

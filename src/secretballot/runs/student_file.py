@@ -107,6 +107,7 @@ def read_student_file(
         )
     found = StudentFile(file, load_student(file, trusted=trusted), Schema.read(columns))
     width = getattr(found.model, "n_features_in_", None)
+    # not every learner tells its width
     if width is not None and width != len(found.schema.feature_names):
         raise DataError(
             f"The schema {str(columns)!r} encodes {len(found.schema.feature_names)} columns and the"

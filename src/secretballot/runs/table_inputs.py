@@ -225,6 +225,7 @@ def cautions_of_targets(
         return
     low, high = tables.bounds
     numbers = _numbers_of(inputs.y)
+    # exact counts of private targets: for the curator's eyes alone
     without, beyond = int(np.isnan(numbers).sum()), int(((numbers < low) | (numbers > high)).sum())
     said = (
         f"Of the private targets {without:,} are no numbers, whose records are left out, and"

@@ -304,6 +304,7 @@ def checked_folder_of_table(run: TableRun) -> RunFolder:
 def _refuse_unfit_settings(run: TableRun) -> None:
     """Refuse settings that cannot be before any file is opened."""
     check_about(run.about)
+    # made for its errors alone
     _ = run.budget
     check_force(run.force)
     check_account(run)
@@ -384,7 +385,15 @@ def voting_of_run(run: TableRun, inputs: TableInputs) -> TableVoting:
 
 
 def check_table_run(run: TableRun, inputs: TableInputs, watch: Watch) -> None:
-    """Check settings against tables: more queries than public points, a false number of records."""
+    """Check settings against tables: more queries than public points, a false number of records.
+
+    Raises
+    ------
+    ParameterError
+        If the run asks more queries than there are public points.
+    DataError
+        If the stated number of records is wrong where it is public.
+    """
     n_public = len(inputs.X_public)
     if run.queries is not None and run.queries > n_public:
         raise ParameterError(

@@ -475,6 +475,7 @@ def _private_records(
             " goes with private records that fit into memory in one local file, and this table is"
             " read block by block; leave the budget groups out.",
         )
+    # no local file that fits into memory: rows are encoded block by block and kept in the vault
     expected_rows = estimated_rows(tables.private, role=role)
     read = read_to_disk(
         Wanted(tables.private, schema, tables.target, classes, tables.unit),

@@ -120,6 +120,7 @@ def unfitted_learner(
     settings: dict[str, Any] = {
         "n_teachers": n_teachers,
         "budget": run.budget,
+        # noise of a ledger's list is taken as it is; other noise follows from the budget
         "aggregator": run.aggregator if run.listed is None else run.listed,
         "n_queries": run.queries,
         "release": run.release,

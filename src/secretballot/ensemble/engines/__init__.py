@@ -38,6 +38,7 @@ def check_engine(engine: Any, n_jobs: int | None = None, *, send_shards: bool = 
     ParameterError
         If it is none of these, or comes with what it does not have.
     """
+    # the engine first: the other settings are read against one that is known
     if not is_dask_client(engine) and not _is_known(engine):
         raise ParameterError(
             Parameter("engine"),

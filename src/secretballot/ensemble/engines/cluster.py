@@ -152,6 +152,14 @@ def unreachable(engine: str, why: str) -> ParameterError:
 
 
 def raise_trouble(found: Any) -> None:
-    """Raise what a task says ends the run."""
+    """Raise what a task says ends the run.
+
+    Raises
+    ------
+    DataError
+        If the task found that something does not fit.
+    ResourceError
+        If its machine failed.
+    """
     if isinstance(found, Trouble):
         raise found.error()

@@ -89,6 +89,7 @@ class DaskCluster:
                 " connected. Nothing was spent.",
             )
         found = cls(client)
+        # a worker of other versions would train other teachers: refused before it is sent a shard
         found._check_workers()
         return found
 
@@ -170,6 +171,7 @@ class DaskCluster:
     def _check_workers(self) -> None:
         """Compare versions on every worker."""
         try:
+            # that no worker came in time shows below, where none answers
             with suppress(TimeoutError):
                 self._client.wait_for_workers(1, timeout=cluster.CONNECT_SECONDS)
             answers = self._client.run(versions_here, on_error="return")

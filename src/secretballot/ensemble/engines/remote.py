@@ -139,6 +139,7 @@ class RemoteTeachers:
                     cast(running.pop(ref) * n_rows(table))
             self._cluster.some_done([total])
             counted = self._cluster.result(total)
+        # an interrupt, too: tasks that nobody waits for would hold the workers
         except BaseException:
             self._cluster.cancel([*running, *added])
             raise

@@ -129,12 +129,7 @@ def train_teacher(
         recipe: Recipe
         source: ShardSource
         recipe, source = work.value()
-        if source.out_of_reach:
-            raise DataError(
-                f"A worker does not see {source.out_of_reach}; put the vault on storage that all"
-                " workers share, or let the shards be sent to them (send_shards, --send-shards)."
-                " Nothing was spent."
-            )
+        _refuse_out_of_reach(source)
         X, y = source.part(number)
         # alone: threads of one worker would put back each other's number of threads
         with ALONE, one_thread():
@@ -143,6 +138,15 @@ def train_teacher(
 
     done = _without_raising(train, versions)
     return (None, done) if isinstance(done, Trouble) else (done, None)
+
+
+def _refuse_out_of_reach(source: ShardSource) -> None:
+    if source.out_of_reach:
+        raise DataError(
+            f"A worker does not see {source.out_of_reach}; put the vault on storage that all"
+            " workers share, or let the shards be sent to them (send_shards, --send-shards)."
+            " Nothing was spent."
+        )
 
 
 def about_teacher(trained: tuple[Packed | None, Trouble | None]) -> Trouble | None:

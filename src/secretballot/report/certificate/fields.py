@@ -130,6 +130,7 @@ def check_format(document: Mapping[str, Any]) -> str:
 
 
 def _refuse_other_than_json(value: object, place: str, depth: int) -> None:
+    # first, so that no document exhausts the stack
     if depth > _MAX_DEPTH:
         raise CertificateError(f"The certificate is nested more than {_MAX_DEPTH} deep.")
     if isinstance(value, Mapping):

@@ -80,6 +80,7 @@ def _refuse_unfit_shapes(
             f" must be class indices from -1 (abstained) to {len(classes) - 1}.",
         )
     if noisy_counts is not None:
+        # of two classes the second one's counts alone may be released
         allowed = [(len(queries), len(classes))] + ([(len(queries),)] if len(classes) == 2 else [])
         if noisy_counts.shape not in allowed:
             raise DataError(
@@ -232,6 +233,7 @@ def _parsed_cells(
         )
         rows = csv.reader(text)
         next(rows, None)
+        # arrays of machine integers: lists of Python's would take several times the memory
         for row in rows:
             if len(row) != _FIXED_COLUMNS + count_columns:
                 raise ValueError

@@ -162,6 +162,7 @@ def events_of_terms(document: Mapping[str, Any]) -> list[Event]:
     if mechanism["name"] == RECORD_VOTES:
         noise = {"event": "gaussian", "version": 1, "sigma": mechanism["sigma"]}
         return [event_from_json(noise | {"shifts": moved_counts(mechanism)})]
+    # what is left asks a stream of queries, alone or with a relabelled sample
     stream = _stream_fields(mechanism)
     if mechanism["name"] == stream["event"]:
         return [event_from_json(stream)]

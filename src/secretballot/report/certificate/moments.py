@@ -87,6 +87,7 @@ def moments_event(mechanism: Mapping[str, Any], neighbours: str) -> dict[str, An
     ParameterError
         If a parameter is out of its range.
     """
+    # a record that is replaced moves each sum by twice its bound, squared: four times
     replaced = 4 if neighbours == "replace-one" else 1
     if GROUPS in mechanism:
         plain = {name: value for name, value in mechanism.items() if name != GROUPS}
@@ -203,6 +204,7 @@ def _columns_of(document: Mapping[str, Any]) -> int:
     """
     mechanism, released = document["mechanism"], document["released"]
     if mechanism["name"] == MOMENTS:
+        # of two classes one column says both
         return 1 if len(released["classes"]) == 2 else len(released["classes"])
     if released["queries"]:
         raise CertificateError("Sums were paid for, and no labels; the certificate lists some.")
@@ -269,6 +271,7 @@ def _check_groups(document: Mapping[str, Any]) -> None:
             )
     if mechanism["n_records"] is not None:
         counts = [check_count("records", group["records"], minimum=0) for group in groups]
+        # the number of records is public, and with it that of every group
         if sum(counts) != mechanism["n_records"] or 1 in counts:
             raise CertificateError(
                 "The numbers of records in the budget groups do not add up to that of all records,"

@@ -154,6 +154,7 @@ def _refuse_slow_choices(choices: Sequence[Mapping[str, Any]]) -> None:
         event["queries"]
         for choice in choices
         for event in choice["events"]
+        # the games of labels, which take the longer the more labels they hold
         if event.get("event") in _SLOW_EVENTS[:5]
     )
     if slow > 1 and labels > _MAX_LABELS:

@@ -318,6 +318,7 @@ def _check_price(document: Mapping[str, Any]) -> str:
 
 
 def _check_mechanism(document: Mapping[str, Any]) -> str:
+    # The terms first: events are made of them, now or as an earlier version priced them.
     check_terms(document)
     if not is_chosen(document) and _events_of(document) not in (
         events_of_terms(document),
@@ -449,6 +450,7 @@ def _check_list(document: Mapping[str, Any]) -> None:
         raise CertificateError(
             "The release drew more than there is on its account's list, or something else."
         )
+    # The account may be used again up to its list: the whole of it is what is promised.
     if not all(spent[key] * SLACK >= budget[key] for key in ("epsilon", "delta")):
         raise CertificateError(
             "An account with a list promises the whole of it, and the certificate states less."

@@ -65,6 +65,7 @@ def table_event(mechanism: Mapping[str, Any]) -> dict[str, Any]:
         release = check_choice("release", mechanism["release"], ("labels", "counts"))
         changes = queries * moved_by_query(mechanism)
         noise = {"version": 1, "sigma": mechanism["sigma"]}
+        # each label is a vote on two classes, which has a price of its own, by a game
         if release == "labels" and mechanism["ballot"] == "labels":
             teachers = {"queries": changes, "n_teachers": mechanism["n_teachers"]}
             return {"event": "label-gaussian", **noise, **teachers}
@@ -120,6 +121,7 @@ def check_table(document: Mapping[str, Any]) -> None:
         raise CertificateError("rows names none, one twice, or more than were paid for.")
     if not isinstance(answers, list) or len(answers) != len(rows):
         raise CertificateError("There is not one answer for each row.")
+    # type(value) is int: True counts as an integer elsewhere, and as none in JSON
     for answer in answers:
         if not isinstance(answer, list) or len(answer) != width:
             raise CertificateError(f"An answer is no list of {width} integers.")
@@ -147,6 +149,7 @@ def _columns_and_bounds(mechanism: Mapping[str, Any], teachers: int) -> tuple[in
     if not isinstance(bounds, list) or len(bounds) != 2:
         raise CertificateError("target_range is no two numbers.")
     first, last = (check_finite("target_range", bound) for bound in bounds)
+    # finite bounds may lie further apart than the largest double
     if not first < last or not math.isfinite(last - first) or steps >= _MOST_POSITIONS:
         raise CertificateError("target_range or n_positions is out of range.")
     rank = mechanism["rank"]

@@ -71,6 +71,7 @@ def check_weighted(document: Mapping[str, Any]) -> None:
         If a number is out of its range.
     """
     groups = document["mechanism"][GROUPS]
+    # the fields first: what comes after reads them unchecked
     _check_group_fields(groups)
     votes = sum(
         check_count("weight", group["weight"]) * check_count("teachers", group["teachers"])

@@ -109,6 +109,7 @@ def _draw_counts(released: ReleasedLabels, counts: IntArray) -> str:
     def paint(axes: Any) -> None:
         heights, _ = np.histogram(counts, edges)
         below = edges[:-1] < half
+        # within one standard deviation of the threshold noise may have decided
         axes.axvspan(half - sigma, half + sigma, color=PALE, linewidth=0)
         for chosen, colour, hatch in ((below, BLUE, ""), (~below, ORANGE, "////")):
             axes.bar(
@@ -188,6 +189,7 @@ def _draw_labels(released: ReleasedLabels) -> str:
     def paint(axes: Any) -> None:
         places = np.arange(len(rows))[::-1]
         for place, (_, count) in zip(places, rows, strict=True):
+            # the last row holds no label, and is left empty
             last = place == 0 and not by_model
             axes.barh(
                 place,

@@ -52,6 +52,7 @@ def draw_moments(mechanism: Mapping[str, Any]) -> str:
 
     def paint(axes: Any) -> None:
         axes.axhspan(_SMALLEST, 1.0, color=PALE, linewidth=0)
+        # a number that came out as 0 has no place on an axis of logarithms
         axes.plot(places, np.maximum(alone, _SMALLEST), color=GREY, linestyle="--", linewidth=1.4)
         for number, size in enumerate(sizes):
             axes.plot(

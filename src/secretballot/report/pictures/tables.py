@@ -66,6 +66,7 @@ def draw_shares(name: str, labels: Sequence[str], shares: FloatArray) -> str:
     rows = [(short_name(labels[k]), 100 * float(shares[k])) for k in order]
 
     def paint(axes: Any) -> None:
+        # from the top downwards, as the labels are listed
         places = np.arange(len(rows))[::-1]
         for place, (_, share) in zip(places, rows, strict=True):
             axes.barh(place, share, 0.62, color=BLUE)

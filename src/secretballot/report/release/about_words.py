@@ -57,6 +57,7 @@ def caution(certificate: Mapping[str, Any]) -> str:
     if not level:
         return ""
     above, promise = _STRENGTHS[level]
+    # where both are as large, the caution is about this release
     epsilon = own if _marks_below(own) == level else spent
     if epsilon == own:
         begins = f"Caution: an epsilon {above} is {promise}."

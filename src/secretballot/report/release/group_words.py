@@ -25,6 +25,7 @@ def groups_words(certificate: Mapping[str, Any]) -> str:
     changed, others = "comes or goes", ""
     if certificate["neighbours"] == "replace-one":
         changed = "is replaced by another one of the same group"
+        # a record is replaced within its group alone, so no price covers a change of group
         others = f" No promise is about a {unit} that is replaced by one of another group."
     listed = "; ".join(
         f"{shown(group['name'])}: epsilon {number_text(group['epsilon'])}, delta"

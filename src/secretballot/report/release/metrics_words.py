@@ -24,6 +24,7 @@ def metrics_sentences(metrics: Metrics) -> list[str]:
             f" {metrics.accuracy:.4f} of them are; the expected calibration error is"
             f" {found.error:.4f}, the Brier score {found.brier:.4f}."
         )
+    # a student that is no better is what a reader must learn first
     if not metrics.beats_majority and metrics.tells_apart:
         sentences.insert(
             0,

@@ -135,6 +135,7 @@ def _counted_words(
     *,
     grouped: bool = False,
 ) -> str:
+    # the number of records is public under replace-one alone; elsewhere noise is in it
     if n_records is None:
         by_weight = ", each by its weight," if grouped else ","
         records = (

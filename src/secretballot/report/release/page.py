@@ -288,6 +288,7 @@ def render_page(
         plan=plan_words(certificate),
         choices=choices_words(certificate),
         choice_rows=choice_rows(certificate),
+        # the pictures are the package's own SVG: the template must not escape them
         pictures={name: markup(svg) for name, svg in pictures.items()},
         captions=captions,
         queries=[(name, title, markup(svg), caption) for name, title, svg, caption in drawn],
@@ -459,6 +460,7 @@ def _fact_values(released: ReleasedLabels | ReleasedTable) -> dict[str, Any]:
     certificate = released.certificate
     mechanism = certificate["mechanism"]["name"]
     unit = unit_noun(certificate["unit"])
+    # where labels alone are private, the features are public, too
     public = "the features and the number" if unit == "label" else "the number"
     relation = {
         "add-remove": f"adding or removing one {unit}",
@@ -569,17 +571,16 @@ def _event_rows(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
     ]
 
 
+def _parameter_text(key: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"({_parameters_text(value)})"
+    return _chances_text(value) if key == "weights" else value_text(value)
+
+
 def _parameters_text(event: Mapping[str, Any]) -> str:
     """Return an event's parameters in words, those of an event inside in brackets."""
     return ", ".join(
-        f"{key.replace('_', ' ')} "
-        + (
-            f"({_parameters_text(value)})"
-            if isinstance(value, Mapping)
-            else _chances_text(value)
-            if key == "weights"
-            else value_text(value)
-        )
+        f"{key.replace('_', ' ')} {_parameter_text(key, value)}"
         for key, value in event.items()
         if key not in ("event", "version") and value is not None
     )

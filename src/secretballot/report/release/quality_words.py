@@ -41,6 +41,7 @@ def quality_points(
         f"{answered:,} of {count_text(asked, 'query')} got a label. Noise was added before, so a"
         " label may differ from what the records say."
     ]
+    # None where no noisy counts were released, which alone can tell
     near = _decided_by_noise(released)
     if near is not None:
         points.append(

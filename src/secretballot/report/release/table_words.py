@@ -136,6 +136,7 @@ def table_quality(table: ReleasedTable, student: Any, X_public: Any) -> list[str
     ]
     if terms["name"] == LABEL_VOTES:
         if terms["release"] == "counts" and terms["ballot"] == "labels":
+            # a label's own count is read against half of the teachers; a set's is not
             near = np.abs(table.answers - terms["n_teachers"] / 2) <= terms["sigma"]
             points.append(
                 f"{int(near.sum()):,} of {near.size:,} released counts are so close to half of the"
@@ -215,6 +216,7 @@ def table_pictures(
             else "No public points were given to draw it on."
         )
         return pictures, captions
+    # every so many-th row, without randomness: the same pool gives the same page
     step = max(1, math.ceil(X_public.shape[0] / _MOST_POINTS))
     said = _student_numbers(student, X_public, np.arange(0, X_public.shape[0], step))
     if said is None or said.ndim != (2 if of_labels else 1) or not np.isfinite(said).all():

@@ -136,6 +136,7 @@ class Usage:
             skops = ["import skops.io", f"student = skops.io.load('student.skops'{told})"]
         trust = f" --trust {','.join(untrusted)}" if untrusted else ""
         return cls(
+            # the command reads columns as the schema says, so without one it is not named
             f"secretballot predict . ../new.csv --out ../predictions.csv{trust}"
             if saved and schema is not None
             else None,

@@ -293,10 +293,10 @@ def draw_region_sizes(story: QueryStory) -> Picture | None:
     if not len(seen):
         return None
     low, middle, high = sizes.T
-    # bars only where a sample was looked at: an exact size has no interval
 
     def paint(axes: Any) -> None:
         axes.plot(seen, middle, color=ORANGE, linewidth=1.2)
+        # bars only where a sample was looked at: an exact size has no interval
         axes.vlines(
             seen[high > low],
             low[high > low],

@@ -71,6 +71,7 @@ def project_pool(X_public: Any, asked: IntArray) -> PoolPositions:
             Parameter("X_public"),
             f" has shape {shape}; give a table of public points, one row each.",
         )
+    # of a smaller pool than was asked, the picture would show other points
     if asked.size and not int(asked.max()) < shape[0]:
         raise DataError(
             f"Row {int(asked.max())} was asked of a public pool of {shape[0]} rows; give the pool"

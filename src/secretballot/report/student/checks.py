@@ -472,6 +472,7 @@ def _check_one_hot(one: Any) -> list[Any]:
 def _check_basis(one: Any) -> list[Any]:
     """Check a public basis: what its columns give, the rotation takes, and all are integers."""
     about = vars(one)
+    # a basis that is not fitted holds settings alone
     if "_rotation" not in about:
         return []
     columns, rotation = about.get("_columns"), about["_rotation"]
@@ -504,6 +505,7 @@ def _check_basis(one: Any) -> list[Any]:
 def _check_kernel(one: Any) -> list[Any]:
     """Check a basis of landmarks: rounded points of as many columns, and one feature for each."""
     about = vars(one)
+    # a basis that is not fitted holds settings alone
     if "_rotation" not in about:
         return []
     n_columns, landmarks, rotation = _n_columns(one), about.get("_landmarks"), about["_rotation"]
@@ -536,6 +538,7 @@ def _check_kernel(one: Any) -> list[Any]:
 def _check_graph(one: Any) -> list[Any]:
     """Check a basis of a graph: public points of as many columns, and values at each of them."""
     about = vars(one)
+    # a basis that is not fitted holds settings alone
     if "_values" not in about:
         return []
     n_columns, points, nearest = _n_columns(one), about.get("_points"), about.get("n_nearest")

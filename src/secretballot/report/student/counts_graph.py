@@ -93,6 +93,7 @@ def model_bytes(
         graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR_VERSION
     )
     onnx.checker.check_model(model)
+    # deterministic: the same student gives the same file
     return bytes(model.SerializeToString(deterministic=True))
 
 

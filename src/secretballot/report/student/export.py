@@ -388,6 +388,7 @@ def dump_raw_onnx(student: Any, path: str | Path, schema: Mapping[str, Any], row
             raise DataError(
                 f"Probabilities of the ONNX student differ from the student's by up to {apart:.2g}."
             )
+    # last: a file appears only if it answers as the student does
     _write_aside(Path(path), model)
 
 
@@ -445,6 +446,7 @@ def _onnx_bytes(student: Any, points: np.ndarray[Any, Any]) -> bytes:
         student = student.as_adaboost()
     skl2onnx = require_extra("skl2onnx", "onnx")
     versions = graph_versions(student)
+    # of the point, the converter reads width and type alone
     made = skl2onnx.to_onnx(student, points[:1], options={"zipmap": False}, target_opset=versions)
     model = with_plain_names(made)
     return bytes(model.SerializeToString(deterministic=True))

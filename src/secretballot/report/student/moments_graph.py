@@ -231,6 +231,7 @@ def _add_levels(graph: _Graph, cells: str, column: LevelColumn) -> list[str]:
 def _add_numbers(graph: _Graph, cells: str, column: NumberColumn) -> list[str]:
     """Add bins, rank, spike and missing values of a column of numbers."""
     absent = graph.add("IsNaN", [cells])
+    # a missing cell goes on as 0: NaN would stay NaN in every product
     whole = graph.add("Where", [absent, graph.constant([[0.0]]), cells])
     values = graph.add("Max", [whole, graph.constant([[-_LARGEST]])])
     values = graph.add("Min", [values, graph.constant([[_LARGEST]])])

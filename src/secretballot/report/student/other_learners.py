@@ -102,5 +102,6 @@ def named_classes_graph(model: bytes, classes: Sequence[Any]) -> bytes:
         ]
     )
     label.CopyFrom(helper.make_tensor_value_info("class label", kind, [None]))
+    # checked whole: the graph came from a converter of another package
     onnx.checker.check_model(found)
     return bytes(found.SerializeToString(deterministic=True))

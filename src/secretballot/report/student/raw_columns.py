@@ -122,6 +122,7 @@ def raw_columns_graph(
     rename_values(inner, lambda name: f"{_INNER}{name}" if name else "")
     columns = _Encoding(require_extra("onnx.helper", "onnx"), schema)
     _connect_student(columns, inner.graph)
+    # ONNX wants nodes in the order of their use: the encoding, the student, its outputs
     before = list(columns.nodes)
     _name_outputs(columns, inner.graph, projected=projected)
     helper = columns.helper

@@ -107,6 +107,7 @@ def _margins_picture(found: Diagnosis, reference: Diagnosis | None) -> Picture:
         integer_ticks(axes.yaxis)
         grid(axes, "y")
         if reference is not None:
+            # room for the legend above the bars
             axes.set_ylim(0, 1.3 * below.max())
             axes.legend(loc="upper left", frameon=False, reverse=True)
 

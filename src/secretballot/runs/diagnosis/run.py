@@ -242,6 +242,7 @@ def _sparse_vectors(
     for t in sorted(set(max_unstable)):
         events[t] = calibrate_sparse_vector(budget, t)
         noise = max(events[t].threshold_scale, events[t].query_scale)
+        # beyond this the forecast takes minutes, and no vote outshouts the noise
         if not noise <= max(_MOST_NOISE, n_teachers):
             raise ParameterError(
                 f"epsilon {budget.epsilon:g} with ",
