@@ -55,7 +55,8 @@ def stream_queries(
     n_teachers, n_classes : int
         The small world.
     distance : callable
-        From counts to distances; another one than `stability` shows what it would cost.
+        From counts, of shape (n, n_classes), to distances, of shape (n,); another one than
+        `stability` shows what it would cost.
     """
     counts, neighbours = neighbouring_counts(n_teachers, n_classes)
     here, there = distance(counts).tolist(), distance(neighbours).tolist()

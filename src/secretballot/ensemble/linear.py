@@ -85,7 +85,7 @@ class LinearStack:
         kept: "dict[Hashable, list[LinearStack]] | None" = None,
     ) -> list["LinearStack"]:
         """Return stacks of the linear teachers among `models`; none where `X` is not plain
-        numbers.
+        numbers, of shape (n_queries, n_features).
 
         Those of the last table of the same columns are found again in `kept`, which belongs to
         these models alone, where they are not large.

@@ -33,6 +33,8 @@ _INT32_MAX = np.iinfo(np.int32).max
 def as_table(X: Any, name: str = "X") -> Any:
     """Return `X` as a pandas frame, a CSR matrix or an array whose rows are records.
 
+    Arrays have the shape (n_rows, ...) that they came with.
+
     Raises
     ------
     DataError

@@ -75,7 +75,7 @@ class Cells(Protocol):
         ...
 
     def widen_sparse(self, rows: AnyArray) -> Any:
-        """Return the same as a CSR matrix, without the zeros."""
+        """Return the same as a CSR matrix of that shape, without the zeros."""
         ...
 
 
@@ -398,17 +398,19 @@ def row_type(cells: Cells, classes: tuple[Any, ...], unit_name: str | None) -> n
 
 
 def block_of(rows: AnyArray, cells: Cells) -> RowBlock:
-    """Return kept rows as encoded ones."""
+    """Return kept rows, of shape (n_rows,), as encoded ones."""
     return RowBlock(cells.widen(rows[_CELLS]), rows[_CLASS].astype(np.int64), units_of(rows))
 
 
 def sparse_part(rows: AnyArray, cells: Cells) -> tuple[Any, IntArray]:
-    """Return kept rows as a CSR matrix of encoded ones, and the indices of their classes."""
+    """Return kept rows, of shape (n_rows,), as a CSR matrix of encoded ones, and the indices of
+    their classes."""
     return cells.widen_sparse(rows[_CELLS]), rows[_CLASS].astype(np.int64)
 
 
 def units_of(rows: AnyArray) -> UnsignedArray | None:
-    """Return the keyed hashes of the units of kept rows, None where every record is one."""
+    """Return the keyed hashes of the units of kept rows, shape (n_rows, 2), None where every record
+    is one."""
     return rows[_UNIT] if _UNIT in (rows.dtype.names or ()) else None
 
 
@@ -429,7 +431,7 @@ class RowFile:
         self._sealer = sealer_of(path, self._waiting.append)
 
     def add(self, rows: AnyArray) -> None:
-        """Write rows behind those that are there.
+        """Write rows, of shape (n_rows,), behind those that are there.
 
         Raises
         ------

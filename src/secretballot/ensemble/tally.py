@@ -51,8 +51,8 @@ def check_classes(classes: object) -> list[Any]:
 
 
 def blocks_of(table: npt.NDArray[Any], block_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
-    """Yield the rows of `table` in blocks of at most `block_rows`, by default about four million
-    cells."""
+    """Yield the rows of `table`, shape (n_rows, n_columns), in blocks of at most `block_rows`, by
+    default about four million cells."""
     rows = block_rows or max(1, _BLOCK_CELLS // max(1, table.shape[1]))
     for start in range(0, len(table), rows):
         yield np.asarray(table[start : start + rows])

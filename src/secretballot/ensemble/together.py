@@ -107,6 +107,8 @@ def trained_together(
     ----------
     learners : list of classifiers
     parts : list of (X, y) or None
+        Table of shape (n_records, n_features) and class indices of shape (n_records,), of each
+        learner's own shard.
     seed : int
         Seeds the global generators.
     settings : mapping

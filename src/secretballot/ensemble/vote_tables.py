@@ -82,7 +82,10 @@ def check_ballot(ballot: object, most_named: object, n_labels: int) -> int | Non
 
 
 def as_set_numbers(named: npt.NDArray[Any]) -> IntArray:
-    """Return each row of 0 and 1 as the number of its set: label j counts 2^j."""
+    """Return each row of 0 and 1 as the number of its set: label j counts 2^j.
+
+    From shape (..., n_labels) to shape (...).
+    """
     places = 1 << np.arange(named.shape[-1], dtype=np.int64)
     numbers: IntArray = (np.asarray(named, dtype=np.int64) * places).sum(axis=-1)
     return numbers
@@ -432,7 +435,10 @@ def checked_positions(n_positions: object) -> int:
 
 
 def on_grid(numbers: FloatArray, bounds: tuple[float, float], n_positions: int) -> IntArray:
-    """Return the nearest positions of numbers, each from itself alone; nan is in the middle."""
+    """Return the nearest positions of numbers, each from itself alone; nan is in the middle.
+
+    The positions have the shape of the numbers.
+    """
     low, high = bounds
     cut = np.clip(np.where(np.isnan(numbers), low + (high - low) / 2, numbers), low, high)
     positions: IntArray = np.rint((cut - low) / (high - low) * (n_positions - 1)).astype(np.int64)

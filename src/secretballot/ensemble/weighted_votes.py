@@ -137,7 +137,7 @@ class WeightedVotes(Sealed):
         return self.__votes.declared
 
     def take(self, rows: Any) -> "WeightedVotes":
-        """Return the votes on some queries, as `VoteCounts.take`."""
+        """Return the votes on some queries, rows of shape (l,), as `VoteCounts.take`."""
         return WeightedVotes(self.__votes.take(rows), self.voters)
 
     def open_at_the_door(self) -> IntArray:

@@ -169,7 +169,8 @@ class _Division:
 
     @classmethod
     def of(cls, task: Task, y: IntArray) -> "_Division":
-        """Return how the rows are divided for a task.
+        """Return how the rows are divided for a task, by `y`, indices of classes of shape
+        (n_rows,).
 
         Raises
         ------
@@ -241,8 +242,11 @@ class _Scored:
         self._truth, self._rare, self._shares = truth, rare, shares
 
     def of(self, said: IntArray) -> FloatArray:
-        """Return accuracy, balanced accuracy and the recall of the rare class; the last two are 0
-        where none is."""
+        """Return accuracy, balanced accuracy and the recall of the rare class, shape (3,); the last
+        two are 0 where none is.
+
+        `said` are indices of classes, of shape (n_rows,) as the truth.
+        """
         right = said == self._truth
         if self._rare is None:
             return np.array([right.mean(), 0.0, 0.0])

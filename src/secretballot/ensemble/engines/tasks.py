@@ -179,10 +179,14 @@ def vote(
     about : Packed
         (n_classes, block_rows, random_state, settings), all public.
     points : Packed
-        Public table.
+        Public table of shape (n_queries, n_features).
     numbers : list of int
         Of the teachers, in their order.
     *teachers : Packed, or what `train_teacher` returned
+
+    Returns
+    -------
+    ndarray of int32, shape (n_queries, n_classes), or Trouble
     """
 
     def count() -> CountArray:

@@ -226,7 +226,18 @@ def moments_pictures(
     X_public: Any,
     schema: Mapping[str, Any] | None,
 ) -> dict[str, str]:
-    """Return the pictures by name; that of the columns where the student is the model itself."""
+    """Return the pictures by name; that of the columns where the student is the model itself.
+
+    Parameters
+    ----------
+    certificate : mapping
+        Of a release of noisy sums.
+    student : fitted estimator or None
+    X_public : table of shape (n, n_features), or None
+        Public points, whose columns are named.
+    schema : mapping or None
+        Public description of the columns, as JSON values.
+    """
     pictures = {"moments": draw_moments(certificate["mechanism"])}
     basis = getattr(student, "basis", None)
     if X_public is not None and isinstance(basis, TableBasis):

@@ -128,7 +128,16 @@ def deviation_of_mean(terms: Mapping[str, Any]) -> float:
 
 
 def table_quality(table: ReleasedTable, student: Any, X_public: Any) -> list[str]:
-    """Return sentences on how strong the noise was, and what the student makes of it."""
+    """Return sentences on how strong the noise was, and what the student makes of it.
+
+    Parameters
+    ----------
+    table : ReleasedTable
+    student : fitted estimator or None
+        Trained on it.
+    X_public : table of shape (n, n_features), or None
+        Public points, of which rows were asked.
+    """
     terms = table.certificate["mechanism"]
     points = [
         f"{count_text(len(table.rows), 'public point')} got an answer, all at once. Noise was added"
@@ -187,7 +196,16 @@ def _student_numbers(student: Any, X_public: Any, rows: Any) -> FloatArray | Non
 def table_pictures(
     table: ReleasedTable, student: Any, X_public: Any
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return pictures of the answers and of the student, and the sentence for each."""
+    """Return pictures of the answers and of the student, and the sentence for each.
+
+    Parameters
+    ----------
+    table : ReleasedTable
+    student : fitted estimator or None
+        Trained on it.
+    X_public : table of shape (n, n_features), or None
+        Public points, of which rows were asked.
+    """
     terms = table.certificate["mechanism"]
     of_labels = terms["name"] == LABEL_VOTES
     asked = count_text(len(table.rows), "public point")

@@ -359,7 +359,8 @@ def dump_raw_onnx(student: Any, path: str | Path, schema: Mapping[str, Any], row
     schema : mapping
         Complete, as `Schema.to_json` writes it.
     rows : RawRows
-        The file must give the student's own labels and probabilities on them.
+        With ``X`` of shape (n_rows, n_features). The file must give the student's own labels and
+        probabilities on them.
 
     Raises
     ------

@@ -51,7 +51,8 @@ def diagnose_vote_dependent_price(
     Parameters
     ----------
     counts : VoteCounts
-        Votes on the queries, all of which are asked in their order; secret.
+        Votes on the queries, of shape (n_queries, n_classes), all of which are asked in their
+        order; secret.
     aggregator : GaussianAggregator, ConfidentAggregator or LaplaceAggregator
         Recipe and noise. Of confident voting every query counts with its chance of being answered,
         as in the paper; what was really answered may be more.
