@@ -304,6 +304,7 @@ class CutSpace(VersionSpace):
             lines = [line for line in self._lines if line.feature == feature]
             low, high = min(line.hull[0] for line in lines), max(line.hull[1] for line in lines)
             x = points[:, feature]
+            # only points between the ends of the lines cut one; those below are counted all at once
             near = (x > low) & (x < high)
             column = SortedColumn.sort(x[near])
             below = float(signed[x <= low].sum()) + column.prefix_sums(signed[near])

@@ -147,6 +147,7 @@ class _Cells:
         starts = np.searchsorted(self.lower.source, np.arange(len(self.parent) + 1))
         for row, used in enumerate(self.parent):
             mine = slice(starts[row], starts[row + 1])
+            # the inf at the end: behind the last upper range lies none
             behind = np.append(np.where(used[self.upper.source], upper_gain, math.inf), math.inf)
             behind = np.minimum.accumulate(behind[::-1])[::-1]
             least[mine] = behind[
@@ -163,6 +164,7 @@ class _Cells:
         starts = np.searchsorted(self.upper.source, np.arange(self.parent.shape[1] + 1))
         for place, used in enumerate(self.parent.T):
             mine = slice(starts[place], starts[place + 1])
+            # the -inf in front: before the first lower range lies none
             before = np.append(-math.inf, np.where(used[self.lower.source], lower_loss, -math.inf))
             before = np.maximum.accumulate(before)
             greatest[mine] = before[

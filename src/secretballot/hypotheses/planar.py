@@ -216,6 +216,7 @@ def fans(plane: Plane, pivots: IntArray, others: IntArray) -> Iterator[Fan]:
     Fan
         Of which `order` holds positions in `others`.
     """
+    # a block holds so many pairs of a pivot and another point at most
     rows = max(1, _BLOCK // max(1, len(others)))
     for start in range(0, len(pivots), rows):
         yield _fan_of(plane, pivots[start : start + rows], others)

@@ -194,6 +194,7 @@ class MomentFit:
             missed = (target - shrunk.T @ said / len(said)) ** 2
             likely.append(-float(np.sum(missed / spread + np.log(spread))) / 2)
         most = int(np.argmax(likely))
+        # the whole start is kept unless a part of it is clearly likelier
         return self.weights * (BELIEVED[most] if likely[most] > likely[0] + CLEARLY else 1.0)
 
     def _sampling_variance(

@@ -119,6 +119,7 @@ def _largest_of_parts(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArra
     owner = np.concatenate([np.full(len(found[0]), number) for number, found in enumerate(solved)])
     column = np.concatenate([np.arange(len(found[0])) for found in solved])
     sizes = np.array([len(rows) for rows in members])
+    # of equal eigenvalues those of the larger part go first
     kept = np.lexsort((-sizes[owner], -values))[:n_values]
     vectors = np.zeros((matrix.shape[0], len(kept)))
     for place, index in enumerate(kept):

@@ -483,6 +483,7 @@ class LabelingSession:
                 " ledger."
             )
         questions = question_digests(self._teachers.points(X))
+        # in reverse, so that the first of equal rows stands for its question
         rows = {question: row for row, question in reversed(list(enumerate(questions)))}
         released = self._stream.released(
             rows, self._plan_summary("returned" if self._stream.returns else "forfeited")

@@ -113,6 +113,7 @@ def _check_points(start: ReleasedLabels, stated: Mapping[str, Any], X_public: An
             " does not say which public points it is about; give a release whose certificate has"
             " points_sha256.",
         )
+    # labels are rows of the pool, and in another pool they would stand beside wrong points
     rows = start.queries
     inside = rows.min(initial=0) >= 0 and rows.max(initial=0) < n_rows(X_public)
     if not inside or known != points_digest(take_rows(X_public, rows)):

@@ -324,6 +324,7 @@ def _choice_entries(
     found = [*document.get("choices", ()), *(choice.to_certificate() for choice in choices)]
     for other in rejected:
         found += [_as_choice(other), *other.certificate.get("choices", ())]
+    # the release's own reservation stands on its certificate already
     known = {document["composition"]["reservation"]}
     entries = []
     for entry in found:

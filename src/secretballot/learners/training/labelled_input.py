@@ -278,6 +278,7 @@ class _StoredInput(LabelledInput):
         public = teacher, n_teachers, neighbours
         if vault is not None:
             return self._teachers_of_dealt_shards(*public, vault, vault, random_state, training)
+        # shards hold private records: where no vault keeps them they go after the training
         with TemporaryDirectory(dir=self._table.vault, prefix=SHARDS) as folder:
             return self._teachers_of_dealt_shards(
                 *public, Path(folder), None, random_state, training

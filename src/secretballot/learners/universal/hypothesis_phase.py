@@ -94,6 +94,7 @@ class EndlessPart:
             paid for.
         """
         found = reserved.drawn()
+        # the records are opened only where there is something to draw
         if found is None:
             dichotomies = hypotheses.dichotomies(points[rows])
             scores = private_scores(

@@ -578,6 +578,7 @@ def _check_same(folder: Path | None, about: dict[str, Any]) -> None:
         raise DataError(
             f"{folder / _ABOUT} is damaged; put the vault back as it was. Nothing was spent."
         )
+    # through JSON, as the kept settings went
     if kept != json.loads(json.dumps(about)):
         raise ParameterError(
             f"The vault {folder} holds a reservation of this request with other settings; give the"
