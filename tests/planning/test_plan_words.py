@@ -138,6 +138,10 @@ def test_the_options_are_those_of_learn() -> None:
         == "--epsilon 1 --delta 1e-06 --records 10000 --teachers 200 --queries 1000 --aggregator"
         " gaussian --release counts"
     )
+    # the price that was planned, and none that is a little larger
+    plan = made_plan()
+    odd = replace(plan, task=replace(plan.task, epsilon=0.123456789))
+    assert learn_options(odd)[0] == "--epsilon 0.123456789"
     for setting in (WEIGHED[2].setting, WEIGHED[4].setting):
         plan = replace(
             made_plan(teacher="tree"), recommended=next(c for c in WEIGHED if c.setting == setting)

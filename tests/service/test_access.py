@@ -318,6 +318,30 @@ def test_the_audit_log_is_append_only_and_an_edit_is_found(tmp_path: Path) -> No
     edited.close()
 
 
+def test_a_check_beside_a_worker_that_writes_sees_one_moment(tmp_path: Path) -> None:
+    log, worker = AuditLog(tmp_path), AuditLog(tmp_path)
+    entry = AuditEntry("r", "key", "ask", "registry", "session", 2, 2)
+    log.write(entry)
+
+    class Connection:
+        """Lets the worker write after the rows were read, and before the counts are."""
+
+        def __init__(self, connection: sqlite3.Connection) -> None:
+            self._connection = connection
+
+        def execute(self, statement: str, *values: object) -> sqlite3.Cursor:
+            if "FROM asked" in statement:
+                worker.write(entry)
+            return self._connection.execute(statement, *values)
+
+    log._connection, own = Connection(log._connection), log._connection  # type: ignore[assignment]
+    assert log.check() == 1
+    log._connection = own
+    assert log.check() == 2
+    log.close()
+    worker.close()
+
+
 def test_two_workers_share_one_count(tmp_path: Path) -> None:
     one, other = AuditLog(tmp_path), AuditLog(tmp_path)
     entry = AuditEntry("r", "key", "ask", "registry", "session", 3, 3)

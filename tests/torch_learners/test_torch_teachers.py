@@ -433,6 +433,14 @@ def test_settings_out_of_range(settings: dict[str, Any], message: str) -> None:
         teacher().set_params(**settings).fit(X, y)
 
 
+def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    X, y, _ = records()
+    with pytest.raises(ParameterError, match="device is 'cuda:2', and torch finds 2 here"):
+        teacher(device="cuda:2").fit(X, y)
+
+
 def test_a_module_that_cannot_be_trained_is_refused_before_anything_is_spent() -> None:
     X, y, _ = records()
     with pytest.raises(ParameterError, match=r"on the public points.*2 outputs for 3 classes"):

@@ -126,7 +126,7 @@ class AuditLog:
         One that is beyond the quota is written as refused, and counts nothing. All that is written
         is one transaction.
         """
-        with self._write_transaction() as connection:
+        with self._transaction("BEGIN IMMEDIATE") as connection:
             tail = _Tail(connection)
 
             def admit(entry: AuditEntry, quota: int | None) -> bool:
@@ -139,7 +139,7 @@ class AuditLog:
 
     def write(self, *entries: AuditEntry) -> None:
         """Write entries; what they count is counted whatever the quotas say."""
-        with self._write_transaction() as connection:
+        with self._transaction("BEGIN IMMEDIATE") as connection:
             tail = _Tail(connection)
             for entry in entries:
                 tail.add(entry)
@@ -176,11 +176,12 @@ class AuditLog:
             If a row was edited, removed or added by hand, or a count is not that of its rows.
         """
         chain, counts, number = _FIRST, dict[tuple[str, str], int](), 0
-        with self._lock, _in_words(self._path):
-            rows = self._connection.execute(
+        # rows and counts of one moment: another worker may write between two reads
+        with self._transaction("BEGIN") as connection:
+            rows = connection.execute(
                 f"SELECT {_COLUMNS}, chain FROM entry ORDER BY position"
             ).fetchall()
-            stored = self._connection.execute("SELECT key, dataset, new FROM asked").fetchall()
+            stored = connection.execute("SELECT key, dataset, new FROM asked").fetchall()
         for number, row in enumerate(rows, 1):
             chain = _next_chain(chain, row[:-1])
             if row[0] != number or chain != row[-1]:
@@ -201,10 +202,10 @@ class AuditLog:
         return number
 
     @contextmanager
-    def _write_transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         with self._lock, _in_words(self._path):
             try:
-                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.execute(begin)
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:

@@ -141,9 +141,9 @@ def connect(
     Raises
     ------
     ServiceError
-        If the service cannot be reached, or refuses the key.
+        If the service cannot be reached, or refuses the key; the connection is closed first.
     ParameterError
-        If there is no such dataset or session, or several to choose from.
+        If there is no such dataset or session, or several to choose from; likewise.
 
     Examples
     --------
@@ -154,8 +154,13 @@ def connect(
     None
     """
     line = _Line(url, key, timeout, retries)
-    address = _chosen_address(line.fetch(_Exchange("GET", "/v1/datasets")), dataset, session)
-    return RemoteSession(line, _Terms(line.fetch(_Exchange("GET", address))))
+    try:
+        address = _chosen_address(line.fetch(_Exchange("GET", "/v1/datasets")), dataset, session)
+        return RemoteSession(line, _Terms(line.fetch(_Exchange("GET", address))))
+    # nobody else would close it
+    except BaseException:
+        line.close()
+        raise
 
 
 async def connect_async(

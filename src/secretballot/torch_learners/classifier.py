@@ -308,7 +308,7 @@ def _checked_device(torch: Any, name: Any) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        kind = torch.device(name).type
+        kind, number = torch.device(name).type, torch.device(name).index or 0
     except (RuntimeError, TypeError):
         kind = None
     if kind not in ("cpu", "cuda"):
@@ -318,6 +318,12 @@ def _checked_device(torch: Any, name: Any) -> str:
     if kind == "cuda" and not torch.cuda.is_available():
         raise ParameterError(
             Parameter("device"), f" is {shown(name)}, and torch finds no CUDA here; use 'cpu'."
+        )
+    if kind == "cuda" and not number < torch.cuda.device_count():
+        raise ParameterError(
+            Parameter("device"),
+            f" is {shown(name)}, and torch finds {torch.cuda.device_count()} here, counted from 0;"
+            " give one of them.",
         )
     return str(name)
 

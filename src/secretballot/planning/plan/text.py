@@ -98,8 +98,8 @@ def learn_options(plan: Plan) -> list[str]:
     if plan.method == "moments":
         of_moments = {
             "method": "moments",
-            "epsilon": f"{task.epsilon:g}",
-            "delta": f"{task.delta:g}",
+            "epsilon": _exact_number(task.epsilon),
+            "delta": _exact_number(task.delta),
             "records": task.n_records,
             "student": task.student,
             "classes": _class_list(plan),
@@ -108,8 +108,8 @@ def learn_options(plan: Plan) -> list[str]:
         return _shell_options(of_moments)
     setting = plan.votes.setting
     given = {
-        "epsilon": f"{task.epsilon:g}",
-        "delta": f"{task.delta:g}",
+        "epsilon": _exact_number(task.epsilon),
+        "delta": _exact_number(task.delta),
         "records": task.n_records,
         "teachers": setting.n_teachers,
         "queries": setting.n_queries,
@@ -124,6 +124,12 @@ def learn_options(plan: Plan) -> list[str]:
         "classes": _class_list(plan),
     }
     return _shell_options(given)
+
+
+def _exact_number(value: float) -> str:
+    """Return a number as short as it can be said, and be read as the same."""
+    brief = f"{value:g}"
+    return brief if float(brief) == value else repr(value)
 
 
 def _shell_options(given: Mapping[str, Any]) -> list[str]:
