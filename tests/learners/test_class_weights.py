@@ -171,6 +171,7 @@ def test_a_rare_class_gets_a_basis_with_few_directions() -> None:
         ({"class_shares": {1: 0.0}}, "class_shares has 0"),
         ({"class_shares": {1: 1.0}}, "add up to 1"),
         ({"class_shares": {0: 0.5, 1: 0.6}}, "add up to 1"),
+        ({"class_shares": {0: 1 - 1e-16}}, "add up to 1"),
         ({"class_shares": {}}, "add up to 1"),
         ({"class_shares": "rare"}, "of the declared ones"),
     ],

@@ -55,6 +55,16 @@ def test_modes_of_the_graph():
     np.testing.assert_allclose(graph.place(apart)[:, :2], slow, atol=1e-2)
 
 
+def test_the_mode_of_the_largest_part_comes_first():
+    rng = np.random.default_rng(4)
+    sizes = [13, 90, 20, 17, 60]
+    apart = np.vstack([100 * i + rng.standard_normal((n, 2)) for i, n in enumerate(sizes)])
+    graph = NeighbourGraph.build(apart, 5, 4)
+    assert (graph.frequencies == 0).all()  # fewer modes than parts
+    owner = np.repeat(np.arange(5), sizes)
+    assert [owner[np.abs(mode).argmax()] for mode in graph.modes.T] == [1, 4, 2, 3]
+
+
 def test_few_modes_of_a_large_graph_are_the_dense_ones():
     X = np.random.default_rng(3).standard_normal((200, 3))
     few, many = NeighbourGraph.build(X, 6, 8), NeighbourGraph.build(X, 6, 150)

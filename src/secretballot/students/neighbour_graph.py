@@ -119,7 +119,8 @@ def _largest_of_parts(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArra
     owner = np.concatenate([np.full(len(found[0]), number) for number, found in enumerate(solved)])
     column = np.concatenate([np.arange(len(found[0])) for found in solved])
     sizes = np.array([len(rows) for rows in members])
-    # of equal eigenvalues those of the larger part go first
+    # the first of each part is 1, whatever digits its solver found: the larger part goes first
+    values[(column == 0) & (values > 1 - 1e-6)] = 1.0
     kept = np.lexsort((-sizes[owner], -values))[:n_values]
     vectors = np.zeros((matrix.shape[0], len(kept)))
     for place, index in enumerate(kept):

@@ -76,7 +76,7 @@ def checked_shares(shares: object, classes: tuple[Any, ...]) -> FloatArray | Non
     found = _by_class("class_shares", shares, classes)
     left = 1.0 - sum(found.values())
     missing = [name for name in classes if name not in found]
-    if len(missing) == 1 and left > 0:
+    if len(missing) == 1 and left > _SUM_SLACK:
         found[missing[0]], missing, left = left, [], 0.0
     if missing or not abs(left) <= _SUM_SLACK:
         raise ParameterError(

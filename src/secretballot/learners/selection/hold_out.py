@@ -88,8 +88,7 @@ def hold_out(
     if held.all() or not held.any():
         side = "for the teachers" if held.all() else "held out"
         raise DataError(
-            f"The split leaves no record {side}; give more records than {n}, or a share nearer to"
-            " 0.5."
+            f"The split leaves no record {side}; give more records, or a share nearer to 0.5."
         )
     return np.flatnonzero(~held), np.flatnonzero(held)
 
