@@ -456,8 +456,7 @@ class LabelingSession:
         DataError
             If a point that was asked is not in `X`.
         """
-        questions = question_digests(self._teachers.points(X))
-        rows = {question: row for row, question in reversed(list(enumerate(questions)))}
+        rows = self._rows_of_questions(X)
         return self._stream.released(rows, self._plan_summary(self._state_of_unused()))
 
     def close(self, X: Any) -> ReleasedLabels:
@@ -482,14 +481,17 @@ class LabelingSession:
                 f"The session {self.request!r} is closed already; its answers are stored in the"
                 " ledger."
             )
-        questions = question_digests(self._teachers.points(X))
-        # in reverse, so that the first of equal rows stands for its question
-        rows = {question: row for row, question in reversed(list(enumerate(questions)))}
         released = self._stream.released(
-            rows, self._plan_summary("returned" if self._stream.returns else "forfeited")
+            self._rows_of_questions(X),
+            self._plan_summary("returned" if self._stream.returns else "forfeited"),
         )
         self._stream.close(released)
         return released
+
+    def _rows_of_questions(self, X: Any) -> dict[bytes, int]:
+        """Return the first row of each question."""
+        questions = question_digests(self._teachers.points(X))
+        return {question: row for row, question in reversed(list(enumerate(questions)))}
 
     def _state_of_unused(self) -> str:
         """Return what has become of unused questions by now, as certificates say it."""
