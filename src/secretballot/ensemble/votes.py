@@ -197,6 +197,7 @@ class VoteCounts(Sealed):
             check_choice("unit", unit, UNITS),
             check_choice("neighbours", neighbours, NEIGHBOURS),
         )
+        # both hold the same counts, which nothing changes
         same = VoteCounts(self.__counts, self.__classes, self.__n_teachers)
         same.__declared = declared
         return same
@@ -261,6 +262,7 @@ class VoteCounts(Sealed):
         if target.suffix != ".npy":
             raise ParameterError(Parameter("path"), f" is {str(target)!r}; it must end in .npy.")
         _refuse_open_folder(target.parent)
+        # into memory first: numpy itself would make a file that others may read
         content = io.BytesIO()
         np.save(content, self.__counts, allow_pickle=False)
         write_secret(target, content.getvalue())

@@ -194,6 +194,7 @@ def listed_noise(
             " and votes. Nothing was spent.",
         )
     if method == "moments" or (method == "auto" and by_sums):
+        # as many stages as the run's learner takes by default
         sums, price = listed_sums_of(ledger, None, RecordMomentsClassifier().n_stages)
         return ListedNoise("moments", price, None, sums)
     if queries is None:

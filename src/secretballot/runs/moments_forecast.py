@@ -284,6 +284,7 @@ class _StandIn:
                 for rows in (self._points, records, self._scored)
             )
             beyond = ~self._basis.covered(records)
+        # the marks of a record: that it is there, and that the public points do not cover it
         marks = np.column_stack([np.ones(len(beyond)), beyond]).astype(np.int64)
         self._records = PrivateRecords(mapped, y[private], task.n_classes, None, marks)
 

@@ -202,6 +202,7 @@ def run_prepare(run: PrepareRun, watch: Watch | None = None) -> PrepareOutcome:
         *cautions_of_noise(terms, run.teachers),
     ]
     settle_cautions(cautions, run.force, watch)
+    # before the long training: a ledger that does not admit the price says so now
     ledger = _account_of_run(run, inputs.unit)
     refuse_beyond(ledger, run.budget, run.session, goes_on=True)
     watch.step("Training teachers")

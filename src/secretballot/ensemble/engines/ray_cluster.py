@@ -102,6 +102,7 @@ class RayCluster:
         import ray
 
         while True:
+            # nothing is fetched: results stay with the workers, and only their end is asked for
             done, _ = ray.wait(
                 list(refs), num_returns=1, timeout=cluster.LOOK_SECONDS, fetch_local=False
             )
@@ -151,6 +152,7 @@ class RayCluster:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+        # without a processor of its own, so that a busy node answers, too
         asked = ray.remote(num_cpus=0, max_retries=0)(versions_here)
         waiting = {
             node: asked.options(
