@@ -88,6 +88,7 @@ check: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/house_measures.py --check
 
 # The site: build/site/index.html. A broken link or anchor, or a script, style or font from elsewhere, ends it.
 docs: build/docs-env/.ready

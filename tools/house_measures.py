@@ -1,13 +1,16 @@
 """Measure how the code reads: rooms, comments, names, lines, docstrings.
 
-    python tools/house_measures.py [SOURCE_FOLDER [ROOM ...]]
+    python tools/house_measures.py [--check] [SOURCE_FOLDER [ROOM ...]]
 
 Prints one row for each measurement. Code lines are lines that are neither blank, comment nor
 docstring. A room is a folder below SOURCE_FOLDER; with rooms given, only their files are measured.
+With --check, prints the rows that are beyond their bounds alone, and ends with code 1 if there are
+any.
 """
 
 import ast
 import io
+import math
 import re
 import sys
 import tokenize
@@ -19,6 +22,15 @@ from pathlib import Path
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 LONG_FUNCTION = 20
 SMALL_FILE = 60
+# measurements that `make check` holds, with the least and the largest figure
+BOUNDS = {
+    "comment lines per 100 code lines": (4.0, 12.0),
+    f"functions of {LONG_FUNCTION}+ lines with a comment": (85, 100),
+    "private helpers with a one-word name": (0, 3),
+    "nested ternaries": (0, 0),
+    "public functions that raise, with Raises": (96, 100),
+    "public functions that take arrays, with shapes": (80, 100),
+}
 ARRAY_NAMES = {"X", "y", "votes", "counts", "labels", "queries", "points", "rows", "X_public"}
 
 
@@ -211,17 +223,30 @@ def measurements(files: list[SourceFile], root: Path) -> list[tuple[str, str]]:
     ]
 
 
+def is_beyond(name: str, value: str) -> bool:
+    """Return whether a row lies outside of its bounds, if it has any."""
+    least, largest = BOUNDS.get(name, (-math.inf, math.inf))
+    return name in BOUNDS and not least <= float(value.split()[0]) <= largest
+
+
 def main() -> None:
-    root = Path(sys.argv[1] if len(sys.argv) > 1 else "src/secretballot")
-    rooms = set(sys.argv[2:])
+    arguments = [argument for argument in sys.argv[1:] if argument != "--check"]
+    root = Path(arguments[0] if arguments else "src/secretballot")
+    rooms = set(arguments[1:])
     paths = sorted(root.rglob("*.py"))
     files = [
         SourceFile(path, path.read_text(encoding="utf-8"))
         for path in paths
         if not rooms or path.relative_to(root).parts[0] in rooms
     ]
-    for name, value in measurements(files, root):
+    rows = measurements(files, root)
+    if "--check" in sys.argv:
+        rows = [(name, value) for name, value in rows if is_beyond(name, value)]
+        rows = [(name, f"{value}; between {BOUNDS[name]} is asked") for name, value in rows]
+    for name, value in rows:
         print(f"{name:48} {value}")
+    if "--check" in sys.argv and rows:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

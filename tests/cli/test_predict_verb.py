@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,7 @@ def refused(world: Path, tmp_path: Path) -> dict[str, Callable[[], Result]]:
             }
         )
     )
+    own = Path(shutil.copy(world / "run/release/schema.json", tmp_path / "own.json"))
     return {
         "There is no": lambda: predict(tmp_path / "nothing", new),
         "holds no student.skops": lambda: predict(bare, new),
@@ -200,6 +202,15 @@ def refused(world: Path, tmp_path: Path) -> dict[str, Callable[[], Result]]:
             alone, new, "--schema", str(narrow)
         ),
         "is the table itself": lambda: predict(world / "run", new, "--out", str(new)),
+        "is the student itself": lambda: predict(
+            alone, new, "--schema", str(own), "--out", str(alone)
+        ),
+        "is the schema itself": lambda: predict(
+            alone, new, "--schema", str(own), "--out", str(own)
+        ),
+        "missing.csv": lambda: predict(
+            world / "run", tmp_path / "missing.csv", "--out", str(narrow)
+        ),
         "lies in a release": lambda: predict(
             world / "run", new, "--out", str(world / "run/release/said.csv")
         ),

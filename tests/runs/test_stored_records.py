@@ -345,7 +345,7 @@ def test_a_private_file_is_no_public_one_by_whatever_name(
         run_records(run)
     assert not (tmp_path / "out").exists()
     found = check_tables_of_run(other)
-    assert any("is the private file" in text for text in found.stopping)
+    assert any("is the private file" in str(error) for error in found.stopping)
 
 
 def test_a_folder_without_a_name_of_its_own_has_an_account_beside_it(

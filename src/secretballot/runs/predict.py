@@ -152,8 +152,11 @@ def _check_place(out: Path, run: PredictRun) -> None:
             f"There is no folder {str(out.parent)!r} for the predictions; make it, or give another"
             " place with --out."
         )
-    if out.exists() and out.samefile(run.table):
-        raise DataError(f"{str(out)!r} is the table itself; give another file with --out.")
+    read = {"table": run.table, "student": run.student, "schema": run.schema}
+    for name, place in read.items():
+        # a table that is not there is refused where it is read
+        if place is not None and out.exists() and Path(place).exists() and out.samefile(place):
+            raise DataError(f"{str(out)!r} is the {name} itself; give another file with --out.")
     check_outside_of_runs(out.parent)
 
 

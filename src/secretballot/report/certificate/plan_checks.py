@@ -150,13 +150,15 @@ def _refuse_slow_choices(choices: Sequence[Mapping[str, Any]]) -> None:
             f"{slow} choices are label games or relabelled samples, which take seconds each; at"
             f" most {_MAX_SLOW_EVENTS} are priced."
         )
-    labels = sum(
-        event["queries"]
+    numbers = [
+        event.get("queries")
         for choice in choices
         for event in choice["events"]
         # the games of labels, which take the longer the more labels they hold
         if event.get("event") in _SLOW_EVENTS[:5]
-    )
+    ]
+    # events that state no number are refused when they are read
+    labels = sum(number for number in numbers if isinstance(number, int))
     if slow > 1 and labels > _MAX_LABELS:
         raise CertificateError(
             f"The choices are games of {labels} labels in all, which take minutes; at most"
