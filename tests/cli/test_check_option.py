@@ -133,3 +133,29 @@ def test_a_check_counts_the_records_of_each_budget_group(folder: Path) -> None:
     result = CliRunner().invoke(app, words[:-2])
     assert result.exit_code == 2
     assert "--group-budget is missing" in result.stdout
+
+
+def test_labels_are_no_ids_of_persons(folder: Path) -> None:
+    words = words_of_run(folder, "--unit", "ill")
+    before = sorted(folder.iterdir())
+    for more in ((), ("--check",)):
+        result = CliRunner().invoke(app, [*words, *more])
+        assert result.exit_code == 2
+        assert "The column of unit ids, 'ill', is the one with the labels" in result.output
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("value", ["1e400", '"\\ud800"'])
+def test_classes_that_no_file_can_hold_are_refused_before_anything_is_paid(
+    folder: Path, value: str
+) -> None:
+    words = words_of_run(folder)
+    at = words.index("--classes")
+    del words[at : at + 2]
+    columns = '{"age": "numeric", "dose": "numeric", "ward": ["north", "south"]}'
+    schema = folder / "schema.json"
+    schema.write_text(f'{{"columns": {columns}, "classes": ["no", {value}]}}')
+    before = sorted(folder.iterdir())
+    result = CliRunner().invoke(app, [*words, "--schema", str(schema)])
+    assert result.exit_code == 2, result.output
+    assert sorted(folder.iterdir()) == before

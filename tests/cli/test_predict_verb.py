@@ -17,6 +17,8 @@ from secretballot.cli import app
 from secretballot.datasets import tables
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import read_table
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
 from secretballot.report.student.export import load_student
 
 HEAD = "age,ward,dose"
@@ -193,6 +195,9 @@ def refused(world: Path, tmp_path: Path) -> dict[str, Callable[[], Result]]:
             }
         )
     )
+    link, ledger = tmp_path / "link.csv", tmp_path / "some.ledger"
+    link.symlink_to(new)
+    Ledger(ledger, dataset="d", budget=PrivacyBudget(1.0, 0.0))
     own = Path(shutil.copy(world / "run/release/schema.json", tmp_path / "own.json"))
     return {
         "There is no": lambda: predict(tmp_path / "nothing", new),
@@ -211,6 +216,8 @@ def refused(world: Path, tmp_path: Path) -> dict[str, Callable[[], Result]]:
         "missing.csv": lambda: predict(
             world / "run", tmp_path / "missing.csv", "--out", str(narrow)
         ),
+        "is no regular file": lambda: predict(world / "run", new, "--out", str(link)),
+        "is a database": lambda: predict(world / "run", new, "--out", str(ledger)),
         "lies in a release": lambda: predict(
             world / "run", new, "--out", str(world / "run/release/said.csv")
         ),

@@ -468,3 +468,9 @@ def test_odd_public_cells_end_in_some_column() -> None:
     for text in odd:
         for count in (1, 30):
             assert inferred([text] * count).reason
+
+
+def test_an_indicator_is_true_or_false() -> None:
+    parts = {"kind": "numeric", "median": 0.0, "center": 0.0, "scale": 1.0}
+    with pytest.raises(DataError, match="indicator of column 'age' is 'false'; it must be true or"):
+        Schema.from_json({"columns": {"age": {**parts, "indicator": "false"}}})

@@ -181,7 +181,7 @@ def test_an_old_purchase_made_larger_by_hand_gives_nothing_back(
     late = Ledger.open_existing(place)
     assert late._own_book._seen.start > 1
     with pytest.raises(LedgerError, match="changed by hand at entry 1;"):
-        late.commit(1, b"", used=())
+        late.commit(1, b"", parts=0, used=())
     assert late.spent() == ledger.spent()
 
 

@@ -155,7 +155,7 @@ def test_unused_events_are_not_given_back() -> None:
     ledger = Ledger.in_memory(dataset="registry", budget=BUDGET, events=LISTED)
     number = ledger.reserve([GaussianEvent(60.0, 9)], PRICE, request="r", purpose="", queries=9)
     with pytest.raises(LedgerError, match="stopping early costs as much"):
-        ledger.commit(number, b"answer", used=[GaussianEvent(60.0, 3)])
+        ledger.commit(number, b"answer", parts=0, used=[GaussianEvent(60.0, 3)])
 
 
 def test_a_program_that_prices_the_list_higher_takes_nothing_off_it(

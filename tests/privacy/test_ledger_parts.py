@@ -171,7 +171,7 @@ def test_unused_labels_of_a_table_return_to_a_renyi_ledger(ledger: Ledger) -> No
 
 def test_a_plan_that_answered_nothing_gives_all_back(ledger: Ledger) -> None:
     plan = opened(ledger)
-    ledger.commit(plan, b"none", used=())
+    ledger.commit(plan, b"none", parts=0, used=())
     assert ledger.spent().epsilon <= 1e-9
     again = opened(Ledger.open_existing(str(ledger.place)), request="again")
     assert again == 2
@@ -181,7 +181,7 @@ def test_pairs_are_never_given_back(ledgers: Ledgers) -> None:
     ledger = Ledger(ledgers.place(), dataset="registry", budget=BUDGET)
     plan = opened(ledger)
     with pytest.raises(LedgerError, match="costs as much as the whole reservation"):
-        ledger.commit(plan, b"none", used=())
+        ledger.commit(plan, b"none", parts=0, used=())
     assert ledger.spent().epsilon == price_of(PLAN).epsilon
     ledger.commit(plan, b"none")
     assert ledger.spent().epsilon == price_of(PLAN).epsilon
@@ -274,7 +274,7 @@ def test_a_full_budget_admits_again_what_came_back(tmp_path: Path) -> None:
         tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET, composition="renyi"
     )
     last = _fill(ledger)
-    ledger.commit(1, b"", used=())
+    ledger.commit(1, b"", parts=0, used=())
     assert opened(ledger, request="from what came back") == last + 1
     with pytest.raises(BudgetError):
         opened(ledger, request="one too many")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from secretballot._validation import check_choice, check_count, shown
+from secretballot._validation import check_choice, check_count, check_instance, shown
 from secretballot.aggregation.base import check_fields
 from secretballot.aggregation.gaussian import right_chance, warn_if_drowned
 from secretballot.aggregation.noisy_voting import NoisyVoting
@@ -37,6 +37,7 @@ __all__ = ["FULL_WEIGHT", "VotingGroup", "WeightedGaussianAggregator"]
 FULL_WEIGHT = 100
 _FIELDS = ("sigma", "n_queries", "n_classes", "release", "groups", "calibration", "budget")
 _GROUP_FIELDS = {"name", "weight", "teachers", "epsilon", "delta"}
+_ONE_BUDGET = "give each group a PrivacyBudget(epsilon, delta)"
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class VotingGroup:
                 f"A budget group is named {shown(self.name)}; a name is a text on one line, of at"
                 " most 60 characters."
             )
+        check_instance("budget", self.budget, PrivacyBudget, hint=_ONE_BUDGET)
         for field in ("weight", "n_teachers"):
             object.__setattr__(self, field, check_count(field, getattr(self, field)))
 
@@ -204,6 +206,14 @@ class WeightedGaussianAggregator(NoisyVoting):
         queries = check_count("n_queries", n_queries)
         classes = check_count("n_classes", n_classes, minimum=2)
         check_choice("release", release, ("labels", "counts"))
+        for given in (budgets, teachers):
+            if not isinstance(given, Mapping) or not given:
+                raise ParameterError(
+                    f"The budgets and teachers of groups are {shown(budgets)} and"
+                    f" {shown(teachers)}; give a mapping of one group's name or more each."
+                )
+        for budget in budgets.values():
+            check_instance("budget", budget, PrivacyBudget, hint=_ONE_BUDGET)
         if set(budgets) != set(teachers):
             raise ParameterError(
                 Parameter("teachers"), " name other groups than the budgets; give each its number."

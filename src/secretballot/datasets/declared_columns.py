@@ -107,6 +107,11 @@ def _declared_numeric(
     parts = {key: spec[key] for key in ("median", "center", "scale", "indicator") if key in spec}
     for key in ("median", "center", "scale"):
         _check_number(name, key, parts.get(key, 1))
+    if not isinstance(parts.get("indicator", False), bool):
+        raise DataError(
+            f"The schema's indicator of column {shown(name)} is {shown(parts['indicator'])}; it"
+            " must be true or false."
+        )
     # what the schema leaves open comes from public rows alone; with all four given none is read
     if len(parts) < 4:
         cells = _public_cells(name, public)

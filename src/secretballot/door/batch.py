@@ -122,14 +122,13 @@ def release(
     named = rows if public_rows is None else _named_rows(public_rows, len(rows))
     key = uuid.uuid4().hex if request is None else request
     # a stored answer comes before the account is looked at: it was paid for, and costs nothing
+    declared = check_declaration(declaration)
     answered = ledger.released(key)
     if answered is not None:
-        return _same_question(
-            ReleasedLabels.from_json(json.loads(answered)), aggregator, named, key
-        )
+        stored = ReleasedLabels.from_json(json.loads(answered))
+        return _same_question(stored, aggregator, named, declared, points_sha256, key)
 
     # all that can be refused is refused before anything is reserved
-    declared = check_declaration(declaration)
     purchase.check_one_record_of_a_user(counts, ledger, str(declared["unit"]))
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
     check_outcomes(choices, ledger, declared)
@@ -155,8 +154,9 @@ def release(
         points_sha256=points_sha256,
     )
     widest = describe(
-        _widest_answers(aggregator, counts, len(rows)), purchase.composition_of(ledger, 0)
+        _widest_answers(aggregator, counts, len(rows)), purchase.composition_of(ledger, 1)
     )
+    purchase.check_readable(widest.certificate)
     room = purchase.room_for(widest.to_json())
     asked = counts.take(rows)  # before the purchase: what takes memory must not fail after it
     with signals_held_back():  # an end between purchase and answer costs the budget for nothing
@@ -178,15 +178,26 @@ def release(
 
 
 def _same_question(
-    stored: ReleasedLabels, aggregator: Aggregator, named: IntArray, request: str
+    stored: ReleasedLabels,
+    aggregator: Aggregator,
+    named: IntArray,
+    declared: Mapping[str, object],
+    points_sha256: str | None,
+    request: str,
 ) -> ReleasedLabels:
     """Return the stored answer if it answers this very question."""
     described = json.loads(json.dumps(aggregator.describe()))
-    same = described == asked_terms(stored.certificate["mechanism"])
-    if not (same and np.array_equal(stored.queries, named)):
+    certificate = stored.certificate
+    same = (
+        described == asked_terms(certificate["mechanism"])
+        and np.array_equal(stored.queries, named)
+        and certificate["released"].get("points_sha256") == points_sha256
+        and all(certificate[name] == declared[name] for name in ("unit", "neighbours"))
+    )
+    if not same:
         raise ParameterError(
-            f"The request {request!r} was answered before, with other queries or another"
-            " aggregator; ask the same again, or use a new request."
+            f"The request {request!r} was answered before, with other queries, another aggregator"
+            " or another promise; ask the same again, or use a new request."
         )
     return stored
 

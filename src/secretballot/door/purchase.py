@@ -22,10 +22,22 @@ from secretballot.aggregation.confident import ConfidentVoting, predicted_votes
 from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.ensemble.weighted_votes import WeightedVotes
-from secretballot.exceptions import BudgetError, LedgerError, Parameter, ParameterError
+from secretballot.exceptions import (
+    BudgetError,
+    CertificateError,
+    LedgerError,
+    Parameter,
+    ParameterError,
+)
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, price
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import ExactNoise, NoiseSource, ready_sampler
+from secretballot.report.certificate.fields import (
+    certificate_in,
+    check_fields,
+    check_format,
+    check_optional_fields,
+)
 
 __all__ = [
     "check_counts",
@@ -33,6 +45,7 @@ __all__ = [
     "check_ledger",
     "check_one_record_of_a_user",
     "check_predictions",
+    "check_readable",
     "check_sample",
     "check_types",
     "check_votes_of_records",
@@ -134,7 +147,8 @@ def check_weights(counts: VoteCounts | RecordVotes | WeightedVotes, aggregator: 
     priced_voters = tuple(
         (group.name, group.n_teachers, group.weight) for group in aggregator.groups
     )
-    if sorted(counts.voters) != sorted(priced_voters):
+    # names are different ones, and may be of types that have no order
+    if set(counts.voters) != set(priced_voters):
         raise ParameterError(
             f"The teachers and votes of the groups are {counts.voters}, and the aggregator prices"
             f" {priced_voters}; calibrate it for the teachers that voted, and weigh their votes as"
@@ -341,8 +355,10 @@ def declaration_of(
         declaration.get("unit", "record"),
         declaration.get("neighbours", "add-remove"),
     )
-    # all records of a user are in one shard, so any one of them is too
-    units = ("user", "record") if made["unit"] == "user" else (made["unit"],)
+    # all records of a user are in one shard, so any one of them is too; one that is replaced may be
+    # another user's afterwards, and in another shard
+    of_a_user = made["unit"] == "user" and neighbours == "add-remove"
+    units = ("user", "record") if of_a_user else (made["unit"],)
     if neighbours != made["neighbours"] or unit not in units:
         raise ParameterError(
             f"The votes come from shards made for unit {made['unit']!r} under"
@@ -350,6 +366,27 @@ def declaration_of(
             " made for, or train teachers anew. Nothing was spent."
         )
     return declaration
+
+
+def check_readable(certificate: Mapping[str, Any]) -> None:
+    """Refuse a release whose certificate no verifier would read, such as one with classes that are
+    too long; ask before anything is reserved.
+
+    Raises
+    ------
+    ParameterError
+        If it is such a one.
+    """
+    try:
+        # as it will be read from a file; its digest belongs to other answers than these
+        document = certificate_in(json.dumps(certificate).encode())
+        check_format(document)
+        check_fields(document)
+        check_optional_fields(document)
+    except CertificateError as error:
+        raise ParameterError(
+            f"The certificate of this release could not be verified. {error} Nothing was spent."
+        ) from error
 
 
 def noise_source() -> NoiseSource:

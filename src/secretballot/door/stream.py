@@ -161,7 +161,7 @@ class ReleaseStream:
         self.classes, self.n_teachers = tuple(classes), check_count("n_teachers", n_teachers)
         self.planned = aggregator.n_queries
         self._declaration, self._choices = declaration, tuple(choices)
-        declared = check_declaration(declaration)
+        self._declared = declared = check_declaration(declaration)
         # all that can be refused is refused before anything is reserved
         ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
         check_outcomes(choices, ledger, declared)
@@ -482,6 +482,7 @@ class ReleaseStream:
 
     def _check_votes(self, counts: VoteCounts, questions: Sequence[bytes]) -> None:
         purchase.check_counts(counts)
+        purchase.declaration_of(counts, self._declared)
         if counts.n_queries != len(questions):
             raise DataError(
                 f"{len(questions)} questions with votes on {counts.n_queries}; give one row of"

@@ -364,7 +364,7 @@ def _same_release(
     document = json.loads(content)
     kind = ReleasedLabels if asked.classes else ReleasedSums
     # what is of another kind answered another question
-    stored = kind.from_json(document) if document["format"] == kind.FORMAT else None
+    stored = kind.from_json(document) if document.get("format") == kind.FORMAT else None
     if stored is None or not _has_same_terms(stored, asked, declared):
         raise ParameterError(
             f"The request {request!r} was answered before, with another question; ask the same"

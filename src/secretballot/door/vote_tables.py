@@ -162,7 +162,7 @@ def known_table(
     if stored is None:
         return None
     document = json.loads(stored)
-    if document["format"] == ReleasedTable.FORMAT:
+    if document.get("format") == ReleasedTable.FORMAT:
         found = ReleasedTable.from_json(document)
         mechanism = found.certificate["mechanism"]
         # through JSON, as the stored certificate went, so that equal terms compare as equal

@@ -13,7 +13,7 @@ from secretballot._typing import BoolArray, CountArray, FloatArray
 from secretballot._validation import shown, shown_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = ["blocks_of", "check_classes", "check_counts", "count_votes"]
+__all__ = ["blocks_of", "check_classes", "check_counts", "count_votes", "fits_a_file"]
 
 
 _BLOCK_CELLS = 2**22
@@ -39,15 +39,27 @@ def check_classes(classes: object) -> list[Any]:
             Parameter("classes"), f" is {shown(classes)}; it must be a list of the class values."
         )
     values = [value.item() if isinstance(value, np.generic) else value for value in classes]
-    is_text = [isinstance(value, str) for value in values]
-    is_number = [isinstance(value, (int, float)) and value == value for value in values]
+    is_text = [isinstance(value, str) and fits_a_file(value) for value in values]
+    is_number = [isinstance(value, (int, float)) and fits_a_file(value) for value in values]
     if len(values) < 2 or not (all(is_text) or all(is_number)) or len(set(values)) < len(values):
         raise ParameterError(
             Parameter("classes"),
             f" is {shown_classes(values)}; it must hold two or more distinct values, all numbers"
-            " or all text.",
+            " or all text, which certificates and tables can hold.",
         )
     return values
+
+
+def fits_a_file(value: object) -> bool:
+    """Return whether a class can be written to a certificate and to a table, and read again: nan,
+    infinite numbers and half characters cannot."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def blocks_of(table: npt.NDArray[Any], block_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:

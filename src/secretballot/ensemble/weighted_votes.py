@@ -83,6 +83,13 @@ class WeightedVotes(Sealed):
             )
         times = [check_count("weights", weights[name]) for name in groups]
         all_votes = list(groups.values())
+        # one row holds one vote of each teacher: votes that count already would count twice over
+        strange = [one for one in all_votes if type(one) is not VoteCounts]
+        if strange:
+            raise DataError(
+                f"The votes of a group are a {type(strange[0]).__name__}; give VoteCounts, one vote"
+                " of each of its teachers at every query."
+            )
         # the same order of classes, too: counts are added up column by column
         shapes = {(one.n_queries, tuple(one.classes), str(one.declared)) for one in all_votes}
         if len(shapes) > 1:

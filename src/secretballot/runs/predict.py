@@ -143,6 +143,9 @@ def run_predict(run: PredictRun, watch: Watch | None = None) -> PredictOutcome:
     return PredictOutcome(rows, dict(+unknown), dict(+unreadable), run.out)
 
 
+_DATABASE = b"SQLite format 3\0"  # how a ledger's file begins
+
+
 def _check_place(out: Path, run: PredictRun) -> None:
     """Refuse a place that would put predictions over what they are made of, or into a run."""
     if out.is_dir():
@@ -152,6 +155,11 @@ def _check_place(out: Path, run: PredictRun) -> None:
             f"There is no folder {str(out.parent)!r} for the predictions; make it, or give another"
             " place with --out."
         )
+    # a device or a link would be replaced by the file, and so would an account
+    if out.is_symlink() or (out.exists() and not out.is_file()):
+        raise DataError(f"{str(out)!r} is no regular file; give another place with --out.")
+    if out.exists() and out.open("rb").read(len(_DATABASE)) == _DATABASE:
+        raise DataError(f"{str(out)!r} is a database, such as a ledger; give another file.")
     read = {"table": run.table, "student": run.student, "schema": run.schema}
     for name, place in read.items():
         # a table that is not there is refused where it is read

@@ -16,6 +16,7 @@ import pandas as pd
 from secretballot._naming import name_columns
 from secretballot._places import shown_place
 from secretballot._typing import FloatArray, IntArray, ObjectArray
+from secretballot._validation import shown
 from secretballot.datasets.cells import LARGEST_NUMBER, texts_of, vectors_of, whole
 from secretballot.datasets.columns import Column, DateColumn, NumericColumn, VectorColumn
 from secretballot.datasets.schema import Schema
@@ -32,6 +33,7 @@ from secretballot.datasets.tables import (
     read_table,
     unit_ids,
 )
+from secretballot.ensemble.tally import fits_a_file
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import object_array
 from secretballot.report.metrics import Metrics, metrics_of_student
@@ -259,6 +261,13 @@ def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
         raise ParameterError(
             Parameter("classes"),
             f" are {', '.join(map(repr, classes)) or 'none'}; declare two or more different ones.",
+        )
+    strange = [value for value in classes if not fits_a_file(value)]
+    if strange:
+        raise ParameterError(
+            Parameter("classes"),
+            f" hold {shown(strange[0])}, which no certificate and no table can hold; give another"
+            " value.",
         )
     return tuple(classes)
 
@@ -615,6 +624,11 @@ def check_labelled_columns(
         Naming them.
     """
     role = _role_of_file(private)
+    if tables.unit in tables.targets:
+        raise DataError(
+            f"The column of unit ids, {shown(tables.unit)}, is the one with the labels; name the"
+            " column that says whose a record is with --unit."
+        )
     aside = {*tables.aside, *schema.ignored}
     check = partial(
         check_columns, frame, schema.names, role=role, source=schema.source, aside=aside

@@ -621,7 +621,7 @@ class Ledger:
         reservation: int,
         released: bytes,
         *,
-        parts: int = 0,
+        parts: int | None = None,
         used: Sequence[Event] | None = None,
     ) -> None:
         """Close a reservation with the bytes that will be released.
@@ -634,9 +634,10 @@ class Ledger:
             Number that `reserve` returned.
         released : bytes
             The answer, public; a repeated request gets exactly these bytes.
-        parts : int
+        parts : int, optional
             How many answers were given in parts, all of them in `released`: with others the
-            reservation stays open.
+            reservation stays open. By default none were, and `released` is the whole answer, for
+            which all that was reserved is spent.
         used : sequence of Event, optional
             The reserved events with as many queries as were really answered; the rest goes back
             into the budget. Only where the composition is "renyi", and, for counts, where the
@@ -645,7 +646,8 @@ class Ledger:
         Raises
         ------
         ParameterError
-            If an argument is of the wrong type, or `used` is no beginning of what was reserved.
+            If an argument is of the wrong type, or `used` is no beginning of what was reserved, or
+            is given without `parts`.
         LedgerError
             If the reservation is unknown or closed or has other parts, `used` is given under
             another composition, or the ledger cannot be written; the bytes must then not leave.
@@ -654,7 +656,15 @@ class Ledger:
             raise ParameterError(
                 Parameter("released"), f" is a {type(released).__name__}; it must be bytes."
             )
-        self._close_reservation(reservation, released=released, parts=parts, used=used)
+        if used is not None and parts is None:
+            raise ParameterError(
+                Parameter("used"),
+                " goes with ",
+                Parameter("parts"),
+                ", how many answers were given one by one; an answer that is given whole spends all"
+                " that was reserved.",
+            )
+        self._close_reservation(reservation, released=released, parts=parts or 0, used=used)
 
     def forfeit(self, reservation: int, reason: str) -> None:
         """Close a reservation without an answer; drawn or not, it stays spent.

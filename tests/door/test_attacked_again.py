@@ -1,0 +1,103 @@
+"""What attacks by fresh eyes found at the door: each was accepted once."""
+
+import pytest
+
+import secretballot as sb
+from secretballot.door import ReleaseStream
+from secretballot.ensemble import WeightedVotes
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.privacy.accounting import LabelGaussianEvent
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-6)
+VOTES = sb.VoteCounts.from_counts([[30, 70], [60, 40]])
+NOISE = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.3, 1e-7), n_queries=2, n_teachers=100)
+
+
+def account(**more: str) -> sb.Ledger:
+    return sb.Ledger.in_memory(dataset="d", budget=BUDGET, **more)
+
+
+def test_votes_with_weights_are_not_weighed_again() -> None:
+    inner = WeightedVotes.of_groups({"a": VOTES}, {"a": 100})
+    for group in (inner, None, [[1, 2]]):
+        with pytest.raises(DataError, match="give VoteCounts, one vote of each"):
+            WeightedVotes.of_groups({"strict": group}, {"strict": 100})  # type: ignore[dict-item]
+
+
+def test_an_answer_that_is_given_whole_spends_all_that_was_reserved() -> None:
+    ledger = account(composition="renyi")
+    number = ledger.reserve([LabelGaussianEvent(60.0, 100, 100)], BUDGET, request="r", purpose="")
+    spent = ledger.spent()
+    with pytest.raises(ParameterError, match="used goes with parts"):
+        ledger.commit(number, b"a hundred labels", used=[])
+    ledger.commit(number, b"a hundred labels")
+    assert ledger.spent() == spent
+
+
+def test_a_stream_takes_votes_of_its_own_promise_alone() -> None:
+    def stream() -> ReleaseStream:
+        return ReleaseStream(
+            NOISE, account(), classes=VOTES.classes, n_teachers=100, request="r", teachers="x"
+        )
+
+    with pytest.raises(ParameterError, match="under 'replace-one', and the declaration"):
+        stream().answer(VOTES.under("record", "replace-one"), [b"1", b"2"])
+    for made in (VOTES, VOTES.under("record", "add-remove"), VOTES.under("user", "add-remove")):
+        assert stream().answer(made, [b"1", b"2"]).given.all()
+
+
+def test_a_record_that_is_replaced_may_be_of_two_users() -> None:
+    declaration = {"unit": "record", "neighbours": "replace-one"}
+    ledger = account(unit="record", neighbours="replace-one")
+    with pytest.raises(ParameterError, match="shards made for unit 'user'"):
+        sb.release(VOTES.under("user", "replace-one"), NOISE, ledger, declaration=declaration)
+    assert ledger.spent().epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"points_sha256": "zz"}, "points_sha256 must be 64 hexadecimal digits"),
+        ({"purpose": "x" * 20_000}, "purpose has a string of 20000"),
+        ({"declaration": {"unit": "user", "unit_column": ""}}, "unit_column is ''"),
+        ({"classes": ["a", "x" * 100_000]}, "classes has a string of 100000"),
+        ({"classes": [2**60, 1]}, "an integer beyond 2"),
+    ],
+)
+def test_what_no_verifier_would_read_is_refused_before_it_is_paid(
+    settings: dict[str, object], words: str
+) -> None:
+    classes = settings.pop("classes", [0, 1])
+    votes = sb.VoteCounts.from_counts([[30, 70], [60, 40]], classes=classes)
+    ledger = account()
+    with pytest.raises(ParameterError, match=words) as refused:
+        sb.release(votes, NOISE, ledger, **settings)  # type: ignore[arg-type]
+    assert "Nothing was spent." in str(refused.value)
+    assert ledger.spent().epsilon == 0
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), "\ud800"])
+def test_classes_that_no_file_can_hold_are_refused(value: object) -> None:
+    other = "a" if isinstance(value, str) else 1.0
+    with pytest.raises(ParameterError, match="certificates and tables can hold"):
+        sb.VoteCounts.from_counts([[30, 70]], classes=[other, value])
+
+
+def test_a_request_repeats_one_question_about_one_promise() -> None:
+    ledger = account()
+    first = sb.release(VOTES, NOISE, ledger, request="r", points_sha256="0" * 64)
+    again = sb.release(VOTES, NOISE, ledger, request="r", points_sha256="0" * 64)
+    assert again.labels.tolist() == first.labels.tolist()
+    for other in (
+        {"points_sha256": "1" * 64},
+        {"points_sha256": "0" * 64, "declaration": {"neighbours": "replace-one"}},
+    ):
+        with pytest.raises(ParameterError, match="or another promise"):
+            sb.release(VOTES, NOISE, ledger, request="r", **other)  # type: ignore[arg-type]
+
+
+def test_groups_without_budgets_are_refused_in_a_sentence() -> None:
+    calibrate = sb.aggregation.WeightedGaussianAggregator.calibrate
+    for budgets, teachers in (({}, {}), ({"a": 1.0}, {"a": 10}), (None, None)):
+        with pytest.raises(ParameterError):
+            calibrate(budgets, teachers, 3)  # type: ignore[arg-type]
