@@ -154,7 +154,7 @@ def release(
         points_sha256=points_sha256,
     )
     widest = describe(
-        _widest_answers(aggregator, counts, len(rows)), purchase.composition_of(ledger, 1)
+        _widest_answers(aggregator, counts, len(rows)), purchase.composition_of(ledger, 0)
     )
     purchase.check_readable(widest.certificate)
     room = purchase.room_for(widest.to_json())

@@ -380,6 +380,7 @@ def check_readable(certificate: Mapping[str, Any]) -> None:
     try:
         # as it will be read from a file; its digest belongs to other answers than these
         document = certificate_in(json.dumps(certificate).encode())
+        document["composition"]["reservation"] = 1  # none has been made yet
         check_format(document)
         check_fields(document)
         check_optional_fields(document)
