@@ -24,7 +24,7 @@ from secretballot.learners.training import repeated_fits, shards
 from secretballot.publishing import release as publishing
 from secretballot.report.certificate import build as certificates
 from secretballot.report.certificate.verify import verify_certificate
-from seeded_noise import (  # noqa: F401
+from seeded_noise import (  # noqa: F401 - two of them are hooks, which pytest finds by name
     SEED,
     USUAL_SEED,
     pytest_fixture_setup,

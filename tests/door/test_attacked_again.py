@@ -40,7 +40,7 @@ def test_a_stream_takes_votes_of_its_own_promise_alone() -> None:
             NOISE, account(), classes=VOTES.classes, n_teachers=100, request="r", teachers="x"
         )
 
-    with pytest.raises(ParameterError, match="under 'replace-one', and the declaration"):
+    with pytest.raises(ParameterError, match="under 'replace-one', and what is reserved"):
         stream().answer(VOTES.under("record", "replace-one"), [b"1", b"2"])
     for made in (VOTES, VOTES.under("record", "add-remove"), VOTES.under("user", "add-remove")):
         assert stream().answer(made, [b"1", b"2"]).given.all()

@@ -55,6 +55,7 @@ __all__ = [
     "encoded",
     "events_of",
     "exact_noise",
+    "keeps_promise",
     "next_answers",
     "noise_source",
     "priced",
@@ -351,21 +352,24 @@ def declaration_of(
     made = counts.declared
     if made is None or declaration is None:
         return made if declaration is None else declaration
-    unit, neighbours = (
-        declaration.get("unit", "record"),
-        declaration.get("neighbours", "add-remove"),
-    )
-    # all records of a user are in one shard, so any one of them is too; one that is replaced may be
-    # another user's afterwards, and in another shard
-    of_a_user = made["unit"] == "user" and neighbours == "add-remove"
-    units = ("user", "record") if of_a_user else (made["unit"],)
-    if neighbours != made["neighbours"] or unit not in units:
+    if not keeps_promise(made, declaration):
         raise ParameterError(
             f"The votes come from shards made for unit {made['unit']!r} under"
             f" {made['neighbours']!r}, and the declaration says otherwise; declare what they were"
             " made for, or train teachers anew. Nothing was spent."
         )
     return declaration
+
+
+def keeps_promise(made: Mapping[str, object], declared: Mapping[str, object]) -> bool:
+    """Return whether one unit as declared moves the votes of one teacher alone, where shards were
+    made for another unit or relation."""
+    unit, neighbours = declared.get("unit", "record"), declared.get("neighbours", "add-remove")
+    # all records of a user are in one shard, so any one of them is too; one that is replaced may be
+    # another user's afterwards, and in another shard
+    of_a_user = made["unit"] == "user" and neighbours == "add-remove"
+    units = ("user", "record") if of_a_user else (made["unit"],)
+    return neighbours == made["neighbours"] and unit in units
 
 
 def check_readable(certificate: Mapping[str, Any]) -> None:

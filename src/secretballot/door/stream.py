@@ -21,7 +21,7 @@ from secretballot.door.reservation_terms import ReservationFiles
 from secretballot.door.secret_state import StateStore
 from secretballot.door.stored_answers import StoredAnswer
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import DataError, LedgerError
+from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event
 from secretballot.privacy.ledger import Ledger, LedgerEntry
 from secretballot.privacy.ledger.answering import AnswerPage
@@ -482,7 +482,15 @@ class ReleaseStream:
 
     def _check_votes(self, counts: VoteCounts, questions: Sequence[bytes]) -> None:
         purchase.check_counts(counts)
-        purchase.declaration_of(counts, self._declared)
+        made = counts.declared
+        if made is not None and not purchase.keeps_promise(made, self._declared):
+            # the reservation was paid when the stream began, so that "nothing was spent" is not so
+            raise ParameterError(
+                f"The votes come from shards made for unit {made['unit']!r} under"
+                f" {made['neighbours']!r}, and what is reserved promises"
+                f" {self._declared['unit']!r} under {self._declared['neighbours']!r}; ask the"
+                " teachers that it began with. Nothing was answered."
+            )
         if counts.n_queries != len(questions):
             raise DataError(
                 f"{len(questions)} questions with votes on {counts.n_queries}; give one row of"

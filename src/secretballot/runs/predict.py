@@ -146,6 +146,17 @@ def run_predict(run: PredictRun, watch: Watch | None = None) -> PredictOutcome:
 _DATABASE = b"SQLite format 3\0"  # how a ledger's file begins
 
 
+def _is_database(place: Path) -> bool:
+    try:
+        with place.open("rb") as file:
+            return file.read(len(_DATABASE)) == _DATABASE
+    except OSError as error:
+        raise DataError(
+            f"{str(place)!r} cannot be read ({type(error).__name__}), and may hold what must stay;"
+            " give another place with --out."
+        ) from None
+
+
 def _check_place(out: Path, run: PredictRun) -> None:
     """Refuse a place that would put predictions over what they are made of, or into a run."""
     if out.is_dir():
@@ -158,7 +169,7 @@ def _check_place(out: Path, run: PredictRun) -> None:
     # a device or a link would be replaced by the file, and so would an account
     if out.is_symlink() or (out.exists() and not out.is_file()):
         raise DataError(f"{str(out)!r} is no regular file; give another place with --out.")
-    if out.exists() and out.open("rb").read(len(_DATABASE)) == _DATABASE:
+    if out.exists() and _is_database(out):
         raise DataError(f"{str(out)!r} is a database, such as a ledger; give another file.")
     read = {"table": run.table, "student": run.student, "schema": run.schema}
     for name, place in read.items():

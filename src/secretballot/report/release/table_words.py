@@ -198,13 +198,7 @@ def table_pictures(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return pictures of the answers and of the student, and the sentence for each.
 
-    Parameters
-    ----------
-    table : ReleasedTable
-    student : fitted estimator or None
-        Trained on it.
-    X_public : table of shape (n, n_features), or None
-        Public points, of which rows were asked.
+    Parameters, with the shape of the points, are those of `table_quality`.
     """
     terms = table.certificate["mechanism"]
     of_labels = terms["name"] == LABEL_VOTES
