@@ -54,7 +54,6 @@ from secretballot.aggregation import WeakSignalWarning
 from secretballot.datasets import TsybakovThresholds
 from secretballot.hypotheses import Thresholds
 from secretballot.queries import DisagreementSampling
-from secretballot.theory import active_labels, printed_sigma
 
 DELTA = 1e-8  # below 1 / n for all n here, as the theorems have it
 TAUS = (0.25, 0.5, 1.0)
@@ -184,6 +183,14 @@ def plan_of(cell: Cell, constants: Constants | None = None) -> Plan | None:
     return planner(cell, constants or CONSTANTS[cell.learner, cell.tau])
 
 
+def printed_sigma(n_labels: int, budget: PrivacyBudget) -> float:
+    """Return sigma of Algorithm 1, to which the theorems set K in proportion."""
+    spread = 2 * n_labels * math.log(1 / budget.delta)
+    return (math.sqrt(spread) + math.sqrt(spread + 2 * budget.epsilon * n_labels)) / (
+        2 * budget.epsilon
+    )
+
+
 def passive(cell: Cell, constants: Constants) -> Plan:
     """Theorem C.5: all m points are labelled, K is proportional to sigma; m where the two terms
     are equal."""
@@ -196,7 +203,10 @@ def active(cell: Cell, constants: Constants) -> Plan:
     """Theorem 15: labels grow with log(1 / alpha), K is proportional to sigma."""
     alpha = min(0.3, (cell.n * cell.epsilon) ** (-cell.tau / (2 - cell.tau)))
     points = cell.m or N_POOL
-    labels = min(points, active_labels(alpha, 2.0, 1, 0.05, constant=constants.labels))
+    # Lemma D.7 with a disagreement coefficient of 2, d = 1, beta = .05 and no best error
+    rounds = math.log(1 / alpha)
+    asked = 2 * max(1.0, rounds) * (1 + math.log(max(1.0, rounds) / 0.05))
+    labels = min(points, math.ceil(constants.labels * asked))
     teachers = math.ceil(constants.teachers * printed_sigma(labels, cell.budget))
     return Plan(teachers, labels, points, slack=constants.slack)
 

@@ -15,6 +15,7 @@ import math
 import numpy as np
 from scipy.ndimage import maximum_filter1d
 from scipy.special import log_ndtr, ndtr, ndtri_exp
+from secretballot.runs.diagnosis.vote_dependent import diagnose_vote_dependent_price
 
 from secretballot.aggregation import ConfidentAggregator, GaussianAggregator
 from secretballot.aggregation.vote_loss import UNITS_PER_NAT, VoteLoss
@@ -28,7 +29,6 @@ from secretballot.privacy.accounting import (
 )
 from secretballot.privacy.accounting.likely_outcome import likely_outcome_renyi
 from secretballot.privacy.accounting.smooth_gaussian import LOG_STEP, smooth_renyi_at
-from secretballot.runs.diagnosis.vote_dependent import diagnose_vote_dependent_price
 
 DELTA, TEACHERS = 1e-5, 250
 GRID = 8  # positions for each vote

@@ -17,11 +17,9 @@ from public_rooms import MORE_ROOMS, PUBLIC_ROOMS
 from secretballot import aggregation
 from secretballot.cli import app
 from secretballot.door import ReleaseStream
-from secretballot.ensemble.diagnostics.retraining import retrained_votes
 from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.privacy import mechanisms
-from secretballot.runs.diagnosis.run import run_diagnose
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(
@@ -69,8 +67,6 @@ PRIVATE_THINGS = [
     ReleaseStream,
     PrivateScores,
     Diagnosis,
-    retrained_votes,
-    run_diagnose,
 ]
 
 
@@ -162,7 +158,6 @@ def test_private_things_state_their_privacy(thing: object) -> None:
         "learn",
         "label",
         "choose",
-        "diagnose",
         "verify",
         "ledger",
         "ledger show",

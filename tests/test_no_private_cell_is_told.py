@@ -308,39 +308,6 @@ def test_no_vote_is_told(
         refuse_marks(seen)
 
 
-def test_a_diagnosis_tells_no_cell_of_the_records_behind_kept_teachers(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    rows = records()
-    for plant in (planted(7, "ward", MARK), planted(9, "age", str(NUMBER)), planted(3, "id", MARK)):
-        plant(rows)
-    (folder / "private.csv").write_bytes(table(HEADER, rows))
-    code, seen = told((*LEARN, "--aggregator", "gaussian"), folder, caplog)
-    assert code == 0, seen[:2000]
-    refuse_marks(seen)
-    words = ("diagnose", "out", "--public", "public.csv", "--private", "private.csv")
-    words += ("--ensembles", "1")
-    code, seen = told(words, folder, caplog)
-    assert code == 0, seen[:2000]
-    refuse_marks(seen)
-    # then with what is kept, or given, damaged one by one
-    vault = folder / "out" / "vault"
-    for path in (next(vault.rglob("*.teachers")), vault / "run.json", vault / "partition.key"):
-        content = path.read_bytes()
-        path.write_bytes(content[: len(content) // 2] + MARK.encode() * 20)
-        code, seen = told(words, folder, caplog)
-        assert code in (0, 2), seen[:2000]  # damaged teachers are trained again
-        refuse_marks(seen)
-        path.write_bytes(content)
-    for name in ("a class that was not declared", "no unit beside marks"):
-        odd = records()
-        CELLS[name][0](odd)
-        (folder / "private.csv").write_bytes(table(HEADER, odd))
-        code, seen = told(words, folder, caplog)
-        assert code == 2, seen[:2000]
-        refuse_marks(seen)
-
-
 def test_the_walk_sees_a_mark_wherever_it_is(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -711,7 +711,7 @@ def _read_student(folder: Path) -> None:
 
 # The command line
 
-_VERBS = ("learn", "label", "choose", "plan", "verify", "ledger", "diagnose", "nonsense")
+_VERBS = ("learn", "label", "choose", "plan", "verify", "ledger", "nonsense")
 _OPTIONS = (
     *(
         "--epsilon",
@@ -851,7 +851,6 @@ _LINES = (
     ("ledger", "show", "ledger.sqlite"),
     ("ledger", "history", "ledger.sqlite", "--json"),
     ("ledger", "create", "ledger.sqlite", "--dataset", "registry", *_PRICE),
-    ("diagnose", "run", "--public", "public.csv", "--private", "private.csv"),
 )
 _words = st.one_of(
     st.sampled_from(_VERBS),

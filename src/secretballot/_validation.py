@@ -20,7 +20,6 @@ __all__ = [
     "NEIGHBOURS",
     "RECORD_CHANGES",
     "RELEASES",
-    "RESAMPLINGS",
     "STATISTICS",
     "STRATEGIES",
     "UNITS",
@@ -36,7 +35,6 @@ __all__ = [
     "Neighbours",
     "RecordChange",
     "ReleaseKind",
-    "Resampling",
     "StrategyName",
     "Unit",
     "VotesKind",
@@ -80,7 +78,6 @@ StrategyName = Literal[
 HypothesesName = Literal["stumps", "thresholds", "intervals"]
 VotesKind = Literal["votes", "counts"]
 HeaderLine = Literal["yes", "no"]
-Resampling = Literal["splits", "bootstrap"]
 RecordChange = Literal["drop", "add", "add-missing", "replace"]
 LearnMethod = Literal["auto", "moments", "votes", "record-votes"]
 AnswerStatistic = Literal["mean", "quantile"]
@@ -96,7 +93,6 @@ STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
 HYPOTHESES: tuple[HypothesesName, ...] = get_args(HypothesesName)
 VOTES_KINDS: tuple[VotesKind, ...] = get_args(VotesKind)
 HEADER_LINES: tuple[HeaderLine, ...] = get_args(HeaderLine)
-RESAMPLINGS: tuple[Resampling, ...] = get_args(Resampling)
 RECORD_CHANGES: tuple[RecordChange, ...] = get_args(RecordChange)
 LEARN_METHODS: tuple[LearnMethod, ...] = get_args(LearnMethod)
 STATISTICS: tuple[AnswerStatistic, ...] = get_args(AnswerStatistic)

@@ -17,7 +17,6 @@ VERBS = (
     ["learn"],
     ["label"],
     ["choose"],
-    ["diagnose"],
     ["predict"],
     ["schema"],
     ["compare"],
@@ -48,7 +47,7 @@ def test_every_verb_has_help_with_exit_codes(verb: list[str]) -> None:
         assert f"Example: secretballot {' '.join(verb)}" in text
 
 
-@pytest.mark.parametrize("verb", ["plan", "learn", "label", "choose", "diagnose"])
+@pytest.mark.parametrize("verb", ["plan", "learn", "label", "choose"])
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_options_of_a_long_verb_stand_in_groups(verb: str, width: int) -> None:
     result = CliRunner().invoke(app, [verb, "--help"], env={"COLUMNS": str(width)})

@@ -339,15 +339,6 @@ def test_public_points_that_tell_nothing_are_refused_before_anything_is_paid(fil
     assert not (files / "out").exists()
 
 
-def test_a_diagnosis_of_a_run_without_teachers_is_refused_in_a_sentence(files: Path) -> None:
-    assert learn(files, "--without", "report").exit_code == 0
-    words = ["diagnose", str(files / "out"), "--public", str(files / "public.csv")]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 2
-    assert "defect" not in result.stderr
-    assert "no teachers" in result.stderr
-
-
 def rare(files: Path) -> None:
     """Make one private record in forty ill, and as many of the test rows."""
     for name, seed in (("private.csv", 1), ("test.csv", 3)):

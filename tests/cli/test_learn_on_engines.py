@@ -1,7 +1,6 @@
 """`secretballot learn --engine`: the cluster trains and votes, and nothing of it reaches the
 release."""
 
-import json
 import pickle
 from pathlib import Path
 
@@ -47,28 +46,13 @@ def test_a_run_on_a_cluster_is_the_run_of_one_machine(address: str, tmp_path: Pa
     assert address.encode() not in b"".join(
         path.read_bytes() for path in (folder / "out/release").rglob("*") if path.is_file()
     )
-    # every teacher came back to the vault, for `diagnose` and for a run that was interrupted
+    # every teacher came back to the vault, for a run that was interrupted
     assert set(kept_teachers(folder / "out/vault")) == set(range(40))
     # the engine is no part of what the run is: the same command elsewhere takes this one up
     again = learn(folder, "--jobs", "2", "--json")
     assert again.exit_code == 0, again.stderr
     assert (folder / "out/release/certificate.json").read_bytes() == certificate
     assert CliRunner().invoke(app, ["verify", str(folder / "out/release")]).exit_code == 0
-
-
-def test_diagnose_trains_again_on_a_cluster(address: str, tmp_path: Path) -> None:
-    folder = write_files(tmp_path, 400)
-    assert learn(folder).exit_code == 0
-    words = ["diagnose", str(folder / "out/vault"), "--public", str(folder / "public.csv")]
-    words += ["--private", str(folder / "private.csv"), "--ensembles", "2", "--json"]
-    found = [
-        CliRunner().invoke(app, [*words, "--out", str(folder / str(place)), *more])
-        for place, more in enumerate([(), ("--engine", address)])
-    ]
-    assert [result.exit_code for result in found] == [0, 0], [one.stderr for one in found]
-    documents = [json.loads(result.stdout) for result in found]
-    assert [one.pop("files") for one in documents]
-    assert documents[0] == documents[1]
 
 
 @pytest.mark.parametrize(

@@ -250,14 +250,6 @@ def committed_in(place: Path) -> bool:
         return False  # it is being made
 
 
-def test_a_diagnosis_of_a_run_without_teachers_is_refused_in_a_sentence(files: Path) -> None:
-    assert learn(files, "--without", "report").exit_code == 0
-    words = ["diagnose", str(files / "out"), "--public", str(files / "public.csv")]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 2
-    assert "has no teachers, so there is nothing to diagnose" in result.stderr
-
-
 def test_one_of_several_students_of_any_method_is_chosen_by_the_same_account(files: Path) -> None:
     """Sums, votes of records, and a named student: each pays, and so does the choice."""
     ledger = files / "l.sqlite"

@@ -278,16 +278,12 @@ def test_settings_of_numbers_and_labels_are_refused_of_a_class(files: Path) -> N
         assert "the target is a class" in result.stderr
 
 
-def test_a_run_on_a_number_is_neither_compared_with_classes_nor_diagnosed(files: Path) -> None:
+def test_a_run_on_a_number_is_not_compared_with_classes(files: Path) -> None:
     assert learn(files, "number", "--without", "report").exit_code == 0
     release = str(files / "out")
     result = CliRunner().invoke(app, ["compare", release, release])
     assert result.exit_code == 2
     assert "is of a number or of several labels" in result.stderr
-    public = str(files / "public.csv")
-    result = CliRunner().invoke(app, ["diagnose", f"{release}/vault", "--public", public])
-    assert result.exit_code == 2
-    assert "which keeps no teachers" in result.stderr
 
 
 def test_metrics_are_published_where_the_test_file_is_public(files: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import integrate
+from secretballot.runs.diagnosis.vote_dependent import gaussian_curve
 
 import secretballot as sb
 from secretballot import verify_release as second
@@ -32,7 +33,6 @@ from secretballot.privacy.accounting.likely_outcome import likely_outcome_renyi
 from secretballot.privacy.accounting.renyi import ORDERS
 from secretballot.privacy.accounting.smooth_gaussian import LOG_STEP, smooth_renyi_at
 from secretballot.report.certificate.build import certificate_digest
-from secretballot.runs.diagnosis.vote_dependent import gaussian_curve
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 EVENT = SmoothGaussianEvent(8.0, 20, 400.0)

@@ -10,10 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import binom
-from sklearn.base import BaseEstimator
 
-from secretballot._validation import RESAMPLINGS
 from secretballot.ensemble.diagnostics.margins import (
     agreement,
     expected_margins,
@@ -22,10 +19,6 @@ from secretballot.ensemble.diagnostics.margins import (
     label_margins,
     unstable_shares,
     vote_margins,
-)
-from secretballot.ensemble.diagnostics.retraining import (
-    _resampled_shards,
-    retrained_votes,
 )
 from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
 from secretballot.ensemble.diagnostics.tsybakov import (
@@ -41,7 +34,6 @@ from secretballot.ensemble.diagnostics.votes import (
 )
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.theory import high_margin_share
 
 
 def all_counts(n_teachers: int, n_classes: int) -> np.ndarray:
@@ -144,9 +136,7 @@ def test_the_curve_is_the_share_at_or_below_each_level() -> None:
     levels = np.array([-0.1, 0.0, 0.1, 0.2, 0.25, 0.5])
     shares, low, high = high_margin_shares(margins, levels)
     assert shares.tolist() == [np.mean(margins <= level) for level in levels]
-    assert [high_margin_share(margins, level) for level in (0.0, 0.1, 0.2, 0.25)] == shares[
-        1:5
-    ].tolist()
+    assert [np.mean(margins <= level) for level in (0.0, 0.1, 0.2, 0.25)] == shares[1:5].tolist()
     assert ((low <= shares) & (shares <= high)).all()
     assert (low.min(), high.max()) == (0.0, 1.0)
 
@@ -282,113 +272,6 @@ def test_votes_of_other_shapes_are_no_ensembles() -> None:
             diagnose_expected_margins(given)
     with pytest.raises(ParameterError, match="VoteCounts"):
         diagnose_margins(np.array([[3, 4]]))  # type: ignore[arg-type]
-
-
-class Majority(BaseEstimator):
-    """Say the commoner class of the shard everywhere: a teacher whose law is known."""
-
-    def fit(self, X, y):
-        self.says_ = int(2 * np.sum(y) > len(y))
-        return self
-
-    def predict(self, X):
-        return np.full(len(X), self.says_)
-
-
-@pytest.mark.parametrize("resampling", RESAMPLINGS)
-@pytest.mark.parametrize("even", [False, True])
-def test_retrained_teachers_estimate_what_a_teacher_says_on_average(
-    resampling: str, even: bool
-) -> None:
-    """Shards of coins: the chance of a majority is a binomial tail, which the expected margin
-    must find."""
-    rng = np.random.default_rng(4)
-    y = (rng.random(9 * 80) < 0.6).astype(int)
-    X = np.zeros((len(y), 1))
-    votes = retrained_votes(
-        Majority(),
-        X,
-        y,
-        np.zeros((3, 1)),
-        n_teachers=80,
-        n_classes=2,
-        n_ensembles=12,
-        resampling=resampling,
-        even=even,
-        random_state=5,
-    )
-    found = diagnose_expected_margins(votes).values()
-    rate = y.mean()  # resamples know the records, not where they came from
-    sizes = {9: 1.0} if even else {s: binom.pmf(s, len(y), 1 / 80) for s in range(60)}
-    chance = 0.0
-    for size, weight in sizes.items():
-        # then every other teacher says 1
-        one_class = rate**size if size else 0.0, (1 - rate) ** size
-        chance += weight * (binom.sf(size // 2, size, rate) - one_class[0] + sum(one_class) / 2)
-    assert found["margins"] == pytest.approx(np.full(3, chance - 0.5), abs=0.04)
-    assert found["resampling_errors"].max() < 0.03
-    # every ensemble saw other shards
-    assert len({tuple(v.open_at_the_door()[0]) for v in votes}) > 3
-
-
-class Coin(Majority):
-    """Say what a coin of its own says, whatever the shard."""
-
-    def __init__(self, random_state: int | None = None) -> None:
-        self.random_state = random_state
-
-    def fit(self, X, y):
-        self.says_ = int(np.random.default_rng(self.random_state).integers(2))
-        return self
-
-
-def test_teachers_of_another_ensemble_throw_other_coins() -> None:
-    X, y = np.zeros((400, 1)), np.arange(400) % 2
-    votes = retrained_votes(
-        Coin(), X, y, X[:1], n_teachers=20, n_classes=2, n_ensembles=8, even=True
-    )
-    assert len({tuple(v.open_at_the_door()[0]) for v in votes}) > 2
-
-
-def test_resamples_keep_units_together_and_splits_take_every_record_once() -> None:
-    members = np.array([0, 1, 0, 2, 3, 1, 2, 0])
-    rng = np.random.default_rng(6)
-    for resampling in RESAMPLINGS:
-        for _ in range(20):
-            rows, shards = _resampled_shards(members, 3, resampling, False, rng)
-            by_unit = {
-                (unit, int(shard)) for unit, shard in zip(members[rows], shards, strict=True)
-            }
-            if resampling == "splits":
-                assert sorted(rows.tolist()) == list(range(8))
-                assert len(by_unit) == 4
-            counts = np.bincount(rows, minlength=8)
-            for unit in range(4):
-                assert len(set(counts[members == unit].tolist())) == 1
-    rows, shards = _resampled_shards(np.arange(10), 3, "splits", True, rng)
-    assert sorted(np.bincount(shards).tolist()) == [3, 3, 4]
-
-
-def test_bootstraps_draw_with_replacement_uniformly() -> None:
-    rng = np.random.default_rng(7)
-    seen = np.concatenate(
-        [_resampled_shards(np.arange(5), 2, "bootstrap", False, rng)[0] for _ in range(4000)]
-    )
-    assert np.bincount(seen) / 4000 == pytest.approx(np.ones(5), abs=0.06)
-
-
-def test_a_private_record_is_never_named_when_retraining_is_refused() -> None:
-    X, y = np.full((4, 1), 7771.0), np.array([0, 1, 0, 1])
-    for more in (
-        {"units": np.arange(3)},
-        {"even": True, "units": np.arange(4)},
-        {"resampling": "jackknife"},
-    ):
-        with pytest.raises((DataError, ParameterError)) as caught:
-            retrained_votes(Majority(), X, y, X, n_teachers=2, n_classes=2, **more)
-        assert "7771" not in str(caught.value)
-    with pytest.raises(DataError):
-        retrained_votes(Majority(), X[:0], y[:0], X, n_teachers=2, n_classes=2)
 
 
 @pytest.mark.parametrize("tau", [0.3, 0.5, 0.75])

@@ -18,7 +18,6 @@ from secretballot.hypotheses import (
 from secretballot.hypotheses.coefficient import disagreement_coefficient
 from secretballot.hypotheses.cuts import Cut
 from secretballot.hypotheses.interval_spaces import EMPTY, Interval
-from secretballot.theory import active_labels
 
 CLASSES = [
     (Thresholds(), 1),
@@ -115,11 +114,6 @@ def test_halfspaces_of_the_circle_grow_with_the_radius_alone() -> None:
     # a halfspace is an arc of the circle, and the arcs within r of a half circle move either end by
     # r in all
     assert theta(0.02) == pytest.approx(4.0)
-
-
-def test_it_serves_as_the_coefficient_of_the_theorems() -> None:
-    theta = disagreement_coefficient(Thresholds(), Cut(0.5), np.linspace(0, 1, 101))
-    assert active_labels(0.1, theta, 1, 0.05) == active_labels(0.1, 2.0, 1, 0.05)
 
 
 def test_floats_that_miss_a_whole_number_of_points_do_not_lose_one() -> None:

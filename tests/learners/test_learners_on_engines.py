@@ -11,7 +11,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
 from secretballot.door import purchase
-from secretballot.ensemble.diagnostics.retraining import retrained_votes
 from secretballot.exceptions import ParameterError
 
 # one process has the cluster of this file, and is the only one that starts it
@@ -110,13 +109,7 @@ def universal(engine: Any) -> Any:
     return labeler.fit(ONE, ONE[:, 0] > 0.5, classes=[False, True])
 
 
-def again(engine: Any) -> Any:
-    return retrained_votes(
-        DecisionTreeClassifier(), X, Y, X_PUBLIC, n_teachers=20, n_classes=2, engine=engine
-    )
-
-
-EVERY = (pate, in_groups, active, label_private, trained, stability, agnostic, universal, again)
+EVERY = (pate, in_groups, active, label_private, trained, stability, agnostic, universal)
 
 
 @pytest.mark.parametrize("fit", EVERY)
@@ -178,11 +171,6 @@ def test_teachers_of_a_session_are_kept_and_found_without_the_cluster(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(client, "submit", None)
         trained(client, tmp_path / "vault")
-
-
-def test_votes_of_resamples_are_the_same(client: Any) -> None:
-    pairs = zip(again("local"), again(client), strict=True)
-    assert all((one.open_at_the_door() == two.open_at_the_door()).all() for one, two in pairs)
 
 
 def test_a_model_with_a_word_for_its_engine_can_be_cloned() -> None:

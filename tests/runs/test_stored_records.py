@@ -20,7 +20,6 @@ from secretballot.runs import tables as run_tables
 from secretballot.runs.account import place_of_account
 from secretballot.runs.check import check_tables_of_run
 from secretballot.runs.choose import ChooseRun, run_choose
-from secretballot.runs.diagnosis.study import Study
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.learn import LearnRun, run_learn
 from secretballot.runs.quote import quote_of_run
@@ -312,20 +311,6 @@ def test_what_a_folder_cannot_do_is_refused_before_an_account_is_opened(tmp_path
         with pytest.raises(DataError, match="a class of hypotheses is chosen from in memory"):
             run_choose(run)
     assert not [*tmp_path.glob("*.ledger"), *tmp_path.glob("out")]
-
-
-def test_a_run_on_a_folder_can_be_looked_into(tmp_path: Path) -> None:
-    given, folder = tables(tmp_path), tmp_path / "all"
-    folder.mkdir()
-    people().drop(columns="person").to_parquet(folder / "a.parquet", index=False)
-    given = replace(given, private=folder, drop=())
-    settings: dict[str, Any] = {"teachers": 20, "teacher": "tree", "queries": 60}
-    run_learn(LearnRun(given, 5.0, 1e-5, tmp_path / "out", own_ledger=True, **settings))
-    study = Study.read(tmp_path / "out" / "vault")
-    assert len(study.private(folder, Watch()).X) == N
-    people(seed=8).drop(columns="person").to_parquet(folder / "a.parquet", index=False)
-    with pytest.raises(DataError, match="is not the one that this run learned from"):
-        study.private(folder, Watch())
 
 
 @pytest.mark.parametrize("url", [False, True])

@@ -16,7 +16,6 @@ from secretballot.cli import (
     compare,
     completion,
     demo,
-    diagnose,
     keys,
     label,
     learn,
@@ -107,7 +106,6 @@ app.command(name="learn", cls=GroupedCommand, epilog=EXIT_CODES)(learn.learn)
 app.command(name="price", cls=GroupedCommand, epilog=EXIT_CODES)(price.price)
 app.command(name="label", cls=GroupedCommand, epilog=EXIT_CODES)(label.label)
 app.command(name="choose", cls=GroupedCommand, epilog=EXIT_CODES)(choose.choose)
-app.command(name="diagnose", cls=GroupedCommand, epilog=EXIT_CODES)(diagnose.diagnose)
 app.command(name="predict", epilog=EXIT_CODES)(predict.predict)
 app.command(name="compare", epilog=EXIT_CODES)(compare.compare)
 app.command(name="verify", epilog=EXIT_CODES)(verify.verify)

@@ -21,8 +21,6 @@ __all__ = ["DisagreementCoefficient", "disagreement_coefficient"]
 class DisagreementCoefficient:
     """How fast a ball about a hypothesis disputes points, as a function of a level.
 
-    Serves as `theta` in `secretballot.theory.active_labels`, which takes a function.
-
     Attributes
     ----------
     radii : ndarray of int64, shape (s,)
@@ -100,7 +98,7 @@ def disagreement_coefficient(
     each distinct point, or by trying all members of a finite class.
 
     Known values under the uniform distribution: 2 for thresholds; max(4, 1 / w) for intervals of
-    width w, as alpha goes to 0 (see `docs/guides/diagnostics.md`).
+    width w, as alpha goes to 0.
 
     Parameters
     ----------

@@ -8,7 +8,6 @@ from secretballot._lazy import load_name
 if TYPE_CHECKING:
     from secretballot.runs.check import TableCheck, check_tables_of_run
     from secretballot.runs.choose import ChooseOutcome, ChooseRun, run_choose
-    from secretballot.runs.diagnosis.run import DiagnoseOutcome, DiagnoseRun, run_diagnose
     from secretballot.runs.label import LabelOutcome, LabelRun, run_label
     from secretballot.runs.learn import LearnOutcome, LearnRun, run_learn
     from secretballot.runs.plan import PlanRun, classifier_by_plan, read_plan, run_plan
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "ChooseOutcome": "choose",
     "ChooseRun": "choose",
-    "DiagnoseOutcome": "diagnosis.run",
-    "DiagnoseRun": "diagnosis.run",
     "LabelOutcome": "label",
     "LabelRun": "label",
     "LabelledTable": "tables",
@@ -35,7 +32,6 @@ _HOMES = {
     "classifier_by_plan": "plan",
     "read_plan": "plan",
     "run_choose": "choose",
-    "run_diagnose": "diagnosis.run",
     "run_label": "label",
     "run_learn": "learn",
     "run_plan": "plan",
@@ -46,8 +42,6 @@ _ROOMS: tuple[str, ...] = ()
 __all__ = [
     "ChooseOutcome",
     "ChooseRun",
-    "DiagnoseOutcome",
-    "DiagnoseRun",
     "LabelOutcome",
     "LabelRun",
     "LabelledTable",
@@ -62,7 +56,6 @@ __all__ = [
     "classifier_by_plan",
     "read_plan",
     "run_choose",
-    "run_diagnose",
     "run_label",
     "run_learn",
     "run_plan",

@@ -1,54 +1,9 @@
-"""Theorems as functions: what the papers promise, with constants, corrected where they slip.
+"""Bounds of the papers as functions of public numbers: Table 1, and voting in numbers.
 
-Pure functions of public numbers. Failure probabilities are `beta`; `calibration="paper"` is the
-printed statement, `"tight"` the corrected one with its exact or best known constants. A bound that
-says nothing has `vacuous` set. Citations: LZCW = Liu, Zhu, Chaudhuri, Wang 2021; BTT = Bassily,
-Thakurta, Thakkar 2018; NB = Nandi, Bassily 2020; ABM = Alon, Bassily, Moran 2019. The page
-`docs/reference/theory.md` lists every function with its theorem; "item 7" is that of
-`docs/explanation/differences.md`.
+Citations: LZCW = Liu, Zhu, Chaudhuri, Wang 2021; BTT = Bassily, Thakurta, Thakkar 2018. "Item 9" is
+that of `docs/explanation/differences.md`. A bound that says nothing has `vacuous` set.
 """
 
-from typing import Any
-
-from secretballot.theory.active import (
-    ActiveSizes,
-    active_labels,
-    active_sizes,
-    active_stream_excess,
-)
-from secretballot.theory.learning import (
-    agnostic_records,
-    consistent_records,
-    disagreement_bound,
-    log_growth,
-    pair_cover_failure,
-    pair_cover_records,
-    tsybakov_excess,
-    uniform_bound,
-    uniform_deviation,
-)
-from secretballot.theory.margins import (
-    HighMarginSizes,
-    high_margin_excess,
-    high_margin_share,
-    high_margin_sizes,
-    high_margin_voting_excess,
-    tsybakov_low_margin,
-)
-from secretballot.theory.passive import (
-    PassiveSizes,
-    gaussian_student_bound,
-    gaussian_student_excess,
-    gaussian_teachers,
-    gaussian_voting_disagreement,
-    hoeffding_cutoff,
-    passive_sizes,
-    printed_scale,
-    printed_sigma,
-    sparse_vector_student_error,
-    student_excess,
-    teacher_disagreement,
-)
 from secretballot.theory.rates import (
     ALGORITHMS,
     SETTINGS,
@@ -58,55 +13,7 @@ from secretballot.theory.rates import (
     render_rates,
     sample_complexity,
 )
-from secretballot.theory.relabelling import (
-    LabelerSizes,
-    amplified,
-    bootstrap_repeats,
-    disagreement_records,
-    labeler_sizes,
-    printed_labeler_records,
-    queries_needed,
-    relabel_error,
-    relabel_records,
-    relabelled_privacy,
-    sampling_rate,
-)
-from secretballot.theory.results import (
-    RiskBound,
-)
-from secretballot.theory.sample_sizes import (
-    SampleSize,
-    agnostic_learner_sizes,
-    learner_sizes,
-    render_sample_sizes,
-    sample_sizes,
-)
-from secretballot.theory.semi_private import (
-    BudgetSplit,
-    SemiPrivateSizes,
-    UniversalSizes,
-    choice_error,
-    choice_records,
-    public_points,
-    semi_private_sizes,
-    split_budget,
-    universal_records,
-    universal_sizes,
-)
-from secretballot.theory.stability import (
-    StreamSizes,
-    best_misclassification_queries,
-    cutoff,
-    misclassification_rate,
-    most_contested,
-    most_mistakes,
-    printed_teachers,
-    rate_sizes,
-    stable_distance,
-    stream_sizes,
-    teachers_needed,
-    voted_label_error,
-)
+from secretballot.theory.results import RiskBound
 from secretballot.theory.voting import (
     FAILING_CLASS,
     StreamForecast,
@@ -123,114 +30,18 @@ __all__ = [
     "ALGORITHMS",
     "FAILING_CLASS",
     "SETTINGS",
-    "ActiveSizes",
-    "BudgetSplit",
-    "HighMarginSizes",
-    "LabelerSizes",
-    "PassiveSizes",
     "Rate",
     "RiskBound",
     "SampleComplexity",
-    "SampleSize",
-    "SemiPrivateSizes",
     "StreamForecast",
-    "StreamSizes",
-    "UniversalSizes",
     "VotingExample",
-    "active_labels",
-    "active_sizes",
-    "active_stream_excess",
-    "agnostic_learner_sizes",
-    "agnostic_records",
-    "amplified",
-    "best_misclassification_queries",
-    "bootstrap_repeats",
-    "choice_error",
-    "choice_records",
-    "consistent_records",
-    "cutoff",
-    "disagreement_bound",
-    "disagreement_records",
     "expected_label_accuracy",
-    "gaussian_student_bound",
-    "gaussian_student_excess",
-    "gaussian_teachers",
-    "gaussian_voting_disagreement",
-    "high_margin_excess",
-    "high_margin_share",
-    "high_margin_sizes",
-    "high_margin_voting_excess",
-    "hoeffding_cutoff",
     "label_accuracy",
-    "labeler_sizes",
-    "learner_sizes",
-    "log_growth",
-    "misclassification_rate",
-    "most_contested",
-    "most_mistakes",
-    "pair_cover_failure",
-    "pair_cover_records",
-    "passive_sizes",
-    "printed_labeler_records",
-    "printed_scale",
-    "printed_sigma",
-    "printed_teachers",
-    "public_points",
-    "queries_needed",
     "rate",
-    "rate_sizes",
-    "relabel_error",
-    "relabel_records",
-    "relabelled_privacy",
     "render_rates",
-    "render_sample_sizes",
     "sample_complexity",
-    "sample_sizes",
-    "sampling_rate",
-    "semi_private_sizes",
-    "sparse_vector_student_error",
-    "split_budget",
-    "stable_distance",
     "stream_forecast",
-    "stream_sizes",
-    "student_excess",
-    "teacher_disagreement",
-    "teachers_needed",
-    "tsybakov_excess",
-    "tsybakov_low_margin",
-    "uniform_bound",
-    "uniform_deviation",
-    "universal_records",
-    "universal_sizes",
-    "voted_label_error",
     "voting_fails",
     "voting_wins",
     "voting_wins_bound",
 ]
-
-# Names of version 0.1, which said "plan" for what a theorem asks; they stay for those who use them.
-_FORMER_NAMES = {
-    "ActivePlan": "ActiveSizes",
-    "HighMarginPlan": "HighMarginSizes",
-    "LabelerPlan": "LabelerSizes",
-    "PassivePlan": "PassiveSizes",
-    "SemiPrivatePlan": "SemiPrivateSizes",
-    "StreamPlan": "StreamSizes",
-    "UniversalPlan": "UniversalSizes",
-    "active_plan": "active_sizes",
-    "agnostic_learner_plan": "agnostic_learner_sizes",
-    "high_margin_plan": "high_margin_sizes",
-    "labeler_plan": "labeler_sizes",
-    "learner_plan": "learner_sizes",
-    "passive_plan": "passive_sizes",
-    "rate_plan": "rate_sizes",
-    "semi_private_plan": "semi_private_sizes",
-    "stream_plan": "stream_sizes",
-    "universal_plan": "universal_sizes",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _FORMER_NAMES:
-        return globals()[_FORMER_NAMES[name]]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

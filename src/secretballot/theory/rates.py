@@ -164,7 +164,7 @@ def _agnostic_rate(algorithm: str, setting: str) -> Rate:
         remark = "voting can be worse than the best hypothesis (Example 8)"
         return Rate(algorithm, setting, nan, nan, nan, nan, nan, remark)
     if algorithm == "sparse-vector":
-        remark = "consistent where margins are high: see high_margin_sizes (Theorems 12 and 13)"
+        remark = "consistent where margins are high (Theorems 12 and 13)"
         return Rate(algorithm, setting, nan, nan, nan, nan, 1.0, remark)
     return Rate(algorithm, setting, nan, nan, nan, nan, nan, "not analysed")
 
@@ -211,9 +211,8 @@ def sample_complexity(
     """Return the private and the public sample size at which `rate` is alpha.
 
     n = d^a theta^b (constant / alpha)^(1 / p) / epsilon, m = d (constant / alpha)^(1 / q), rounded
-    up. Hidden: `constant` and logarithms; `sample_sizes` has figures without hidden constants. In
-    the realizable case n = d^1.5 / (alpha epsilon) and m = d / alpha for the sparse vector (Remark
-    6 of Liu et al. 2021).
+    up. Hidden: `constant` and logarithms. In the realizable case n = d^1.5 / (alpha epsilon) and m
+    = d / alpha for the sparse vector (Remark 6 of Liu et al. 2021).
 
     Parameters
     ----------

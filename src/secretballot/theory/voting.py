@@ -8,7 +8,13 @@ import numpy as np
 from scipy.stats import binom
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_finite, check_instance, check_positive, name_part, shown
+from secretballot._validation import (
+    check_finite,
+    check_instance,
+    check_positive,
+    name_part,
+    shown,
+)
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import SparseVectorEvent
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf

@@ -1,1 +1,0 @@
-"""Whether sealed diagnostics of private votes support a setting: a study for the curator alone."""
