@@ -60,7 +60,7 @@ __all__ = [
 # options, and as a tuple, which guards compare with. A new ledger's default stands first.
 Unit = Literal["record", "user", "label"]
 Neighbours = Literal["add-remove", "replace-one"]
-Composition = Literal["basic", "renyi", "list"]
+Composition = Literal["basic", "renyi"]
 AggregatorName = Literal[
     "gaussian",
     "vote-table",

@@ -90,16 +90,6 @@ _SLOW = (
 _MOST_SLOW = 10
 # events whose losses are bounded: from some epsilon on they cost no delta at all
 _MAY_COST_NOTHING = ("pure", "bounded-range", "vote-table", "label-gaussian", *_WEIGHTED)
-_MOST_LISTED = 10  # events of an account's list
-# events that a list may hold, and what counts the steps of each
-_COUNTED_BY = {
-    "gaussian": "shifts",
-    "label-gaussian": "queries",
-    "argmax-gaussian": "queries",
-    "vote-table": "queries",
-    "vector-sum": "count",
-    "pure": "count",
-}
 
 
 class WrongError(Exception):
@@ -312,7 +302,7 @@ _SHAPE: dict[str, Any] = {
         **dict.fromkeys(("method", "source", "library", "library_version"), is_sentence),
     },
     "composition": {
-        "kind": one_of("basic", "renyi", "list"),
+        "kind": one_of("basic", "renyi"),
         "dataset": is_name,
         "unit": one_of(*_UNITS),
         "neighbours": one_of(*_RELATIONS),
@@ -320,11 +310,6 @@ _SHAPE: dict[str, Any] = {
         "spent_after": _SPENT,
         "durable": lambda value: isinstance(value, bool),
         "reservation": lambda value: is_count(value, 1),
-        "listed?": lambda value: (
-            isinstance(value, list)
-            and 1 <= len(value) <= _MOST_LISTED
-            and all(isinstance(event, dict) for event in value)
-        ),
     },
     "assumptions": are_sentences,
     "not_protected": are_sentences,
@@ -1212,7 +1197,6 @@ def check_account(document: dict[str, Any]) -> str:
                 f"The {key} spent on the dataset is less than this release cost, or more than the"
                 " budget."
             )
-    check_list(document)
     if not document["price"]["epsilon"] == document["epsilon"]:
         raise WrongError("The price is stated at another epsilon.")
     price, most = document["price"], document["delta"] * (1 + 1e-9)
@@ -1222,93 +1206,6 @@ def check_account(document: dict[str, Any]) -> str:
         f"Epsilon {composition['spent_after']['epsilon']:.6g} of"
         f" {composition['budget']['epsilon']:.6g} is spent."
     )
-
-
-def check_list(document: dict[str, Any]) -> None:
-    """Refuse a release that is not on the list of its account, or an account that does not count
-    its list as spent.
-
-    Raises
-    ------
-    WrongError
-        If an event cannot be listed, or more was taken than there is.
-    """
-    composition = document["composition"]
-    if (composition["kind"] == "list") != ("listed" in composition):
-        raise WrongError("An account states a list if, and only if, it adds up by one.")
-    if "listed" not in composition:
-        return
-    for event in composition["listed"]:
-        check_event(event)
-    listed = merged(composition["listed"])
-    left = [event[_COUNTED_BY[event["event"]]] for event in listed]
-    for part in (document, *document.get("choices", ())):
-        for event in part["events"]:
-            check_event(event)
-            counted = _COUNTED_BY.get(event["event"])
-            places = [i for i, one in enumerate(listed) if covers(one, event)]
-            if counted is None or not places:
-                raise WrongError("The release drew something that is not on its account's list.")
-            # as the account does: off the least of the lines that cover it
-            left[min(places, key=lambda i: dearness(listed[i]))] -= event[counted]
-    if min(left) < 0:
-        raise WrongError("The release drew more than there is on its account's list.")
-    for key in ("epsilon", "delta"):
-        if not composition["spent_after"][key] >= composition["budget"][key] * (1 - 1e-9):
-            raise WrongError("An account with a list promises the whole of it, and states less.")
-
-
-def merged(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return events with like ones put together.
-
-    Raises
-    ------
-    WrongError
-        If one has no steps that may be taken one by one.
-    """
-    found: list[dict[str, Any]] = []
-    for event in events:
-        counted = _COUNTED_BY.get(event["event"])
-        if counted is None:
-            raise WrongError(f"The event {shown(event['event'])} cannot be listed.")
-        for other in found:
-            if other | {counted: 0} == event | {counted: 0}:
-                other[counted] += event[counted]
-                break
-        else:
-            found.append(dict(event))
-    return found
-
-
-def covers(listed: dict[str, Any], asked: dict[str, Any]) -> bool:
-    """Return whether a step of one event costs at most what a step of a listed one does
-    (docs/explanation/prices.md, section 16)."""
-    kind, counted = listed["event"], _COUNTED_BY.get(listed["event"])
-    if counted is None or asked["event"] != kind:
-        return False
-    if kind == "pure":
-        return bool(asked["epsilon"] <= listed["epsilon"])
-    if kind == "label-gaussian" and listed["n_teachers"] is None:
-        return bool(listed["sigma"] == asked["sigma"])
-    if kind == "vector-sum" and min(listed["sigma"], asked["sigma"]) >= 4:
-        own, other = (Fraction(event["sigma"]) ** 2 for event in (listed, asked))
-        return bool(asked["coordinates"] <= listed["coordinates"]) and all(
-            asked["squared_sensitivity"] * (own - less)
-            <= listed["squared_sensitivity"] * (other - less)
-            for less in (0, 4)
-        )
-    return listed | {counted: 0} == asked | {counted: 0}
-
-
-def dearness(listed: dict[str, Any]) -> float:
-    """Return what orders listed events that cover the same step, the least first."""
-    if listed["event"] == "pure":
-        return float(listed["epsilon"])
-    if listed["event"] == "vector-sum":
-        return float(listed["squared_sensitivity"] / listed["sigma"] ** 2)
-    if listed["event"] == "label-gaussian":
-        return math.inf if listed["n_teachers"] is None else float(listed["n_teachers"])
-    return 0.0
 
 
 def check_software(document: dict[str, Any]) -> str:
@@ -3261,62 +3158,6 @@ def games_of(
         yield game_delta(outer, asked, epsilon, cells, precision, labels)
 
 
-def list_price(events: list[dict[str, Any]], epsilon: float, promised: float) -> Price:
-    """Return bounds on the price of a list of events, whatever order they are taken in.
-
-    Of several kinds as noisy integers first, all composed; while the promise is less, one kind of
-    labels of two classes after the other is a game beside the rest.
-
-    Raises
-    ------
-    UndecidedError
-        If these events are not priced together by this program.
-    """
-    listed = merged(events)
-    if len(listed) == 1 or all(event["event"] == "pure" for event in listed):
-        return price_events(listed, epsilon, promised)
-    if not all(
-        event["event"] in ("gaussian", "label-gaussian", "argmax-gaussian", "vector-sum")
-        and event["sigma"] >= 4
-        for event in listed
-    ):
-        raise UndecidedError("A list of these kinds is not priced by this program.")
-    steps = {"argmax-gaussian": 2}
-    parts = [
-        event.get("squared_sensitivity", steps.get(event["event"], 1))
-        * event[_COUNTED_BY[event["event"]]]
-        / (event["sigma"] ** 2 - 4)
-        for event in listed
-    ]
-    integers = sum(
-        event.get("coordinates", 2) * event[_COUNTED_BY[event["event"]]] for event in listed
-    )
-    if not math.fsum(parts) <= 900 or not integers <= 10**12:
-        raise UndecidedError("So much, with so little noise, is not priced by this program.")
-    upper, method = rounded_delta(math.fsum(parts), epsilon), "as noisy integers, composed"
-    # any of them by itself is a part of the list
-    lower = max(price_events([event], epsilon, 1.0).lower for event in listed)
-    precision = 40 - math.floor(math.log2(max(promised, 1e-30)))
-    for event, part in zip(listed, parts, strict=True):
-        if event["event"] != "label-gaussian" or upper <= promised * (1 + ERROR):
-            continue
-        if event["sigma"] > 1e5 or event["queries"] > 20_000:
-            continue
-        rest = partial(rounded_delta, max(math.fsum(parts) - part, 0.0) * (1 + 1e-12))
-        queries = event["queries"]
-        corners = Pairs(event["sigma"], event["n_teachers"]).corners(
-            0.04, 0.35 * min(1.0, queries / 100)
-        )
-        cells = 2 * min(60, max(12, round(12 * math.sqrt(300 / queries))))
-        try:
-            value = game_delta(corners, queries, epsilon, cells, precision, rest)
-        except UndecidedError:
-            continue
-        if value < upper:
-            upper, method = value, "a game beside noisy integers"
-    return Price(min(lower, upper), upper, method)
-
-
 # --- Prices of events -----------------------------------------------------------------------------
 
 
@@ -3417,20 +3258,11 @@ def exact(value: float, method: str) -> Price:
     return Price(value * (1 - ERROR), value, method)
 
 
-def priced_list(composition: dict[str, Any]) -> Finding:
-    """Return whether the list of an account costs what the account promises."""
-    return priced("list", composition["budget"] | {"events": composition["listed"]}, list_price)
-
-
-def priced(
-    name: str,
-    part: dict[str, Any],
-    price_of: Callable[[list[dict[str, Any]], float, float], Price] | None = None,
-) -> Finding:
-    """Return whether the events of a release, a choice or a list cost what it promises."""
+def priced(name: str, part: dict[str, Any]) -> Finding:
+    """Return whether the events of a release or a choice cost what it promises."""
     epsilon, promised = part["epsilon"], part["delta"]
     try:
-        price = (price_of or price_events)(part["events"], epsilon, promised)
+        price = price_events(part["events"], epsilon, promised)
     except UndecidedError as reason:
         return Finding(name, UNDECIDED, str(reason))
     stated = part["price"]["delta_recomputed"] if "price" in part else promised
@@ -3525,8 +3357,7 @@ def findings_of(folder: str) -> Iterator[Finding]:
 
 
 def prices_of(document: dict[str, Any]) -> Iterator[Finding]:
-    """Yield what the release costs: all of it, each budget group, each choice, and the list of its
-    account."""
+    """Yield what the release costs: all of it, each budget group and each choice."""
     events = document["events"]
     if any(event["event"] in _SLOW for event in events):
         yield Finding("price", WAIT, f"A game may take {_minutes.get():g} minutes.")
@@ -3536,8 +3367,6 @@ def prices_of(document: dict[str, Any]) -> Iterator[Finding]:
         yield safely(name, partial(priced_group, name, group, events[0]))
     for number, choice in enumerate(document.get("choices", ()), 1):
         yield safely(f"choice {number}", partial(priced, f"choice {number}", choice))
-    if "listed" in document["composition"]:
-        yield safely("list", partial(priced_list, document["composition"]))
 
 
 def looked(name: str, look: Callable[[], str]) -> Finding:

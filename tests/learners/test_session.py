@@ -548,24 +548,3 @@ def test_a_transcript_is_all_answers_in_the_order_in_which_they_were_asked(
     assert sb.verify_certificate(transcript.certificate).ok
     points = [one.certificate["released"]["points_sha256"] for one in (transcript, released)]
     assert points[0] == points[1]
-
-
-def test_sessions_that_are_open_at_once_share_a_list(vault: Path, tmp_path: Path) -> None:
-    budget = sb.PrivacyBudget(9.0, 1e-4)
-    ledger = sb.Ledger(
-        tmp_path / "l.sqlite", dataset="registry", budget=budget, events=LABELS.events(K) * 2
-    )
-    part = sb.GaussianAggregator.from_ledger(ledger, 8)
-    assert (part.sigma, part.n_teachers) == (LABELS.sigma, None)
-    one, other = begun(vault, part, ledger, "one"), begun(vault, part, ledger, "other")
-    for point in POINTS[:3]:  # each answer of either may decide what is asked next
-        one.ask(point)
-        other.ask(point)
-    assert ledger.remaining_events() == ()
-    with pytest.raises(sb.BudgetError, match="left: nothing"):
-        begun(vault, part, ledger, "third").ask(POINTS[0])
-    released = one.close(POINTS)
-    # what a session did not ask is not given back
-    assert released.certificate["plan"]["left"] == "forfeited"
-    assert sb.verify_certificate(released.certificate).ok
-    assert ledger.remaining_events() == ()

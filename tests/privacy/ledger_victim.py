@@ -190,48 +190,6 @@ def statements(path: Place, _: int) -> object:
     return seen
 
 
-def deaths_at_a_list(path: Place, _: int) -> object:
-    """As `statements`, at every fourth step, at a ledger with a list, which says what is taken."""
-    Ledger(path, dataset="registry", budget=BUDGET, events=[PureEvent(0.0001, 5000)])
-    seen = []
-    while not seen or seen[-1]["signal"]:
-        request, steps = f"r{len(seen)}", 4 * len(seen)
-
-        def work(say: Callable[[str], None], request: str = request, steps: int = steps) -> None:
-            ledger = Ledger.open_existing(path)
-            Mortal.possess(steps)
-            buy_and_answer(ledger, request, say)
-
-        said, ended = fork(work)
-        found = state_of(path, request)
-        taken = sum(event.count for event in Ledger.open_existing(path).used_events())
-        seen.append({"said": said, "signal": ended, "taken": taken, **found})
-    return seen
-
-
-def crowd_at_a_list(path: Place, count: int) -> object:
-    """Let `count` processes take as much off one list as they can at once."""
-    Ledger(path, dataset="registry", budget=BUDGET, events=[PureEvent(0.03125, 32)])
-
-    def work(number: int) -> list[str]:
-        ledger, words = Ledger.open_existing(path), []
-        for attempt in range(20):
-            try:
-                buy(ledger, f"{number}-{attempt}", 0.03125)
-                words.append("bought")
-            except BudgetError:
-                words.append("refused")
-        return words
-
-    words = fork_many(count, work)
-    ledger = Ledger.open_existing(path)
-    return {
-        "bought": words.count("bought"),
-        "entries": len(ledger.history()),
-        "left": len(ledger.remaining_events()),
-    }
-
-
 def creation(path: Place, _: int) -> object:
     """Kill the maker of a ledger at its first step, then at the second, ... until it survives."""
     seen = []
@@ -511,8 +469,6 @@ VERBS = (
     system_limits,
     random_moments,
     crowd,
-    crowd_at_a_list,
-    deaths_at_a_list,
     founders,
     out_of_space,
     read_only,

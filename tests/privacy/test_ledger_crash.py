@@ -91,23 +91,6 @@ def test_kill_at_every_statement_never_refunds_and_never_answers_unreserved(plac
     ]
 
 
-def test_kill_at_any_statement_gives_nothing_back_to_a_list(path: Path) -> None:
-    deaths = victims("deaths_at_a_list", path)
-    assert [death["signal"] for death in deaths] == [-9] * (len(deaths) - 1) + [0]
-    taken = 0
-    for death in deaths:
-        assert death["taken"] == death["entries"]  # one event for each reservation, in any state
-        assert death["taken"] - taken in (0, 1)
-        taken = death["taken"]
-        assert (death["state"] is None) <= (death["said"] == [])  # drawn only what was taken
-    states = {death["state"] for death in deaths}
-    assert states == {None, "reserved", "committed"}
-
-
-def test_no_two_processes_take_the_same_event_off_a_list(place: str) -> None:
-    assert victims("crowd_at_a_list", place, 4) == {"bought": 32, "entries": 32, "left": 0}
-
-
 def test_kill_inside_the_system_s_writes_never_refunds(path: Path) -> None:
     deaths = victims("system_limits", path)
     check_each_death(deaths)

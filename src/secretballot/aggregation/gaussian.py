@@ -15,7 +15,6 @@ from secretballot.aggregation.base import (
     budget_or_price,
     check_fields,
 )
-from secretballot.aggregation.listed import listed_event
 from secretballot.aggregation.noisy_voting import NoisyVoting, is_drowned
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
@@ -38,7 +37,7 @@ from secretballot.privacy.mechanisms import (
 from secretballot.privacy.noise import check_scale
 
 if TYPE_CHECKING:
-    from secretballot.privacy.ledger import Ledger
+    pass
 
 __all__ = ["GaussianAggregator", "paper_sigma", "right_chance", "warn_if_drowned"]
 
@@ -219,69 +218,6 @@ class GaussianAggregator(NoisyVoting):
             n_teachers=n_teachers,
             budget=budget,
             calibration=calibration,
-        )
-
-    @classmethod
-    def from_ledger(
-        cls,
-        ledger: "Ledger",
-        n_queries: int,
-        *,
-        n_classes: int = 2,
-        n_teachers: int | None = None,
-        release: str = "labels",
-    ) -> "GaussianAggregator":
-        """Return the aggregator that takes so many queries off the list of a ledger, with the
-        list's noise.
-
-        Parameters
-        ----------
-        ledger : Ledger
-            With a list (`events` of `Ledger`). Nothing is taken: a release does that, of what is
-            left then.
-        n_queries, n_classes, n_teachers, release
-            As for the class. Where the list's labels are for one number of teachers, it is theirs.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range.
-        LedgerError
-            If the ledger has no list.
-        BudgetError
-            If not so many are listed, or with several kinds of noise.
-
-        Examples
-        --------
-        >>> budget = sb.PrivacyBudget(1.0, 1e-6)
-        >>> labels = sb.GaussianAggregator.calibrate(budget, 40, n_teachers=100).events(100)
-        >>> ledger = sb.Ledger.in_memory(dataset="people", budget=budget, events=labels)
-        >>> half = sb.GaussianAggregator.from_ledger(ledger, 20, n_teachers=100)
-        >>> half.sigma == labels[0].sigma, half.budget.epsilon < 0.72
-        (True, True)
-        """
-        check_choice("release", release, ("labels", "counts"))
-        queries = check_count("n_queries", n_queries)
-        classes = check_count("n_classes", n_classes, minimum=2)
-        event: LabelGaussianEvent | ArgmaxGaussianEvent | GaussianEvent
-        if classes == 2 and release == "labels":
-            event = listed_event(
-                ledger, LabelGaussianEvent, queries, "queries", n_teachers=n_teachers
-            )
-            n_teachers = event.n_teachers
-        elif release == "labels":
-            event = listed_event(ledger, ArgmaxGaussianEvent, queries, "queries")
-        else:
-            # a changed vote moves one count of two classes, and two counts of more
-            shifts = queries if classes == 2 else 2 * queries
-            event = listed_event(ledger, GaussianEvent, shifts, "shifts")
-        return cls(
-            event.sigma,
-            queries,
-            n_classes=classes,
-            release=release,
-            n_teachers=n_teachers,
-            delta=ledger.budget.delta,
         )
 
     @property

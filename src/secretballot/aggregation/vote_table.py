@@ -11,7 +11,6 @@ import numpy as np
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_choice, check_count, shown
 from secretballot.aggregation.base import WeakSignalWarning, budget_or_price, check_fields
-from secretballot.aggregation.listed import listed_event
 from secretballot.aggregation.noisy_voting import NoisyVoting, is_drowned
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.privacy.accounting import (
@@ -24,7 +23,7 @@ from secretballot.privacy.accounting import (
 from secretballot.privacy.mechanisms import VoteTableMajority
 
 if TYPE_CHECKING:
-    from secretballot.privacy.ledger import Ledger
+    pass
 
 __all__ = ["VoteTableAggregator"]
 
@@ -161,35 +160,6 @@ class VoteTableAggregator(NoisyVoting):
         _two_classes(n_classes)
         event = estimated_vote_table(budget, n_queries, n_teachers)
         return cls(event.weights, event.queries, n_teachers=event.n_teachers, budget=budget)
-
-    @classmethod
-    def from_ledger(
-        cls, ledger: "Ledger", n_queries: int, *, n_teachers: int, n_classes: int = 2
-    ) -> "VoteTableAggregator":
-        """Return the aggregator that takes so many queries off the list of a ledger, with the
-        list's table.
-
-        Parameters
-        ----------
-        ledger : Ledger
-            With a list (`events` of `Ledger`). Nothing is taken: a release does that, of what is
-            left then.
-        n_queries, n_teachers, n_classes
-            As for the class.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range.
-        LedgerError
-            If the ledger has no list.
-        BudgetError
-            If not so many are listed, or from several tables.
-        """
-        _two_classes(n_classes)
-        queries = check_count("n_queries", n_queries)
-        event = listed_event(ledger, VoteTableEvent, queries, "queries", n_teachers=n_teachers)
-        return cls(event.weights, queries, n_teachers=event.n_teachers, delta=ledger.budget.delta)
 
     @property
     def sigma_of_counts(self) -> None:

@@ -1,14 +1,13 @@
 """`secretballot label`: from a file of votes, made anywhere, to released labels."""
 
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
 from secretballot._validation import HeaderLine, ReleaseKind, VotesKind
 from secretballot.cli.help_groups import DATA, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.options import (
-    OR_LISTED,
     OUT,
     AsJson,
     AskedRelease,
@@ -56,8 +55,7 @@ def label(
         float | None,
         typer.Option(
             "--epsilon",
-            help="Privacy budget epsilon of this release, in nats; of a --ledger with a list it"
-            " follows from --queries.",
+            help="Privacy budget epsilon of this release, in nats.",
             rich_help_panel=PRIVACY,
         ),
     ] = None,
@@ -132,25 +130,10 @@ def label(
     start_publishing()  # before this program's own imports, which take as long
     from secretballot.runs.about import About
     from secretballot.runs.label import LabelRun, run_label
-    from secretballot.runs.listed_account import listed_noise
 
     declared = classes_of(classes)
     kind_of_release: ReleaseKind = "labels" if release == "auto" else release
-    listed = None
-    if ledger is not None and epsilon is None and delta is None:
-        listed = listed_noise(
-            ledger,
-            method="votes",
-            queries=queries,
-            aggregator=aggregator,
-            release=release,
-            teachers=teachers,
-            n_classes=None if declared is None else len(declared),
-        )
-    if listed is not None and listed.aggregator is not None:
-        epsilon, delta = listed.price.epsilon, listed.price.delta
-        kind_of_release = cast(ReleaseKind, listed.aggregator.release)
-    priced_at = need_price(epsilon, delta, OR_LISTED)
+    priced_at = need_price(epsilon, delta)
     run = LabelRun(
         votes,
         *priced_at,
@@ -172,7 +155,6 @@ def label(
         seed=seed,
         without=words_of(without),
         about=About(title, purpose, controller, contact),
-        listed=None if listed is None else listed.aggregator,
     )
     unlock(out / "vault", vault_key)
     with watching() as watch:

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,6 @@ from secretballot.cli.check import print_check
 from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.metrics_lines import print_metrics, print_no_better
 from secretballot.cli.options import (
-    OR_LISTED,
     OUT,
     AcceptUnseen,
     AsJson,
@@ -79,10 +78,8 @@ from secretballot.cli.table_lines import print_table_lines, table_summary
 from secretballot.exceptions import Parameter, ParameterError
 
 if TYPE_CHECKING:
-    from secretballot._databases import DatabasePlace
     from secretballot.planning.plan.model import Plan, RareForecast
     from secretballot.runs.learn import LearnOutcome, LearnRun
-    from secretballot.runs.listed_account import ListedNoise
     from secretballot.runs.progress import Note
     from secretballot.runs.records import RecordsRun
     from secretballot.runs.table_votes import TableRun
@@ -371,20 +368,13 @@ def learn(
         else:
             perform_table(table_run, why, as_json=as_json)
         return
-    planned = listed = None
+    planned = None
     if plan is not None:
         planned = read_plan(plan)
-    elif epsilon is None and delta is None:
-        listed = _listed_for(ledger, method, of_voting, classes_of(classes))
-    if listed is not None:
-        method = cast(LearnMethod, listed.method)
-        common |= {"epsilon": listed.price.epsilon, "delta": listed.price.delta}
-        of_voting["listed"], of_moments["listed"] = listed.aggregator, listed.sums
-    elif planned is None:
-        need_price(epsilon, delta, f", a plan with --plan{OR_LISTED}")
+    else:
+        need_price(epsilon, delta, ", a plan with --plan")
     recommended = None if planned is None else planned.method
     chosen, why = method_of_run(method, given, delta, out, recommended)
-    why = why if listed is None else "the ledger lists its noise"
     run: LearnRun | RecordsRun
     if chosen == "votes":
         run = _voting_run(tables, out, common | of_voting, planned, given)
@@ -451,22 +441,6 @@ def _voting_run(
         return LearnRun(tables, out=out, **settings)
     own = {name: value for name, value in settings.items() if name in given}
     return run_by_plan(plan, tables, out, **own)
-
-
-def _listed_for(
-    place: "Path | DatabasePlace | None",
-    method: str,
-    of_voting: dict[str, Any],
-    classes: tuple[Any, ...] | None,
-) -> "ListedNoise | None":
-    """Return the noise of the list of the ledger that is named, None where it has none."""
-    from secretballot.runs.listed_account import listed_noise
-
-    if place is None:
-        return None
-    asked = {name: of_voting[name] for name in ("queries", "aggregator", "release", "teachers")}
-    n_classes = None if classes is None else len(classes)
-    return listed_noise(place, method=method, n_classes=n_classes, **asked)
 
 
 def perform(run: "LearnRun | RecordsRun", why: str, *, as_json: bool) -> None:

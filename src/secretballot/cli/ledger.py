@@ -1,17 +1,17 @@
 """`secretballot ledger`: the account of a private dataset, to make and to read."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secretballot._validation import AggregatorName, Composition, Unit
-from secretballot.cli.options import AsJson, Relation, classes_of, ledger_place
+from secretballot._validation import Composition, Unit
+from secretballot.cli.options import AsJson, Relation, ledger_place
 from secretballot.cli.outcome import EXIT_CODES, print_json, say
 from secretballot.exceptions import LedgerError
 
 if TYPE_CHECKING:
-    from secretballot.privacy.ledger import Ledger, LedgerEntry
+    from secretballot.privacy.ledger import LedgerEntry
 
 __all__ = ["app"]
 
@@ -52,8 +52,7 @@ def show(file: File, as_json: AsJson = False) -> None:
         by_group = {
             name: {"epsilon": pair.epsilon, "delta": pair.delta} for name, pair in groups.items()
         }
-        listed = _listed_fields(ledger)
-        print_json({**terms, "releases": releases, **amounts, "spent_by_group": by_group, **listed})
+        print_json({**terms, "releases": releases, **amounts, "spent_by_group": by_group})
         return
     say(f"dataset      {ledger.dataset}")
     say(f"promise      for each {ledger.unit}, under {ledger.neighbours}")
@@ -63,46 +62,6 @@ def show(file: File, as_json: AsJson = False) -> None:
         say(f"{name:<12} epsilon {pair['epsilon']:.6g}, delta {pair['delta']:.6g}")
     for name, paid in groups.items():
         say(f"spent on the budget group {name}: epsilon {paid.epsilon:.6g}, delta {paid.delta:.6g}")
-    _say_list(ledger)
-
-
-def _listed_fields(ledger: "Ledger") -> dict[str, Any]:
-    """Return the list of a ledger and what became of it; nothing where it has none."""
-    listed, left, taken = (
-        ledger.listed_events(),
-        ledger.remaining_events(),
-        ledger.used_events(),
-    )
-    price = ledger.price_of_used()
-    if listed is None or left is None or taken is None or price is None:
-        return {}
-    events = {
-        name: [event.to_json() for event in some]
-        for name, some in (("listed", listed), ("left", left), ("taken", taken))
-    }
-    return {**events, "taken_by_itself": {"epsilon": price.epsilon, "delta": price.delta}}
-
-
-def _say_list(ledger: "Ledger") -> None:
-    """Say what is on the list of a ledger, what is left of it, and what the budget then promises;
-    nothing where it has none."""
-    from secretballot.privacy.accounting import event_in_words
-
-    left, taken, price = (
-        ledger.remaining_events(),
-        ledger.used_events(),
-        ledger.price_of_used(),
-    )
-    if left is None or taken is None or price is None:
-        return
-    for name, events in (("taken", taken), ("left", left)):
-        say(f"{name:<12} {'; '.join(map(event_in_words, events)) or 'nothing'}")
-    if taken:
-        say(
-            f"What is taken costs epsilon {price.epsilon:.6g} at delta {price.delta:.6g} by itself,"
-            " which is a promise only if its amount did not depend on what was released."
-        )
-    say("The budget is the promise of all releases together, whatever they take off the list.")
 
 
 @app.command(epilog=EXIT_CODES)
@@ -251,7 +210,7 @@ def create(
     ],
     composition: Annotated[
         Composition | None,
-        typer.Option(help="How releases add up: basic, unless something is listed."),
+        typer.Option(help="How releases add up: basic unless given."),
     ] = None,
     unit_kind: Annotated[
         Unit,
@@ -262,45 +221,9 @@ def create(
         ),
     ] = "record",
     neighbours: Relation = "add-remove",
-    labels: Annotated[
-        int | None,
-        typer.Option(
-            "--labels", metavar="N", help="Labels that all releases together may take, no others."
-        ),
-    ] = None,
-    counts: Annotated[
-        int | None,
-        typer.Option(
-            "--counts", metavar="N", help="Queries answered with noisy counts, in their place."
-        ),
-    ] = None,
-    sums: Annotated[
-        int | None,
-        typer.Option(
-            "--sums", metavar="N", help="Noisy sums over records (stages), in their place."
-        ),
-    ] = None,
-    teachers: Annotated[
-        int | None,
-        typer.Option(
-            "--teachers", metavar="K", help="Teachers of every release, for cheaper labels."
-        ),
-    ] = None,
-    classes: Annotated[
-        str | None,
-        typer.Option("--classes", metavar="A,B", help="Classes of the labels, if not two."),
-    ] = None,
-    aggregator: Annotated[
-        AggregatorName | None,
-        typer.Option(metavar="<NAME>", help="Of the labels: gaussian or vote-table."),
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make the account of a private dataset, with all that may ever be spent on it.
-
-    With --labels, --counts or --sums so many of them are priced together, once, and listed: every
-    release takes its own off the list, with the list's noise, whatever was released before. Two
-    releases of half the list each then cost no more than one of all.
 
     \b
     Example: secretballot ledger create registry.ledger --dataset registry-2026
@@ -308,7 +231,6 @@ def create(
     """
     from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.privacy.ledger import Ledger
-    from secretballot.runs.listed_account import events_to_list
 
     # The budget is checked before the path, so that a number out of range leaves no file behind. A
     # link that leads nowhere would be followed, whosever its target is.
@@ -318,17 +240,6 @@ def create(
             f"{str(file)!r} exists already; a ledger is made once, so give another path or keep"
             " that one."
         )
-    names = classes_of(classes)
-    events = events_to_list(
-        budget,
-        labels=labels,
-        counts=counts,
-        sums=sums,
-        teachers=teachers,
-        n_classes=None if names is None else len(names),
-        aggregator=aggregator,
-        composition=composition,
-    )
     Ledger(
         file,
         dataset=dataset,
@@ -336,6 +247,5 @@ def create(
         composition=composition,
         unit=unit_kind,
         neighbours=neighbours,
-        events=events,
     )
     show(file, as_json=as_json)

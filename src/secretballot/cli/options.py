@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from secretballot.privacy.accounting import PrivacyBudget
 
 __all__ = [
-    "OR_LISTED",
     "OUT",
     "AcceptUnseen",
     "AsJson",
@@ -628,7 +627,6 @@ def bounds_of(text: str | None) -> tuple[float, float] | None:
 
 
 #: What may stand in the place of a price, in a message.
-OR_LISTED = ", or a --ledger whose list has its noise"
 
 
 def need_price(

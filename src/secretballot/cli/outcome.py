@@ -304,11 +304,6 @@ def _account_words(outcome: RunOutcome) -> str:
         return "of this run alone, in its vault; other releases from the same data add to its price"
     composition = outcome.certificate["composition"]
     spent, budget = composition["spent_after"], composition["budget"]
-    if composition["kind"] == "list":
-        return (
-            f"{_from_here(outcome.account)}: all releases from its list together promise epsilon"
-            f" {budget['epsilon']:.6g}, delta {budget['delta']:.6g}"
-        )
     first = "; this is its first release" if composition["reservation"] == 1 else ""
     return (
         f"{_from_here(outcome.account)}: epsilon {spent['epsilon']:.6g} of"

@@ -192,11 +192,6 @@ def _account_words(account: "AccountState") -> str:
     if account.budget is None or account.left is None:
         return f"{place}: would be opened"
     verdict = "" if account.admits else "; the run would be refused"
-    if account.listed_left is not None:
-        from secretballot.privacy.accounting import event_in_words
-
-        listed = "; ".join(map(event_in_words, account.listed_left)) or "nothing"
-        return f"{place}: left of its list {listed}, {account.releases} releases before{verdict}"
     left = f"epsilon {account.left.epsilon:g} and delta {account.left.delta:g}"
     of = f"epsilon {account.budget.epsilon:g} and delta {account.budget.delta:g}"
     return f"{place}: {left} left of {of}, {account.releases} releases before{verdict}"

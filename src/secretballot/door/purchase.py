@@ -458,7 +458,7 @@ def priced(events: tuple[Event, ...], budget: PrivacyBudget) -> Price:
 
 def composition_of(ledger: Ledger, reservation: int) -> dict[str, Any]:
     """Return what the certificate says of the account that paid."""
-    spent, listed = ledger.spent(), ledger.listed_events()
+    spent = ledger.spent()
     return {
         "kind": ledger.composition,
         "dataset": ledger.dataset,
@@ -468,7 +468,6 @@ def composition_of(ledger: Ledger, reservation: int) -> dict[str, Any]:
         "spent_after": {"epsilon": spent.epsilon, "delta": spent.delta},
         "durable": ledger.durable,
         "reservation": reservation,
-        **({} if listed is None else {"listed": [event.to_json() for event in listed]}),
     }
 
 

@@ -12,7 +12,6 @@ import os
 import pickle
 import stat
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,7 +20,7 @@ from secretballot._json_files import json_fields
 from secretballot.exceptions import VaultError
 from secretballot.vault import make_vault, readable, write_secret
 
-__all__ = ["TeacherStore", "binding_in"]
+__all__ = ["TeacherStore"]
 
 _FORMAT = "secretballot/teachers"
 _VERSION = 1
@@ -113,16 +112,6 @@ class TeacherStore:
         except Exception:
             # Whatever is wrong with the file, the teachers can be trained again.
             return {}
-
-
-def binding_in(path: Path) -> str | None:
-    """Return the binding that a file of teachers names, None where it is damaged or foreign."""
-    with suppress(OSError), _opened_file(path) as file:
-        if _is_ours(os.fstat(file.fileno())):
-            content, _ = readable(file, path)
-            header = json_fields(content.readline(_LONGEST_HEADER), _HEADER)
-            return None if header is None else str(header["binding"])
-    return None
 
 
 def _opened_file(path: Path) -> IO[bytes]:

@@ -1,7 +1,6 @@
 """The account behind a run: opened or made, asked early, and never paid twice for one run."""
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,12 +8,11 @@ from typing import Any, Protocol
 from secretballot._databases import DatabasePlace, file_or_database
 from secretballot._places import is_url, shown_place
 from secretballot._validation import shown
-from secretballot.aggregation import Aggregator
 from secretballot.door.known_ledger import is_other_ledger, keep_in_step
-from secretballot.exceptions import BudgetError, LedgerError, Parameter, ParameterError
+from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
-from secretballot.learners.training.account import refuse_beyond, refuse_unlisted
-from secretballot.privacy.accounting import Event, PrivacyBudget
+from secretballot.learners.training.account import refuse_beyond
+from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Amount, Ledger
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Watch
@@ -24,13 +22,11 @@ __all__ = [
     "AccountState",
     "PaidRun",
     "check_account",
-    "describe_listed",
     "drop_own_ledger",
     "ledger_of_run",
     "named_account",
     "open_ledger",
     "place_of_account",
-    "refuse_own_noise",
     "settle_request",
     "state_of_account",
 ]
@@ -82,10 +78,7 @@ class AccountState:
     releases : int
         That were paid for before.
     admits : bool
-        Whether the price of the run fits, as far as sums can tell; with a list, whether what the
-        run takes is left.
-    listed_left : tuple of Event or None
-        What is left of the account's list, where it has one.
+        Whether the price of the run fits, as far as sums can tell.
     """
 
     path: Path | DatabasePlace
@@ -95,7 +88,6 @@ class AccountState:
     left: Amount | None
     releases: int
     admits: bool
-    listed_left: tuple[Event, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the state for machines."""
@@ -105,10 +97,7 @@ class AccountState:
             for name, pair in pairs.items()
         }
         state = {"path": str(self.path), "exists": self.exists, "own": self.own}
-        listed = {}
-        if self.listed_left is not None:
-            listed["listed_left"] = [event.to_json() for event in self.listed_left]
-        return {**state, **amounts, "releases": self.releases, "admits": self.admits, **listed}
+        return {**state, **amounts, "releases": self.releases, "admits": self.admits}
 
 
 def check_account(run: PaidRun) -> None:
@@ -188,64 +177,11 @@ def state_of_account(run: PaidRun, folder: RunFolder, unit: str) -> AccountState
     ledger = Ledger.open_existing(path)
     _check_dataset(ledger, path, run.dataset_name)
     ledger.check_promise(unit, run.neighbours)
-    listed = ledger.remaining_events()
-    if listed is not None:
-        return AccountState(
-            path,
-            True,
-            own,
-            ledger.budget,
-            ledger.remaining(),
-            ledger.releases(),
-            _is_left(ledger, getattr(run, "listed", None)),
-            listed,
-        )
     left, price = ledger.remaining(), run.budget
     admits = ledger.composition != "basic" or (
         left.epsilon >= price.epsilon and left.delta >= price.delta
     )
     return AccountState(path, True, own, ledger.budget, left, ledger.releases(), admits)
-
-
-def _is_left(ledger: Ledger, taken: object) -> bool:
-    """Return whether a ledger's list has what a run takes off it; nothing has noise of its own
-    there."""
-    if isinstance(taken, Aggregator):
-        events = taken.events(getattr(taken, "n_teachers", None) or 1)
-    elif isinstance(taken, Event):
-        events = (taken,)
-    else:
-        return False
-    try:
-        ledger.check_listed(events)
-    except BudgetError:
-        return False
-    return True
-
-
-def refuse_own_noise(run: object, names: Sequence[str]) -> None:
-    """Refuse settings that find noise of their own beside that of a ledger's list.
-
-    Raises
-    ------
-    ParameterError
-        Naming the first that is given.
-    """
-    for name in names:
-        if getattr(run, name) is not None:
-            raise ParameterError(
-                Parameter(name),
-                " goes with noise that follows from a price, and this run has that of its ledger's"
-                " list; leave one of the two out.",
-            )
-
-
-def describe_listed(settings: dict[str, Any]) -> None:
-    """Say in the description of a run which listed noise it has; nothing where it has none, as
-    runs of before there were any do not name it."""
-    listed = settings.pop("listed")
-    if listed is not None:
-        settings["listed"] = listed.describe()
 
 
 def drop_own_ledger(settings: dict[str, Any]) -> None:
@@ -263,7 +199,6 @@ def ledger_of_run(
     *,
     goes_on: bool,
     priced: bool = True,
-    listed: Sequence[Event] | None = None,
 ) -> Ledger:
     """Return the account of a run, opened or made, after asking whether it admits the price.
 
@@ -280,8 +215,6 @@ def ledger_of_run(
         Whether a reservation without its answer is answered later, part by part.
     priced : bool
         Whether the price is that of the run; otherwise the learner asks before it trains.
-    listed : sequence of Event, optional
-        What the run takes off the ledger's list; by default its noise follows from its price.
 
     Raises
     ------
@@ -306,9 +239,7 @@ def ledger_of_run(
     if folder.resumed and is_other_ledger(folder.vault, ledger):
         raise _other_account(str(folder.account or "that it began with"))
     settle_request(folder, ledger, watch, goes_on=goes_on)
-    if listed is not None:
-        refuse_unlisted(ledger, listed, folder.request, goes_on=goes_on)
-    elif priced:
+    if priced:
         refuse_beyond(ledger, run.budget, folder.request, goes_on=goes_on)
     return ledger
 

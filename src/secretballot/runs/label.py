@@ -28,11 +28,9 @@ from secretballot.runs.about import (
 )
 from secretballot.runs.account import (
     check_account,
-    describe_listed,
     drop_own_ledger,
     ledger_of_run,
     place_of_account,
-    refuse_own_noise,
 )
 from secretballot.runs.caution import (
     cautions_of_noise,
@@ -90,8 +88,6 @@ class LabelRun:
         "yes" or "no": whether the first line of a CSV file names its columns.
     force, own_ledger
         As for `LearnRun`.
-    listed : Aggregator or None
-        As for `LearnRun`.
     """
 
     votes: Path
@@ -116,7 +112,6 @@ class LabelRun:
     own_ledger: bool = False
     neighbours: ClassVar[str] = "add-remove"  # what the door takes votes for that nobody declared
     about: About = NOTHING_SAID
-    listed: Aggregator | None = None
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -139,7 +134,6 @@ class LabelRun:
         for name in ("out", "without", "force"):
             settings.pop(name)
         drop_own_ledger(settings)
-        describe_listed(settings)
         # runs of before these options were begun without them
         for name in ("threshold", "max_answers"):
             if settings[name] is None:
@@ -234,8 +228,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
     settle_cautions([*cautions_of_noise(aggregator, counts.n_teachers)], run.force, watch)
     # What is paid is drawn, and stored in the ledger, before anything is written for publication.
     with folder:
-        listed = None if run.listed is None else run.listed.events(counts.n_teachers)
-        ledger = ledger_of_run(run, folder, "record", watch, goes_on=False, listed=listed)
+        ledger = ledger_of_run(run, folder, "record", watch, goes_on=False)
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Drawing noise")
         released = _released_labels(run, counts, aggregator, ledger, folder, watch)
@@ -276,15 +269,13 @@ def _refuse_unfit_settings(run: LabelRun) -> None:
     for name in ("teachers", "queries", "max_unstable", "threshold", "max_answers"):
         if getattr(run, name) is not None:
             check_count(name, getattr(run, name))
-    if run.listed is not None:
-        refuse_own_noise(run, ("max_unstable", "threshold", "max_answers"))
     check_count("seed", run.seed, minimum=0)
 
 
 def _aggregator_of(run: LabelRun, counts: VoteCounts) -> Aggregator:
     """Return noise and number of queries, by the shape of the votes alone."""
     return choose_aggregator(
-        run.aggregator if run.listed is None else run.listed,
+        run.aggregator,
         run.budget,
         n_teachers=counts.n_teachers,
         n_classes=counts.n_classes,

@@ -1,7 +1,7 @@
 """One run of learning, from files to folders: what `secretballot learn` does, from Python too."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +16,6 @@ from secretballot._validation import (
     check_count,
     check_positive,
 )
-from secretballot.aggregation import Aggregator
 from secretballot.datasets.table_source import source_of
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.stored_table import forget_table
@@ -28,7 +27,7 @@ from secretballot.learners.pate.voters import voters_in_groups
 from secretballot.learners.training.shards import places_by_value
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan
-from secretballot.privacy.accounting import Event, PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import AskedInRounds, NamedStudent, ReleaseJob
 from secretballot.publishing.process import start_publishing
@@ -47,11 +46,9 @@ from secretballot.runs.about import (
 from secretballot.runs.account import (
     PaidRun,
     check_account,
-    describe_listed,
     drop_own_ledger,
     ledger_of_run,
     place_of_account,
-    refuse_own_noise,
 )
 from secretballot.runs.caution import (
     cautions_of_noise,
@@ -83,7 +80,6 @@ from secretballot.runs.voting import (
     DEFAULT_TEACHERS,
     PASSIVE,
     aggregator_of_run,
-    number_of_teachers,
     unfitted_learner,
     worker_processes,
 )
@@ -188,9 +184,6 @@ class LearnRun:
         The declaration that the groups follow from nothing protected.
     group_shares : mapping of str to float, or None
         Share of the records that is expected in each group, as for `PATEClassifier.fit`.
-    listed : Aggregator or None
-        Noise of the list of the ledger that is named, where it has one (`listed_noise`); its price
-        is (epsilon, delta) then, and nothing is calibrated.
     """
 
     tables: RunTables
@@ -226,7 +219,6 @@ class LearnRun:
     group_budgets: Mapping[str, PrivacyBudget] | None = None
     groups_are_public: bool | None = None
     group_shares: Mapping[str, float] | None = None
-    listed: Aggregator | None = None
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -251,7 +243,6 @@ class LearnRun:
         for name in ("tables", "out", "jobs", "engine", "send_shards", "without", "plan", "force"):
             settings.pop(name)
         drop_own_ledger(settings)
-        describe_listed(settings)
         # runs of before these options were begun without them
         for name in ("threshold", "max_answers", *_OF_GROUPS):
             if settings[name] is None:
@@ -367,7 +358,6 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
             goes_on=run.strategy != PASSIVE,
             # an estimate may be paid already: the learner looks before it trains
             priced=run.estimate_epsilon is None,
-            listed=_listed_events(run, inputs),
         )
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Training teachers")
@@ -476,8 +466,6 @@ def _refuse_unfit_settings(run: LearnRun) -> None:
             check_count(name, getattr(run, name))
     if run.estimate_epsilon is not None:
         check_positive("estimate_epsilon", run.estimate_epsilon)
-    if run.listed is not None:
-        refuse_own_noise(run, ("plan", "estimate_epsilon", "group_budgets", *_OF_OTHER_NOISE))
     _refuse_settings_of_single_votes(run)
     check_unit_column(run.neighbours, run.tables)
     if run.teachers is not None and run.records is not None and run.teachers > run.records:
@@ -549,25 +537,6 @@ def check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
             " fewer with --queries."
         )
     check_records_against(run.records, run.neighbours, run.delta, inputs, watch)
-
-
-def _listed_events(run: LearnRun, inputs: RunInputs) -> Sequence[Event] | None:
-    """Return what the run takes off a ledger's list; None where its noise follows from its
-    price.
-
-    Raises
-    ------
-    ParameterError
-        If the list's noise is for another number of classes.
-    """
-    if run.listed is None:
-        return None
-    if run.listed.n_classes != len(inputs.classes):
-        raise ParameterError(
-            f"The tables have {len(inputs.classes)} classes, and the ledger's noise was taken for"
-            f" {run.listed.n_classes}; name them all with --classes. Nothing was spent."
-        )
-    return run.listed.events(number_of_teachers(run, inputs.n_columns))
 
 
 def n_askable(run: LearnRun, inputs: RunInputs) -> int:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.aggregation import (
@@ -218,7 +218,6 @@ class PriceRun:
     votes_per_record: int | None = None
     records: int | None = None
     neighbours: str = "add-remove"
-    listed: ClassVar[None] = None  # no account is looked at
 
     @property
     def budget(self) -> PrivacyBudget:

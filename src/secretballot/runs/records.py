@@ -21,7 +21,7 @@ from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.record_votes import RecordVotesClassifier
 from secretballot.planning.plan.model import Plan, check_weighted_names
-from secretballot.privacy.accounting import PrivacyBudget, VectorSumEvent
+from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import NamedStudent, ReleasedWeights, ReleaseJob
 from secretballot.publishing.process import start_publishing
@@ -38,7 +38,6 @@ from secretballot.runs.account import (
     drop_own_ledger,
     ledger_of_run,
     place_of_account,
-    refuse_own_noise,
 )
 from secretballot.runs.basis import basis_of_schema
 from secretballot.runs.caution import (
@@ -71,7 +70,7 @@ MOMENTS, RECORD_VOTES = "moments", "record-votes"
 #: Settings that votes of records alone have.
 _OF_VOTES = ("queries", "votes_per_record")
 #: Settings that moments alone have; runs that were begun before there were any do not name them.
-_OF_MOMENTS = ("class_weight", "positive_rate", "group_budgets", "groups_are_public", "listed")
+_OF_MOMENTS = ("class_weight", "positive_rate", "group_budgets", "groups_are_public")
 
 Learner = RecordMomentsClassifier | RecordVotesClassifier
 
@@ -126,9 +125,6 @@ class RecordsRun:
         As for `LearnRun`.
     about : About
         Public words of the curator on the release.
-    listed : VectorSumEvent or None
-        Of moments: sums that the ledger that is named lists, where it has a list
-        (`listed_noise`); (epsilon, delta) is their price then.
     """
 
     tables: RunTables
@@ -153,7 +149,6 @@ class RecordsRun:
     force: tuple[str, ...] = ()
     own_ledger: bool = False
     about: About = NOTHING_SAID
-    listed: VectorSumEvent | None = None
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -235,10 +230,7 @@ def run_records(run: RecordsRun, watch: Watch | None = None) -> LearnOutcome:
         check_records_run(run, inputs, watch)
         settle_cautions(cautions_of_records_run(run, inputs), run.force, watch)
         # a table of votes is one answer; sums come stage by stage
-        listed = None if run.listed is None else (run.listed,)
-        ledger = ledger_of_run(
-            run, folder, inputs.unit, watch, goes_on=run.method == MOMENTS, listed=listed
-        )
+        ledger = ledger_of_run(run, folder, inputs.unit, watch, goes_on=run.method == MOMENTS)
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Adding up records" if run.method == MOMENTS else "Letting records vote")
         model = _fitted_learner(run, folder, ledger, inputs, watch)
@@ -308,9 +300,6 @@ def _refuse_unfit_settings(run: RecordsRun) -> None:
         for name in _OF_MOMENTS:
             if getattr(run, name) is not None:
                 raise ParameterError(Parameter(name), f" goes with --method {MOMENTS} alone.")
-    # the list fixes the noise; a plan, or budgets of groups, would ask for another
-    if run.listed is not None:
-        refuse_own_noise(run, ("plan", "group_budgets"))
     if run.positive_rate is not None:
         check_positive_rate(run.positive_rate)
     if run.tables.budget_column is not None and run.method != MOMENTS:
@@ -370,7 +359,7 @@ def _fitted_learner(
     was."""
     # The folder's key in the ledger goes with it: a run that is taken up again is not paid twice.
     settings: dict[str, Any] = {
-        "budget": run.budget if run.listed is None else None,
+        "budget": run.budget,
         "neighbours": run.neighbours,
         "ledger": ledger,
         "request": folder.request,

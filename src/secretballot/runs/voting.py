@@ -81,9 +81,6 @@ class VotingSettings(TeacherSettings, Protocol):
     @property
     def neighbours(self) -> str: ...
 
-    @property
-    def listed(self) -> Aggregator | None: ...
-
 
 def number_of_teachers(run: TeacherSettings, n_columns: int) -> int:
     """Return the number of teachers: as asked, else by the stated records, else the default."""
@@ -120,8 +117,7 @@ def unfitted_learner(
     settings: dict[str, Any] = {
         "n_teachers": n_teachers,
         "budget": run.budget,
-        # noise of a ledger's list is taken as it is; other noise follows from the budget
-        "aggregator": run.aggregator if run.listed is None else run.listed,
+        "aggregator": run.aggregator,
         "n_queries": run.queries,
         "release": run.release,
         "max_unstable": run.max_unstable,

@@ -25,8 +25,6 @@ from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.moments.targets import Target
 from secretballot.learners.training.account import (
     account_of_fit,
-    has_list,
-    listed_sums_of,
     required_budget,
 )
 from secretballot.learners.training.budget_groups import (
@@ -41,7 +39,7 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.surroundings import refuse_private_steps
-from secretballot.privacy.accounting import PrivacyBudget, VectorSumEvent
+from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.coverage import Coverage
@@ -106,7 +104,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         refuse_private_steps(self)
         given = GivenGroups() if given_groups is None else given_groups
         group_budgets = given.checked_budgets()
-        budget, listed = self._checked_budget(
+        budget = self._checked_budget(
             X.unit_name if isinstance(X, StoredTable) else units, group_budgets
         )
         private, X_public = private_input(X, y, X_public, units, unit_name, target.classes)
@@ -145,7 +143,6 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 start=begun,
                 class_weights=class_weights,
                 groups=groups,
-                listed=listed,
             )
             released = release_sums(
                 private.records(basis, target, counted=public_number is None),
@@ -172,15 +169,9 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
 
     def _checked_budget(
         self, units: Any, groups: Mapping[str, PrivacyBudget] | None = None
-    ) -> tuple[PrivacyBudget, VectorSumEvent | None]:
-        """Return the budget, after refusing settings that cannot be, and the sums that a ledger
-        with a list has for it."""
-        listed = None
+    ) -> PrivacyBudget:
+        """Return the budget, after refusing settings that cannot be."""
         own = self.budget if groups is None else largest_of(self.budget, groups)
-        # the noise of a list was fixed before: the list says what its sums cost, not the settings
-        if has_list(self.ledger):
-            assert self.ledger is not None
-            listed, own = listed_sums_of(self.ledger, own, check_count("n_stages", self.n_stages))
         budget = checked_basis_and_budget(self.basis, own)
         if groups is not None and self.ledger is not None:
             check_group_budgets(groups, self.ledger.budget)
@@ -197,7 +188,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 Argument("neighbours", "replace-one"),
                 ", which is about single records.",
             )
-        return budget, listed
+        return budget
 
 
 def _refuse_other_weights(stages: MomentStages, mechanism: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ from secretballot.learners.moments.base import (
 from secretballot.learners.moments.private_input import note_columns
 from secretballot.learners.moments.stages import label_sums
 from secretballot.learners.moments.targets import ClassTarget
-from secretballot.learners.training.account import account_of_fit, has_list, listed_sums_of
+from secretballot.learners.training.account import account_of_fit
 from secretballot.learners.training.inputs import as_matrix, n_rows, with_public_types
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
@@ -144,11 +144,7 @@ class LabelPrivateMomentsClassifier(
         """
         refuse_private_steps(self, carries_points=False, features_public=True)
         target = ClassTarget.declared(classes)
-        listed, own = None, self.budget
-        if has_list(self.ledger):
-            assert self.ledger is not None
-            listed, own = listed_sums_of(self.ledger, own, 1)
-        budget = checked_basis_and_budget(self.basis, own)
+        budget = checked_basis_and_budget(self.basis, self.budget)
         X = as_matrix("X", X)
         typed = with_public_types(X, X)
         # on dummy labels, before the private ones are read and anything is paid
@@ -166,7 +162,6 @@ class LabelPrivateMomentsClassifier(
                 budget,
                 basis=basis.describe(),
                 points_sha256=points_digest(typed),
-                listed=listed,
             )
             released = release_sums(
                 PrivateLabels(points, labels, len(target.classes)),

@@ -32,7 +32,6 @@ from secretballot.privacy.accounting import (
     PrivacyBudget,
     VectorSumEvent,
     calibrate_vector_sum,
-    sum_sigma,
 )
 from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.records import Residuals
@@ -255,7 +254,6 @@ def staged_sums(
     start: ReleasedStart | None = None,
     class_weights: ClassWeights | None = None,
     groups: BudgetGroups | None = None,
-    listed: VectorSumEvent | None = None,
 ) -> tuple[MomentStages, StagedSums]:
     """Return the public terms of a release, and what the door is asked.
 
@@ -281,8 +279,6 @@ def staged_sums(
         By how much the decisions of the last model count each class.
     groups : BudgetGroups, optional
         Records with budgets of their own, of which `budget` is the largest.
-    listed : VectorSumEvent, optional
-        Sums of a ledger's list, whose noise it is then, and whose price the budget.
 
     Raises
     ------
@@ -299,7 +295,7 @@ def staged_sums(
     coordinates = pool.shape[1] * target.link.n_columns + len(marks)
     replaced = neighbours == "replace-one"
     squared = (4 if replaced else 1) * bound**2
-    sigma = _sigma_of(budget, squared, coordinates, n_stages, listed)
+    sigma = calibrate_vector_sum(budget, squared, coordinates, n_stages)
     terms: tuple[GroupTerms, ...] = ()
     if groups is not None:
         event = VectorSumEvent(sigma, squared, coordinates, n_stages)
@@ -330,7 +326,6 @@ def label_sums(
     *,
     basis: Mapping[str, Any],
     points_sha256: str,
-    listed: VectorSumEvent | None = None,
 ) -> tuple[MomentStages, StagedSums]:
     """Return the public terms of a release where labels alone are private, and what the door is
     asked.
@@ -348,8 +343,6 @@ def label_sums(
         Name and settings of the basis, for the certificate.
     points_sha256 : str
         Digest of the public features.
-    listed : VectorSumEvent, optional
-        As for `staged_sums`.
     """
     lengths = np.linalg.norm(pool.astype(np.float64), axis=1)
     # a label takes its unit from one column and gives it to another; of two classes there is one
@@ -357,25 +350,12 @@ def label_sums(
     bound = max(1, round(moved * np.quantile(lengths, 1 - LABELS_CLIPPED) / 2))
     counts: FloatArray = np.minimum(1.0, 2 * bound / (moved * lengths))
     coordinates = pool.shape[1] * target.link.n_columns
-    sigma = _sigma_of(budget, 4 * bound**2, coordinates, 1, listed)
+    sigma = calibrate_vector_sum(budget, 4 * bound**2, coordinates, 1)
     units, n_records = (RESIDUAL_UNIT,), len(pool)
     stages = MomentStages(pool, target, units, bound, 0, (), 0.0, n_records, sigma, counts)
     return stages, _asked_by(
         stages, budget, replaced=True, basis=basis, points_sha256=points_sha256
     )
-
-
-def _sigma_of(
-    budget: PrivacyBudget,
-    squared: int,
-    coordinates: int,
-    n_stages: int,
-    listed: VectorSumEvent | None,
-) -> float:
-    """Return the noise that a budget needs, or that of a ledger's list."""
-    if listed is None:
-        return calibrate_vector_sum(budget, squared, coordinates, n_stages)
-    return sum_sigma(listed, squared, coordinates)
 
 
 def _asked_by(

@@ -194,9 +194,6 @@ class ActivePATEClassifier(PATEClassifier):
         estimated = None
         if self.estimate_epsilon is None:
             aggregator = self.planned_aggregator(len(askable.rows), len(names))
-            # a run that goes on has taken its part already
-            if self.request is None or account.entry(self.request) is None:
-                account.check_listed(aggregator.events(self.n_teachers))
         else:
             estimated = EstimatedSize.of_fit(
                 self, len(askable.rows), len(names), account, limits_counts=True

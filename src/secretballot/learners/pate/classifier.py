@@ -524,7 +524,6 @@ class PATEClassifier(
         estimated = None
         if self.estimate_epsilon is None:
             aggregator = self.planned_aggregator(len(askable), len(names))
-            account.check_listed(aggregator.events(self.n_teachers))
             rows = self._rows_to_ask(aggregator.n_queries, askable)
         else:
             estimated = EstimatedSize.of_fit(self, len(askable), len(names), account)
@@ -566,7 +565,6 @@ class PATEClassifier(
         teacher = private.checked_teacher(self.teacher, X_public, len(names))
         askable = self._askable_rows(n_rows(X_public))
         aggregator = self.planned_weights(len(askable), len(names), voters)
-        account.check_listed(aggregator.events(aggregator.total_votes))
         rows = self._rows_to_ask(aggregator.n_queries, askable)
         self._try_student(X_public, names, len(rows))
         asked = take_rows(X_public, rows)

@@ -19,12 +19,6 @@ from secretballot.privacy.accounting.calibration import (
     largest_weight,
     needed_distance,
 )
-from secretballot.privacy.accounting.event_lists import (
-    EventList,
-    event_in_words,
-    listed_sums,
-    sum_sigma,
-)
 from secretballot.privacy.accounting.events import (
     CHANCE_BITS,
     AbstentionTableEvent,
@@ -54,7 +48,6 @@ from secretballot.privacy.accounting.filters import (
     Costs,
     Filter,
     Grant,
-    ListFilter,
     RenyiFilter,
     Totals,
     filter_for,
@@ -84,7 +77,6 @@ __all__ = [
     "ConfidentEvent",
     "Costs",
     "Event",
-    "EventList",
     "Filter",
     "GaussianEvent",
     "Grant",
@@ -92,7 +84,6 @@ __all__ = [
     "GroupedLabelEvent",
     "GroupedVectorSumEvent",
     "LabelGaussianEvent",
-    "ListFilter",
     "Price",
     "PrivacyBudget",
     "PureEvent",
@@ -125,14 +116,11 @@ __all__ = [
     "epsilon_upper",
     "estimated_vote_table",
     "event_from_json",
-    "event_in_words",
     "failure_probability",
     "filter_for",
     "largest_vector_bound",
     "largest_weight",
-    "listed_sums",
     "needed_distance",
     "price",
     "renyi_divergence",
-    "sum_sigma",
 ]

@@ -9,9 +9,6 @@ filter allows and a plain price does not.
   the budget.
 - renyi: Renyi divergences of one order, fixed when the ledger is made, add up (Feldman and Zrnic
   2021, Theorem 3.1). The choice for many releases.
-- list: a list of events, fixed when the ledger is made, is priced as a whole; releases take events
-  off it (docs/explanation/prices.md, section 16). The choice where the noise of all releases can be
-  fixed beforehand.
 """
 
 import functools
@@ -20,13 +17,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import zip_longest
 from typing import NamedTuple
 
 from secretballot._validation import COMPOSITIONS, check_choice, check_positive
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting.budget import PrivacyBudget
-from secretballot.privacy.accounting.event_lists import EventList
 from secretballot.privacy.accounting.events import Event, GroupedEvent
 from secretballot.privacy.accounting.pricing import failure_probability, renyi_divergence
 from secretballot.privacy.accounting.renyi import ORDERS, renyi_epsilon
@@ -37,7 +32,6 @@ __all__ = [
     "Costs",
     "Filter",
     "Grant",
-    "ListFilter",
     "RenyiFilter",
     "Totals",
     "filter_for",
@@ -91,8 +85,6 @@ class Costs(NamedTuple):
     ----------
     loss, failure : Fraction
         Of its two sums.
-    taken : tuple of int
-        Steps of each kind that it takes off the list of a ledger that has one.
 
     Examples
     --------
@@ -104,7 +96,6 @@ class Costs(NamedTuple):
 
     loss: Fraction = Fraction(0)
     failure: Fraction = Fraction(0)
-    taken: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,8 +110,6 @@ class Totals:
         Sum of their epsilons, or of their divergences.
     failure : Fraction
         Sum of their deltas, or of their failure probabilities.
-    taken : tuple of int
-        Steps of each kind that were taken off the list of a ledger that has one.
 
     Examples
     --------
@@ -134,16 +123,10 @@ class Totals:
     grants: int = 0
     loss: Fraction = Fraction(0)
     failure: Fraction = Fraction(0)
-    taken: tuple[int, ...] = ()
 
     def plus(self, costs: Costs) -> "Totals":
         """Return the sums with one grant more."""
-        return Totals(
-            self.grants + 1,
-            self.loss + costs.loss,
-            self.failure + costs.failure,
-            _summed_numbers(self.taken, costs.taken),
-        )
+        return Totals(self.grants + 1, self.loss + costs.loss, self.failure + costs.failure)
 
     def changed(self, reserved: Costs, used: Costs) -> "Totals":
         """Return the sums where one of the grants has turned out to be another."""
@@ -151,12 +134,7 @@ class Totals:
             self.grants,
             self.loss - reserved.loss + used.loss,
             self.failure - reserved.failure + used.failure,
-            _summed_numbers(self.taken, tuple(-number for number in reserved.taken), used.taken),
         )
-
-
-def _summed_numbers(*numbers: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(map(sum, zip_longest(*numbers, fillvalue=0)))
 
 
 class Filter(ABC):
@@ -365,106 +343,21 @@ def _events_costs(events: tuple[Event, ...], order: float) -> Costs:
     )
 
 
-class ListFilter(Filter):
-    """A list of events that is priced as a whole; a grant takes its events off what is left.
-
-    Examples
-    --------
-    >>> from secretballot.privacy import accounting
-    >>> labels = accounting.LabelGaussianEvent(sigma=60.0, queries=300, n_teachers=250)
-    >>> rule = accounting.ListFilter(sb.PrivacyBudget(1.0, 1e-6), [labels])
-    >>> half = accounting.LabelGaussianEvent(sigma=60.0, queries=150, n_teachers=250)
-    >>> grant = accounting.Grant((half,), epsilon=0.7, delta=1e-6)
-    >>> rule.admits([grant], grant), rule.admits([grant, grant], grant)
-    (True, False)
-    """
-
-    def __init__(self, budget: PrivacyBudget, events: Sequence[Event]) -> None:
-        super().__init__(budget)
-        self.listed = EventList.of(events)
-
-    def check_promise(self) -> None:
-        """Refuse a list that costs more than the budget by this program's prices.
-
-        Raises
-        ------
-        BudgetError
-            If it does.
-        """
-        self.listed.check_price(self.budget)
-
-    def costs(self, grant: Grant) -> Costs:
-        """Return how many steps of each kind a grant takes; one of no listed kind adds more than
-        any budget."""
-        taken = self.listed.taken_by(grant.events)
-        return Costs(loss=_BOUNDLESS) if taken is None else Costs(taken=taken)
-
-    def admits_after(self, totals: Totals, new: Grant) -> bool:
-        """Return whether everything that would be taken, with `new`, is on the list."""
-        after = totals.plus(self.costs(new))
-        pairs = zip_longest(after.taken, self.listed.numbers, fillvalue=0)
-        return after.loss == 0 and all(0 <= taken <= listed for taken, listed in pairs)
-
-    def spent_of(self, totals: Totals) -> tuple[float, float]:
-        """Return the whole budget as soon as anything was taken: the promise is about the whole
-        list."""
-        if not totals.grants:
-            return 0.0, 0.0
-        return self.budget.epsilon + float(totals.loss), self.budget.delta
-
-    def left_of(self, totals: Totals) -> tuple[float, float]:
-        """Return the budget before the first grant, and nothing afterwards: what is left then are
-        events (`left`)."""
-        return (0.0, 0.0) if totals.grants else (self.budget.epsilon, self.budget.delta)
-
-    def left(self, totals: Totals) -> tuple[Event, ...]:
-        """Return the events that nothing has taken."""
-        return self.listed.after(self._taken_numbers(totals))
-
-    def used(self, totals: Totals) -> tuple[Event, ...]:
-        """Return the events that were taken."""
-        return self.listed.some(self._taken_numbers(totals))
-
-    def _taken_numbers(self, totals: Totals) -> tuple[int, ...]:
-        return totals.taken or (0,) * len(self.listed.lines)
-
-
 def _exact_fraction(value: float) -> Fraction:
     return Fraction(value) if math.isfinite(value) and value < _BOUNDLESS else _BOUNDLESS
 
 
-def filter_for(
-    composition: str,
-    budget: PrivacyBudget,
-    order: float | None = None,
-    events: Sequence[Event] | None = None,
-) -> Filter:
+def filter_for(composition: str, budget: PrivacyBudget, order: float | None = None) -> Filter:
     """Return the filter by its name.
 
-    The order of a Renyi filter is the one that suits Gaussian noise, unless given; `events` are
-    those of a list.
+    The order of a Renyi filter is the one that suits Gaussian noise, unless given.
 
     Raises
     ------
     ParameterError
-        If the name is unknown, the budget leaves no room for the filter, or events are given
-        where there is no list, or not where there is one.
+        If the name is unknown, or the budget leaves no room for the filter.
     """
     name = check_choice("composition", composition, COMPOSITIONS)
-    if name == "list" and events is None:
-        raise ParameterError(
-            Parameter("events"),
-            " are missing: a ledger with composition 'list' is made with all that may ever be drawn"
-            " from it, on the command line with --labels, --counts or --sums.",
-        )
-    if name != "list" and events is not None:
-        raise ParameterError(
-            Parameter("events"),
-            f" are listed, which goes with composition 'list' alone, and {name!r} was given; leave"
-            " one of the two out.",
-        )
-    if events is not None:
-        return ListFilter(budget, events)
     if name == "basic":
         return BasicFilter(budget)
     return RenyiFilter(budget, _gaussian_order(budget) if order is None else order)

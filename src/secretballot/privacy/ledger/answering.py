@@ -150,10 +150,10 @@ def check_used(account: Account, reserved: Reserved, used: Sequence[Event], answ
         or nobody can tell.
     """
     # basic composition adds the prices of whole reservations, and stopping early lowers none
-    if account.kind != "renyi":
+    if account.composition != "renyi":
         raise LedgerError(
             f"The ledger of {in_brief(account.dataset)!r} composes by"
-            f" {in_brief(account.kind)!r}, where stopping early costs as much as the"
+            f" {in_brief(account.composition)!r}, where stopping early costs as much as the"
             " whole reservation; keep the rest of it open, or use a ledger with composition"
             " 'renyi'."
         )

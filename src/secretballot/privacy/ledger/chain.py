@@ -24,7 +24,6 @@ __all__ = [
     "add_closing",
     "add_parts",
     "add_reservation",
-    "composition_text",
     "decode_events",
     "encode_events",
     "link",
@@ -49,8 +48,7 @@ class Account:
     epsilon, delta : float
         Total budget.
     composition : str
-        Name of the filter that admits releases; after that of a list, a space and its events as
-        they are stored. Programs that know no list refuse the name.
+        Name of the filter that admits releases.
     filter_order : float or None
         Order of the Renyi filter; None for basic composition.
     created_at : str
@@ -65,23 +63,6 @@ class Account:
     composition: str
     filter_order: float | None
     created_at: str
-
-    @property
-    def kind(self) -> str:
-        """Name of the filter."""
-        return self.composition.partition(" ")[0]
-
-    @property
-    def listed(self) -> tuple[Event, ...] | None:
-        """Events of the list; None where there is no list.
-
-        Raises
-        ------
-        ParameterError, ValueError
-            If this program cannot read them.
-        """
-        events = self.composition.partition(" ")[2]
-        return decode_events(events).events if events else None
 
     @property
     def digest(self) -> bytes:
@@ -183,11 +164,6 @@ def decode_events(text: str) -> Reserved:
         (content["events"], content["queries"]) if isinstance(content, dict) else (content, None)
     )
     return Reserved(tuple(event_from_json(item) for item in listed), queries)
-
-
-def composition_text(name: str, events: Sequence[Event] | None) -> str:
-    """Return the name of a filter, with the events of its list where there is one."""
-    return name if events is None else f"{name} {encode_events(events)}"
 
 
 def add_reservation(

@@ -60,8 +60,7 @@ class Checkpoint:
 
     def to_row(self) -> tuple[int, int, int, str, str, str]:
         """Return the columns of its row but the last."""
-        sums = [self.totals.grants, str(self.totals.loss), str(self.totals.failure)]
-        totals = json.dumps([*sums, *self.totals.taken])
+        totals = json.dumps([self.totals.grants, str(self.totals.loss), str(self.totals.failure)])
         open_parts = json.dumps(sorted(self.open_parts.items()))
         return self.reservations, self.parts, self.closings, totals, open_parts, self.priced_by
 
@@ -70,12 +69,12 @@ class Checkpoint:
         """Return what a row says, None where no program of ours can have written it."""
         reservations, parts, closings, totals, open_parts, program = columns[:6]
         try:
-            grants, loss, failure, *taken = json.loads(totals)
-            sums = Totals(int(grants), Fraction(loss), Fraction(failure), tuple(map(int, taken)))
+            grants, loss, failure = json.loads(totals)
+            sums = Totals(int(grants), Fraction(loss), Fraction(failure))
             given = {int(reservation): int(count) for reservation, count in json.loads(open_parts)}
         except (ValueError, TypeError, ArithmeticError, RecursionError):
             return None
-        sound = sums.loss >= 0 and sums.failure >= 0 and min(sums.taken, default=0) >= 0
+        sound = sums.loss >= 0 and sums.failure >= 0
         if sums.grants != reservations or not sound:
             return None
         return cls(reservations, parts, closings, sums, given, program)

@@ -12,10 +12,7 @@ from secretballot.exceptions import BudgetError, LedgerError, Parameter, Paramet
 from secretballot.privacy.accounting import (
     Event,
     Grant,
-    ListFilter,
     PrivacyBudget,
-    epsilon_upper,
-    event_in_words,
 )
 from secretballot.privacy.ledger.answering import AnswerPage, check_used, refuse_unknown_or_closed
 from secretballot.privacy.ledger.book import Book
@@ -47,7 +44,6 @@ from secretballot.privacy.ledger.terms import (
     budget_of,
     certified_grant,
     check_text,
-    refuse_dear_list,
     refuse_other_promise,
     utc_now,
 )
@@ -81,11 +77,10 @@ class Ledger:
         All that may ever be spent on the dataset. Needed where there is no file yet; where there is
         one it may be omitted, and must be equal if given, because a ledger's budget is fixed at
         creation.
-    composition : {"basic", "renyi", "list"}, optional
+    composition : {"basic", "renyi"}, optional
         How releases add up, fixed at creation: "basic" sums epsilons and deltas; "renyi" sums Renyi
-        divergences at one order and admits more small releases; "list" takes every release off
-        `events`. None takes what the file says; for a new one "list" where there are events, else
-        "basic".
+        divergences at one order and admits more small releases. None takes what the file says,
+        "basic" for a new one.
     unit : {"record", "user", "label"}, optional
         Whose data the total is a promise about, fixed at creation: one record, all records of one
         user, or the label of one record, whose features are public ("replace-one" only). None takes
@@ -93,11 +88,6 @@ class Ledger:
     neighbours : {"add-remove", "replace-one"}, optional
         Relation that the total is a promise about, fixed at creation. None takes what the file
         says, "add-remove" for a new one.
-    events : sequence of Event, optional
-        All that may ever be drawn, fixed at creation: noisy counts and labels, labels from a table
-        of chances, sums of vectors and pure answers. They are priced together, once and tightly,
-        and must cost no more than `budget`. Releases then take events off this list, in any
-        order, by whatever was released before, and use its noise; nothing else may be drawn.
 
     Attributes
     ----------
@@ -114,8 +104,6 @@ class Ledger:
     ------
     ParameterError
         If an argument is of the wrong type or out of range.
-    BudgetError
-        If the events of a new list cost more than the budget.
     LedgerError
         If the file cannot be made, opened, read or trusted, or is the account of something else.
 
@@ -128,8 +116,7 @@ class Ledger:
     Price : the releases of all reservations together, chosen adaptively and even overlapping in
         time (Haney et al. 2023, arXiv:2309.05901), satisfy the budget, by the filter that is asked
         inside the transaction that reserves. A reservation is admitted only if `delta_upper`
-        certifies its events at its price, whatever the caller says. With a list the whole of it is
-        the price, whatever is taken (docs/explanation/prices.md, section 16).
+        certifies its events at its price, whatever the caller says.
     Contents : public parameters, times and released bytes; nothing that was computed from private
         data otherwise.
     Limits : the rows form a hash chain, so that an edit by hand, or an older copy put in place
@@ -164,9 +151,8 @@ class Ledger:
         composition: str | None = None,
         unit: str | None = None,
         neighbours: str | None = None,
-        events: Sequence[Event] | None = None,
     ) -> None:
-        terms = GivenTerms(dataset, budget, composition, unit, neighbours, events)
+        terms = GivenTerms(dataset, budget, composition, unit, neighbours)
         place = place_of(path)
         if not is_taken(place):
             _make_account(place, terms)
@@ -182,7 +168,6 @@ class Ledger:
         composition: str | None = None,
         unit: str | None = None,
         neighbours: str | None = None,
-        events: Sequence[Event] | None = None,
     ) -> Self:
         """Return an account under the same rules that dies with this process.
 
@@ -190,10 +175,8 @@ class Ledger:
         ------
         ParameterError
             If an argument is of the wrong type or out of range.
-        BudgetError
-            If the events of a list cost more than the budget.
         """
-        terms = GivenTerms(dataset, budget, composition, unit, neighbours, events)
+        terms = GivenTerms(dataset, budget, composition, unit, neighbours)
         if budget is None:
             raise ParameterError(
                 Parameter("budget"),
@@ -329,8 +312,8 @@ class Ledger:
 
     @property
     def composition(self) -> str:
-        """How releases add up: "basic", "renyi" or "list"."""
-        return self._own_book.account.kind
+        """How releases add up: "basic" or "renyi"."""
+        return self._own_book.account.composition
 
     @property
     def unit(self) -> str:
@@ -397,58 +380,6 @@ class Ledger:
         with self._own_book.reading() as (_, seen):
             return Amount(*self._own_book.filter.left_of(seen.totals))
 
-    def listed_events(self) -> tuple[Event, ...] | None:
-        """Return all that may ever be drawn, as fixed at creation; None where there is no list."""
-        rule = self._own_book.filter
-        return rule.listed.events if isinstance(rule, ListFilter) else None
-
-    def remaining_events(self) -> tuple[Event, ...] | None:
-        """Return what of the list nothing has taken yet; None where there is no list."""
-        with self._own_book.reading() as (_, seen):
-            rule = self._own_book.filter
-            return rule.left(seen.totals) if isinstance(rule, ListFilter) else None
-
-    def used_events(self) -> tuple[Event, ...] | None:
-        """Return what of the list was taken, answered or not; None where there is no list.
-
-        What these cost by themselves is no promise where it depended on what was released how many
-        were taken: the promise is `budget`.
-        """
-        with self._own_book.reading() as (_, seen):
-            rule = self._own_book.filter
-            return rule.used(seen.totals) if isinstance(rule, ListFilter) else None
-
-    def check_listed(self, events: Sequence[Event]) -> None:
-        """Refuse what is not left on the list, before work is put into it; a ledger without a list
-        refuses nothing here.
-
-        `reserve` asks again.
-
-        Raises
-        ------
-        BudgetError
-            If it is not left.
-        """
-        with self._own_book.reading() as (_, seen):
-            rule, grant = self._own_book.filter, Grant(tuple(events), 1.0, 0.0)
-            if isinstance(rule, ListFilter) and not rule.admits_after(seen.totals, grant):
-                raise BudgetError(self._refusal_of(grant, seen))
-
-    def price_of_used(self) -> Amount | None:
-        """Return what was taken off the list costs by itself, at the budget's delta; None where
-        there is no list.
-
-        For the curator's plans. It is no promise where it depended on what was released how much
-        was taken (docs/explanation/prices.md, section 6): the promise is `budget`, whatever is
-        taken.
-        """
-        used = self.used_events()
-        if not used:
-            return None if used is None else Amount(0.0, 0.0)
-        total = self.budget
-        epsilon = epsilon_upper(used, total.delta)
-        return Amount(min(epsilon, total.epsilon), total.delta)
-
     def releases(self) -> int:
         """Return how many reservations there are, in whatever state."""
         with self._own_book.reading() as (_, seen):
@@ -468,13 +399,10 @@ class Ledger:
 
         Raises
         ------
-        BudgetError
-            If a list costs more than the budget by this program's prices.
         LedgerError
             If the file is damaged, or a row was edited, removed or added by hand.
         """
         self._own_book.check_all()
-        refuse_dear_list(self._own_book.filter)
 
     def keep_open(self) -> None:
         """Keep the file open from one transaction to the next, for a program that has many of them.
@@ -556,14 +484,13 @@ class Ledger:
         ParameterError
             If an argument is of the wrong type or empty, or the request is no name on one line.
         BudgetError
-            If the events cost more than the price, the budget does not admit them, or they are not
-            left on the ledger's list; nothing was spent.
+            If the events cost more than the price, or the budget does not admit them; nothing was
+            spent.
         LedgerError
             If the request is known already, or the ledger cannot be read or written; nothing may be
             drawn.
         """
         text, grant = certified_grant(events, price, queries)
-        refuse_dear_list(self._own_book.filter)
         check_name("request", request, longest=LONGEST_REQUEST)
         check_text("purpose", purpose, empty=True)
         size = check_count("room", room, minimum=0)
@@ -777,15 +704,6 @@ class Ledger:
 
     def _refusal_of(self, grant: Grant, seen: Progress) -> str:
         budget, rule = self.budget, self._own_book.filter
-        # the price of a list is the whole of it: what is left are events, and not epsilon
-        if isinstance(rule, ListFilter):
-            asked = ", ".join(map(event_in_words, grant.events))
-            left = "; ".join(map(event_in_words, rule.left(seen.totals))) or "nothing"
-            return (
-                f"A release of {asked} cannot be taken off the list of the ledger of"
-                f" {self.dataset!r}, of which there is left: {left}; ask for as much of that, with"
-                " its noise. Nothing was spent."
-            )
         spent = Amount(*rule.spent_of(seen.totals))
         after = Amount(*rule.spent_of(seen.totals.plus(rule.costs(grant))))
         sums = (

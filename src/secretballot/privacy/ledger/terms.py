@@ -21,10 +21,8 @@ from secretballot.exceptions import BudgetError, LedgerError, Parameter, Paramet
 from secretballot.privacy.accounting import (
     COMPOSITIONS,
     Event,
-    EventList,
     Filter,
     Grant,
-    ListFilter,
     PrivacyBudget,
     dearer_group,
     delta_upper,
@@ -32,7 +30,6 @@ from secretballot.privacy.accounting import (
 )
 from secretballot.privacy.ledger.chain import (
     Account,
-    composition_text,
     decode_events,
     encode_events,
 )
@@ -48,7 +45,6 @@ __all__ = [
     "check_text",
     "filter_of",
     "in_brief",
-    "refuse_dear_list",
     "refuse_other_promise",
     "utc_now",
 ]
@@ -159,14 +155,12 @@ class GivenTerms:
         Name of the private dataset.
     budget : PrivacyBudget or None
         Total budget, without a default.
-    composition : {"basic", "renyi", "list"} or None
+    composition : {"basic", "renyi"} or None
         How releases add up.
     unit : {"record", "user", "label"} or None
         Whose data the promise is about.
     neighbours : {"add-remove", "replace-one"} or None
         Relation that the promise is about.
-    events : sequence of Event or None
-        All that may ever be drawn, of a ledger with a list.
 
     Raises
     ------
@@ -179,7 +173,6 @@ class GivenTerms:
     composition: str | None
     unit: str | None
     neighbours: str | None
-    events: Sequence[Event] | None = None
 
     def __post_init__(self) -> None:
         check_text("dataset", self.dataset)
@@ -194,14 +187,6 @@ class GivenTerms:
         ):
             if getattr(self, name) is not None:
                 check_choice(name, getattr(self, name), allowed)
-        if self.events is not None:
-            given = _as_tuple(self.events)
-            if not all(isinstance(event, Event) for event in given):
-                raise ParameterError(
-                    Parameter("events"), " must be a sequence of events of privacy.accounting."
-                )
-            # as they are stored: like ones put together
-            object.__setattr__(self, "events", EventList.of(given).events)
 
     def new_account(self, budget: PrivacyBudget) -> Account:
         """Return the terms of a new ledger; the order of its filter is fixed here, for ever.
@@ -209,22 +194,19 @@ class GivenTerms:
         Raises
         ------
         ParameterError
-            If the unit cannot have the relation, or a list is missing or is none.
-        BudgetError
-            If a list costs more than the budget.
+            If the unit cannot have the relation.
         """
-        composition = self.composition or ("basic" if self.events is None else "list")
+        composition = self.composition or COMPOSITIONS[0]
         unit, neighbours = self.unit or UNITS[0], self.neighbours or NEIGHBOURS[0]
         check_relation(unit, neighbours)
-        rule = filter_for(composition, budget, events=self.events)
-        refuse_dear_list(rule)
+        rule = filter_for(composition, budget)
         return Account(
             dataset=self.dataset,
             unit=unit,
             neighbours=neighbours,
             epsilon=budget.epsilon,
             delta=budget.delta,
-            composition=composition_text(composition, self.events),
+            composition=composition,
             filter_order=rule.order,
             created_at=utc_now(),
         )
@@ -244,9 +226,8 @@ class GivenTerms:
                 f" {self.budget.delta}) was given; a ledger's budget is fixed at creation, so leave"
                 " it out or give the same."
             )
-        kind = account.kind
         for name, fixed in (
-            ("composition", kind),
+            ("composition", account.composition),
             ("unit", account.unit),
             ("neighbours", account.neighbours),
         ):
@@ -256,11 +237,6 @@ class GivenTerms:
                     f"{where} has {name} {in_brief(fixed)!r} and {given!r} was given; it is fixed"
                     " at creation, so leave it out or give the same."
                 )
-        if self.events is not None and self.events != account.listed:
-            raise LedgerError(
-                f"{where} was not made with the events that are given; its list is fixed at"
-                " creation, so leave them out or give the same."
-            )
 
 
 def refuse_other_promise(account: Account, unit: str, neighbours: str, where: str) -> None:
@@ -297,18 +273,6 @@ def refuse_other_promise(account: Account, unit: str, neighbours: str, where: st
         )
 
 
-def refuse_dear_list(rule: Filter) -> None:
-    """Refuse a filter with a list that costs more than its budget, by this program's prices.
-
-    Raises
-    ------
-    BudgetError
-        If it has one.
-    """
-    if isinstance(rule, ListFilter):
-        rule.check_promise()
-
-
 def budget_of(account: Account) -> PrivacyBudget:
     """Return the total budget of an account."""
     return PrivacyBudget(account.epsilon, account.delta)
@@ -325,7 +289,7 @@ def filter_of(account: Account, where: str) -> Filter:
         If this version does not know the composition.
     """
     try:
-        return filter_for(account.kind, budget_of(account), account.filter_order, account.listed)
+        return filter_for(account.composition, budget_of(account), account.filter_order)
     except (ParameterError, TypeError, ValueError, LookupError, RecursionError) as error:
         raise LedgerError(
             f"{where} composes releases in a way unknown to this program: {in_brief(error)}"

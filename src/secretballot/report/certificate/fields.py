@@ -41,7 +41,6 @@ _MAX_BYTES = 10 * 1000 * 1000
 _MAX_DEPTH = 32
 _MAX_TEXT = 10_000  # characters of one string
 _MAX_CHOICES = 100
-_MAX_LISTED = 10  # events of an account's list
 _MAX_FILES = 1000
 _MAX_NAME = 255  # characters of a file name
 _MAX_INTEGER = 2**53  # beyond it other programs read another number than was written
@@ -323,7 +322,6 @@ _CLOSED_OBJECTS = (
 )
 _OPTIONAL_FIELDS = {
     "": ("plan", "choices", "files", "about", "format", "version"),
-    "composition": ("listed",),
     "released": ("points_sha256",),
 }
 
@@ -350,21 +348,12 @@ def check_fields(document: Mapping[str, Any]) -> str:
         _refuse_unknown_fields(document, place)
     if not is_digest(document["released"].get("points_sha256", "0" * 64)):
         raise CertificateError("The field released.points_sha256 must be 64 hexadecimal digits.")
-    listed = document["composition"].get("listed", [{}])
-    if not _are_objects(listed) or not 1 <= len(listed) <= _MAX_LISTED:
-        raise CertificateError(
-            f"The field composition.listed must be a list of one to {_MAX_LISTED} JSON objects."
-        )
     _check_unit(document)
     optional = check_optional_fields(document)
     also = (
         f"; so {'is' if len(optional) == 1 else 'are'} {' and '.join(optional)}" if optional else ""
     )
     return f"All {len(_RULES)} required fields are there and in range{also}."
-
-
-def _are_objects(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
 
 
 def _refuse_unknown_fields(document: Mapping[str, Any], place: str) -> None:

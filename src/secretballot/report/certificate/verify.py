@@ -14,7 +14,7 @@ from typing import Any
 from secretballot._validation import check_relation, plain_line, shown
 from secretballot._versions import draws_wrong_noise
 from secretballot.exceptions import CertificateError, SecretBallotError
-from secretballot.privacy.accounting import Event, EventList, dearer_group, delta_upper
+from secretballot.privacy.accounting import Event, dearer_group, delta_upper
 from secretballot.report.certificate.answers_file import ANSWERS_FILE, check_answers
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.by_record import RECORD_VOTES, check_by_record, is_by_record
@@ -22,7 +22,6 @@ from secretballot.report.certificate.chosen import EXPONENTIAL, check_chosen, is
 from secretballot.report.certificate.events import (
     SLACK,
     check_relation_of,
-    events_delta,
     read_events,
 )
 from secretballot.report.certificate.fields import (
@@ -415,52 +414,18 @@ def _check_budget(document: Mapping[str, Any]) -> str:
             raise CertificateError(
                 f"The {key} spent on the dataset is less than this release{choices} cost."
             )
-    if composition["kind"] == "list" or "listed" in composition:
-        _check_list(document)
     kept = (
         "a durable ledger"
         if composition["durable"]
         else "memory only, so earlier runs are not counted"
     )
     amount = f"epsilon {spent['epsilon']:.6g} of {budget['epsilon']:.6g} for each {promised[0]}"
-    if composition["kind"] == "list":
-        return (
-            f"Promised for everything on the account's list: epsilon {budget['epsilon']:.6g} for"
-            f" each {promised[0]}, by {kept}."
-        )
     if composition["durable"] and stands_alone(document):
         return (
             f"Spent by this release: {amount}, by an account of its own; other releases from the"
             " same data are not counted."
         )
     return f"Spent on the dataset so far: {amount}, by {kept}."
-
-
-def _check_list(document: Mapping[str, Any]) -> None:
-    """Refuse a release that is not on its account's list, or a list that costs more than the
-    account promises."""
-    composition = document["composition"]
-    if composition["kind"] != "list" or "listed" not in composition:
-        raise CertificateError("An account states a list if, and only if, it adds up by one.")
-    budget, spent = composition["budget"], composition["spent_after"]
-    listed = EventList.of(read_events(composition["listed"]))
-    parts = [document, *document.get("choices", ())]
-    taken = listed.taken_by([event for part in parts for event in read_events(part["events"])])
-    if taken is None or any(n > most for n, most in zip(taken, listed.numbers, strict=True)):
-        raise CertificateError(
-            "The release drew more than there is on its account's list, or something else."
-        )
-    # The account may be used again up to its list: the whole of it is what is promised.
-    if not all(spent[key] * SLACK >= budget[key] for key in ("epsilon", "delta")):
-        raise CertificateError(
-            "An account with a list promises the whole of it, and the certificate states less."
-        )
-    delta = events_delta(listed.events, budget["epsilon"])
-    if not delta <= budget["delta"] * SLACK:
-        raise CertificateError(
-            f"At epsilon {budget['epsilon']:.6g} the account's list costs delta {delta:.6g};"
-            f" promised was {budget['delta']:.6g}."
-        )
 
 
 def _check_noise(document: Mapping[str, Any]) -> str:

@@ -32,7 +32,7 @@ _NAMED_SHARE = 22  # percent of the bar that a name and a number need
 
 
 #: What a release is of all that its account counts as spent.
-_NAMES_OF_SUMS = {"basic": "this", "renyi": "so far", "list": "all listed"}
+_NAMES_OF_SUMS = {"basic": "this", "renyi": "so far"}
 
 
 def draw_budget(certificate: Mapping[str, Any]) -> str:

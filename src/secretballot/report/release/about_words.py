@@ -90,12 +90,6 @@ def total_words(certificate: Mapping[str, Any]) -> str:
     if spent["epsilon"] <= epsilon * (1 + 1e-9) and spent["delta"] <= delta * (1 + 1e-9):
         return ""
     noun = unit_noun(account["unit"])
-    if account["kind"] == "list":
-        return (
-            "All releases from this account together, past and future ones, promise ε ="
-            f" {number_text(budget['epsilon'])} and δ = {number_text(budget['delta'])} to one"
-            f" {noun}: it has a fixed list of what may be drawn, which was priced as a whole."
-        )
     return (
         "All releases from this account so far, this one included, cost ε ="
         f" {number_text(spent['epsilon'])} and δ = {number_text(spent['delta'])} of"

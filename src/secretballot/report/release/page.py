@@ -389,13 +389,6 @@ def _budget_caption(certificate: Mapping[str, Any]) -> str:
             f"{others} {number_text(before)} (grey), this release"
             f" {number_text(certificate['epsilon'])} (blue)"
         )
-    elif composition["kind"] == "list":
-        return (
-            "The account has a list of what may ever be drawn, priced as a whole: all releases from"
-            f" it together promise epsilon {number_text(budget['epsilon'])} and delta"
-            f" {number_text(budget['delta'])} for each {composition['unit']} of this dataset,"
-            " however many there are and however they were chosen."
-        )
     else:
         words = f"all releases so far, this one included, {number_text(spent['epsilon'])} (blue)"
     return (
