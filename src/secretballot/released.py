@@ -263,12 +263,9 @@ class ReleasedLabels:
     def __repr__(self) -> str:
         kind = "labels" if self.noisy_counts is None else f"noisy counts, sigma={self.sigma:.6g}"
         answered = int(self.answered.sum())
-        mechanism = self.certificate.get("mechanism")
-        weighted = isinstance(mechanism, dict) and mechanism.get("name") == "weighted-gaussian"
-        voters = "votes" if weighted else "teachers"
         return (
             f"ReleasedLabels({len(self.queries)} queries, {answered} answered, "
-            f"{self.n_classes} classes, {self.n_teachers} {voters}, {kind})"
+            f"{self.n_classes} classes, {self.n_teachers} teachers, {kind})"
         )
 
 

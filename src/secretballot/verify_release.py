@@ -81,15 +81,10 @@ MINUTES = 2.0  # that one game may take, about
 _minutes = ContextVar("minutes", default=MINUTES)
 _CELLS_A_MINUTE = 2.5e9  # of a game, times steps and outcomes; a fast machine does twice as many
 _CHORDS = 1500  # of a profile beside a game, on either side of x = 1
-# events that take seconds, and choices of such events
-_WEIGHTED = ("weighted-label-gaussian", "grouped-label-gaussian")
-_SLOW = (
-    *("label-gaussian", "argmax-gaussian", "vote-table", "confident", "relabelled-sample"),
-    *_WEIGHTED,
-)
+_SLOW = ("label-gaussian", "argmax-gaussian", "vote-table", "confident", "relabelled-sample")
 _MOST_SLOW = 10
 # events whose losses are bounded: from some epsilon on they cost no delta at all
-_MAY_COST_NOTHING = ("pure", "bounded-range", "vote-table", "label-gaussian", *_WEIGHTED)
+_MAY_COST_NOTHING = ("pure", "bounded-range", "vote-table", "label-gaussian")
 
 
 class WrongError(Exception):
@@ -411,11 +406,9 @@ _MECHANISMS = {
     "abstention-table": {*_TERMS, *_TABLE},
     "relabelled-sample": {*_TERMS, *_STREAM, *_SAMPLE},
     "record-votes": {*_TERMS, "sigma", "votes_per_record", "neighbours"},
-    "weighted-gaussian": {*_TERMS, "sigma", "release", "groups"},
 }
 _ANSWERS_ALL = (
     "gaussian",
-    "weighted-gaussian",
     "laplace",
     "vote-table",
     "record-votes",
@@ -435,17 +428,6 @@ _TABLES = {
 }
 
 
-_MOST_GROUPS = 16
-_GROUPS_PUBLIC = (
-    "Which budget group a unit is in is public, and follows from nothing that is protected; data"
-    " sets in which units are in other groups are no neighbours."
-)
-_GROUP_SHAPE: dict[str, Any] = {
-    "name": lambda value: is_sentence(value) and len(value) <= 60 and value == value.strip(),
-    "squared_sensitivity": lambda value: is_count(value, 1),
-    "epsilon": is_epsilon,
-    "delta": lambda value: is_delta(value) and value > 0,
-}
 _POSITIVE = ("n_stages", "coordinates", "bound")
 
 
@@ -505,39 +487,12 @@ def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
         each = 1 if mechanism["neighbours"] == "add-remove" else 2
         return {"event": "gaussian", **noise, "shifts": each * mechanism["votes_per_record"]}
     binary = mechanism["n_classes"] == 2
-    if mechanism["name"] == "weighted-gaussian":
-        return weighted_event_of(mechanism)
     if binary and mechanism["release"] == "labels":
         labels = {"queries": mechanism["n_queries"], "n_teachers": mechanism["n_teachers"]}
         return {"event": "label-gaussian", **noise, **labels}
     if mechanism["release"] == "labels":
         return {"event": "argmax-gaussian", **noise, "queries": mechanism["n_queries"]}
     return counts_event_of(mechanism)
-
-
-def weighted_event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
-    """Return the event of votes that count several times, from groups that were checked."""
-    binary = mechanism["n_classes"] == 2
-    moved = 1 if binary else 2  # counts, by the weight of a teacher's vote each
-    event = {
-        "version": 1,
-        "sigma": mechanism["sigma"],
-        "squared_sensitivity": moved * max(one["weight"] for one in mechanism["groups"]) ** 2,
-        "groups": [
-            {
-                "name": one["name"],
-                "squared_sensitivity": moved * one["weight"] ** 2,
-                "epsilon": one["epsilon"],
-                "delta": one["delta"],
-            }
-            for one in mechanism["groups"]
-        ],
-    }
-    if binary and mechanism["release"] == "labels":
-        return {"event": "grouped-label-gaussian", "queries": mechanism["n_queries"], **event}
-    columns = 1 if binary else mechanism["n_classes"]
-    counts = {"coordinates": columns, "count": mechanism["n_queries"]}
-    return {"event": "grouped-vector-sum", **counts, **event}
 
 
 def counts_event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
@@ -577,22 +532,6 @@ def check_event(event: dict[str, Any]) -> None:
         "vector-sum": {
             "sigma": is_scale,
             **dict.fromkeys(("squared_sensitivity", "coordinates", "count"), is_positive_count),
-        },
-        "grouped-vector-sum": {
-            "sigma": is_scale,
-            **dict.fromkeys(("squared_sensitivity", "coordinates", "count"), is_positive_count),
-            "groups": are_groups,
-        },
-        "weighted-label-gaussian": {
-            "sigma": is_scale,
-            "queries": is_events_count,
-            "squared_sensitivity": is_square,
-        },
-        "grouped-label-gaussian": {
-            "sigma": is_scale,
-            "queries": is_events_count,
-            "squared_sensitivity": is_square,
-            "groups": are_groups,
         },
         "pure": {"epsilon": is_epsilon, "count": is_events_count},
         "bounded-range": {
@@ -643,15 +582,6 @@ def check_event(event: dict[str, Any]) -> None:
         check_chances(event["weights"], event["n_teachers"])
     if kind == "confident" and not event["answers"] <= event["queries"]:
         raise WrongError("More queries were answered than asked.")
-    if "groups" in event:
-        for group in event["groups"]:
-            check_shape(group, _GROUP_SHAPE, "A budget group of the event")
-            if group["squared_sensitivity"] > event["squared_sensitivity"]:
-                raise WrongError("A unit of a budget group moves the sums by more than any unit.")
-            if kind == "grouped-label-gaussian" and not is_square(group["squared_sensitivity"]):
-                raise WrongError("The weight of a budget group's votes is no integer.")
-        if len({group["name"] for group in event["groups"]}) < len(event["groups"]):
-            raise WrongError("Two budget groups have one name.")
     if kind == "relabelled-sample":
         check_event(event["stream"])
         if not event["sampled"] <= event["out_of"]:
@@ -660,15 +590,6 @@ def check_event(event: dict[str, Any]) -> None:
 
 def is_scale(value: object) -> bool:
     return is_number(value) and 1e-6 <= value <= 1e12  # type: ignore[operator]
-
-
-def is_square(value: object) -> bool:
-    """Return whether a number is the square of a weight of votes."""
-    return is_count(value, 1) and math.isqrt(value) ** 2 == value  # type: ignore[arg-type]
-
-
-def are_groups(value: object) -> bool:
-    return isinstance(value, list) and 1 <= len(value) <= _MOST_GROUPS
 
 
 def are_weights(value: object) -> bool:
@@ -748,8 +669,6 @@ def check_mechanism(document: dict[str, Any]) -> str:
         raise WrongError("The mechanism releases neither labels nor counts.")
     if mechanism["name"] == "record-votes":
         check_records(document)
-    if mechanism["name"] == "weighted-gaussian":
-        check_voters(document)
     known = [event_of(mechanism)]
     if mechanism["name"] == "gaussian" and mechanism["n_classes"] > 2:
         known.append(counts_event_of(mechanism))  # dearer than labels, which cost no more
@@ -818,7 +737,7 @@ def check_moments(document: dict[str, Any]) -> None:
         If they are.
     """
     mechanism, released = document["mechanism"], document["released"]
-    if set(mechanism) - {"start", "class_weights", "groups"} != _MOMENTS:
+    if set(mechanism) - {"start", "class_weights"} != _MOMENTS:
         raise WrongError("The mechanism lacks or adds a field.")
     stages, marks, stated = (mechanism[key] for key in ("n_stages", "marks", "n_records"))
     if not all(is_count(mechanism[key], 1) for key in _POSITIVE):
@@ -848,18 +767,6 @@ def check_moments(document: dict[str, Any]) -> None:
         "coordinates": mechanism["coordinates"],
         "count": stages,
     }
-    if "groups" in mechanism:
-        groups = groups_of(document)
-        parts = [
-            {
-                "name": group["name"],
-                "squared_sensitivity": replaced * group["bound"] ** 2,
-                "epsilon": group["epsilon"],
-                "delta": group["delta"],
-            }
-            for group in groups
-        ]
-        event |= {"event": "grouped-vector-sum", "groups": parts}
     if json.dumps(document["events"][0], sort_keys=True) != json.dumps(event, sort_keys=True):
         raise WrongError("The event is not that of the sums.")
     budget = {"epsilon": document["epsilon"], "delta": document["delta"]}
@@ -1011,64 +918,6 @@ def numbers_terms(mechanism: dict[str, Any]) -> tuple[dict[str, Any], int, float
     event["squared_sensitivity"] = queries * steps**2
     far = 40 * (mechanism["noise"] + 1)
     return event, 1, -far, teachers * steps + far
-
-
-def groups_of(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the budget groups of noisy sums, which fit the rest of the certificate.
-
-    Raises
-    ------
-    WrongError
-        If one has a larger bound than all units, or the largest promise is not the certificate's.
-    """
-    mechanism = document["mechanism"]
-    groups, public = mechanism["groups"], mechanism["n_records"] is not None
-    if not isinstance(groups, list) or not 1 <= len(groups) <= _MOST_GROUPS:
-        raise WrongError(f"The budget groups are not from 1 to {_MOST_GROUPS}.")
-    shape = {key: rule for key, rule in _GROUP_SHAPE.items() if key != "squared_sensitivity"}
-    shape["bound"] = lambda value: is_count(value, 1) and value <= mechanism["bound"]
-    if public:
-        # the budget of a group of one would point at a person
-        shape["records"] = lambda value: is_count(value) and value != 1
-    for group in groups:
-        check_shape(group, shape, "A budget group")
-    if public and sum(group["records"] for group in groups) != mechanism["n_records"]:
-        raise WrongError("The records of the budget groups are not all records.")
-    # the certificate promises to every unit what the dearest group has
-    for key in ("epsilon", "delta"):
-        if max(group[key] for group in groups) != document[key]:
-            raise WrongError(f"The {key} is not the largest of the budget groups.")
-    if document["unit"] == "label":
-        raise WrongError("Sums of labels have no budget groups.")
-    if _GROUPS_PUBLIC not in document["assumptions"]:
-        raise WrongError("The certificate does not say that its budget groups are public.")
-    return groups
-
-
-def check_voters(document: dict[str, Any]) -> None:
-    """Refuse groups of teachers that contradict the rest of the certificate.
-
-    Raises
-    ------
-    WrongError
-        If they cast another number of votes, or the largest promise is not the certificate's.
-    """
-    groups = document["mechanism"]["groups"]
-    if not are_groups(groups):
-        raise WrongError(f"The budget groups are not from 1 to {_MOST_GROUPS}.")
-    shape = {key: rule for key, rule in _GROUP_SHAPE.items() if key != "squared_sensitivity"}
-    shape |= dict.fromkeys(("weight", "teachers"), is_positive_count)
-    for group in groups:
-        check_shape(group, shape, "A budget group")
-    if sum(one["weight"] * one["teachers"] for one in groups) != document["released"]["n_teachers"]:
-        raise WrongError("The groups of teachers cast another number of votes than is stated.")
-    for key in ("epsilon", "delta"):
-        if max(group[key] for group in groups) != document[key]:
-            raise WrongError(f"The {key} is not the largest of the budget groups.")
-    if document["unit"] == "label":
-        raise WrongError("Votes on labels alone have no budget groups.")
-    if _GROUPS_PUBLIC not in document["assumptions"]:
-        raise WrongError("The certificate does not say that its budget groups are public.")
 
 
 def check_start(start: object, n_weights: int, of_labels: bool) -> None:
@@ -1322,8 +1171,6 @@ def check_choices(document: dict[str, Any]) -> str:
         If one is no choice, or two share a reservation.
     """
     choices = document["choices"]
-    if any("groups" in event for event in document["events"]):
-        raise WrongError("The price of the choices is not in what the budget groups are promised.")
     for number, choice in enumerate(choices, 1):
         check_choice(number, choice, document)
     if sum(choice["events"][0]["event"] in _SLOW for choice in choices) > _MOST_SLOW:
@@ -2026,13 +1873,13 @@ class Pairs:
     contains them all.
 
     A pair is (p, q, 1 - p, 1 - q). Where t = ceil(K / 2) - votes, p = P(N >= t) and q = P(N >= t -
-    w), with w = 1 or the weight of the vote that changes. Pairs the other way round are these pairs
-    with both outcomes exchanged, at t' = 1 + w - t, so they need not be listed.
+    1). Pairs the other way round are these pairs with both outcomes exchanged, at t' = 2 - t, so
+    they need not be listed.
     """
 
-    def __init__(self, sigma: float, n_teachers: int | None, weight: int = 1) -> None:
-        self.sigma, self._tails, self._weight = sigma, tails_of(sigma), weight
-        self.middle = weight // 2 + 1  # of the t, which is its own mirror image where w is odd
+    def __init__(self, sigma: float, n_teachers: int | None) -> None:
+        self.sigma, self._tails = sigma, tails_of(sigma)
+        self.middle = 1  # of the t, which is its own mirror image
         self.reach = len(self._tails) - 2
         self.all_within = False  # whether there are no pairs beyond the reach
         if n_teachers is not None:
@@ -2051,17 +1898,16 @@ class Pairs:
         """Return the pair at t; of both numbers the smaller side is kept to its last digits."""
         return (
             self._upper_tail(t),
-            self._upper_tail(t - self._weight),
+            self._upper_tail(t - 1),
             self._upper_tail(1 - t),
-            self._upper_tail(1 + self._weight - t),
+            self._upper_tail(2 - t),
         )
 
     def corners(self, fine: float, wide: float) -> list[tuple[float, float, float, float]]:
         """Return corners; lines lie `fine` deviations apart in the middle, where labels tell
         most, wider outside."""
-        last = min(self.reach, math.ceil(9 * self.sigma) + 1 + self._weight)
-        # the edge from t to t - 1, seen from the middle outward; for w = 1, 2 and 1 meet in the
-        # middle
+        last = min(self.reach, math.ceil(9 * self.sigma) + 2)
+        # the edge from t to t - 1, seen from the middle outward; 2 and 1 meet in the middle
         edges, t = [self.middle + 1], self.middle + 1
         while t < last:
             away = (t - self.middle + 1) / self.sigma
@@ -2072,9 +1918,9 @@ class Pairs:
             found.append(self._meeting_point(near, far))
         found.append(self.at(last))
         if last < self.reach:  # everything farther lies under this corner
-            small = self._upper_tail(last + 1 - self._weight)
+            small = self._upper_tail(last)
             found.append((0.0, small, 1.0, 1 - small))
-        return found + [(s, r, q, p) for p, q, r, s in found[self._weight % 2 :]]
+        return found + [(s, r, q, p) for p, q, r, s in found[1:]]
 
     def _meeting_point(self, near: int, far: int) -> tuple[float, float, float, float]:
         """Return where the lines through two edges meet; both lie above all pairs."""
@@ -2082,9 +1928,8 @@ class Pairs:
             return self.at(near)
         p1, q1 = self.at(near)[:2]
         p2, q2 = self.at(far - 1)[:2]
-        w = self._weight
         first, second = (
-            math.exp((2 * (edge - 1) * w - w * w) / (2 * self.sigma**2)) for edge in (near, far)
+            math.exp((2 * (edge - 1) - 1) / (2 * self.sigma**2)) for edge in (near, far)
         )
         p = (q2 - q1 + first * p1 - second * p2) / (first - second)
         q = q1 + first * (p - p1)
@@ -2398,27 +2243,6 @@ def label_price(
         return Price(0.0, upper, method)
     pairs = Pairs(sigma, n_teachers)
     return labels_between(pairs, queries, epsilon, promised, Price(0.0, upper, method))
-
-
-def weighted_label_price(event: dict[str, Any], epsilon: float, promised: float | None) -> Price:
-    """Return bounds on the price of labels alone of which one vote counts several times.
-
-    Raises
-    ------
-    UndecidedError
-        If the noise is too small to be priced here.
-    """
-    sigma, queries, weight = (
-        event["sigma"],
-        event["queries"],
-        math.isqrt(event["squared_sensitivity"]),
-    )
-    counts = {"squared_sensitivity": weight**2, "coordinates": 1, "count": queries}
-    upper = vector_sum_price({"sigma": sigma, **counts}, epsilon).upper
-    known = Price(0.0, upper, "as the counts that they are read off")
-    if sigma > 1e5 or queries > 20_000 or weight > sigma:
-        return known
-    return labels_between(Pairs(sigma, None, weight), queries, epsilon, promised, known)
 
 
 def labels_between(
@@ -3203,11 +3027,8 @@ def bounds_on_price(events: list[dict[str, Any]], epsilon: float, promised: floa
         "gaussian",
         "label-gaussian",
         "relabelled-sample",
-        *_WEIGHTED,
     ):
         event = events[0]
-        if event["event"] in _WEIGHTED:
-            return weighted_label_price(event, epsilon, promised)
         if event["event"] == "label-gaussian":
             return label_price(
                 event["sigma"], event["queries"], event["n_teachers"], epsilon, promised
@@ -3223,7 +3044,7 @@ def bounds_on_price(events: list[dict[str, Any]], epsilon: float, promised: floa
         return table_price(events[0], epsilon, promised)
     if len(events) == 1 and events[0]["event"] == "confident":
         return confident_price(events[0], epsilon, promised)
-    if len(events) == 1 and events[0]["event"] in ("vector-sum", "grouped-vector-sum"):
+    if len(events) == 1 and events[0]["event"] == "vector-sum":
         return vector_sum_price(events[0], epsilon)
     if len(events) == 1 and events[0]["event"] == "smooth-gaussian":
         event = events[0]
@@ -3289,15 +3110,6 @@ def priced(name: str, part: dict[str, Any]) -> Finding:
     )
 
 
-def priced_group(name: str, group: dict[str, Any], event: dict[str, Any]) -> Finding:
-    """Return whether sums or labels cost a budget group what it is promised."""
-    own = {key: value for key, value in event.items() if key != "groups"}
-    kind = "vector-sum" if event["event"] == "grouped-vector-sum" else _WEIGHTED[0]
-    own |= {"event": kind, "squared_sensitivity": group["squared_sensitivity"]}
-    part = {"epsilon": group["epsilon"], "delta": group["delta"], "events": [own]}
-    return priced(name, part)
-
-
 # --- All of it ------------------------------------------------------------------------------------
 
 
@@ -3357,14 +3169,11 @@ def findings_of(folder: str) -> Iterator[Finding]:
 
 
 def prices_of(document: dict[str, Any]) -> Iterator[Finding]:
-    """Yield what the release costs: all of it, each budget group and each choice."""
+    """Yield what the release costs: all of it, and each choice."""
     events = document["events"]
     if any(event["event"] in _SLOW for event in events):
         yield Finding("price", WAIT, f"A game may take {_minutes.get():g} minutes.")
     yield safely("price", lambda: priced("price", document))
-    for group in events[0].get("groups", ()):
-        name = f"group {shown(group['name'])}"
-        yield safely(name, partial(priced_group, name, group, events[0]))
     for number, choice in enumerate(document.get("choices", ()), 1):
         yield safely(f"choice {number}", partial(priced, f"choice {number}", choice))
 

@@ -14,7 +14,6 @@ from secretballot.aggregation.relabelled import RelabelledAggregator
 from secretballot.aggregation.sparse_vector import SparseVectorAggregator
 from secretballot.aggregation.tables import LabelSetVoting, NumberVoting, TableVoting
 from secretballot.aggregation.vote_table import VoteTableAggregator
-from secretballot.aggregation.weighted import VotingGroup, WeightedGaussianAggregator
 from secretballot.exceptions import ParameterError
 
 __all__ = [
@@ -33,9 +32,7 @@ __all__ = [
     "SparseVectorAggregator",
     "TableVoting",
     "VoteTableAggregator",
-    "VotingGroup",
     "WeakSignalWarning",
-    "WeightedGaussianAggregator",
     "aggregator_from_description",
 ]
 
@@ -49,7 +46,6 @@ AGGREGATOR_CLASSES: tuple[type[Aggregator], ...] = (
     AbstentionTableAggregator,
     RelabelledAggregator,
     RecordVotesAggregator,
-    WeightedGaussianAggregator,
 )
 
 

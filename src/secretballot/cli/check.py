@@ -9,9 +9,6 @@ from secretballot.cli.spelling import as_options
 from secretballot.exceptions import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.runs.check import CheckedColumn, TableCheck
     from secretballot.runs.tables import RunTables
 
@@ -22,7 +19,6 @@ _WIDEST = 30  # characters of a column's name
 
 def print_check(
     tables: "RunTables",
-    group_budgets: "Mapping[str, PrivacyBudget] | None" = None,
     *,
     as_json: bool,
 ) -> None:
@@ -38,7 +34,7 @@ def print_check(
     from secretballot.runs.check import check_tables_of_run
 
     with watching() as watch:
-        found = check_tables_of_run(tables, watch, group_budgets)
+        found = check_tables_of_run(tables, watch)
     if as_json:
         notes = [note.text for note in watch.notes]
         print_json(found.to_private_json(as_options) | {"notes": notes})
@@ -64,9 +60,6 @@ def _print_lines(found: "TableCheck") -> None:
     if found.classes:
         counts = ", ".join(f"{name} {count:,}" for name, count in found.classes.items())
         say(f"classes      {counts}")
-    if found.groups:
-        counts = ", ".join(f"{name} {count:,}" for name, count in found.groups.items())
-        say(f"groups       {counts}")
     if found.columns:
         _print_columns(found.columns)
     for error in found.stopping:

@@ -17,7 +17,6 @@ from secretballot.cli.options import (
     AsJson,
     Ballot,
     Bounds,
-    BudgetColumn,
     Check,
     Classes,
     ClassWeight,
@@ -27,9 +26,6 @@ from secretballot.cli.options import (
     Drop,
     Engine,
     Forced,
-    GroupBudgets,
-    GroupsArePublic,
-    GroupShares,
     HowAnswered,
     HowAsked,
     Jobs,
@@ -65,8 +61,6 @@ from secretballot.cli.options import (
     bounds_of,
     class_weight_of,
     classes_of,
-    group_budgets_of,
-    group_shares_of,
     need_price,
     unlock,
     was_given,
@@ -207,10 +201,6 @@ def learn(
     votes_per_record: VotesPerRecord = None,
     positive_rate: PositiveRate = None,
     class_weight: ClassWeight = None,
-    budget_column: BudgetColumn = None,
-    group_budgets: GroupBudgets = None,
-    groups_are_public: GroupsArePublic = False,
-    group_shares: GroupShares = None,
     abstentions: Annotated[
         Abstentions,
         typer.Option(
@@ -281,7 +271,6 @@ def learn(
         evaluate,
         publish_metrics,
         words_of(accept_unseen),
-        budget_column,
         bounds_of(bounds),
         columns if len(columns) > 1 else (),
     )
@@ -291,13 +280,8 @@ def learn(
             Parameter("check"), " goes with a target of classes; take --dry-run instead."
         )
     if check:
-        print_check(tables, group_budgets_of(group_budgets), as_json=as_json)
+        print_check(tables, as_json=as_json)
         return
-    groups = group_budgets_of(group_budgets)
-    if groups is not None and plan is None:  # the largest of them is the price
-        largest = max(groups.values(), key=lambda own: (own.epsilon, own.delta))
-        epsilon = largest.epsilon if epsilon is None else epsilon
-        delta = largest.delta if delta is None else delta
     common: dict[str, Any] = {
         "epsilon": epsilon,
         "delta": delta,
@@ -313,14 +297,9 @@ def learn(
         "about": About(title, purpose, controller, contact),
     }
     of_record_votes: dict[str, Any] = {"votes_per_record": votes_per_record, "queries": queries}
-    of_groups: dict[str, Any] = {
-        "group_budgets": groups,
-        "groups_are_public": groups_are_public or None,
-    }
     of_moments: dict[str, Any] = {
         "positive_rate": positive_rate,
         "class_weight": class_weight_of(class_weight, positive_rate),
-        **of_groups,
     }
     of_voting: dict[str, Any] = {
         "teachers": teachers,
@@ -338,8 +317,6 @@ def learn(
         "jobs": jobs,
         "engine": engine,
         "send_shards": send_shards,
-        "group_shares": group_shares_of(group_shares),
-        **of_groups,
     }
     of_tables: dict[str, Any] = {
         "statistic": statistic,
@@ -349,7 +326,7 @@ def learn(
     }
     options = (
         *(*common, *of_voting, *of_record_votes, *of_moments, *of_tables),
-        *("plan", "budget_column"),
+        "plan",
     )
     given = {name for name in options if was_given(ctx, name)}
     given |= set() if positive_rate is None else {"class_weight"}
@@ -542,7 +519,6 @@ def _print_forecast_of_rare(outcome: "LearnOutcome", forecast: "RareForecast") -
 def print_lines(outcome: "LearnOutcome") -> None:
     """Print the outcome for a person."""
     from secretballot.report.certificate.plan_checks import total_price
-    from secretballot.report.release.group_words import group_weight
 
     # First what a person wants to know, last what there is to do.
     certificate = outcome.certificate
@@ -550,15 +526,6 @@ def print_lines(outcome: "LearnOutcome") -> None:
     epsilon, delta = total_price(certificate)
     price = f"epsilon {epsilon:g}, delta {delta:g}"
     say(f"guarantee    {price} for each {certificate['unit']}")
-    for group in certificate["mechanism"].get("groups", ()):
-        weight = group_weight(group, certificate["mechanism"])
-        promised = f"epsilon {group['epsilon']:g}, delta {group['delta']:g}"
-        what = f"a {certificate['unit']} weighs {weight:.3g}"
-        if "teachers" in group:
-            votes = "vote weighs" if group["teachers"] == 1 else "votes weigh"
-            teachers = f"{group['teachers']:,} teacher{'' if group['teachers'] == 1 else 's'}"
-            what = f"{teachers}, whose {votes} {weight:.3g}"
-        say(f"group        {group['name']}: {promised}; {what}")
     if outcome.method == "moments":
         n_stages, coordinates = (
             certificate["mechanism"][name] for name in ("n_stages", "coordinates")

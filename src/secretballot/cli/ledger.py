@@ -44,15 +44,12 @@ def show(file: File, as_json: AsJson = False) -> None:
             ("remaining", ledger.remaining()),
         )
     }
-    releases, groups = ledger.releases(), ledger.spent_by_group()
+    releases = ledger.releases()
     if as_json:
         terms = {
             name: getattr(ledger, name) for name in ("dataset", "unit", "neighbours", "composition")
         }
-        by_group = {
-            name: {"epsilon": pair.epsilon, "delta": pair.delta} for name, pair in groups.items()
-        }
-        print_json({**terms, "releases": releases, **amounts, "spent_by_group": by_group})
+        print_json({**terms, "releases": releases, **amounts})
         return
     say(f"dataset      {ledger.dataset}")
     say(f"promise      for each {ledger.unit}, under {ledger.neighbours}")
@@ -60,8 +57,6 @@ def show(file: File, as_json: AsJson = False) -> None:
     say(f"releases     {releases}")
     for name, pair in amounts.items():
         say(f"{name:<12} epsilon {pair['epsilon']:.6g}, delta {pair['delta']:.6g}")
-    for name, paid in groups.items():
-        say(f"spent on the budget group {name}: epsilon {paid.epsilon:.6g}, delta {paid.delta:.6g}")
 
 
 @app.command(epilog=EXIT_CODES)

@@ -1,7 +1,6 @@
 """The options that several verbs share, and the words that some of them take."""
 
 import csv
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -24,7 +23,7 @@ from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHER
 from secretballot.exceptions import Parameter, ParameterError
 
 if TYPE_CHECKING:
-    from secretballot.privacy.accounting import PrivacyBudget
+    pass
 
 __all__ = [
     "OUT",
@@ -33,7 +32,6 @@ __all__ = [
     "AskedRelease",
     "Ballot",
     "Bounds",
-    "BudgetColumn",
     "Check",
     "ClassWeight",
     "Classes",
@@ -45,9 +43,6 @@ __all__ = [
     "Engine",
     "Epsilon",
     "Forced",
-    "GroupBudgets",
-    "GroupShares",
-    "GroupsArePublic",
     "HowAnswered",
     "HowAsked",
     "Jobs",
@@ -84,8 +79,6 @@ __all__ = [
     "bounds_of",
     "class_weight_of",
     "classes_of",
-    "group_budgets_of",
-    "group_shares_of",
     "need_price",
     "unlock",
     "was_given",
@@ -534,44 +527,6 @@ ClassWeight = Annotated[
         rich_help_panel=TEACHERS,
     ),
 ]
-BudgetColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--budget-column",
-        metavar="COL",
-        help="Column of the private file with the budget group of each record; never a feature"
-        " (moments and votes).",
-        rich_help_panel=DATA,
-    ),
-]
-GroupBudgets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--group-budget",
-        metavar="NAME=EPSILON,DELTA",
-        help="Budget of a group of --budget-column, once for each; the largest is that of the"
-        " release.",
-        rich_help_panel=PRIVACY,
-    ),
-]
-GroupShares = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--group-share",
-        metavar="NAME=SHARE",
-        help="Share of the records that is expected in a group, once for each: teachers are"
-        " divided by it (votes only).",
-        rich_help_panel=TEACHERS,
-    ),
-]
-GroupsArePublic = Annotated[
-    bool,
-    typer.Option(
-        "--groups-are-public",
-        help="Declare that who has which budget is public, and follows from nothing protected.",
-        rich_help_panel=PRIVACY,
-    ),
-]
 
 
 def answers_of(force: str | None, yes: bool) -> tuple[str, ...]:
@@ -684,61 +639,6 @@ def class_weight_of(text: str | None, positive_rate: float | None) -> str | dict
                 " as in no:1,yes:20.",
             )
     return weights
-
-
-def group_budgets_of(words: Sequence[str] | None) -> "dict[str, PrivacyBudget] | None":
-    """Return the budget of each group; None where no word is given.
-
-    Raises
-    ------
-    ParameterError
-        If a word is no name with an epsilon and a delta, or names a group twice.
-    """
-    from secretballot.privacy.accounting import PrivacyBudget
-
-    if not words:
-        return None
-    budgets: dict[str, PrivacyBudget] = {}
-    for word in words:
-        name, _, pair = word.rpartition("=")
-        try:
-            epsilon, delta = map(float, pair.split(","))
-        except ValueError:
-            name = ""
-        if not name.strip() or name.strip() in budgets:
-            raise ParameterError(
-                Parameter("group_budgets"),
-                f" has {shown(word)}; write NAME=EPSILON,DELTA, each name once, as in"
-                " strict=0.1,1e-6.",
-            )
-        budgets[name.strip()] = PrivacyBudget(epsilon, delta)
-    return budgets
-
-
-def group_shares_of(words: Sequence[str] | None) -> dict[str, float] | None:
-    """Return the share of each group; None where no word is given.
-
-    Raises
-    ------
-    ParameterError
-        If a word is no name with a number, or names a group twice.
-    """
-    if not words:
-        return None
-    shares: dict[str, float] = {}
-    for word in words:
-        name, _, number = word.rpartition("=")
-        try:
-            share = float(number)
-        except ValueError:
-            name, share = "", 0.0
-        if not name.strip() or name.strip() in shares:
-            raise ParameterError(
-                Parameter("group_shares"),
-                f" has {shown(word)}; write NAME=SHARE, each name once, as in strict=0.3.",
-            )
-        shares[name.strip()] = share
-    return shares
 
 
 def was_given(ctx: typer.Context, name: str) -> bool:

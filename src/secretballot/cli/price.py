@@ -145,13 +145,6 @@ def _print_quote(quote: "Quote", why: str, *, as_json: bool) -> None:
         return
     say(f"method       {quote.method}: {why}")
     say(f"price        epsilon {quote.epsilon:g}, delta {quote.delta:g}, under {quote.neighbours}")
-    for group in quote.groups:
-        promised = f"epsilon {group.epsilon:g}, delta {group.delta:g}"
-        about = f"weight about {group.weight:.3g}"
-        if group.teachers is not None:
-            plural = "" if group.teachers == 1 else "s"
-            about = f"{group.teachers:,} teacher{plural} of weight {group.weight:.3g}"
-        say(f"group        {group.name}: {promised}; {about}")
     say(f"released     {quote.released}")
     if quote.unanimous is None:
         say(f"noise        {_noise_words(quote)}")
@@ -160,7 +153,7 @@ def _print_quote(quote: "Quote", why: str, *, as_json: bool) -> None:
             "expect       a number that all teachers agree on is drawn with probability"
             f" {quote.unanimous:.3f} or more"
         )
-    cast = quote.votes or quote.teachers or 0
+    cast = quote.teachers or 0
     for margin, share in (quote.right or quote.answered).items():
         votes = f"{margin * cast:,.0f} of {cast:,} votes"
         verb = "a label is right" if quote.right else "a query is answered"

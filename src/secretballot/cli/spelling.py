@@ -13,9 +13,6 @@ _RENAMED = {
     "n_cover": "--points",
     "n_jobs": "--jobs",
     "random_state": "--seed",
-    "budget_groups": "--budget-column",
-    "group_budgets": "--group-budget",
-    "group_shares": "--group-share",
     "unit": "--unit-kind",
 }
 _OF_THE_SAME_NAME = (
@@ -24,7 +21,6 @@ _OF_THE_SAME_NAME = (
     "aggregator",
     "ballot",
     "bounds",
-    "budget_column",
     "canaries",
     "check",
     "class_weight",
@@ -44,7 +40,6 @@ _OF_THE_SAME_NAME = (
     "estimate_epsilon",
     "expires",
     "force",
-    "groups_are_public",
     "header",
     "hypotheses",
     "jobs",

@@ -19,7 +19,6 @@ from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
 from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.ensemble.weighted_votes import WeightedVotes
 from secretballot.exceptions import Argument, DataError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, Price
 from secretballot.privacy.ledger import Ledger
@@ -35,7 +34,7 @@ __all__ = ["release"]
 
 
 def release(
-    counts: VoteCounts | RecordVotes | WeightedVotes,
+    counts: VoteCounts | RecordVotes,
     aggregator: Aggregator,
     ledger: Ledger,
     *,
@@ -52,11 +51,9 @@ def release(
 
     Parameters
     ----------
-    counts : VoteCounts, WeightedVotes or RecordVotes
-        Votes on the public points; secret. Votes with weights go with a
-        `WeightedGaussianAggregator` for the same teachers and weights, and votes of records with a
-        `RecordVotesAggregator` for the same number of votes a record, the same unit and the same
-        relation.
+    counts : VoteCounts or RecordVotes
+        Votes on the public points; secret. Votes of records go with a `RecordVotesAggregator`
+        for the same number of votes a record, the same unit and the same relation.
     aggregator : Aggregator
         Recipe and noise, fixed without looking at the votes.
     ledger : Ledger
@@ -116,7 +113,6 @@ def release(
     """
     purchase.check_types(aggregator, ledger, counts)
     purchase.check_votes_of_records(counts, aggregator)
-    purchase.check_weights(counts, aggregator)
     declaration = purchase.declaration_of(counts, declaration)
     rows = _checked_rows(counts, aggregator, queries)
     named = rows if public_rows is None else _named_rows(public_rows, len(rows))
@@ -132,7 +128,6 @@ def release(
     purchase.check_one_record_of_a_user(counts, ledger, str(declared["unit"]))
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
     check_outcomes(choices, ledger, declared)
-    purchase.check_no_choices_of_groups(choices, aggregator)
     purchase.check_sample(aggregator.sample, declaration, key)
     purchase.check_predictions(aggregator, predictions, len(rows), counts.n_teachers)
     events = purchase.events_of(aggregator, counts.n_classes, counts.n_teachers)
@@ -203,7 +198,7 @@ def _same_question(
 
 
 def _checked_rows(
-    counts: VoteCounts | RecordVotes | WeightedVotes,
+    counts: VoteCounts | RecordVotes,
     aggregator: Aggregator,
     queries: ArrayLike | None,
 ) -> IntArray:
@@ -252,7 +247,7 @@ def _distinct_rows(name: str, rows: NDArray[Any]) -> IntArray:
 
 
 def _widest_answers(
-    aggregator: Aggregator, counts: VoteCounts | RecordVotes | WeightedVotes, n_queries: int
+    aggregator: Aggregator, counts: VoteCounts | RecordVotes, n_queries: int
 ) -> Answers:
     """Return dummy answers whose text is as long as that of any answers."""
     label = max((-1, counts.n_classes - 1), key=lambda value: len(str(value)))
@@ -270,7 +265,7 @@ def _widest_answers(
 
 
 def _released_labels(
-    counts: VoteCounts | RecordVotes | WeightedVotes,
+    counts: VoteCounts | RecordVotes,
     aggregator: Aggregator,
     rows: IntArray,
     answers: Answers,

@@ -3,7 +3,7 @@ says of the ledger."""
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -15,13 +15,11 @@ from secretballot.aggregation import (
     Answers,
     InteractiveAggregator,
     RecordVotesAggregator,
-    WeightedGaussianAggregator,
 )
 from secretballot.aggregation.base import AnswerRun
 from secretballot.aggregation.confident import ConfidentVoting, predicted_votes
 from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.ensemble.weighted_votes import WeightedVotes
 from secretballot.exceptions import (
     BudgetError,
     CertificateError,
@@ -93,12 +91,6 @@ def check_counts(counts: object) -> None:
             Parameter("counts"),
             " are votes of records; this is about votes of teachers, so give VoteCounts.",
         )
-    if isinstance(counts, WeightedVotes):
-        raise ParameterError(
-            Parameter("counts"),
-            " are votes with weights, of which a teacher moves several; this is about single votes,"
-            " so give VoteCounts.",
-        )
     hint = "give VoteCounts, as VoteCounts.from_votes and VoteCounts.from_counts make them"
     check_instance("counts", counts, VoteCounts, hint=hint)
 
@@ -109,75 +101,16 @@ def check_types(aggregator: object, ledger: object, counts: object = _NONE_NEEDE
     Raises
     ------
     ParameterError
-        If one of them is none, or the aggregator is for votes with weights, which are released all
-        at once, where no votes are at hand.
+        If one of them is none.
     """
-    if counts is not _NONE_NEEDED and not isinstance(counts, RecordVotes | WeightedVotes):
+    if counts is not _NONE_NEEDED and not isinstance(counts, RecordVotes):
         check_counts(counts)
     hint = "give a calibrated aggregator, such as GaussianAggregator.calibrate returns"
     check_instance("aggregator", aggregator, Aggregator, hint=hint)
-    if counts is _NONE_NEEDED and isinstance(aggregator, WeightedGaussianAggregator):
-        raise ParameterError(
-            Parameter("aggregator"),
-            " is for votes with weights, which are released all at once; use release, or another"
-            " aggregator. Nothing was spent.",
-        )
     check_ledger(ledger)
 
 
-def check_weights(counts: VoteCounts | RecordVotes | WeightedVotes, aggregator: Aggregator) -> None:
-    """Refuse votes with weights under a price for single votes, or for other weights, and the
-    other way round.
-
-    Raises
-    ------
-    ParameterError
-        If the two do not fit; nothing was spent.
-    """
-    weighted = isinstance(counts, WeightedVotes)
-    if weighted != isinstance(aggregator, WeightedGaussianAggregator):
-        raise ParameterError(
-            "Votes with weights are priced by a WeightedGaussianAggregator, and single votes by the"
-            " others; use the one that fits. Nothing was spent."
-        )
-    if not isinstance(counts, WeightedVotes) or not isinstance(
-        aggregator, WeightedGaussianAggregator
-    ):
-        return
-    # by name: groups of as many teachers differ in what they are promised
-    priced_voters = tuple(
-        (group.name, group.n_teachers, group.weight) for group in aggregator.groups
-    )
-    # names are different ones, and may be of types that have no order
-    if set(counts.voters) != set(priced_voters):
-        raise ParameterError(
-            f"The teachers and votes of the groups are {counts.voters}, and the aggregator prices"
-            f" {priced_voters}; calibrate it for the teachers that voted, and weigh their votes as"
-            " it says. Nothing was spent."
-        )
-
-
-def check_no_choices_of_groups(choices: Sequence[object], aggregator: Aggregator) -> None:
-    """Refuse numbers that were paid for beside budget groups: they cost every group as much, and
-    what a group is promised is that of the votes alone.
-
-    Raises
-    ------
-    ParameterError
-        If there are such; nothing was spent.
-    """
-    if choices and isinstance(aggregator, WeightedGaussianAggregator):
-        raise ParameterError(
-            Parameter("choices"),
-            f" are {len(choices)}; a release with budget groups takes none, since they would cost"
-            " each group more than it is promised. Set by public numbers what they set. Nothing was"
-            " spent.",
-        )
-
-
-def check_votes_of_records(
-    counts: VoteCounts | RecordVotes | WeightedVotes, aggregator: Aggregator
-) -> None:
+def check_votes_of_records(counts: VoteCounts | RecordVotes, aggregator: Aggregator) -> None:
     """Refuse votes of records under a price for teachers, or for another number of votes or
     relation, and the other way round.
 
@@ -209,9 +142,7 @@ def check_votes_of_records(
         )
 
 
-def check_one_record_of_a_user(
-    counts: VoteCounts | RecordVotes | WeightedVotes, ledger: Ledger, unit: str
-) -> None:
+def check_one_record_of_a_user(counts: VoteCounts | RecordVotes, ledger: Ledger, unit: str) -> None:
     """Refuse votes by user as a promise about records, on the certificate and in the account.
 
     Of each user one record votes, and one more record of theirs may change which: then twice as
@@ -337,7 +268,7 @@ def check_sample(
 
 
 def declaration_of(
-    counts: VoteCounts | RecordVotes | WeightedVotes, declaration: Mapping[str, object] | None
+    counts: VoteCounts | RecordVotes, declaration: Mapping[str, object] | None
 ) -> Mapping[str, object] | None:
     """Return what is declared of how votes came about.
 

@@ -7,7 +7,6 @@ from secretballot.ensemble.partition import KeyedHashPartition, PositionPartitio
 from secretballot.ensemble.teachers import Progress, TeacherEnsemble
 from secretballot.ensemble.vote_tables import LabelVotes, NumberVotes
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.ensemble.weighted_votes import WeightedVotes
 from secretballot.named_learners import teacher_by_name
 
 __all__ = [
@@ -18,6 +17,5 @@ __all__ = [
     "Progress",
     "TeacherEnsemble",
     "VoteCounts",
-    "WeightedVotes",
     "teacher_by_name",
 ]

@@ -15,7 +15,6 @@ from secretballot.exceptions import CertificateError, Parameter, ParameterError
 from secretballot.report.certificate.fields import CERTIFICATE_FILE, read_certificate
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.certificate.weighted import n_teachers_of
 from secretballot.report.extras import require_extra
 from secretballot.report.metrics import Metrics
 from secretballot.report.release.about_words import name_of_data, stated_purpose
@@ -159,7 +158,7 @@ def _logged_parameters(certificate: Mapping[str, Any]) -> dict[str, Any]:
         "delta": delta,
         "unit": certificate["unit"],
         "neighbours": certificate["neighbours"],
-        "teachers": n_teachers_of(certificate) or None,
+        "teachers": released["n_teachers"] or None,
         "classes": ", ".join(map(str, released["classes"])),
         "certificate_digest": certificate["digest"],
         "secretballot": certificate["price"]["library_version"],

@@ -28,7 +28,6 @@ __all__ = [
     "PrivateTargets",
     "RecordSums",
     "Residuals",
-    "check_one_group_each",
 ]
 
 #: Bound of a vector's norm. Squares of its entries then add up to less than 2^63.
@@ -61,9 +60,6 @@ class Residuals:
         Number of marks, at most `MOST_MARKS`.
     without_marked : bool
         Whether a record with the last mark adds its marks alone.
-    group_bounds : tuple of int
-        Of records in budget groups: the largest norm of a unit's vector in each, at most the bound.
-        Its whole vector is shrunk in the proportion of the two.
 
     Raises
     ------
@@ -84,7 +80,6 @@ class Residuals:
     mark_weight: int = 0
     n_marks: int = 0
     without_marked: bool = False
-    group_bounds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not check_count("unit", self.unit) <= LARGEST_UNIT:
@@ -94,11 +89,6 @@ class Residuals:
         if not check_count("bound", self.bound) <= LARGEST_BOUND:
             raise ParameterError(
                 Parameter("bound"), f" is {self.bound}; it must be at most {LARGEST_BOUND}."
-            )
-        if not all(check_count("group_bounds", one) <= self.bound for one in self.group_bounds):
-            raise ParameterError(
-                f"A budget group has a larger bound than all units, {self.bound}; give smaller ones"
-                " in group_bounds."
             )
         if self.without_marked and not self.n_marks:
             raise ParameterError("A stage without marked records has no mark to know them by.")
@@ -195,9 +185,6 @@ class BoundedRecords(RecordSums):
         Number of the person whose record it is; all records of one are bounded together.
     marks : ndarray of 0 and 1, shape (n_records, n_marks), optional
         What is counted beside, each mark a function of that record and public values alone.
-    groups : ndarray of int64, shape (n_records,), optional
-        Number of each record's budget group, from 0; public, and the same for all records of a
-        person.
 
     Attributes
     ----------
@@ -207,12 +194,11 @@ class BoundedRecords(RecordSums):
     Raises
     ------
     DataError
-        If the shapes do not fit, a coordinate is too large, or a person is in two groups; no value
-        is named.
+        If the shapes do not fit, or a coordinate is too large; no value is named.
     """
 
     __slots__ = (
-        *("__coordinates", "__groups", "__marks", "__persons", "__targets"),
+        *("__coordinates", "__marks", "__persons", "__targets"),
         *("n_columns", "unit"),
     )
     #: What predicts such targets.
@@ -225,10 +211,9 @@ class BoundedRecords(RecordSums):
         n_columns: int,
         persons: IntArray | None = None,
         marks: IntArray | None = None,
-        groups: IntArray | None = None,
     ) -> None:
         marks = np.empty((len(coordinates), 0), dtype=np.int64) if marks is None else marks
-        given = [one for one in (targets, marks, persons, groups) if one is not None]
+        given = [one for one in (targets, marks, persons) if one is not None]
         if coordinates.ndim != 2 or any(len(one) != len(coordinates) for one in given):
             raise DataError(
                 "Coordinates, classes and persons of records do not fit together; give one row, one"
@@ -237,10 +222,6 @@ class BoundedRecords(RecordSums):
         self.__coordinates = _four_byte_coordinates(coordinates)
         self.__targets, self.__persons = targets.astype(np.int64), persons
         self.__marks = (marks != 0).astype(np.int8)
-        # a person in two groups would have two bounds
-        if groups is not None and persons is not None:
-            check_one_group_each(persons, groups)
-        self.__groups = groups
         self.n_columns = n_columns
         self.unit = "record" if persons is None else "user"
 
@@ -266,17 +247,15 @@ class BoundedRecords(RecordSums):
         Unit : one record, or all records of one person.
         Relation : add or remove one unit; for one replaced, twice the bound.
         Sensitivity : `asked.bound` in L2 norm, marks included (`PrivateLabels`: a replaced label
-            moves the sum by twice that at most); of a unit in a budget group, that group's bound. A
-            unit's vector follows from its own
-            records and from `asked`, through exact integers and operations on single numbers, and
-            its norm is checked in integers at the end; the sum is of integers, hence exact in any
-            order.
+            moves the sum by twice that at most). A unit's vector follows from its own records and
+            from `asked`, through exact integers and operations on single numbers, and its norm is
+            checked in integers at the end; the sum is of integers, hence exact in any order.
         The returned values are private: whoever calls this must add noise, and pay for it.
 
         Raises
         ------
         ParameterError
-            If the model, the marks or the budget groups asked for are not those of the records.
+            If the model or the marks asked for are not those of the records.
         """
         if asked.n_marks != self.__marks.shape[1]:
             raise ParameterError(
@@ -289,14 +268,6 @@ class BoundedRecords(RecordSums):
             raise ParameterError(
                 f"The stage's model has weights of shape {asked.model.weights.shape}; the records"
                 f" need {shape[0]} by {shape[1]}, of the kind {self._model.__name__}."
-            )
-        # a record of no known group would have no bound
-        numbers = self.__groups if self.__groups is not None else np.empty(0, dtype=np.int64)
-        known = len(asked.group_bounds) > numbers.max(initial=-1) and numbers.min(initial=0) >= 0
-        if (self.__groups is None) != (not asked.group_bounds) or not known:
-            raise ParameterError(
-                f"The stage asks for {len(asked.group_bounds)} budget groups, and the records are"
-                " not in these; give each record the number of one."
             )
         if self.__persons is None:
             return self._sum_over_records(asked)
@@ -312,12 +283,7 @@ class BoundedRecords(RecordSums):
             rows = slice(start, start + size)
             coordinates, residuals = self._parts_of(rows, asked)
             kept = self._kept_coordinates(coordinates, residuals, asked, rest)
-            weights = np.full(len(kept), asked.mark_weight)
-            if self.__groups is not None:
-                bounds = np.array(asked.group_bounds, dtype=np.int64)[self.__groups[rows]]
-                weights = _shrunk_rows(weights, bounds, asked.bound)
-                kept = _kept_of_groups(kept, residuals, bounds, weights, asked)
-            marked += weights @ self.__marks[rows].astype(np.int64)
+            marked += asked.mark_weight * self.__marks[rows].sum(axis=0, dtype=np.int64)
             # exact: a block's sums stay below 2^53
             total += (kept.T.astype(np.float64) @ residuals.astype(np.float64)).astype(np.int64)
         return np.concatenate([total.ravel(), marked])
@@ -334,12 +300,7 @@ class BoundedRecords(RecordSums):
             rows = order[starts[first] : ends[last]]
             owners = np.repeat(np.arange(last + 1 - first), (ends - starts)[first : last + 1])
             vectors = self._vectors_of_persons(rows, owners, asked)
-            kept = _shortened_vectors(vectors, asked.bound)
-            if self.__groups is not None:
-                own = self.__groups[order[starts[first : last + 1]]]
-                bounds = np.array(asked.group_bounds, dtype=np.int64)[own]
-                kept = _vectors_of_groups(kept, bounds, asked.bound)
-            total += kept.sum(axis=0)
+            total += _shortened_vectors(vectors, asked.bound).sum(axis=0)
         return total
 
     def _vectors_of_persons(self, rows: IntArray, owners: IntArray, asked: Residuals) -> IntArray:
@@ -388,9 +349,6 @@ class PrivateRecords(BoundedRecords):
         Number of the person whose record it is; all records of one are bounded together.
     marks : ndarray of 0 and 1, shape (n_records, n_marks), optional
         What is counted beside, each mark a function of that record and public values alone.
-    groups : ndarray of int64, shape (n_records,), optional
-        Number of each record's budget group, from 0; public, and the same for all records of a
-        person.
 
     Attributes
     ----------
@@ -419,10 +377,9 @@ class PrivateRecords(BoundedRecords):
         n_classes: int,
         persons: IntArray | None = None,
         marks: IntArray | None = None,
-        groups: IntArray | None = None,
     ) -> None:
         columns = 1 if n_classes == 2 else n_classes
-        super().__init__(coordinates, classes, columns, persons, marks, groups)
+        super().__init__(coordinates, classes, columns, persons, marks)
         self.n_classes = n_classes
 
     def _model_residuals(
@@ -502,7 +459,7 @@ class PrivateTargets(BoundedRecords):
     targets : ndarray of int64, shape (n_records, n_columns)
         From 0 to `PROBABILITY_UNIT`, and cut to lie there; a negative one is missing, and its
         record adds nothing in that column.
-    persons, marks, groups : ndarray, optional
+    persons, marks : ndarray, optional
         As for `PrivateRecords`.
 
     Attributes
@@ -531,12 +488,11 @@ class PrivateTargets(BoundedRecords):
         targets: IntArray,
         persons: IntArray | None = None,
         marks: IntArray | None = None,
-        groups: IntArray | None = None,
     ) -> None:
         if targets.ndim != 2:
             raise DataError("Targets of records are no table; give one row for each record.")
         cut = np.clip(targets, -1, PROBABILITY_UNIT)
-        super().__init__(coordinates, cut, targets.shape[1], persons, marks, groups)
+        super().__init__(coordinates, cut, targets.shape[1], persons, marks)
 
     def _model_residuals(
         self, coordinates: IntArray, targets: IntArray, asked: Residuals
@@ -600,56 +556,3 @@ def _shortened_vectors(vectors: IntArray, bound: int) -> IntArray:
     kept: IntArray = np.trunc(cut * factors[:, None]).astype(np.int64)
     kept[np.einsum("ij,ij->i", kept, kept) > bound**2] = 0
     return kept
-
-
-def check_one_group_each(persons: IntArray, groups: IntArray) -> None:
-    """Refuse persons with records in two budget groups.
-
-    Parameters
-    ----------
-    persons, groups : ndarray of int64, shape (n_records,)
-        Whose each record is, and the number of its group.
-
-    Raises
-    ------
-    DataError
-        If there is one; nobody is named.
-    """
-    order = np.lexsort((groups, persons))
-    same = np.diff(persons[order]) == 0
-    if (np.diff(groups[order])[same] != 0).any():
-        raise DataError(
-            "The records of one person are in more than one budget group; give all records of a"
-            " person the same group, such as the one with the smallest budget."
-        )
-
-
-def _shrunk_rows(values: IntArray, bounds: IntArray, whole: int) -> IntArray:
-    """Return values times a bound over the whole one, cut toward zero, row by row, in integers."""
-    factors = bounds.reshape(-1, *[1] * (values.ndim - 1))
-    # entries below 2^30 and bounds of at most 2^30
-    shrunk: IntArray = np.sign(values) * (np.abs(values) * factors // whole)
-    return shrunk
-
-
-def _kept_of_groups(
-    kept: IntArray, residuals: IntArray, bounds: IntArray, weights: IntArray, asked: Residuals
-) -> IntArray:
-    """Return coordinates whose product with the residuals, with marks of these weights, is within
-    each record's own bound.
-
-    Shrunk as the marks are: a vector within the whole bound then is within its group's, and one
-    that were not would become zero.
-    """
-    shrunk = _shrunk_rows(kept, bounds, asked.bound)
-    of_residuals = np.einsum("ij,ij->i", residuals, residuals)
-    most = (bounds**2 - asked.n_marks * weights**2) // np.maximum(of_residuals, 1)
-    shrunk[(np.einsum("ij,ij->i", shrunk, shrunk) > most) & (of_residuals > 0)] = 0
-    return shrunk
-
-
-def _vectors_of_groups(vectors: IntArray, bounds: IntArray, whole: int) -> IntArray:
-    """Return whole vectors, shrunk to the bound of each, as by `_kept_of_groups`."""
-    shrunk = _shrunk_rows(vectors, bounds, whole)
-    shrunk[np.einsum("ij,ij->i", shrunk, shrunk) > bounds**2] = 0
-    return shrunk

@@ -4,7 +4,7 @@ Everything here is computed from private data without noise and is for the curat
 written, trained or spent.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -13,14 +13,10 @@ import numpy as np
 import pandas as pd
 
 from secretballot._naming import name_columns
-from secretballot.datasets.cells import texts_of
 from secretballot.datasets.columns import NumericColumn
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import class_indices, read_table, unit_ids
 from secretballot.exceptions import DataError, ParameterError, SecretBallotError
-from secretballot.learners.training.budget_groups import GivenGroups
-from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.records.vector_sums import check_one_group_each
 from secretballot.runs.progress import Watch
 from secretballot.runs.table_match import TableCells, check_accepted, misfits, settle_misfits
 from secretballot.runs.tables import (
@@ -74,8 +70,6 @@ class TableCheck:
         Private rows of each declared class.
     units : int or None
         How many units the private rows belong to.
-    groups : dict of str to int
-        Private rows of each budget group that has a budget.
     columns : list of CheckedColumn
         Those that become features, the worst first.
     stopping : list of DataError or ParameterError
@@ -85,7 +79,6 @@ class TableCheck:
     rows: dict[str, int] = field(default_factory=dict, repr=False)
     classes: dict[str, int] = field(default_factory=dict, repr=False)
     units: int | None = field(default=None, repr=False)
-    groups: dict[str, int] = field(default_factory=dict, repr=False)
     columns: list[CheckedColumn] = field(default_factory=list, repr=False)
     stopping: list[DataError | ParameterError] = field(default_factory=list, repr=False)
 
@@ -115,11 +108,7 @@ class TableCheck:
         return None
 
 
-def check_tables_of_run(
-    tables: RunTables,
-    watch: Watch | None = None,
-    group_budgets: Mapping[str, PrivacyBudget] | None = None,
-) -> TableCheck:
+def check_tables_of_run(tables: RunTables, watch: Watch | None = None) -> TableCheck:
     """Read and compare the tables of a run, without the run.
 
     Parameters
@@ -127,8 +116,6 @@ def check_tables_of_run(
     tables : RunTables
     watch : Watch, optional
         Told what a run would be told of its tables.
-    group_budgets : mapping of str to PrivacyBudget, optional
-        Budget of each group that the `budget_column` of the tables names.
 
     Returns
     -------
@@ -162,7 +149,6 @@ def check_tables_of_run(
             _check_labelled(check, tables, frame, role, schema, classes, expected, watch)
             if role == "private file":
                 _check_private(check, tables, frame, not_public, schema, public, expected)
-                _check_groups(check, tables, frame, group_budgets)
     _check_same_file(check, tables)
     return check
 
@@ -251,28 +237,6 @@ def _check_private(
             )
     # what fits worst is shown first
     check.columns.sort(key=lambda one: (-one.strange, -one.missing, one.name))
-
-
-def _check_groups(
-    check: TableCheck,
-    tables: RunTables,
-    frame: pd.DataFrame,
-    group_budgets: Mapping[str, PrivacyBudget] | None,
-) -> None:
-    """Count the records of each budget group; all those of a person are in one."""
-    column, unit = tables.budget_column, tables.unit
-    if column is None or column not in frame.columns:
-        return
-    # whether the groups are public is for a run to ask
-    given = GivenGroups(texts_of(frame[column]), group_budgets, are_public=True)
-    budgets = check.attempt(given.checked_budgets)
-    groups = None if budgets is None else check.attempt(lambda: given.read(budgets, len(frame)))
-    if groups is None:
-        return
-    check.groups = {name: groups.records_of(at) for at, name in enumerate(groups.budgets)}
-    if unit is not None and unit in frame.columns:
-        _, persons = np.unique(texts_of(frame[unit]).astype(str), return_inverse=True)
-        check.attempt(lambda: check_one_group_each(persons, groups.numbers))
 
 
 def _columns_of(schema: Schema, frame: pd.DataFrame) -> Schema | None:

@@ -18,7 +18,6 @@ from secretballot.report.certificate.moments import has_moments
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.certificate.vote_tables import has_table
-from secretballot.report.certificate.weighted import n_teachers_of
 from secretballot.report.metrics import (
     Metrics,
     PairedDifference,
@@ -97,7 +96,7 @@ class ComparedRelease:
             "unit": document["unit"],
             "neighbours": document["neighbours"],
             "method": self.method,
-            "teachers": n_teachers_of(document),
+            "teachers": document["released"]["n_teachers"],
             "queries": document["released"]["queries"],
             "answered": document["released"]["answered"],
             "classes": document["released"]["classes"],

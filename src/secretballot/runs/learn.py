@@ -1,7 +1,6 @@
 """One run of learning, from files to folders: what `secretballot learn` does, from Python too."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,11 +18,10 @@ from secretballot._validation import (
 from secretballot.datasets.table_source import source_of
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.stored_table import forget_table
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.rounds import AskableRows
-from secretballot.learners.pate.voters import voters_in_groups
 from secretballot.learners.training.shards import places_by_value
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan
@@ -59,7 +57,6 @@ from secretballot.runs.caution import (
 )
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder
-from secretballot.runs.groups import check_groups, groups_for_fit, teachers_of_run, weights_of_run
 from secretballot.runs.moments_spread import MomentsSpread
 from secretballot.runs.plan_agreement import check_settings, check_tables
 from secretballot.runs.progress import Caution, Watch, note_few_answers, public_warnings_noted
@@ -77,9 +74,9 @@ from secretballot.runs.tables import (
     read_inputs,
 )
 from secretballot.runs.voting import (
-    DEFAULT_TEACHERS,
     PASSIVE,
     aggregator_of_run,
+    number_of_teachers,
     unfitted_learner,
     worker_processes,
 )
@@ -100,7 +97,6 @@ __all__ = [
 ]
 
 VOTES = "votes"
-_OF_GROUPS = ("group_budgets", "groups_are_public", "group_shares")
 _OF_OTHER_NOISE = ("max_unstable", "threshold", "max_answers")
 
 
@@ -177,13 +173,6 @@ class LearnRun:
         Whether the run has an account of its own, in its vault, that counts nothing else.
     about : About
         Public words of the curator on the release.
-    group_budgets : mapping of str to PrivacyBudget, or None
-        Budget of each group that the `budget_column` of the tables names; the largest is (epsilon,
-        delta).
-    groups_are_public : bool or None
-        The declaration that the groups follow from nothing protected.
-    group_shares : mapping of str to float, or None
-        Share of the records that is expected in each group, as for `PATEClassifier.fit`.
     """
 
     tables: RunTables
@@ -216,9 +205,6 @@ class LearnRun:
     force: tuple[str, ...] = ()
     own_ledger: bool = False
     about: About = NOTHING_SAID
-    group_budgets: Mapping[str, PrivacyBudget] | None = None
-    groups_are_public: bool | None = None
-    group_shares: Mapping[str, float] | None = None
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -244,7 +230,10 @@ class LearnRun:
             settings.pop(name)
         drop_own_ledger(settings)
         # runs of before these options were begun without them
-        for name in ("threshold", "max_answers", *_OF_GROUPS):
+        for name in (
+            "threshold",
+            "max_answers",
+        ):
             if settings[name] is None:
                 settings.pop(name)
         described = {"verb": "learn", "method": VOTES, **settings, **self.tables.description()}
@@ -421,12 +410,9 @@ def cautions_of_settings(run: LearnRun) -> list[Caution]:
 def cautions_of_tables(run: LearnRun, inputs: RunInputs) -> list[Caution]:
     """Return what is to be asked once the tables are known: of noise, and for the curator alone of
     the number of records."""
-    n_teachers = teachers_of_run(run, inputs)
+    n_teachers = number_of_teachers(run, inputs.n_columns)
     asked = [*cautions_of_records(run.budget, run.records, inputs.n_units, n_teachers)]
-    if run.group_budgets is not None:
-        weighted = weights_of_run(run, inputs, n_askable(run, inputs))
-        asked += cautions_of_noise(weighted, weighted.total_votes)
-    elif run.estimate_epsilon is None:  # which would say itself how many queries make sense
+    if run.estimate_epsilon is None:  # which would say itself how many queries make sense
         aggregator = aggregator_of_run(run, n_askable(run, inputs), len(inputs.classes), n_teachers)
         asked += cautions_of_noise(aggregator, n_teachers)
     return asked
@@ -437,7 +423,6 @@ def _refuse_unfit_settings(run: LearnRun) -> None:
     check_about(run.about)
     # What a plan has set is compared first: that message names the plan, all others the option.
     _ = run.budget
-    check_groups(run)
     check_force(run.force)
     check_account(run)
     if run.plan is not None:
@@ -466,7 +451,6 @@ def _refuse_unfit_settings(run: LearnRun) -> None:
             check_count(name, getattr(run, name))
     if run.estimate_epsilon is not None:
         check_positive("estimate_epsilon", run.estimate_epsilon)
-    _refuse_settings_of_single_votes(run)
     check_unit_column(run.neighbours, run.tables)
     if run.teachers is not None and run.records is not None and run.teachers > run.records:
         check_count("records", run.records)
@@ -475,38 +459,6 @@ def _refuse_unfit_settings(run: LearnRun) -> None:
             " with --teachers."
         )
     check_stated_records(run.records)
-
-
-def _refuse_settings_of_single_votes(run: LearnRun) -> None:
-    """Refuse budget groups beside what has no price for votes that count several times, and shares
-    of groups without groups."""
-    if run.group_budgets is None:
-        if run.group_shares is not None:
-            raise ParameterError(
-                Parameter("group_shares"),
-                " is given without groups; give ",
-                Parameter("budget_groups"),
-                " and ",
-                Parameter("group_budgets"),
-                ", or leave it out.",
-            )
-        return
-    for name, plain in (("aggregator", "gaussian"), ("strategy", PASSIVE)):
-        if getattr(run, name) != plain:
-            raise ParameterError(
-                Parameter(name),
-                f" is {getattr(run, name)}, and budget groups go with Gaussian voting that answers"
-                f" all queries at once; leave it out, or give {plain}.",
-            )
-    if run.estimate_epsilon is not None:
-        raise ParameterError(
-            Parameter("estimate_epsilon"),
-            " is for votes that all weigh alike; leave it out where there are budget groups.",
-        )
-    if run.group_shares is not None or run.neighbours != "replace-one":
-        # shares that are missing or none are refused before any file is read
-        budgets, teachers = dict(run.group_budgets), run.teachers or DEFAULT_TEACHERS
-        voters_in_groups(budgets, teachers, run.group_shares, None)
 
 
 def check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
@@ -550,7 +502,7 @@ def _learner_of_folder(
     run: LearnRun, folder: RunFolder, ledger: Ledger, watch: Watch, inputs: RunInputs
 ) -> PATEClassifier:
     """Return the learner of the run, which keeps its teachers in the folder's vault."""
-    n_teachers = teachers_of_run(run, inputs)
+    n_teachers = number_of_teachers(run, inputs.n_columns)
     if run.teachers is None and run.records is not None:
         watch.note(f"{n_teachers} teachers, by the stated {run.records} records.", private=False)
     # The folder's key in the ledger goes with it: a run that is taken up again is not paid twice.
@@ -593,11 +545,8 @@ def _release_job(run: LearnRun, model: PATEClassifier, inputs: RunInputs) -> Rel
 
 def _fit_labels(run: LearnRun, model: PATEClassifier, inputs: RunInputs, watch: Watch) -> None:
     """Fit all but the student, which is fitted where no private data ever was."""
-    groups = groups_for_fit(run, inputs)
-    if groups:
-        groups["group_shares"] = run.group_shares
     with public_warnings_noted(watch):
-        model.fit_labels(**inputs.for_fit, **groups)
+        model.fit_labels(**inputs.for_fit)
 
 
 def measured_student(made: ReleaseFolder, inputs: RunInputs, watch: Watch) -> Metrics | None:

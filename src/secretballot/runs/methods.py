@@ -35,10 +35,6 @@ _OWN: dict[str, tuple[str, ...]] = {
     "votes_per_record": (RECORD_VOTES,),
     "positive_rate": (MOMENTS,),
     "class_weight": (MOMENTS,),
-    "budget_column": (MOMENTS, VOTES),
-    "group_budgets": (MOMENTS, VOTES),
-    "groups_are_public": (MOMENTS, VOTES),
-    "group_shares": (VOTES,),
 }
 #: Settings of votes that numbers, and several labels, have too.
 _OF_TABLES = ("teachers", "queries", "teacher", "release")
@@ -159,6 +155,4 @@ def _no_method_words(own: Collection[str]) -> str:
 
 
 def _option_name(name: str) -> str:
-    if name in ("group_budgets", "group_shares"):  # an option for each
-        return f"--{name.replace('_', '-').removesuffix('s')}"
     return f"--{name.replace('_', '-')}"

@@ -1,7 +1,7 @@
 """What a run would cost and ask, and what is to be expected of it, before anything is paid."""
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
@@ -16,7 +16,6 @@ from secretballot.aggregation import (
     RecordVotesAggregator,
     SparseVectorAggregator,
     VoteTableAggregator,
-    WeightedGaussianAggregator,
 )
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import Parameter, ParameterError
@@ -26,7 +25,6 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.accounting.gaussian import gaussian_mu
 from secretballot.runs.account import AccountState, state_of_account
 from secretballot.runs.caution import cautions_of_noise, cautions_of_price
-from secretballot.runs.groups import teachers_of_run, weights_of_run
 from secretballot.runs.learn import (
     LearnRun,
     cautions_of_settings,
@@ -60,32 +58,6 @@ __all__ = ["PriceRun", "Quote", "quote_of_numbers", "quote_of_run"]
 #: Margins at which it is said how often a label comes out right, in shares of the teachers.
 _MARGINS = (0.2, 0.6, 1.0)
 _VOTES = "votes"
-
-
-@dataclass(frozen=True)
-class QuotedGroup:
-    """What a budget group would be promised, and how much its records or teachers would count.
-
-    Attributes
-    ----------
-    name : str
-    epsilon, delta : float
-    weight : float
-        Of a record in the sums, or of a teacher's vote, where one of the group with the largest
-        budget has 1; of a record about.
-    teachers : int or None
-        Of votes: how many the group has.
-    """
-
-    name: str
-    epsilon: float
-    delta: float
-    weight: float
-    teachers: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the group as JSON values."""
-        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -129,10 +101,6 @@ class Quote:
         Of quantiles: least probability with which one that all teachers agree on is drawn.
     can_be_planned : bool
         Whether a plan forecasts such runs.
-    groups : tuple of QuotedGroup
-        Budget groups; none where all records have one budget.
-    votes : int or None
-        Votes of all teachers, where they cast several each.
     """
 
     method: str
@@ -152,8 +120,6 @@ class Quote:
     noise_unit: str = "votes"
     unanimous: float | None = None
     can_be_planned: bool = True
-    groups: tuple[QuotedGroup, ...] = ()
-    votes: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the quote for machines; questions that depend on private data are left out."""
@@ -169,7 +135,6 @@ class Quote:
             "queries": self.queries,
             "teachers": self.teachers,
             "off_in_the_mean": self.off_in_the_mean,
-            **({} if self.votes is None else {"votes": self.votes}),
             **({} if self.unanimous is None else {"unanimous": self.unanimous}),
             "right_by_margin": {f"{share:g}": value for share, value in self.right.items()},
             "answered_by_margin": {f"{share:g}": value for share, value in self.answered.items()},
@@ -179,7 +144,6 @@ class Quote:
                 if not caution.private
             ],
             "account": None if account is None else account.to_json(),
-            **({"groups": [group.to_json() for group in self.groups]} if self.groups else {}),
         }
 
 
@@ -276,11 +240,8 @@ def quote_of_run(run: LearnRun | RecordsRun | TableRun, watch: Watch) -> Quote:
         inputs = read_inputs(run.tables, watch)
         check_against(run, inputs, watch)
         asked = [*cautions_of_settings(run), *cautions_of_tables(run, inputs)]
-        n_points, n_teachers = n_askable(run, inputs), teachers_of_run(run, inputs)
+        n_points, n_teachers = n_askable(run, inputs), number_of_teachers(run, inputs.n_columns)
         account = state_of_account(run, folder, inputs.unit)
-        if run.group_budgets is not None:
-            weighted = weights_of_run(run, inputs, n_points)
-            return _quote_of_weights(run, weighted, n_points, asked, account)
         aggregator = aggregator_of_run(run, n_points, len(inputs.classes), n_teachers)
         return _quote_of_votes(run, aggregator, n_teachers, n_points, asked, account)
     folder = checked_folder_of_records(run)
@@ -289,19 +250,7 @@ def quote_of_run(run: LearnRun | RecordsRun | TableRun, watch: Watch) -> Quote:
     asked = [*cautions_of_price(run.budget, run.records), *cautions_of_records_run(run, inputs)]
     account = state_of_account(run, folder, inputs.unit)
     n_public = len(inputs.X_public)
-    quote = _quote_of_records(run, run.method, n_public, len(inputs.classes), asked, account)
-    return replace(quote, groups=_quoted_groups(run))
-
-
-def _quoted_groups(run: RecordsRun) -> tuple[QuotedGroup, ...]:
-    """Return the budget groups of a run, which its check has found in order."""
-    if not run.group_budgets:
-        return ()
-    largest = gaussian_mu(run.epsilon, run.delta)
-    return tuple(
-        QuotedGroup(name, own.epsilon, own.delta, gaussian_mu(own.epsilon, own.delta) / largest)
-        for name, own in run.group_budgets.items()
-    )
+    return _quote_of_records(run, run.method, n_public, len(inputs.classes), asked, account)
 
 
 def _quote_of_table(run: TableRun, watch: Watch) -> Quote:
@@ -409,52 +358,6 @@ def _quote_of_votes(
         answered,
         tuple(asked),
         account,
-    )
-
-
-def _quote_of_weights(
-    run: LearnRun,
-    aggregator: WeightedGaussianAggregator,
-    n_public: int,
-    asked: list[Caution],
-    account: AccountState,
-) -> Quote:
-    """Return the quote of a run of voting with budget groups; noise and margins in votes, of which
-    a teacher of full weight casts the most."""
-    right, off, votes = {}, None, aggregator.total_votes
-    if aggregator.release == "counts":
-        released = f"{aggregator.n_queries:,} noisy counts of votes"
-        # independent noise averages out over the queries
-        off = aggregator.sigma / math.sqrt(aggregator.n_queries)
-    else:
-        released = f"{aggregator.n_queries:,} labels"
-        right = {share: aggregator.right_probability(share * votes) for share in _MARGINS}
-    largest = max(group.weight for group in aggregator.groups)
-    return Quote(
-        _VOTES,
-        run.budget.epsilon,
-        run.budget.delta,
-        run.neighbours,
-        released,
-        aggregator.sigma,
-        n_public,
-        aggregator.n_queries,
-        aggregator.n_teachers,
-        off,
-        right,
-        cautions=tuple(asked),
-        account=account,
-        groups=tuple(
-            QuotedGroup(
-                group.name,
-                group.budget.epsilon,
-                group.budget.delta,
-                group.weight / largest,
-                group.n_teachers,
-            )
-            for group in aggregator.groups
-        ),
-        votes=votes,
     )
 
 

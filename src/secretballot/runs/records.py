@@ -47,7 +47,6 @@ from secretballot.runs.caution import (
     settle_cautions,
 )
 from secretballot.runs.folder import RunFolder
-from secretballot.runs.groups import check_groups, groups_for_fit
 from secretballot.runs.learn import LearnOutcome, measured_student, outcome_again
 from secretballot.runs.moments_spread import MomentsSpread, moments_spread
 from secretballot.runs.plan_agreement import check_settings, check_tables, settings_of_moments
@@ -70,7 +69,7 @@ MOMENTS, RECORD_VOTES = "moments", "record-votes"
 #: Settings that votes of records alone have.
 _OF_VOTES = ("queries", "votes_per_record")
 #: Settings that moments alone have; runs that were begun before there were any do not name them.
-_OF_MOMENTS = ("class_weight", "positive_rate", "group_budgets", "groups_are_public")
+_OF_MOMENTS = ("class_weight", "positive_rate")
 
 Learner = RecordMomentsClassifier | RecordVotesClassifier
 
@@ -98,11 +97,6 @@ class RecordsRun:
         Of moments: what decisions count each class for; "balanced" or a weight for each.
     positive_rate : float or None
         Of moments: publicly stated share of the second of two classes.
-    group_budgets : mapping of str to PrivacyBudget, or None
-        Of moments: budget of each group that the `budget_column` of the tables names; the largest
-        is (epsilon, delta).
-    groups_are_public : bool or None
-        Of moments: the declaration that the groups follow from nothing protected.
     student : str
         "auto" is the model that the sums fix, or the student of shares of votes; any other name
         learns from its labels of the public points.
@@ -136,8 +130,6 @@ class RecordsRun:
     queries: int | None = None
     class_weight: str | Mapping[Any, float] | None = None
     positive_rate: float | None = None
-    group_budgets: Mapping[str, PrivacyBudget] | None = None
-    groups_are_public: bool | None = None
     student: str = "auto"
     records: int | None = None
     neighbours: str = "add-remove"
@@ -302,11 +294,6 @@ def _refuse_unfit_settings(run: RecordsRun) -> None:
                 raise ParameterError(Parameter(name), f" goes with --method {MOMENTS} alone.")
     if run.positive_rate is not None:
         check_positive_rate(run.positive_rate)
-    if run.tables.budget_column is not None and run.method != MOMENTS:
-        raise ParameterError(
-            Parameter("budget_column"), f" goes with --method {MOMENTS} or votes alone."
-        )
-    check_groups(run)
     check_unit_column(run.neighbours, run.tables)
     check_stated_records(run.records)
     student_by_name(run.student)
@@ -381,7 +368,7 @@ def _fitted_learner(
             votes_per_record=run.votes_per_record, n_queries=run.queries, **settings
         )
     with public_warnings_noted(watch):
-        model.fit_labels(**inputs.for_fit, **groups_for_fit(run, inputs))
+        model.fit_labels(**inputs.for_fit)
     coverage = getattr(model, "coverage_", None)
     if coverage is not None and coverage.is_poor:
         watch.note(coverage.warning, private=False)

@@ -103,9 +103,6 @@ class RunTables:
         Whether these metrics are written into the release, too.
     accept_unseen : tuple of str
         Columns with which the run goes on though most of their cells do not fit the public ones.
-    budget_column : str or None
-        Column of the private file with the budget group of each record, declared public; never a
-        feature.
     bounds : tuple of two floats, or None
         Public bounds of a target that is a number; None where it is a class.
     labels : tuple of str
@@ -122,7 +119,6 @@ class RunTables:
     evaluate: TablePlace | None = None
     publish_metrics: bool = False
     accept_unseen: tuple[str, ...] = ()
-    budget_column: str | None = None
     bounds: tuple[float, float] | None = None
     labels: tuple[str, ...] = ()
 
@@ -138,10 +134,8 @@ class RunTables:
             f"{name} file": None if path is None else table_digest(path)
             for name, path in files.items()
         }
-        # runs of before there were groups were begun without a word of them
-        grouped = {} if self.budget_column is None else {"budget_column": self.budget_column}
         several = {"bounds": self.bounds, "labels": self.labels}
-        return {**names, **grouped, **{k: v for k, v in several.items() if v}, **digests}
+        return {**names, **{k: v for k, v in several.items() if v}, **digests}
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -151,7 +145,7 @@ class RunTables:
     @property
     def aside(self) -> list[str]:
         """Columns that are never features, whichever file has them."""
-        given = (*self.targets, self.unit, self.budget_column, *self.drop)
+        given = (*self.targets, self.unit, *self.drop)
         return [name for name in given if name is not None]
 
 
@@ -192,8 +186,6 @@ class RunInputs:
         The test table, where its metrics are to be published.
     unit_name : str or None
         Column of the units.
-    budget_groups : ndarray of str objects, shape (n_private,), or None
-        Group of each private record.
     """
 
     schema: Schema
@@ -205,7 +197,6 @@ class RunInputs:
     raw_rows: RawRows | None = None
     published_test: LabelledTable | None = None
     unit_name: str | None = None
-    budget_groups: ObjectArray | None = field(default=None, repr=False)
 
     @property
     def unit(self) -> str:
@@ -443,7 +434,7 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
     if tables.evaluate is not None:
         test, _ = _labelled_table(tables, tables.evaluate, schema, classes, expected, watch)
     raw_rows = raw_rows_of(schema, public)
-    private, units, groups, columns = _private_records(
+    private, units, columns = _private_records(
         tables, schema, classes, X_public.shape[1], expected, watch, vault
     )
     nowhere = [name for name in not_public if name not in columns]
@@ -454,7 +445,7 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
         )
     published = test if tables.publish_metrics else None
     return RunInputs(
-        schema, classes, private, units, X_public, test, raw_rows, published, tables.unit, groups
+        schema, classes, private, units, X_public, test, raw_rows, published, tables.unit
     )
 
 
@@ -466,24 +457,16 @@ def _private_records(
     public: TableCells,
     watch: Watch,
     vault: Path | None,
-) -> tuple[LabelledTable | StoredRecords, ObjectArray | None, ObjectArray | None, Collection[str]]:
-    """Return the private records, their units and their budget groups if they have any and are in
-    memory, and the columns of the file."""
+) -> tuple[LabelledTable | StoredRecords, ObjectArray | None, Collection[str]]:
+    """Return the private records, their units if they have any and are in memory, and the columns
+    of the file."""
     role = _role_of_file(True)
     if not goes_to_disk(tables.private, width):
         private, frame = _labelled_table(
             tables, tables.private, schema, classes, public, watch, private=True
         )
         units = None if tables.unit is None else unit_ids(frame, tables.unit, role=role)
-        named = tables.budget_column
-        groups = None if named is None else texts_of(frame[named])
-        return private, units, groups, set(frame.columns)
-    if tables.budget_column is not None:
-        raise ParameterError(
-            Parameter("budget_column"),
-            " goes with private records that fit into memory in one local file, and this table is"
-            " read block by block; leave the budget groups out.",
-        )
+        return private, units, set(frame.columns)
     # no local file that fits into memory: rows are encoded block by block and kept in the vault
     expected_rows = estimated_rows(tables.private, role=role)
     read = read_to_disk(
@@ -493,7 +476,7 @@ def _private_records(
         lambda cells: note_cells(tables, schema, cells, public, watch, role=role),
         lambda rows: watch.progress(min(rows, expected_rows), expected_rows),
     )
-    return read, None, None, read.columns
+    return read, None, read.columns
 
 
 def goes_to_disk(place: TablePlace, width: int) -> bool:
@@ -640,9 +623,6 @@ def check_labelled_columns(
     if private:
         if tables.unit is not None:
             check_named(frame, tables.unit, "the column of unit ids with --unit", role=role)
-        if tables.budget_column is not None:
-            named = "the column of budget groups with --budget-column"
-            check_named(frame, tables.budget_column, named, role=role)
         check(extra_allowed=False)
 
 

@@ -27,11 +27,6 @@ from secretballot.learners.training.account import (
     account_of_fit,
     required_budget,
 )
-from secretballot.learners.training.budget_groups import (
-    GivenGroups,
-    check_group_budgets,
-    largest_of,
-)
 from secretballot.learners.training.inputs import (
     n_rows,
     with_public_types,
@@ -43,7 +38,7 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.coverage import Coverage
-from secretballot.report.certificate.moments import CLASS_WEIGHTS, GROUPS_ASSUMPTION
+from secretballot.report.certificate.moments import CLASS_WEIGHTS
 from secretballot.students.fitting import fit_student
 from secretballot.students.moment_links import ClassesLink
 from secretballot.students.trial import Teaching, try_student
@@ -96,28 +91,16 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         student: Any = None,
         class_weights: ClassWeights | None = None,
         class_shares: FloatArray | None = None,
-        given_groups: GivenGroups | None = None,
     ) -> LearntModel:
         """Release the sums of all stages, and note certificate, coverage and columns."""
         # Settings, then public points and the basis, then the account; private records come last,
         # and are only mapped before the purchase.
         refuse_private_steps(self)
-        given = GivenGroups() if given_groups is None else given_groups
-        group_budgets = given.checked_budgets()
-        budget = self._checked_budget(
-            X.unit_name if isinstance(X, StoredTable) else units, group_budgets
-        )
+        budget = self._checked_budget(X.unit_name if isinstance(X, StoredTable) else units)
         private, X_public = private_input(X, y, X_public, units, unit_name, target.classes)
         check_start(start, target.classes, X_public)
         try_student_of_labels(student, X_public, target.classes)
         private.read(target)
-        groups = None
-        if group_budgets is not None:
-            groups = given.read(group_budgets, private.n_records)
-            private.divide(groups)
-            # under add-remove a size is private: a refusal would tell it, and nothing pays for that
-            if self.neighbours == "replace-one":
-                groups.check_public_sizes()
         check_keeping(self.ledger, None, self.request)
         account = account_of_fit(self.ledger, budget, unit=private.unit, neighbours=self.neighbours)
         noted = private.noted(X_public, account, alone=self.ledger is None)
@@ -142,7 +125,6 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 points_sha256=points_digest(X_public),
                 start=begun,
                 class_weights=class_weights,
-                groups=groups,
             )
             released = release_sums(
                 private.records(basis, target, counted=public_number is None),
@@ -154,7 +136,6 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                     "unit": private.unit,
                     "unit_column": private.unit_name,
                     "neighbours": self.neighbours,
-                    **({} if groups is None else {"assumptions": [GROUPS_ASSUMPTION]}),
                 },
             )
         noted.paid()
@@ -167,14 +148,9 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         private.note_columns(self)
         return LearntModel(basis, last_weights(mechanism, pool.shape[1]), released)
 
-    def _checked_budget(
-        self, units: Any, groups: Mapping[str, PrivacyBudget] | None = None
-    ) -> PrivacyBudget:
+    def _checked_budget(self, units: Any) -> PrivacyBudget:
         """Return the budget, after refusing settings that cannot be."""
-        own = self.budget if groups is None else largest_of(self.budget, groups)
-        budget = checked_basis_and_budget(self.basis, own)
-        if groups is not None and self.ledger is not None:
-            check_group_budgets(groups, self.ledger.budget)
+        budget = checked_basis_and_budget(self.basis, self.budget)
         if check_count("n_stages", self.n_stages) > MOST_STAGES:
             raise ParameterError(
                 Parameter("n_stages"),

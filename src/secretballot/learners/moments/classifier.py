@@ -11,7 +11,6 @@ from secretballot.bases import Basis
 from secretballot.learners.moments.base import MomentsLearner, student_of_labels
 from secretballot.learners.moments.class_weights import checked_shares, checked_weights
 from secretballot.learners.moments.targets import ClassTarget
-from secretballot.learners.training.budget_groups import GivenGroups
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.privacy.accounting import PrivacyBudget
@@ -139,9 +138,6 @@ class RecordMomentsClassifier(
         units: Any = None,
         unit_name: str | None = None,
         start: ReleasedLabels | None = None,
-        budget_groups: Any = None,
-        group_budgets: Mapping[str, PrivacyBudget] | None = None,
-        groups_are_public: bool = False,
     ) -> Self:
         """Learn from private records.
 
@@ -164,14 +160,6 @@ class RecordMomentsClassifier(
             An earlier release about the same public points and classes, by any learner: the stages
             start from a model of its labels instead of from nothing. It may come from another
             ledger; the certificate names it. What it cost comes on top.
-        budget_groups : sequence of str, shape (n_records,), optional
-            Name of each record's budget group: public, and chosen independently of all that is
-            protected. A record counts for as much as its group's budget allows. All records of one
-            id are in one group.
-        group_budgets : mapping of str to PrivacyBudget, optional
-            Of each group; the largest is that of the release, so `budget` may be left out.
-        groups_are_public : bool, default False
-            The declaration that they are; groups are refused without it.
 
         Raises
         ------
@@ -189,9 +177,6 @@ class RecordMomentsClassifier(
             units=units,
             unit_name=unit_name,
             start=start,
-            budget_groups=budget_groups,
-            group_budgets=group_budgets,
-            groups_are_public=groups_are_public,
         )
         # everything released is kept by now, so a student that fails does not cost the model
         self.student_ = student_of_labels(
@@ -213,9 +198,6 @@ class RecordMomentsClassifier(
         units: Any = None,
         unit_name: str | None = None,
         start: ReleasedLabels | None = None,
-        budget_groups: Any = None,
-        group_budgets: Mapping[str, PrivacyBudget] | None = None,
-        groups_are_public: bool = False,
     ) -> Self:
         """Do all that `fit` does but fit a `student`, which is only tried: the model itself is
         there; parameters, with their shapes, and errors are those of `fit`."""
@@ -223,9 +205,8 @@ class RecordMomentsClassifier(
         # settings by class are public, and refused before a private label is read
         shares = checked_shares(self.class_shares, target.classes)
         weights = checked_weights(self.class_weight, target.classes)
-        groups = GivenGroups(budget_groups, group_budgets, groups_are_public)
         learnt = self._fit_to(
-            target, X, y, X_public, units, unit_name, start, self.student, weights, shares, groups
+            target, X, y, X_public, units, unit_name, start, self.student, weights, shares
         )
         assert isinstance(learnt.released, ReleasedLabels)
         self.released_labels_ = learnt.released

@@ -1,6 +1,6 @@
 """Learn several labels from every record by one noisy sum, in a basis that public points fix."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +11,6 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot.bases import Basis
 from secretballot.learners.moments.base import MomentsLearner
 from secretballot.learners.moments.targets import LabelsTarget
-from secretballot.learners.training.budget_groups import GivenGroups
 from secretballot.learners.training.student_predictions import checked_points
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
@@ -108,9 +107,6 @@ class RecordMomentsMultiLabelClassifier(ClassifierMixin, MomentsLearner):  # typ
         labels: Sequence[str] | None = None,
         units: Any = None,
         unit_name: str | None = None,
-        budget_groups: Any = None,
-        group_budgets: Mapping[str, PrivacyBudget] | None = None,
-        groups_are_public: bool = False,
     ) -> Self:
         """Learn from private records.
 
@@ -129,14 +125,6 @@ class RecordMomentsMultiLabelClassifier(ClassifierMixin, MomentsLearner):  # typ
             "add-remove" only, and with a `ledger` about users.
         unit_name : str, optional
             What the ids are, for the certificate.
-        budget_groups : sequence of str, shape (n_records,), optional
-            Name of each record's budget group: public, and chosen independently of all that is
-            protected. A record counts for as much as its group's budget allows. All records of one
-            id are in one group.
-        group_budgets : mapping of str to PrivacyBudget, optional
-            Of each group; the largest is that of the release, so `budget` may be left out.
-        groups_are_public : bool, default False
-            The declaration that they are; groups are refused without it.
 
         Raises
         ------
@@ -146,8 +134,7 @@ class RecordMomentsMultiLabelClassifier(ClassifierMixin, MomentsLearner):  # typ
             If the ledger does not admit the price; nothing was spent.
         """
         target = LabelsTarget.named(labels)
-        groups = GivenGroups(budget_groups, group_budgets, groups_are_public)
-        learnt = self._fit_to(target, X, y, X_public, units, unit_name, given_groups=groups)
+        learnt = self._fit_to(target, X, y, X_public, units, unit_name)
         # no classes are declared here, so the sums alone come out, and no labels of public points
         assert isinstance(learnt.released, ReleasedSums)
         self.released_sums_ = learnt.released

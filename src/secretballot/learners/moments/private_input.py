@@ -11,9 +11,7 @@ from secretballot.bases import Basis
 from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.ensemble.stored_table import StoredTable
-from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments.targets import Target
-from secretballot.learners.training.budget_groups import BudgetGroups
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
@@ -33,7 +31,6 @@ from secretballot.records.vector_sums import (
     BoundedRecords,
     PartedRecords,
     RecordSums,
-    check_one_group_each,
 )
 
 __all__ = ["PrivateInput", "note_columns", "private_input"]
@@ -54,16 +51,6 @@ class PrivateInput(ABC):
     @abstractmethod
     def read(self, target: Target) -> None:
         """Read the targets; `DataError` where they are none."""
-
-    @abstractmethod
-    def divide(self, groups: BudgetGroups) -> None:
-        """Note, once targets were read, which group each record is in.
-
-        Raises
-        ------
-        ParameterError, DataError
-            If that is not known, or a person is in two; nobody is named.
-        """
 
     @abstractmethod
     def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
@@ -123,16 +110,10 @@ class _TableInput(PrivateInput):
     def __init__(self, X: Any, y: Any, units: Any, unit_name: str | None, same: bool) -> None:
         self._X, self._y, self._units, self._same = X, y, units, same
         self.unit, self.unit_name = "record" if units is None else "user", unit_name
-        self._groups: IntArray | None = None
 
     def read(self, target: Target) -> None:
         self._targets = target.read(self._y, self.n_records)
         self._persons = None if self._units is None else unit_numbers(self._units, self.n_records)
-
-    def divide(self, groups: BudgetGroups) -> None:
-        if self._persons is not None:
-            check_one_group_each(self._persons, groups.numbers)
-        self._groups = groups.numbers
 
     def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
         return noted_fit(self._X, X_public, account, alone=alone, same=self._same)
@@ -142,9 +123,7 @@ class _TableInput(PrivateInput):
         return n_rows(self._X)
 
     def records(self, basis: Basis, target: Target, *, counted: bool) -> RecordSums:
-        return _bounded_records(
-            basis, target, self._X, self._targets, self._persons, counted, self._groups
-        )
+        return _bounded_records(basis, target, self._X, self._targets, self._persons, counted)
 
     def note_columns(self, learner: Any) -> None:
         note_columns(learner, self._X)
@@ -159,19 +138,6 @@ class _StoredInput(PrivateInput):
 
     def read(self, target: Target) -> None:
         """Do nothing: the classes were read when the table was stored."""
-
-    def divide(self, groups: BudgetGroups) -> None:
-        """Refuse: the groups of rows on disk are not known.
-
-        Raises
-        ------
-        ParameterError
-            Always.
-        """
-        raise ParameterError(
-            Parameter("budget_groups"),
-            " do not go with a table on disk; give records that are in memory.",
-        )
 
     def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
         return noted_stored_fit(self._table, X_public, account, alone=alone)
@@ -208,11 +174,10 @@ def _bounded_records(
     targets: IntArray,
     persons: IntArray | None,
     counted: bool,
-    groups: IntArray | None = None,
 ) -> BoundedRecords:
     """Return records with their marks: that they are there, where that is counted, and whether
     the public points do not cover them."""
     coordinates, covered = mapped_rows(basis, X)
     beyond = (~covered).astype(np.int64)
     marks = np.column_stack([*([np.ones_like(beyond)] if counted else []), beyond])
-    return target.records(coordinates, targets, persons, marks, groups)
+    return target.records(coordinates, targets, persons, marks)

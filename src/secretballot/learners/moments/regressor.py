@@ -1,7 +1,6 @@
 """Learn to predict a number from every record by one noisy sum, in a basis that public points
 fix."""
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -11,7 +10,6 @@ from secretballot._typing import FloatArray
 from secretballot.bases import Basis
 from secretballot.learners.moments.base import MomentsLearner
 from secretballot.learners.moments.targets import NumberTarget
-from secretballot.learners.training.budget_groups import GivenGroups
 from secretballot.learners.training.student_predictions import checked_points
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
@@ -110,9 +108,6 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
         X_public: Any = None,
         units: Any = None,
         unit_name: str | None = None,
-        budget_groups: Any = None,
-        group_budgets: Mapping[str, PrivacyBudget] | None = None,
-        groups_are_public: bool = False,
     ) -> Self:
         """Learn from private records.
 
@@ -131,14 +126,6 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
             "add-remove" only, and with a `ledger` about users.
         unit_name : str, optional
             What the ids are, for the certificate.
-        budget_groups : sequence of str, shape (n_records,), optional
-            Name of each record's budget group: public, and chosen independently of all that is
-            protected. A record counts for as much as its group's budget allows. All records of one
-            id are in one group.
-        group_budgets : mapping of str to PrivacyBudget, optional
-            Of each group; the largest is that of the release, so `budget` may be left out.
-        groups_are_public : bool, default False
-            The declaration that they are; groups are refused without it.
 
         Raises
         ------
@@ -148,8 +135,7 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
             If the ledger does not admit the price; nothing was spent.
         """
         target = NumberTarget.within(self.target_range)
-        groups = GivenGroups(budget_groups, group_budgets, groups_are_public)
-        learnt = self._fit_to(target, X, y, X_public, units, unit_name, given_groups=groups)
+        learnt = self._fit_to(target, X, y, X_public, units, unit_name)
         # no classes are declared here, so the sums alone come out, and no labels of public points
         assert isinstance(learnt.released, ReleasedSums)
         self.released_sums_ = learnt.released

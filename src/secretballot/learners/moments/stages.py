@@ -20,17 +20,10 @@ from secretballot.bases.integer_targets import TargetModel
 from secretballot.bases.rotation import UNIT
 from secretballot.door.vector_sums import StagedSums
 from secretballot.learners.moments.class_weights import ClassWeights
-from secretballot.learners.moments.groups import (
-    GroupTerms,
-    effective_number,
-    terms_of_groups,
-)
 from secretballot.learners.moments.start import ReleasedStart
 from secretballot.learners.moments.targets import ClassTarget, Target
-from secretballot.learners.training.budget_groups import BudgetGroups
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    VectorSumEvent,
     calibrate_vector_sum,
 )
 from secretballot.privacy.mechanisms import NoisyVectorSum
@@ -42,7 +35,7 @@ from secretballot.report.certificate.coverage import (
     Coverage,
     counted_by_marks,
 )
-from secretballot.report.certificate.moments import CLASS_WEIGHTS, GROUPS
+from secretballot.report.certificate.moments import CLASS_WEIGHTS
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
 
 __all__ = ["MomentStages", "label_sums", "staged_sums"]
@@ -85,8 +78,6 @@ class MomentStages:
         one that begins anew.
     class_weights : ClassWeights, optional
         By how much the decisions of the last model count each class.
-    groups : tuple of GroupTerms
-        Units with budgets of their own; none where all have the same.
     """
 
     pool: IntArray
@@ -101,7 +92,6 @@ class MomentStages:
     counts: FloatArray | None = None
     start: ReleasedStart | None = None
     class_weights: ClassWeights | None = None
-    groups: tuple[GroupTerms, ...] = ()
     _fits: dict[tuple[bytes, ...], MomentFit] = field(default_factory=dict)
 
     def fit_after(self, sums: Sequence[IntArray]) -> MomentFit:
@@ -149,7 +139,7 @@ class MomentStages:
 
     def records_of(self, sums: Sequence[IntArray]) -> float:
         """Return the number of records, public or counted with noise in sums of shape
-        (coordinates,); of groups that weigh less, the number of full ones that they come to."""
+        (coordinates,)."""
         number = self._public_number
         if number is not None:
             return number
@@ -159,8 +149,6 @@ class MomentStages:
     def _public_number(self) -> float | None:
         if self.n_records is None:
             return None
-        if self.groups:
-            return effective_number(self.groups, self.bound)
         return float(self.n_records)
 
     def coverage_of(self, sums: Sequence[IntArray]) -> Coverage:
@@ -190,7 +178,6 @@ class MomentStages:
             self.mark_weight,
             len(self.marks),
             self._covered_only_after(sums),
-            tuple(group.bound for group in self.groups),
         )
 
     def outcome_of(self, sums: Sequence[IntArray]) -> tuple[dict[str, Any], IntArray]:
@@ -253,7 +240,6 @@ def staged_sums(
     points_sha256: str,
     start: ReleasedStart | None = None,
     class_weights: ClassWeights | None = None,
-    groups: BudgetGroups | None = None,
 ) -> tuple[MomentStages, StagedSums]:
     """Return the public terms of a release, and what the door is asked.
 
@@ -277,8 +263,6 @@ def staged_sums(
         What the first stage starts from; of classes alone.
     class_weights : ClassWeights, optional
         By how much the decisions of the last model count each class.
-    groups : BudgetGroups, optional
-        Records with budgets of their own, of which `budget` is the largest.
 
     Raises
     ------
@@ -296,10 +280,6 @@ def staged_sums(
     replaced = neighbours == "replace-one"
     squared = (4 if replaced else 1) * bound**2
     sigma = calibrate_vector_sum(budget, squared, coordinates, n_stages)
-    terms: tuple[GroupTerms, ...] = ()
-    if groups is not None:
-        event = VectorSumEvent(sigma, squared, coordinates, n_stages)
-        terms = terms_of_groups(groups, event, bound, weight, counted=n_records is None)
     stages = MomentStages(
         pool,
         target,
@@ -312,7 +292,6 @@ def staged_sums(
         sigma,
         start=start,
         class_weights=class_weights,
-        groups=terms,
     )
     return stages, _asked_by(
         stages, budget, replaced=replaced, basis=basis, points_sha256=points_sha256
@@ -386,11 +365,9 @@ def _asked_by(
         "basis_sha256": hashlib.sha256(stages.pool.astype("<i8").tobytes()).hexdigest(),
         "budget": budget.to_json(),
         **({} if stages.start is None else {"start": stages.start.to_json()}),
-        **({GROUPS: [group.to_json() for group in stages.groups]} if stages.groups else {}),
     }
-    groups = tuple(group.event_part(replaced=replaced) for group in stages.groups)
     return StagedSums(
-        NoisyVectorSum(stages.sigma, stages.bound, coordinates, replaced, groups),
+        NoisyVectorSum(stages.sigma, stages.bound, coordinates, replaced),
         n_stages,
         budget,
         about,

@@ -78,7 +78,6 @@ class Target(ABC):
         targets: IntArray,
         persons: IntArray | None,
         marks: IntArray,
-        groups: IntArray | None = None,
     ) -> BoundedRecords:
         """Return records, sealed, with the targets that `read` gave.
 
@@ -86,11 +85,11 @@ class Target(ABC):
         ----------
         coordinates : ndarray of int64, shape (n_records, n_coordinates), or MappedRows
         targets : ndarray of int64, one row for each record
-        persons, groups : ndarray of int64, shape (n_records,), or None
-            Number of each record's person, and of its budget group.
+        persons : ndarray of int64, shape (n_records,), or None
+            Number of each record's person.
         marks : ndarray of int64, shape (n_records, n_marks)
         """
-        return PrivateTargets(coordinates, targets, persons, marks, groups)
+        return PrivateTargets(coordinates, targets, persons, marks)
 
 
 @dataclass(frozen=True)
@@ -135,9 +134,8 @@ class ClassTarget(Target):
         targets: IntArray,
         persons: IntArray | None,
         marks: IntArray,
-        groups: IntArray | None = None,
     ) -> PrivateRecords:
-        return PrivateRecords(coordinates, targets, len(self.classes), persons, marks, groups)
+        return PrivateRecords(coordinates, targets, len(self.classes), persons, marks)
 
 
 @dataclass(frozen=True)

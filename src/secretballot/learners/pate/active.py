@@ -33,7 +33,6 @@ from secretballot.learners.pate.rounds import (
     begin_query_run,
     settle,
 )
-from secretballot.learners.pate.voters import GroupedVoters
 from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.column_template import template_of
 from secretballot.learners.training.inputs import as_matrix, n_rows, take_rows
@@ -162,17 +161,14 @@ class ActivePATEClassifier(PATEClassifier):
         self.strategy = strategy
         self.round_size = round_size
 
-    _takes_groups = False
     explanation_: dict[str, Any]
 
     @property
     def _chosen_strategy(self) -> QueryStrategy:
         return MarginSampling() if self.strategy is None else self.strategy
 
-    def _stored_release(
-        self, names: list[Any], by_unit: bool, voters: GroupedVoters | None = None
-    ) -> ReleasedLabels | None:
-        stored = super()._stored_release(names, by_unit, voters)
+    def _stored_release(self, names: list[Any], by_unit: bool) -> ReleasedLabels | None:
+        stored = super()._stored_release(names, by_unit)
         if stored is None or stored.certificate.get("plan", {}).get("strategy") == json.loads(
             json.dumps(self._chosen_strategy.describe())
         ):
@@ -257,10 +253,6 @@ class ActivePATEClassifier(PATEClassifier):
         classes: Sequence[Any] | None = None,
         units: Any = None,
         unit_name: str | None = None,
-        budget_groups: Any = None,
-        group_budgets: Mapping[str, PrivacyBudget] | None = None,
-        groups_are_public: bool = False,
-        group_shares: Mapping[str, float] | None = None,
     ) -> Any:
         """Ask in rounds, and train no student, as `PATEClassifier.fit_labels`.
 
@@ -268,8 +260,6 @@ class ActivePATEClassifier(PATEClassifier):
         ----------
         X, y, X_public, classes, units, unit_name
             As for `PATEClassifier.fit`.
-        budget_groups, group_budgets, groups_are_public, group_shares
-            Refused: votes with weights are released all at once.
 
         Returns
         -------
@@ -292,10 +282,6 @@ class ActivePATEClassifier(PATEClassifier):
             classes=classes,
             units=units,
             unit_name=unit_name,
-            budget_groups=budget_groups,
-            group_budgets=group_budgets,
-            groups_are_public=groups_are_public,
-            group_shares=group_shares,
         )
         self.rounds_ = list(self.certificate_["plan"]["rounds"])
         return points

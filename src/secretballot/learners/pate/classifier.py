@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,23 +23,15 @@ from secretballot._validation import (
 from secretballot.aggregation import (
     Aggregator,
     InteractiveAggregator,
-    WeightedGaussianAggregator,
 )
 from secretballot.door import release
-from secretballot.door.purchase import check_keeping, check_ledger
+from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.teachers import TeacherEnsemble
-from secretballot.ensemble.weighted_votes import WeightedVotes
-from secretballot.exceptions import Argument, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.defaults import choose_aggregator, choose_release
 from secretballot.learners.pate.estimated_size import EstimatedSize
-from secretballot.learners.pate.voters import GroupedVoters, voters_in_groups, voters_of
 from secretballot.learners.training.account import account_of_fit, required_budget
-from secretballot.learners.training.budget_groups import (
-    GivenGroups,
-    check_group_budgets,
-    largest_of,
-)
 from secretballot.learners.training.inputs import (
     declared_classes,
     n_rows,
@@ -167,10 +159,8 @@ class PATEClassifier(
     -------
     Unit : one record, or all records of one id where `units` is given.
     Relation : add or remove one unit; or replace one record in place.
-    Sensitivity : one unit touches one shard, hence one teacher, hence one vote per query; with
-        budget groups one teacher of its own group, hence all votes of that teacher.
-    Price : `budget`, composed in `ledger` with everything else released from the same data; to a
-        budget group what it is promised (docs/explanation/prices.md, section 19).
+    Sensitivity : one unit touches one shard, hence one teacher, hence one vote per query.
+    Price : `budget`, composed in `ledger` with everything else released from the same data.
     Source : Liu et al. 2021, Algorithm 3 over Algorithms 1 and 2; Bassily et al. 2018, Algorithm 3.
     Rounding : upward.
 
@@ -186,8 +176,6 @@ class PATEClassifier(
 
     #: Whether the records without their labels are the public points.
     _features_are_public = False
-    #: Whether units may have budgets of their own.
-    _takes_groups = True
 
     def __init__(
         self,
@@ -247,10 +235,6 @@ class PATEClassifier(
         classes: Sequence[Any] | None = None,
         units: Any = None,
         unit_name: str | None = None,
-        budget_groups: Any = None,
-        group_budgets: Mapping[str, PrivacyBudget] | None = None,
-        groups_are_public: bool = False,
-        group_shares: Mapping[str, float] | None = None,
     ) -> Self:
         """Learn from private records and public points.
 
@@ -268,19 +252,6 @@ class PATEClassifier(
             Ids, such as patient numbers: all records of one id are protected together.
         unit_name : str, optional
             What the ids are, for the certificate.
-        budget_groups : sequence of str, shape (n_records,), optional
-            Name of each record's budget group: public, and chosen independently of all that is
-            protected. Each group has teachers of its own, whose votes count for as much as the
-            group's budget allows. All records of one id are in one group. With Gaussian voting
-            alone.
-        group_budgets : mapping of str to PrivacyBudget, optional
-            Of each group; the largest is that of the release, so `budget` may be left out.
-        groups_are_public : bool, default False
-            The declaration that they are; groups are refused without it.
-        group_shares : mapping of str to float, optional
-            What share of the records is expected in each group, in any unit: teachers are divided
-            among the groups by it. Public; needed under "add-remove". By default the sizes of the
-            groups, which "replace-one" makes public.
 
         Raises
         ------
@@ -301,10 +272,6 @@ class PATEClassifier(
             classes=classes,
             units=units,
             unit_name=unit_name,
-            budget_groups=budget_groups,
-            group_budgets=group_budgets,
-            groups_are_public=groups_are_public,
-            group_shares=group_shares,
         )
         student = (
             default_student(self.released_labels_) if self.student is None else clone(self.student)
@@ -327,10 +294,6 @@ class PATEClassifier(
         classes: Sequence[Any] | None = None,
         units: Any = None,
         unit_name: str | None = None,
-        budget_groups: Any = None,
-        group_budgets: Mapping[str, PrivacyBudget] | None = None,
-        groups_are_public: bool = False,
-        group_shares: Mapping[str, float] | None = None,
     ) -> Any:
         """Do everything that `fit` does but train the student, which may happen where no private
         data ever was.
@@ -338,8 +301,6 @@ class PATEClassifier(
         Parameters
         ----------
         X, y, X_public, classes, units, unit_name
-            As for `fit`.
-        budget_groups, group_budgets, groups_are_public, group_shares
             As for `fit`.
 
         Returns
@@ -364,20 +325,13 @@ class PATEClassifier(
         # asked now: with their types both tables are new objects
         same = X_public is X and not self._features_are_public
         names = declared_classes(classes)
-        given = GivenGroups(budget_groups, group_budgets, groups_are_public)
-        budgets = self._checked_groups(given, group_shares)
         private, X_public = labelled_input(X, y, X_public, names, units, unit_name)
-        voters = None
-        if budgets is not None:
-            voters = self._grouped_voters(private, given, budgets, group_shares)
-        self._check_settings(private.n_records, voters)
+        self._check_settings(private.n_records)
         if same:
             raise private_points()
         # what was paid for under this request is answered again, and trains nothing
-        released = self._stored_release(names, private.unit == "user", voters)
-        if released is None and voters is not None:
-            released = self._release_weighted_votes(private, X_public, names, voters)
-        elif released is None:
+        released = self._stored_release(names, private.unit == "user")
+        if released is None:
             released = self._release_votes(private, X_public, names)
         else:
             self._check_points(released, X_public)
@@ -386,65 +340,8 @@ class PATEClassifier(
         private.note_columns(self)
         return X_public
 
-    def _checked_groups(
-        self, given: GivenGroups, group_shares: object
-    ) -> dict[str, PrivacyBudget] | None:
-        """Return the budgets of groups that go with the settings; None where there are none."""
-        budgets = given.checked_budgets()
-        if budgets is None:
-            if group_shares is not None:
-                raise ParameterError(
-                    Parameter("group_shares"),
-                    " are given without groups; give ",
-                    Parameter("budget_groups"),
-                    " and ",
-                    Parameter("group_budgets"),
-                    ", or leave them out.",
-                )
-            return None
-        if not self._takes_groups or self.aggregator != "gaussian":
-            raise ParameterError(
-                Parameter("budget_groups"),
-                " go with Gaussian voting that answers all queries at once, as no other has a price"
-                " for votes with weights; use a PATEClassifier with ",
-                Argument("aggregator", "gaussian"),
-                ", on the command line without --strategy.",
-            )
-        if self.estimate_epsilon is not None:
-            raise ParameterError(
-                Parameter("estimate_epsilon"),
-                " is for votes that all weigh alike; leave it out where there are budget groups.",
-            )
-        # refuses another budget beside those of the groups
-        largest_of(self.budget, budgets)
-        return budgets
-
-    def _grouped_voters(
-        self,
-        private: LabelledInput,
-        given: GivenGroups,
-        budgets: dict[str, PrivacyBudget],
-        group_shares: Mapping[str, float] | None,
-    ) -> GroupedVoters:
-        """Return the teachers of each group, and note which records are whose."""
-        check_choice("neighbours", self.neighbours, NEIGHBOURS)
-        if self.ledger is not None:
-            check_ledger(self.ledger)
-            check_group_budgets(budgets, self.ledger.budget)
-        groups = given.read(budgets, private.n_records)
-        private.divide(groups)
-        # under add-remove a size is private: a refusal would tell it, and nothing pays for that
-        public = groups if self.neighbours == "replace-one" else None
-        if public is not None:
-            public.check_public_sizes()
-        return voters_in_groups(budgets, self.n_teachers, group_shares, public)
-
-    def _promised_budget(self, voters: GroupedVoters | None) -> PrivacyBudget:
-        """Return the budget of the fit: its own, or the largest of those of groups."""
-        return required_budget(self.budget) if voters is None else voters.budget
-
-    def _check_settings(self, n_records: int, voters: GroupedVoters | None = None) -> None:
-        budget = self._promised_budget(voters)
+    def _check_settings(self, n_records: int) -> None:
+        budget = required_budget(self.budget)
         check_keeping(self.ledger, self.vault, self.request)
         check_instance("aggregator", self.aggregator, (str, Aggregator))
         if self.student is not None and not _is_learner(self.student):
@@ -467,9 +364,7 @@ class PATEClassifier(
                 stacklevel=4,
             )
 
-    def _stored_release(
-        self, names: list[Any], by_unit: bool, voters: GroupedVoters | None = None
-    ) -> ReleasedLabels | None:
+    def _stored_release(self, names: list[Any], by_unit: bool) -> ReleasedLabels | None:
         """Return what was released under the same request before, if anything."""
         if self.ledger is None or self.request is None:
             return None
@@ -479,7 +374,7 @@ class PATEClassifier(
         # A stored release is handed out only if it keeps the promise that is asked for now, for the
         # same classes: its certificate is compared, not the settings of a fit long gone.
         released = ReleasedLabels.from_json(json.loads(stored))
-        budget = self._promised_budget(voters)
+        budget = required_budget(self.budget)
         paid = [choice["epsilon"] for choice in released.certificate.get("choices", ())]
         promise = [paid, *(released.certificate[field] for field in ("unit", "neighbours"))]
         estimate = [] if self.estimate_epsilon is None else [self.estimate_epsilon]
@@ -489,9 +384,8 @@ class PATEClassifier(
         same_price = np.allclose(
             total_price(released.certificate), (budget.epsilon, budget.delta), 1e-9, 0
         )
-        found = promise, voters_of(released.certificate), list(released.classes)
-        teachers = self.n_teachers if voters is None else voters.told()
-        if not same_price or found != (asked, teachers, names):
+        found = promise, released.n_teachers, list(released.classes)
+        if not same_price or found != (asked, self.n_teachers, names):
             raise ParameterError(
                 f"The request {self.request!r} was answered before, with another promise, other"
                 " classes or number of teachers; ask the same again, or use a new request."
@@ -555,45 +449,6 @@ class PATEClassifier(
         noted.paid()
         return released
 
-    def _release_weighted_votes(
-        self, private: LabelledInput, X_public: Any, names: list[Any], voters: GroupedVoters
-    ) -> ReleasedLabels:
-        """Return what left the door, where each group has teachers and votes of its own; in the
-        order of `_release_votes`."""
-        account = self._open_account(private, voters)
-        noted = self._noted_fit(private, X_public, account)
-        teacher = private.checked_teacher(self.teacher, X_public, len(names))
-        askable = self._askable_rows(n_rows(X_public))
-        aggregator = self.planned_weights(len(askable), len(names), voters)
-        rows = self._rows_to_ask(aggregator.n_queries, askable)
-        self._try_student(X_public, names, len(rows))
-        asked = take_rows(X_public, rows)
-        training = self._training_settings(len(names), reads_sparse(teacher, X_public, len(names)))
-        teachers_of_groups = private.teachers_of_groups(
-            teacher, list(voters.teachers.values()), **training
-        )
-        votes = {
-            name: teachers.vote_counts(asked, classes=names)
-            for name, teachers in zip(voters.teachers, teachers_of_groups, strict=True)
-        }
-        weights = {group.name: group.weight for group in aggregator.groups}
-        counts = WeightedVotes.of_groups(votes, weights)
-        # the record ids go before anything is released
-        if self.vault is not None:
-            forget_records(Path(self.vault))
-        released = release(
-            counts,
-            aggregator,
-            account,
-            public_rows=rows,
-            request=self.request,
-            purpose=self.purpose,
-            declaration=self._public_declaration(private),
-            points_sha256=points_digest(asked),
-        )
-        noted.paid()
-        return released
-
     def _noted_fit(self, private: LabelledInput, X_public: Any, account: Ledger) -> NotedFit:
         """Refuse private records as public points, and warn of a repeated fit."""
         points = None if self._features_are_public else X_public
@@ -636,33 +491,6 @@ class PATEClassifier(
         aggregator.check_useful(self.n_teachers)
         return aggregator
 
-    def planned_weights(
-        self, n_askable: int, n_classes: int, voters: GroupedVoters
-    ) -> WeightedGaussianAggregator:
-        """Return weights, noise and number of queries of a fit with budget groups, from public
-        numbers alone; nothing is paid.
-
-        Parameters
-        ----------
-        n_askable, n_classes : int
-            As for `planned_aggregator`.
-        voters : GroupedVoters
-            Budgets and numbers of teachers of the groups.
-
-        Raises
-        ------
-        ParameterError
-            If a setting is out of its range, or a group's budget allows its teachers no vote.
-        """
-        aggregator = voters.aggregator(
-            n_classes=n_classes,
-            n_public=n_askable,
-            n_queries=self.n_queries,
-            release=choose_release(self.release, self.student, self.aggregator),
-        )
-        aggregator.check_useful(aggregator.total_votes)
-        return aggregator
-
     def _try_student(self, X_public: Any, names: list[Any], n_points: int) -> None:
         """Refuse a student that cannot learn from what will be released about so many points."""
         if self.student is None:  # what it will be is known to learn
@@ -700,11 +528,11 @@ class PATEClassifier(
             "sparse": sparse,
         }
 
-    def _open_account(self, private: LabelledInput, voters: GroupedVoters | None = None) -> Ledger:
+    def _open_account(self, private: LabelledInput) -> Ledger:
         """Return the account that pays, asked before hours go into teachers."""
         return account_of_fit(
             self.ledger,
-            self._promised_budget(voters),
+            required_budget(self.budget),
             unit=self._protected_unit(private.unit == "user"),
             neighbours=self.neighbours,
         )

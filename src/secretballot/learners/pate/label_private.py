@@ -94,7 +94,6 @@ class LabelPrivateClassifier(PATEClassifier):
     """
 
     _features_are_public = True
-    _takes_groups = False
 
     def __init__(
         self,

@@ -11,24 +11,19 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot.ensemble.rows import is_sparse
-from secretballot.ensemble.scores import unit_numbers
 from secretballot.ensemble.stored_table import SHARDS, StoredTable
-from secretballot.ensemble.teachers import Progress, TeacherEnsemble
-from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.training.budget_groups import BudgetGroups
+from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
     class_indices,
     n_columns,
     n_rows,
-    take_rows,
     with_public_types,
 )
 from secretballot.learners.training.repeated_fits import NotedFit, noted_fit, noted_stored_fit
 from secretballot.learners.training.shards import (
     assign_shards,
-    assign_shards_in_groups,
     assign_stored_shards,
     fingerprint,
     stored_fingerprint,
@@ -36,7 +31,6 @@ from secretballot.learners.training.shards import (
 from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.trained import check_teacher
 from secretballot.privacy.ledger import Ledger
-from secretballot.records.vector_sums import check_one_group_each
 
 __all__ = ["LabelledInput", "labelled_input"]
 
@@ -84,29 +78,6 @@ class LabelledInput(ABC):
         """Return one teacher for every shard; `training` as for `TeacherEnsemble.fit`."""
 
     @abstractmethod
-    def divide(self, groups: BudgetGroups) -> None:
-        """Note which budget group each record is in.
-
-        Raises
-        ------
-        ParameterError, DataError
-            If that is not known, or a person is in two; nobody is named.
-        """
-
-    @abstractmethod
-    def teachers_of_groups(
-        self,
-        teacher: Any,
-        teachers: Sequence[int],
-        neighbours: str,
-        vault: Path | None,
-        random_state: int | None,
-        **training: Any,
-    ) -> list[TeacherEnsemble]:
-        """Return so many teachers for each group that `divide` noted, of its own records alone;
-        `training` as for `TeacherEnsemble.fit`."""
-
-    @abstractmethod
     def note_columns(self, learner: Any) -> None:
         """Note at a learner how many columns there are, and their names if they have any."""
 
@@ -150,7 +121,6 @@ class _TableInput(LabelledInput):
         self.unit = "record" if units is None else "user"
         self.unit_name = None if units is None else unit_name
         self.n_records = n_rows(X)
-        self._groups: IntArray | None = None
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -191,60 +161,10 @@ class _TableInput(LabelledInput):
             **training,
         )
 
-    def divide(self, groups: BudgetGroups) -> None:
-        if self._units is not None:
-            check_one_group_each(unit_numbers(self._units, self.n_records), groups.numbers)
-        self._groups = groups.numbers
-
-    def teachers_of_groups(
-        self,
-        teacher: Any,
-        teachers: Sequence[int],
-        neighbours: str,
-        vault: Path | None,
-        random_state: int | None,
-        **training: Any,
-    ) -> list[TeacherEnsemble]:
-        assert self._groups is not None
-        shards = assign_shards_in_groups(
-            self.n_records, teachers, self._groups, neighbours, self._units, vault
-        )
-        training.pop("send_shards")  # as in `teachers`
-        progress, found = training.pop("progress", None), list[TeacherEnsemble]()
-        for place, number in enumerate(teachers):
-            own = np.flatnonzero(self._groups == place)
-            X, index = take_rows(self._X, own), self._index[own]
-            # the number of the group stands in the fingerprint: no group finds another's teachers
-            kept = None
-            if vault is not None:
-                bound = fingerprint(teacher, X, index, shards[own], random_state)
-                kept = f"{bound} {place} of {list(teachers)}"
-            ensemble = TeacherEnsemble.fit(
-                teacher,
-                X,
-                index,
-                shards[own],
-                n_teachers=number,
-                vault=vault,
-                fingerprint=kept,
-                random_state=random_state or 0,
-                progress=_progress_after(progress, sum(teachers[:place]), sum(teachers)),
-                **training,
-            )
-            found.append(ensemble)
-        return found
-
     def note_columns(self, learner: Any) -> None:
         learner.n_features_in_ = n_columns(self._X)
         if hasattr(self._X, "columns"):
             learner.feature_names_in_ = np.asarray(self._X.columns, dtype=object)
-
-
-def _progress_after(progress: Progress | None, before: int, total: int) -> Progress | None:
-    """Return what tells of the teachers of one group as some of all."""
-    if progress is None:
-        return None
-    return lambda done, _: progress(before + done, total)
 
 
 class _StoredInput(LabelledInput):
@@ -284,34 +204,6 @@ class _StoredInput(LabelledInput):
                 *public, Path(folder), None, random_state, training
             )
 
-    def divide(self, groups: BudgetGroups) -> None:
-        """Refuse: the groups of rows on disk are not known.
-
-        Raises
-        ------
-        ParameterError
-            Always.
-        """
-        raise _no_groups_on_disk()
-
-    def teachers_of_groups(
-        self,
-        teacher: Any,
-        teachers: Sequence[int],
-        neighbours: str,
-        vault: Path | None,
-        random_state: int | None,
-        **training: Any,
-    ) -> list[TeacherEnsemble]:
-        """Refuse: no group of rows on disk was noted.
-
-        Raises
-        ------
-        ParameterError
-            Always.
-        """
-        raise _no_groups_on_disk()
-
     def note_columns(self, learner: Any) -> None:
         learner.n_features_in_ = self._table.n_columns
 
@@ -340,10 +232,3 @@ class _StoredInput(LabelledInput):
             random_state=random_state or 0,
             **training,
         )
-
-
-def _no_groups_on_disk() -> ParameterError:
-    return ParameterError(
-        Parameter("budget_groups"),
-        " do not go with a table on disk; give records that are in memory.",
-    )

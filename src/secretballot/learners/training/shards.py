@@ -1,6 +1,5 @@
 """Which private record goes to which teacher, and what ties finished teachers to their shards."""
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from secretballot.vault import read_secret, write_secret
 
 __all__ = [
     "assign_shards",
-    "assign_shards_in_groups",
     "assign_stored_shards",
     "fingerprint",
     "forget_records",
@@ -71,54 +69,6 @@ def assign_shards(
             raise _units_under_replace_one()
         return PositionPartition(n_teachers, n_records).assign()
     return shards_of_digests(_digests_of_units(n_records, n_teachers, units, vault), n_teachers)
-
-
-def assign_shards_in_groups(
-    n_records: int,
-    teachers: Sequence[int],
-    groups: IntArray,
-    neighbours: str,
-    units: Any,
-    vault: Path | None,
-) -> IntArray:
-    """Return, for every record, the number of its teacher among those of its budget group.
-
-    Parameters
-    ----------
-    n_records : int
-    teachers : sequence of int
-        Number of teachers of each group; public.
-    groups : ndarray of int64, shape (n_records,)
-        Place of each record's group among them; public, and the same for all records of a unit.
-    neighbours, units, vault
-        As for `assign_shards`.
-
-    Privacy
-    -------
-    Unit : the id, or the record.
-    Relation : add/remove: a keyed hash of the id, or of a random id drawn once per record.
-        Replace-one, by a record of the same group: the place among those of the group.
-    Sensitivity : one shard, of the unit's own group.
-
-    Raises
-    ------
-    ParameterError
-        If `units` are given under replace-one, or a group has more teachers than records there.
-    """
-    found = np.zeros(n_records, dtype=np.int64)
-    if neighbours == "replace-one":
-        if units is not None:
-            raise _units_under_replace_one()
-        for place, number in enumerate(teachers):
-            own = np.flatnonzero(groups == place)
-            found[own] = PositionPartition(number, len(own)).assign()
-        return found
-    digests = _digests_of_units(n_records, sum(teachers), units, vault)
-    for place, number in enumerate(teachers):
-        own = np.flatnonzero(groups == place)
-        # by the unit's own digest alone, so no other unit moves it
-        found[own] = shards_of_digests(digests[own], number)
-    return found
 
 
 def _digests_of_units(

@@ -30,7 +30,6 @@ from secretballot.privacy.accounting.events import (
     StreamEvent,
     VectorSumEvent,
     VoteTableEvent,
-    WeightedLabelEvent,
 )
 from secretballot.privacy.accounting.gaussian import gaussian_mu
 from secretballot.privacy.accounting.parts import MAX_COMBINATIONS, one_of_many
@@ -51,10 +50,7 @@ __all__ = [
     "calibrate_sparse_vector",
     "calibrate_vector_sum",
     "calibrate_vote_table",
-    "calibrate_weighted_labels",
     "estimated_vote_table",
-    "largest_vector_bound",
-    "largest_weight",
     "needed_distance",
 ]
 
@@ -437,42 +433,6 @@ def calibrate_vector_sum(
     return _least_noise(delta, budget.delta, _smooth_sigma(budget, squared_sensitivity * count))
 
 
-def largest_vector_bound(budget: PrivacyBudget, event: VectorSumEvent, bound: int) -> int:
-    """Return the largest bound, at most `bound`, of vectors that fit a budget beside longer ones
-    under the same noise; 0 where none fits.
-
-    Parameters
-    ----------
-    budget : PrivacyBudget
-        Of the units whose vectors are sought.
-    event : VectorSumEvent
-        What is drawn, for vectors of norm `bound`.
-    bound : int
-
-    Raises
-    ------
-    ParameterError
-        If delta is 0, or the event is not one of vectors of this norm.
-
-    Examples
-    --------
-    >>> from secretballot.privacy import accounting
-    >>> event = accounting.VectorSumEvent(sigma=80.0, squared_sensitivity=400, coordinates=3)
-    >>> accounting.largest_vector_bound(sb.PrivacyBudget(0.5, 1e-6), event, bound=20)
-    9
-    """
-    _needs_delta(budget, "Gaussian noise")
-    factor, rest = divmod(event.squared_sensitivity, check_count("bound", bound) ** 2)
-    if rest or not factor:
-        raise ParameterError("The event is about vectors of another norm than the bound.")
-
-    def fits(length: int) -> bool:
-        own = VectorSumEvent(event.sigma, factor * length**2, event.coordinates, event.count)
-        return delta_upper([own], budget.epsilon) <= budget.delta
-
-    return bound if fits(bound) else _largest_between(fits, 0, bound)
-
-
 def _largest_between(fits: Callable[[int], bool], low: int, high: int) -> int:
     """Return an integer from `low` on that fits, where `high` does not; only one whose price was
     computed is returned, besides `low`."""
@@ -480,85 +440,6 @@ def _largest_between(fits: Callable[[int], bool], low: int, high: int) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
-
-
-def calibrate_weighted_labels(budget: PrivacyBudget, queries: int, weight: int) -> float:
-    """Return a sigma, in votes, at which `queries` binary labels alone fit the budget where one
-    vote counts for `weight` (the least to about 1e-3).
-
-    Parameters
-    ----------
-    budget : PrivacyBudget
-        With delta above 0.
-    queries, weight : int
-
-    Raises
-    ------
-    ParameterError
-        If delta is 0, a number is not a positive integer, or no noise fits.
-
-    Examples
-    --------
-    >>> from secretballot.privacy import accounting
-    >>> budget = sb.PrivacyBudget(1.0, 1e-6)
-    >>> sigma = accounting.calibrate_weighted_labels(budget, 40, weight=100)
-    >>> round(sigma / accounting.calibrate_label_gaussian(budget, 40))
-    100
-    """
-    heavy = check_count("weight", weight)
-    # a finer lattice hardly changes the price: the noise of single votes, as many times larger
-    start = heavy * calibrate_label_gaussian(budget, queries)
-
-    def delta(sigma: float) -> float:
-        return delta_upper([WeightedLabelEvent(sigma, queries, heavy**2)], budget.epsilon)
-
-    more = 0.0
-    while more < 0.01:
-        sigma = _in_range(start * (1 + more))
-        if delta(sigma) <= budget.delta:
-            return sigma
-        more = 2 * more + 2e-4
-    return _least_noise(delta, budget.delta, start, step=0.01, tolerance=1e-4, spare=5e-3)
-
-
-def largest_weight(budget: PrivacyBudget, event: WeightedLabelEvent) -> int:
-    """Return the largest weight, at most that of the event, of votes that fit a budget under its
-    noise; 0 where none fits.
-
-    Parameters
-    ----------
-    budget : PrivacyBudget
-        Of the units whose teachers' weight is sought.
-    event : WeightedLabelEvent
-        What is drawn, for the votes that weigh most.
-
-    Raises
-    ------
-    ParameterError
-        If delta is 0.
-
-    Examples
-    --------
-    >>> from secretballot.privacy import accounting
-    >>> event = accounting.WeightedLabelEvent(400.0, 20, squared_sensitivity=100)
-    >>> accounting.largest_weight(sb.PrivacyBudget(0.3, 1e-6), event)
-    8
-    """
-    _needs_delta(budget, "Gaussian noise")
-
-    def fits(weight: int) -> bool:
-        own = WeightedLabelEvent(event.sigma, event.queries, weight**2)
-        return delta_upper([own], budget.epsilon) <= budget.delta
-
-    if fits(event.weight):
-        return event.weight
-    # labels never cost more than their counts, whose price takes no time
-    low, high = largest_vector_bound(budget, event.counts, event.weight), event.weight
-    # and at least 2 / pi of that, so the weight is hardly ever larger by more than a quarter
-    near = low + low // 3 + 1
-    if near < high:
-        low, high = (near, high) if fits(near) else (low, near)
-    return _largest_between(fits, low, high)
 
 
 def _smooth_sigma(budget: PrivacyBudget, shifts: int) -> float:

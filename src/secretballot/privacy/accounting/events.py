@@ -17,7 +17,6 @@ from secretballot._validation import (
     NEIGHBOURS,
     check_choice,
     check_count,
-    check_delta,
     check_positive,
     name_part,
     shown,
@@ -29,13 +28,9 @@ __all__ = [
     "AbstentionTableEvent",
     "ArgmaxGaussianEvent",
     "BoundedRangeEvent",
-    "BudgetGroup",
     "ConfidentEvent",
     "Event",
     "GaussianEvent",
-    "GroupedEvent",
-    "GroupedLabelEvent",
-    "GroupedVectorSumEvent",
     "LabelGaussianEvent",
     "PureEvent",
     "RelabelledSampleEvent",
@@ -45,7 +40,6 @@ __all__ = [
     "StreamEvent",
     "VectorSumEvent",
     "VoteTableEvent",
-    "WeightedLabelEvent",
     "event_from_json",
 ]
 
@@ -53,8 +47,6 @@ MIN_SCALE, MAX_SCALE = 1e-6, 1e12  # less noise promises nothing; more cannot be
 MAX_LOSS = 1e12  # nats; of one pure part, far beyond any promise
 MAX_THRESHOLD = 10**15  # votes; a thousand of the largest scales
 MAX_SQUARED = 10**18  # units of the grid, squared; norms are computed in 64-bit integers
-MAX_GROUPS = 16  # of units with budgets of their own; many small ones would point at persons
-MAX_GROUP_NAME = 60  # characters
 MAX_COUNT = 10**12  # beyond any real stream; keeps sums exact in float arithmetic
 # orders of a table: below, a divergence says next to nothing; above, no promise needs them
 MIN_ORDER, MAX_ORDER = 1 + 2.0**-10, 2.0**13
@@ -421,249 +413,6 @@ class VectorSumEvent(Event):
 
 
 @dataclass(frozen=True)
-class BudgetGroup:
-    """Units that have a budget of their own, and how far one of them moves a sum or the votes;
-    public.
-
-    Parameters
-    ----------
-    name : str
-        On one line, at most 60 characters.
-    squared_sensitivity : int
-        Largest squared L2 distance of two sums that differ in one unit of the group, as for
-        `VectorSumEvent`; of labels the square of a vote's weight, as for `WeightedLabelEvent`.
-    epsilon, delta : float
-        What is promised to each unit of the group.
-
-    Examples
-    --------
-    >>> from secretballot.privacy import accounting
-    >>> group = accounting.BudgetGroup("strict", 1, epsilon=0.5, delta=1e-6)
-    >>> group.to_json()
-    {'name': 'strict', 'squared_sensitivity': 1, 'epsilon': 0.5, 'delta': 1e-06}
-    """
-
-    name: str
-    squared_sensitivity: int
-    epsilon: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        if not is_group_name(self.name):
-            raise ParameterError(
-                f"The name of a budget group is {shown(self.name)}; it must be a text on one line,"
-                f" of at most {MAX_GROUP_NAME} characters."
-            )
-        object.__setattr__(
-            self,
-            "squared_sensitivity",
-            check_count("squared_sensitivity", self.squared_sensitivity),
-        )
-        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
-        if not check_delta("delta", self.delta) > 0:
-            raise ParameterError(
-                Parameter("delta"),
-                f" of the budget group {shown(self.name)} is {self.delta}; Gaussian noise needs"
-                " more than 0, such as 1e-6.",
-            )
-        object.__setattr__(self, "delta", float(self.delta))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the group as a JSON object."""
-        return asdict(self)
-
-
-def is_group_name(name: object) -> bool:
-    """Return whether a value may be the name of a budget group."""
-    return (
-        isinstance(name, str)
-        and 0 < len(name) <= MAX_GROUP_NAME
-        and name.strip() == name
-        and name.isprintable()
-    )
-
-
-@dataclass(frozen=True)
-class GroupedVectorSumEvent(VectorSumEvent):
-    """Noisy vector sums, as `VectorSumEvent`, in which some units weigh less than others and are
-    promised more.
-
-    Its price is that of the units that weigh most; `of_group` is what was drawn as far as one group
-    is concerned.
-
-    Parameters
-    ----------
-    sigma, squared_sensitivity, coordinates, count
-        As for `VectorSumEvent`: of any unit.
-    groups : tuple of BudgetGroup
-        All of them, at most 16, none with a larger sensitivity than any unit.
-
-    Examples
-    --------
-    >>> from secretballot.privacy import accounting
-    >>> strict = accounting.BudgetGroup("strict", 1, epsilon=0.5, delta=1e-6)
-    >>> others = accounting.BudgetGroup("open", 4, epsilon=1.0, delta=1e-6)
-    >>> event = accounting.GroupedVectorSumEvent(80.0, 4, 10, groups=(strict, others))
-    >>> event.of_group("strict")
-    VectorSumEvent(sigma=80.0, squared_sensitivity=1, coordinates=10, count=1)
-    """
-
-    groups: tuple[BudgetGroup, ...] = ()
-    name: ClassVar[str] = "grouped-vector-sum"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        groups = _checked_groups(self.groups, self.squared_sensitivity)
-        object.__setattr__(self, "groups", groups)
-
-    def of_group(self, name: str) -> VectorSumEvent:
-        """Return what was drawn, as one unit of a group moves it; of no known group, as any may."""
-        squared = {group.name: group.squared_sensitivity for group in self.groups}
-        return VectorSumEvent(
-            self.sigma, squared.get(name, self.squared_sensitivity), self.coordinates, self.count
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the event as a JSON object with its name and version."""
-        return super().to_json() | {"groups": [group.to_json() for group in self.groups]}
-
-
-def _checked_groups(groups: Iterable[Any], squared_sensitivity: int) -> tuple[BudgetGroup, ...]:
-    """Return the budget groups of an event in which no unit moves more than this."""
-    found = tuple(groups)
-    if not all(isinstance(group, BudgetGroup) for group in found):
-        raise ParameterError("A budget group of an event is none; give BudgetGroup objects.")
-    if not 1 <= len(found) <= MAX_GROUPS:
-        raise ParameterError(
-            f"An event has {len(found)} budget groups; it must have from 1 to {MAX_GROUPS}."
-        )
-    if len({group.name for group in found}) < len(found):
-        raise ParameterError("Two budget groups of an event have one name; give each its own.")
-    for group in found:
-        if not group.squared_sensitivity <= squared_sensitivity:
-            raise ParameterError(
-                f"A unit of the budget group {shown(group.name)} moves a sum by more than any"
-                " unit may; a group's sensitivity is at most that of the event."
-            )
-    return found
-
-
-@dataclass(frozen=True)
-class WeightedLabelEvent(Event):
-    """Binary labels released alone, of votes that count several times: 1 if 2 * (count + discrete
-    Gaussian noise) is at least the sum of all weights.
-
-    Priced for every such sum at once.
-
-    Parameters
-    ----------
-    sigma : float
-        Scale of the noise, in votes.
-    queries : int
-        Number of labels, adaptively asked.
-    squared_sensitivity : int
-        Square of the weight of the vote that changes: the count moves by the weight, or stays.
-
-    Examples
-    --------
-    >>> from secretballot.privacy import accounting
-    >>> label = accounting.WeightedLabelEvent(sigma=400.0, queries=20, squared_sensitivity=100)
-    >>> label.weight
-    10
-    >>> accounting.delta_upper([label], 1.0) < accounting.delta_upper([label.counts], 1.0)
-    True
-    """
-
-    sigma: float
-    queries: int
-    squared_sensitivity: int
-    name: ClassVar[str] = "weighted-label-gaussian"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", _checked_scale("sigma", self.sigma))
-        object.__setattr__(self, "queries", _checked_count("queries", self.queries))
-        squared = check_count("squared_sensitivity", self.squared_sensitivity)
-        if not squared <= MAX_SQUARED:
-            raise ParameterError(
-                Parameter("squared_sensitivity"),
-                f" is {shown(squared)}; it must be at most {MAX_SQUARED}.",
-            )
-        object.__setattr__(self, "squared_sensitivity", squared)
-        _check_square(squared)
-
-    @property
-    def weight(self) -> int:
-        """How many votes the vote that changes counts for."""
-        return math.isqrt(self.squared_sensitivity)
-
-    @property
-    def counts(self) -> VectorSumEvent:
-        """The noisy counts that the labels are read off."""
-        return VectorSumEvent(self.sigma, self.squared_sensitivity, 1, self.queries)
-
-
-def _check_square(squared: int) -> None:
-    """Refuse a squared weight that is no square: labels are priced for one shift of the count."""
-    if math.isqrt(squared) ** 2 != squared:
-        raise ParameterError(
-            Parameter("squared_sensitivity"),
-            f" is {shown(squared)}; for labels it must be the square of an integer, the weight of a"
-            " vote.",
-        )
-
-
-@dataclass(frozen=True)
-class GroupedLabelEvent(WeightedLabelEvent):
-    """Binary labels, as `WeightedLabelEvent`, in which the votes of some teachers weigh less than
-    others and their units are promised more.
-
-    Its price is that of the votes that weigh most; `of_group` is what was drawn as far as one group
-    is concerned.
-
-    Parameters
-    ----------
-    sigma, queries, squared_sensitivity
-        As for `WeightedLabelEvent`: of any teacher.
-    groups : tuple of BudgetGroup
-        All of them, at most 16. The sensitivity of each is the square of its teachers' weight, and
-        none is larger than any teacher's.
-
-    Examples
-    --------
-    >>> from secretballot.privacy import accounting
-    >>> strict = accounting.BudgetGroup("strict", 25, epsilon=0.5, delta=1e-6)
-    >>> others = accounting.BudgetGroup("open", 100, epsilon=1.0, delta=1e-6)
-    >>> event = accounting.GroupedLabelEvent(400.0, 20, 100, groups=(strict, others))
-    >>> event.of_group("strict")
-    WeightedLabelEvent(sigma=400.0, queries=20, squared_sensitivity=25)
-    """
-
-    groups: tuple[BudgetGroup, ...] = ()
-    name: ClassVar[str] = "grouped-label-gaussian"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        groups = _checked_groups(self.groups, self.squared_sensitivity)
-        object.__setattr__(self, "groups", groups)
-        for group in groups:
-            _check_square(group.squared_sensitivity)
-
-    def of_group(self, name: str) -> WeightedLabelEvent:
-        """Return what was drawn, as one unit of a group moves it; of no known group, as any may."""
-        squared = {group.name: group.squared_sensitivity for group in self.groups}
-        own = squared.get(name, self.squared_sensitivity)
-        return WeightedLabelEvent(self.sigma, self.queries, own)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the event as a JSON object with its name and version."""
-        return super().to_json() | {"groups": [group.to_json() for group in self.groups]}
-
-
-#: Events in which units of some groups have budgets of their own.
-GroupedEvent = GroupedVectorSumEvent | GroupedLabelEvent
-
-
-@dataclass(frozen=True)
 class PureEvent(Event):
     """Parts that are epsilon-DP each, adaptively composed.
 
@@ -993,9 +742,6 @@ _KINDS: dict[str, type[Event]] = {
         RelabelledSampleEvent,
         VectorSumEvent,
         SmoothGaussianEvent,
-        GroupedVectorSumEvent,
-        WeightedLabelEvent,
-        GroupedLabelEvent,
     )
 }
 
@@ -1034,21 +780,7 @@ def event_from_json(data: Mapping[str, Any]) -> Event:
     _refuse_text_numbers(name, fields)
     if kind is RelabelledSampleEvent:
         fields["stream"] = _stream_from_json(fields["stream"])
-    if issubclass(kind, GroupedEvent):
-        fields["groups"] = _groups_from_json(fields["groups"])
     return kind(**fields)
-
-
-def _groups_from_json(data: Any) -> tuple[BudgetGroup, ...]:
-    """Rebuild the budget groups inside an event."""
-    wanted = {field.name for field in dataclass_fields(BudgetGroup)}
-    known = isinstance(data, list | tuple) and len(data) <= MAX_GROUPS
-    if not known or not all(isinstance(one, Mapping) and set(one) == wanted for one in data):
-        raise ParameterError(
-            f"The budget groups of an event must be a list of at most {MAX_GROUPS} objects with"
-            f" exactly the fields {sorted(wanted)}."
-        )
-    return tuple(BudgetGroup(**one) for one in data)
 
 
 def _stream_from_json(data: Any) -> Event:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from secretballot._validation import COMPOSITIONS, check_choice, check_positive
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting.budget import PrivacyBudget
-from secretballot.privacy.accounting.events import Event, GroupedEvent
+from secretballot.privacy.accounting.events import Event
 from secretballot.privacy.accounting.pricing import failure_probability, renyi_divergence
 from secretballot.privacy.accounting.renyi import ORDERS, renyi_epsilon
 from secretballot.privacy.accounting.rounding import round_up
@@ -56,26 +56,6 @@ class Grant:
     events: tuple[Event, ...]
     epsilon: float
     delta: float
-
-    def group_names(self) -> list[str]:
-        """Return the budget groups that are promised less than all of this: none unless the release
-        is one event with groups."""
-        if len(self.events) != 1 or not isinstance(self.events[0], GroupedEvent):
-            return []
-        return [group.name for group in self.events[0].groups]
-
-    def of_group(self, name: str) -> "Grant":
-        """Return the release as a unit of a budget group pays it: what its group is promised, or
-        all of it where there is no such group."""
-        if name not in self.group_names():
-            return self
-        event = self.events[0]
-        assert isinstance(event, GroupedEvent)
-        own = next(group for group in event.groups if group.name == name)
-        # a unit of any group has the promise of the release, too
-        if own.epsilon > self.epsilon or own.delta > self.delta:
-            return self
-        return Grant((event.of_group(name),), own.epsilon, own.delta)
 
 
 class Costs(NamedTuple):
@@ -172,22 +152,6 @@ class Filter(ABC):
         totals = Totals()
         for grant in grants:
             totals = totals.plus(self.costs(grant))
-        return totals
-
-    def totals_of_group(self, totals: Totals, grants: Sequence[Grant], name: str) -> Totals:
-        """Return sums as a unit of a budget group pays them.
-
-        Parameters
-        ----------
-        totals : Totals
-            Over grants as every unit pays them.
-        grants : sequence of Grant
-            Those among them that have groups.
-        name : str
-            Of the group.
-        """
-        for grant in grants:
-            totals = totals.changed(self.costs(grant), self.costs(grant.of_group(name)))
         return totals
 
     @abstractmethod

@@ -43,11 +43,9 @@ from secretballot.privacy.accounting.events import (
     AbstentionTableEvent,
     ArgmaxGaussianEvent,
     BoundedRangeEvent,
-    BudgetGroup,
     ConfidentEvent,
     Event,
     GaussianEvent,
-    GroupedEvent,
     LabelGaussianEvent,
     PureEvent,
     RelabelledSampleEvent,
@@ -57,7 +55,6 @@ from secretballot.privacy.accounting.events import (
     StreamEvent,
     VectorSumEvent,
     VoteTableEvent,
-    WeightedLabelEvent,
 )
 from secretballot.privacy.accounting.gaussian import (
     MAX_FOLDS,
@@ -90,7 +87,6 @@ from secretballot.privacy.accounting.vector_sum import (
 )
 
 __all__ = [
-    "dearer_group",
     "delta_upper",
     "epsilon_upper",
     "failure_probability",
@@ -104,9 +100,6 @@ GAME_COST = 4e9
 LABEL_WORK = 4e7
 CORNER_WORK = 3e5  # numbers handled for one kind of label, however little noise it has
 MOST_GAMES = 2  # of labels of several scales in one list; more are priced as counts
-LEAST_SPREAD = (
-    4.0  # sigma over the weight of a vote, from which on labels have divergences of their own
-)
 LOUD_READINGS = 2048  # of the profile of games, beside counts with a sigma below `LEAST_SIGMA`
 MAX_EPSILON = 1e4  # nats; no promise is left long before
 
@@ -143,12 +136,6 @@ def renyi_divergence(event: Event, order: float) -> float:
             return event.queries * min(
                 gaussian, label_game.label_renyi(order, event.sigma, event.n_teachers)
             )
-        case WeightedLabelEvent():
-            counts = order * event.squared_sensitivity / (2 * event.sigma**2)
-            if event.sigma < LEAST_SPREAD * event.weight:
-                return event.queries * counts
-            labels = label_game.label_renyi(order, event.sigma, None, event.weight)
-            return event.queries * min(counts, labels)
         case ArgmaxGaussianEvent():
             counts = order / event.sigma**2
             return event.queries * min(counts, class_labels.class_label_renyi(order, event.sigma))
@@ -231,11 +218,9 @@ def _renyi_route(
     counted = Counter(events)
     failure = sum(count * failure_probability(event) for event, count in counted.items())
     kinds = {(e.sigma, e.n_teachers) for e in counted if isinstance(e, LabelGaussianEvent)}
-    weighted = {(e.sigma, e.weight) for e in counted if isinstance(e, WeightedLabelEvent)}
     of_classes = {e.sigma for e in counted if isinstance(e, ArgmaxGaussianEvent)}
     tables = {(e.weights, e.n_teachers): e for e in counted if isinstance(e, VoteTableEvent)}
     work = sum(CORNER_WORK + label_game.corner_numbers(sigma) for sigma, _ in kinds)
-    work += sum(CORNER_WORK + label_game.corner_numbers(*kind) for kind in weighted)
     work += sum(CORNER_WORK + vote_table.table_numbers(table) for table in tables.values())
     work += sum(class_labels.class_label_work(sigma) for sigma in of_classes)
     labels_apart = work <= LABEL_WORK
@@ -279,7 +264,7 @@ def _divergence_at_tables(
     def divergence(event: Event) -> float:
         if isinstance(event, LabelGaussianEvent) and not labels_apart:
             return order * event.queries / (2 * event.sigma**2)
-        if isinstance(event, ArgmaxGaussianEvent | WeightedLabelEvent) and not labels_apart:
+        if isinstance(event, ArgmaxGaussianEvent) and not labels_apart:
             event = event.counts
         if isinstance(event, VoteTableEvent) and not labels_apart:
             return event.queries * response_renyi(order, vote_table.largest_loss(event))
@@ -327,12 +312,6 @@ def _renyi_divergences(event: Event, *, labels_apart: bool = True) -> FloatArray
                     each, label_game.label_renyi_at_orders(event.sigma, event.n_teachers)
                 )
             return event.queries * each
-        case WeightedLabelEvent():
-            each = _ORDERS * (event.squared_sensitivity / (2 * event.sigma**2))
-            if labels_apart and event.sigma >= LEAST_SPREAD * event.weight:
-                labels = label_game.label_renyi_at_orders(event.sigma, None, event.weight)
-                each = np.minimum(each, labels)
-            return event.queries * each
         case ArgmaxGaussianEvent():
             return event.queries * _ORDERS / event.sigma**2
         case VoteTableEvent():
@@ -377,11 +356,6 @@ def _profile_route(events: Sequence[Event], epsilon: float) -> _Route | None:
     if any(isinstance(event, SmoothGaussianEvent) for event in events):
         return None  # noise of two scales has no profile here, and must not pass for silence
     samples = [e for e in events if isinstance(e, RelabelledSampleEvent)]
-    weighted = [e for e in events if isinstance(e, WeightedLabelEvent)]
-    if weighted and len(weighted) == len(events):
-        return _weighted_route(weighted, epsilon)
-    # beside anything else weighted labels count as the counts that they are read off
-    events = [e.counts if isinstance(e, WeightedLabelEvent) else e for e in events]
     gaussian = [e for e in events if isinstance(e, _Noisy)]
     vectors = [e for e in events if isinstance(e, VectorSumEvent)]
     abstentions = [e for e in events if isinstance(e, AbstentionTableEvent)]
@@ -430,44 +404,6 @@ def _profile_route(events: Sequence[Event], epsilon: float) -> _Route | None:
         "class-label-game" if isinstance(labels[0], ArgmaxGaussianEvent) else "label-game",
         "value of the adaptive label-only game, bounded from above (docs/explanation/prices.md)",
     )
-
-
-def _weighted_route(events: Sequence[WeightedLabelEvent], epsilon: float) -> _Route | None:
-    """Return the profile of labels of weighted votes: a game where all have one scale and one
-    weight, and that of their counts otherwise or where it is less."""
-    counts = _vectors_route([event.counts for event in events])
-    if len({(event.sigma, event.weight) for event in events}) > 1:
-        return counts
-    sigma, weight = events[0].sigma, events[0].weight
-    game = _weighted_game(sigma, weight, sum(event.queries for event in events), epsilon)
-    if game is None:
-        return counts
-    played = _Route(
-        game,
-        "weighted-label-game",
-        "value of the adaptive label-only game with a heavier vote, bounded from above"
-        " (docs/explanation/prices.md, section 19)",
-    )
-    return _least_route([played, counts], epsilon)
-
-
-def _weighted_game(
-    sigma: float, weight: int, queries: int, epsilon: float
-) -> Callable[[float], float] | None:
-    """Return the profile of labels alone that one vote of a weight moves, from one game or from
-    blocks.
-
-    None where no game is played.
-    """
-    block = label_blocks.block_size(sigma, None, weight) if sigma >= weight else None
-    if block is None:
-        return None
-    cost = label_game.game_cost(sigma, queries, None, epsilon, weight=weight)
-    if queries <= block and cost <= GAME_COST:
-        return label_game.label_profile(sigma, queries, None, epsilon, weight=weight).delta
-    size = min(block, queries)
-    composed = label_blocks.composed_blocks(sigma, queries, None, size, weight=weight)
-    return None if composed is None else composed.delta
 
 
 def _as_counts(event: _Noisy) -> GaussianEvent:
@@ -795,34 +731,6 @@ def delta_upper(events: Sequence[Event], epsilon: float) -> float:
         If `events` is empty or holds something else, or `epsilon` is not finite.
     """
     return _best_price(_checked_events(events), check_finite("epsilon", epsilon)).delta
-
-
-def dearer_group(events: Sequence[Event], slack: float = 1.0) -> BudgetGroup | None:
-    """Return a budget group that some events cost more than they promise it; None where there is
-    none.
-
-    Parameters
-    ----------
-    events : sequence of Event
-        Each alone promises what its groups say.
-    slack : float
-        Factor on the promised delta that is let pass, for the last digits of other machines.
-
-    Examples
-    --------
-    >>> from secretballot.privacy import accounting
-    >>> strict = accounting.BudgetGroup("strict", 400, epsilon=0.1, delta=1e-6)
-    >>> event = accounting.GroupedVectorSumEvent(80.0, 400, 3, groups=(strict,))
-    >>> accounting.dearer_group([event]).name
-    'strict'
-    """
-    for event in events:
-        if isinstance(event, GroupedEvent):
-            for group in event.groups:
-                cost = delta_upper([event.of_group(group.name)], group.epsilon)
-                if not cost <= group.delta * slack:
-                    return group
-    return None
 
 
 def epsilon_upper(events: Sequence[Event], delta: float) -> float:

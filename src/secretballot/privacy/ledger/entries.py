@@ -4,24 +4,18 @@ from dataclasses import replace
 from typing import Any
 
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.accounting import Grant
 from secretballot.privacy.ledger.chain import Progress
 from secretballot.privacy.ledger.following import check_row, is_answer, reserved_in
 from secretballot.privacy.ledger.store import Transaction
 from secretballot.privacy.ledger.terms import LedgerEntry, in_brief
 
-__all__ = ["answer_of", "entries_of", "entry_of", "grouped_grants_of", "refuse_known"]
+__all__ = ["answer_of", "entries_of", "entry_of", "refuse_known"]
 
 _ENTRIES = """
 SELECT reservation.position, closing.position, id, request, purpose, events, epsilon, delta,
        coalesce(state, 'reserved'), reserved_at, closed_at, released_sha256, reason,
        (SELECT coalesce(max(number), 0) FROM part WHERE reservation = id)
 FROM reservation LEFT JOIN closing ON reservation = id
-"""
-_GROUPED_NAMES = "grouped-"  # what the names of events with groups begin with
-_GROUPED = """
-SELECT reservation.position, closing.position, coalesce(used, events), epsilon, delta
-FROM reservation LEFT JOIN closing ON reservation = id WHERE events LIKE ? ORDER BY id
 """
 _ANSWER = """
 SELECT reservation.position, closing.position, released, released_sha256
@@ -48,26 +42,6 @@ def entries_of(transaction: Transaction, where: str) -> list[LedgerEntry]:
     return [
         _entry_of_row(where, *row[2:]) for row in transaction.execute(f"{_ENTRIES} ORDER BY id")
     ]
-
-
-def grouped_grants_of(transaction: Transaction, seen: Progress, where: str) -> list[Grant]:
-    """Return what reservations with budget groups used, or hold where nothing was given back;
-    oldest first.
-
-    Raises
-    ------
-    LedgerError
-        If one was edited by hand.
-    """
-    found = []
-    # one that an edit hides here counts whole, which is more
-    rows = transaction.execute(_GROUPED, (f"%{_GROUPED_NAMES}%",)).fetchall()
-    for reserved, closed, events, epsilon, delta in rows:
-        for position in (reserved, closed):
-            if position is not None:
-                check_row(transaction, seen, position, where)
-        found.append(Grant(reserved_in(events, where).events, epsilon, delta))
-    return found
 
 
 def entry_of(

@@ -22,7 +22,6 @@ from secretballot.privacy.ledger.entries import (
     answer_of,
     entries_of,
     entry_of,
-    grouped_grants_of,
     refuse_known,
 )
 from secretballot.privacy.ledger.following import contains_row, reserved_of
@@ -343,34 +342,6 @@ class Ledger:
         """Return what is spent, every reservation in whatever state counted, rounded up."""
         with self._own_book.reading() as (_, seen):
             return Amount(*self._own_book.filter.spent_of(seen.totals))
-
-    def spent_by_group(self) -> dict[str, Amount]:
-        """Return what is spent on a unit that was in one budget group, for each name of a group.
-
-        A release that names the group counts for what it promised it, every other one whole. A unit
-        of the group is one that was in it at every release that names it: a ledger does not know
-        who was. `budget` remains the only limit.
-
-        Privacy
-        -------
-        Unit, relation : those of the ledger, for neighbours within the group.
-        Price : a filter's, against any limit that was fixed beforehand (docs/explanation/prices.md,
-            section 19); by itself a promise where the groups' budgets did not depend on what was
-            released.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger cannot be read or trusted.
-        """
-        with self._own_book.reading() as (transaction, seen):
-            grants = grouped_grants_of(transaction, seen, self._own_book.where)
-        rule = self._own_book.filter
-        names = sorted({name for grant in grants for name in grant.group_names()})
-        return {
-            name: Amount(*rule.spent_of(rule.totals_of_group(seen.totals, grants, name)))
-            for name in names
-        }
 
     def remaining(self) -> Amount:
         """Return what is left, rounded down.

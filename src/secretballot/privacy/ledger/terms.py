@@ -24,7 +24,6 @@ from secretballot.privacy.accounting import (
     Filter,
     Grant,
     PrivacyBudget,
-    dearer_group,
     delta_upper,
     filter_for,
 )
@@ -323,13 +322,6 @@ def certified_grant(
         raise BudgetError(
             f"The events cost delta {delta:g} at epsilon {price.epsilon:g}, more than the delta"
             f" {price.delta:g} they are to be reserved at; calibrate them to the price."
-        )
-    group = dearer_group(stored)
-    if group is not None:
-        raise BudgetError(
-            f"The events cost the budget group {in_brief(group.name)!r} more than the epsilon"
-            f" {group.epsilon:g} and delta {group.delta:g} that it is promised; calibrate its bound"
-            " to them."
         )
     return text, Grant(events=stored, epsilon=price.epsilon, delta=price.delta)
 

@@ -8,8 +8,6 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError
 from secretballot.privacy.accounting import (
-    BudgetGroup,
-    GroupedVectorSumEvent,
     VectorSumEvent,
 )
 from secretballot.privacy.noise import NoiseSource, check_scale
@@ -37,8 +35,6 @@ class NoisyVectorSum:
     replaced : bool, default False
         Whether a neighbour has one unit replaced, which moves a sum by twice the bound, and not
         one more or one less.
-    groups : tuple of BudgetGroup, optional
-        Units with budgets of their own, whose vectors are shorter.
 
     Privacy
     -------
@@ -68,7 +64,6 @@ class NoisyVectorSum:
     bound: int
     coordinates: int
     replaced: bool = False
-    groups: tuple[BudgetGroup, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", check_scale("sigma", self.sigma))
@@ -82,8 +77,7 @@ class NoisyVectorSum:
 
     def event(self, count: int = 1) -> VectorSumEvent:
         """Return what `count` sums, adaptively chosen, are to the accountant."""
-        drawn = self.sigma, self.squared_sensitivity, self.coordinates, count
-        return GroupedVectorSumEvent(*drawn, self.groups) if self.groups else VectorSumEvent(*drawn)
+        return VectorSumEvent(self.sigma, self.squared_sensitivity, self.coordinates, count)
 
     def release(self, total: IntArray, noise: NoiseSource) -> IntArray:
         """Return the noisy sum, int64 of shape (coordinates,).

@@ -28,7 +28,7 @@ from secretballot._validation import (
     shown,
 )
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
-from secretballot.privacy.accounting import Event, Price, PrivacyBudget, dearer_group, delta_upper
+from secretballot.privacy.accounting import Event, Price, PrivacyBudget, delta_upper
 from secretballot.report.certificate.fields import (
     FORMAT,
     VERSION,
@@ -198,12 +198,6 @@ def build_certificate(
         raise CertificateError(
             f"The events cost delta {delta:.6g} at epsilon {budget.epsilon:.6g}, more than the"
             f" promised {budget.delta:.6g}; no certificate can be written for them."
-        )
-    group = dearer_group(events)
-    if group is not None:
-        raise CertificateError(
-            f"The events cost the budget group {shown(group.name)} more than it is promised; no"
-            " certificate can be written for them."
         )
     certificate = {
         "format": FORMAT,

@@ -93,16 +93,8 @@ def coverage_on(mechanism: Mapping[str, Any]) -> tuple[Coverage, float, float] |
 
 
 def public_records(mechanism: Mapping[str, Any]) -> float | None:
-    """Return how many records of full length there are, where that is public; else None.
-
-    A record of a budget group counts for its bound over that of all.
-    """
-    if mechanism["n_records"] is None:
-        return None
-    if "groups" not in mechanism:
-        return float(mechanism["n_records"])
-    weighed = sum(group["records"] * group["bound"] for group in mechanism["groups"])
-    return float(weighed / mechanism["bound"])
+    """Return how many records there are, where that is public; else None."""
+    return None if mechanism["n_records"] is None else float(mechanism["n_records"])
 
 
 def counted_by_marks(

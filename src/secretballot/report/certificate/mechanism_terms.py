@@ -16,17 +16,14 @@ from secretballot.report.certificate.by_record import COUNTED_UNCOVERED, RECORD_
 from secretballot.report.certificate.chosen import EXPONENTIAL
 from secretballot.report.certificate.moments import (
     CLASS_WEIGHTS,
-    GROUPS,
     MOMENTS,
     MOMENTS_FIELDS,
     STARTED,
     SUMS_ALONE,
-    check_group_fields,
     has_moments,
     moments_event,
 )
 from secretballot.report.certificate.vote_tables import TABLE_FIELDS, has_table, table_event
-from secretballot.report.certificate.weighted import WEIGHTED, check_weighted, weighted_event
 
 __all__ = [
     "ANSWERS_SOME",
@@ -59,7 +56,6 @@ _FIELDS = {
     **MOMENTS_FIELDS,
     **TABLE_FIELDS,
     RECORD_VOTES: {*_COMMON, "sigma", "votes_per_record", "neighbours"},
-    WEIGHTED: {*_COMMON, "sigma", "release", GROUPS},
 }
 #: Mechanisms without classes: what they release stands in their own fields.
 _WITHOUT_CLASSES = (*SUMS_ALONE, *TABLE_FIELDS)
@@ -96,11 +92,6 @@ def check_terms(document: Mapping[str, Any]) -> None:
         raise CertificateError(
             f"The mechanism {name!r} lacks or adds the field {shown(min(different))}."
         )
-    if name == WEIGHTED:
-        event_from_json(weighted_event(mechanism))  # each number of a group is in its range
-        check_weighted(document)
-    elif GROUPS in mechanism:
-        check_group_fields(mechanism)
     if "calibration" in mechanism:
         check_choice("calibration", mechanism["calibration"], _CALIBRATIONS)
     budget = mechanism["budget"]
@@ -125,8 +116,6 @@ def _fields_of(mechanism: Mapping[str, Any]) -> set[str]:
         return {*_COMMON, *_TABLE, *_SAMPLE}
     if mechanism["name"] == MOMENTS:
         optional |= {STARTED, CLASS_WEIGHTS} & {*mechanism}
-    if mechanism["name"] in MOMENTS_FIELDS:
-        optional |= {GROUPS} & {*mechanism}
     return _FIELDS[mechanism["name"]] | optional
 
 
@@ -148,8 +137,6 @@ def events_of_terms(document: Mapping[str, Any]) -> list[Event]:
         return [event_from_json(table_event(mechanism))]
     if has_moments(document):
         return [event_from_json(moments_event(mechanism, document["neighbours"]))]
-    if mechanism["name"] == WEIGHTED:
-        return [event_from_json(weighted_event(mechanism))]
     if mechanism["name"] == "gaussian":
         return [event_from_json(_gaussian_event_fields(mechanism))]
     if mechanism["name"] in ANSWERS_SOME:

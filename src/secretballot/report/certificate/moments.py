@@ -10,8 +10,6 @@ from secretballot.report.certificate.fields import is_digest, is_sentence
 
 __all__ = [
     "CLASS_WEIGHTS",
-    "GROUPS",
-    "GROUPS_ASSUMPTION",
     "LABELS_MOMENTS",
     "LABEL_MOMENTS_ASSUMPTIONS",
     "MOMENTS",
@@ -20,7 +18,6 @@ __all__ = [
     "STARTED",
     "SUMS_ALONE",
     "TARGET_MOMENTS",
-    "check_group_fields",
     "check_moments",
     "has_moments",
     "moments_event",
@@ -32,8 +29,6 @@ LABELS_MOMENTS = "record-moments-of-labels"
 #: Of a release whose first stage started from labels that were released before.
 STARTED = "start"
 CLASS_WEIGHTS = "class_weights"
-#: Of which units have budgets of their own.
-GROUPS = "groups"
 #: Of which sums are released, and no labels.
 SUMS_ALONE = (TARGET_MOMENTS, LABELS_MOMENTS)
 _BASIS_ASSUMPTION = "The basis follows from the public points and its own settings alone."
@@ -51,11 +46,6 @@ LABEL_MOMENTS_ASSUMPTIONS = (
         " in its place moves an integer vector by no more than twice the stated bound."
     ),
     _BASIS_ASSUMPTION,
-)
-#: Where units have budgets of their own.
-GROUPS_ASSUMPTION = (
-    "Which budget group a unit is in is public, and follows from nothing that is protected; data"
-    " sets in which units are in other groups are no neighbours."
 )
 _COMMON = {
     *("name", "n_stages", "sigma", "bound", "coordinates", "residual_units"),
@@ -89,19 +79,6 @@ def moments_event(mechanism: Mapping[str, Any], neighbours: str) -> dict[str, An
     """
     # a record that is replaced moves each sum by twice its bound, squared: four times
     replaced = 4 if neighbours == "replace-one" else 1
-    if GROUPS in mechanism:
-        plain = {name: value for name, value in mechanism.items() if name != GROUPS}
-        groups = [
-            {
-                "name": group["name"],
-                "squared_sensitivity": replaced * check_count("bound", group["bound"]) ** 2,
-                "epsilon": group["epsilon"],
-                "delta": group["delta"],
-            }
-            for group in mechanism[GROUPS]
-        ]
-        event = moments_event(plain, neighbours)
-        return event | {"event": "grouped-vector-sum", "groups": groups}
     return {
         "event": "vector-sum",
         "version": 1,
@@ -180,8 +157,6 @@ def check_moments(document: Mapping[str, Any]) -> None:
         raise CertificateError("The basis is not named, or its digest is none.")
     _check_lists("sums", mechanism["sums"], n_stages, coordinates)
     _check_lists("weights", mechanism["weights"], n_stages, coordinates - len(marks))
-    if GROUPS in mechanism:
-        _check_groups(document)
     if STARTED in mechanism:
         _check_start(mechanism[STARTED], coordinates - len(marks), of_labels=of_labels)
     if CLASS_WEIGHTS in mechanism:
@@ -222,61 +197,6 @@ def _columns_of(document: Mapping[str, Any]) -> int:
     ):
         raise CertificateError("target_range is no two numbers, the smaller one first.")
     return 1
-
-
-def check_group_fields(mechanism: Mapping[str, Any]) -> None:
-    """Refuse groups that are no list of objects with the fields of one, and nothing else.
-
-    Raises
-    ------
-    CertificateError
-        If they are not.
-    """
-    groups = mechanism[GROUPS]
-    fields = {"name", "bound", "epsilon", "delta"}
-    if mechanism["n_records"] is not None:
-        fields |= {"records"}
-    if not isinstance(groups, list) or not all(
-        isinstance(group, Mapping) and set(group) == fields for group in groups
-    ):
-        raise CertificateError(
-            "The budget groups are no list of a name, a bound and a budget each, with the number of"
-            " records where it is public and only there."
-        )
-
-
-def _check_groups(document: Mapping[str, Any]) -> None:
-    """Refuse groups that contradict the release: a bound above that of all units, or a headline
-    that is not the largest promise.
-
-    Their event was built already, so each field is in its range. What they cost is looked at with
-    the price.
-
-    Raises
-    ------
-    CertificateError
-        If they do.
-    """
-    mechanism, groups = document["mechanism"], document["mechanism"][GROUPS]
-    if document["unit"] == "label":
-        raise CertificateError("Sums of labels alone have no budget groups.")
-    if GROUPS_ASSUMPTION not in document["assumptions"]:
-        raise CertificateError("The certificate does not say that its budget groups are public.")
-    if not all(group["bound"] <= mechanism["bound"] for group in groups):
-        raise CertificateError("The bound of a budget group is above that of all units.")
-    for key in ("epsilon", "delta"):
-        if max(group[key] for group in groups) != document[key]:
-            raise CertificateError(
-                f"The {key} of the certificate is not the largest of its budget groups."
-            )
-    if mechanism["n_records"] is not None:
-        counts = [check_count("records", group["records"], minimum=0) for group in groups]
-        # the number of records is public, and with it that of every group
-        if sum(counts) != mechanism["n_records"] or 1 in counts:
-            raise CertificateError(
-                "The numbers of records in the budget groups do not add up to that of all records,"
-                " or a group has only one."
-            )
 
 
 def _check_class_weights(weights: object, n_classes: int) -> None:

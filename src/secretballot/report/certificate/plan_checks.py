@@ -22,8 +22,6 @@ _SLOW_EVENTS = (
     "label-gaussian",
     "argmax-gaussian",
     "vote-table",
-    "weighted-label-gaussian",
-    "grouped-label-gaussian",
     "confident",
     "relabelled-sample",
 )
@@ -110,10 +108,6 @@ def check_choices(document: Mapping[str, Any]) -> str:
     """
     # a forger may list choices that take hours to price: their number is bounded before any is
     choices = document["choices"]
-    if any("groups" in event for event in document["events"]):
-        raise CertificateError(
-            "The certificate lists choices, whose price its budget groups are not promised."
-        )
     reservations = [document["composition"]["reservation"]]
     _refuse_slow_choices(choices)
     for number, choice in enumerate(choices, 1):

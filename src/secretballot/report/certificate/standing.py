@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from secretballot.report.certificate.by_record import RECORD_VOTES, RECORD_VOTES_ASSUMPTIONS
 from secretballot.report.certificate.chosen import EXPONENTIAL, EXPONENTIAL_ASSUMPTIONS
 from secretballot.report.certificate.moments import (
-    GROUPS_ASSUMPTION,
     LABEL_MOMENTS_ASSUMPTIONS,
     MOMENTS_ASSUMPTIONS,
     MOMENTS_FIELDS,
 )
-from secretballot.report.certificate.weighted import WEIGHTED
 
 __all__ = [
     "ASSUMPTIONS",
@@ -102,8 +100,6 @@ def standing_assumptions(mechanism: str, unit: str = "record") -> tuple[str, ...
     """Return what is assumed of every release of a mechanism, by name, for a unit."""
     if mechanism in MOMENTS_FIELDS and unit == "label":
         return (*LABEL_MOMENTS_ASSUMPTIONS, *_OF_MOMENTS[len(MOMENTS_ASSUMPTIONS) :])
-    if mechanism == WEIGHTED:
-        return (*ASSUMPTIONS, GROUPS_ASSUMPTION)
     return _WITHOUT_TEACHERS.get(mechanism, ASSUMPTIONS)
 
 

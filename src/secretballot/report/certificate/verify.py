@@ -14,7 +14,7 @@ from typing import Any
 from secretballot._validation import check_relation, plain_line, shown
 from secretballot._versions import draws_wrong_noise
 from secretballot.exceptions import CertificateError, SecretBallotError
-from secretballot.privacy.accounting import Event, dearer_group, delta_upper
+from secretballot.privacy.accounting import Event, delta_upper
 from secretballot.report.certificate.answers_file import ANSWERS_FILE, check_answers
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.by_record import RECORD_VOTES, check_by_record, is_by_record
@@ -296,12 +296,6 @@ def _check_price(document: Mapping[str, Any]) -> str:
         raise CertificateError(
             f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}; promised was"
             f" {delta:.6g}."
-        )
-    group = dearer_group(_events_of(document), SLACK)
-    if group is not None:
-        raise CertificateError(
-            f"The events cost the budget group {shown(group.name)} more than the epsilon"
-            f" {group.epsilon:.6g} and delta {group.delta:.6g} that it is promised."
         )
     if not price["delta_recomputed"] <= delta * SLACK:
         raise CertificateError("The price states a larger delta than the promise.")

@@ -10,7 +10,6 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.weighted import WEIGHTED
 from secretballot.report.pictures.style import (
     BLUE,
     GREY,
@@ -133,9 +132,7 @@ def _draw_counts(released: ReleasedLabels, counts: IntArray) -> str:
             axes.text(
                 place, 1.02, name, transform=axes.transAxes, ha=side, va="bottom", weight="bold"
             )
-        weighted = released.certificate.get("mechanism", {}).get("name") == WEIGHTED
-        voters = "in all" if weighted else "teachers"
-        axes.set_xlabel(f"noisy votes for {names[1]}, of {released.n_teachers:,} {voters}")
+        axes.set_xlabel(f"noisy votes for {names[1]}, of {released.n_teachers:,} teachers")
         axes.set_ylabel("queries")
         integer_ticks(axes.yaxis)
         grid(axes, "y")

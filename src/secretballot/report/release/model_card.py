@@ -11,7 +11,6 @@ from secretballot.report.certificate.moments import has_moments
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.metrics import Metrics
 from secretballot.report.release.about_words import about_rows, caution, name_of_data
-from secretballot.report.release.group_words import groups_words
 from secretballot.report.release.metrics_words import metrics_sentences
 from secretballot.report.release.table_words import (
     table_metrics_rows,
@@ -81,13 +80,11 @@ def _what_it_is(released: ReleasedLabels | ReleasedTable) -> str:
         classes = ", ".join(f"`{_code_text(value)}`" for value in released.classes)
         n_classes = count_text(len(released.classes), "class")
         answers = f"A classifier that answers one of {n_classes}: {classes}."
-    grouped = groups_words(certificate)
     return (
         f"{answers} It was made {_method_words(certificate)} and is ({number_text(epsilon)},"
         f" {number_text(delta)})-differentially private for each {unit_noun(certificate['unit'])},"
         f" under {certificate['neighbours']}: using, copying and publishing it adds nothing to that"
         " price. `certificate.json` states the promise in full; `secretballot verify .` checks it."
-        f"{' ' if grouped else ''}{_without_markup(grouped)}"
     )
 
 

@@ -10,9 +10,8 @@ from secretballot.bases import TableBasis
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
-from secretballot.report.certificate.moments import CLASS_WEIGHTS, GROUPS, STARTED, has_moments
+from secretballot.report.certificate.moments import CLASS_WEIGHTS, STARTED, has_moments
 from secretballot.report.pictures.moments import draw_columns, draw_moments, released_sizes
-from secretballot.report.release.group_words import group_rows, groups_words
 from secretballot.report.student.raw_columns import encoded_width
 from secretballot.report.wording import count_text, number_text, shown, unit_noun, value_text
 
@@ -46,7 +45,6 @@ _PARAMETERS = {
     "basis": "basis",
     "basis_sha256": "SHA-256 of the public points in this basis",
     "class_weights": "what the decisions of the model count each class for",
-    "groups": "budget groups, public",
     "start": "digest of the certificate of the labels that the first stage started from",
 }
 _CLEAR = 2.0  # standard deviations of the noise: larger ones are rarely noise
@@ -73,7 +71,6 @@ def moments_words(certificate: Mapping[str, Any]) -> str:
         " logistic one whose sums on the public points meet the released ones. The labels are what"
         f" it says of the public points.{_start_words(mechanism)}"
         f"{_class_weights_words(certificate)} {_number_of_records(certificate)}"
-        f"{' ' if GROUPS in mechanism else ''}{groups_words(certificate)}"
     )
 
 
@@ -123,23 +120,14 @@ def _number_of_records(certificate: Mapping[str, Any]) -> str:
     assert counted is not None  # else labels alone are private
     n_records = certificate["mechanism"]["n_records"]
     covered_only = certificate["mechanism"]["covered_only"]
-    grouped = GROUPS in certificate["mechanism"]
-    return f"{_counted_words(*counted, n_records, grouped=grouped)}{_left_out_words(covered_only)}"
+    return f"{_counted_words(*counted, n_records)}{_left_out_words(covered_only)}"
 
 
-def _counted_words(
-    coverage: Coverage,
-    number: float,
-    error: float,
-    n_records: int | None,
-    *,
-    grouped: bool = False,
-) -> str:
+def _counted_words(coverage: Coverage, number: float, error: float, n_records: int | None) -> str:
     # the number of records is public under replace-one alone; elsewhere noise is in it
     if n_records is None:
-        by_weight = ", each by its weight," if grouped else ","
         records = (
-            f"The release counts the records, too{by_weight} with noise:"
+            "The release counts the records, too, with noise:"
             f" {number_text(round(number))}, with a standard error of"
             f" {number_text(float(f'{error:.2g}'))}."
         )
@@ -208,8 +196,6 @@ def moments_rows(mechanism: Mapping[str, Any]) -> list[tuple[str, str]]:
             continue
         if key == STARTED:
             value = value["certificate"]
-        if key == GROUPS:
-            value = group_rows(mechanism)
         found.append((_PARAMETERS.get(key, shown(key)), _value_text(value)))
     return found
 

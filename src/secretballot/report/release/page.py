@@ -14,12 +14,11 @@ from secretballot.privacy.accounting import CHANCE_BITS, delta_upper, event_from
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.by_record import RECORD_VOTES, is_by_record
 from secretballot.report.certificate.chosen import EXPONENTIAL, is_chosen
-from secretballot.report.certificate.moments import GROUPS, MOMENTS, has_moments
+from secretballot.report.certificate.moments import MOMENTS, has_moments
 from secretballot.report.certificate.plan_checks import stands_alone, total_price
 from secretballot.report.certificate.standing import UNSEEN_TEACHERS
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.certificate.vote_tables import has_table
-from secretballot.report.certificate.weighted import WEIGHTED, n_teachers_of
 from secretballot.report.extras import require_extra
 from secretballot.report.metrics import Metrics
 from secretballot.report.pictures.charts import draw_budget, draw_confidence, draw_votes
@@ -30,7 +29,6 @@ from secretballot.report.release.about_words import (
     total_words,
 )
 from secretballot.report.release.chosen_words import EXPONENTIAL_SENTENCE, chosen_words
-from secretballot.report.release.group_words import group_rows, groups_words
 from secretballot.report.release.metrics_words import metrics_sentences
 from secretballot.report.release.moments_words import (
     MOMENTS_SENTENCE,
@@ -79,11 +77,6 @@ _SENTENCES = {
     "gaussian": (
         "Votes are counted, and random noise with a Gaussian distribution on the integers is added"
         " to the count before it is used."
-    ),
-    WEIGHTED: (
-        "Teachers of each budget group cast a number of votes of their own. Votes are counted, and"
-        " random noise with a Gaussian distribution on the integers is added to the count before it"
-        " is used."
     ),
     "laplace": (
         "Votes are counted, and random noise with a two-sided geometric distribution (the Laplace"
@@ -156,7 +149,6 @@ _PARAMETERS = {
     "sampled": ("sampled", ""),
     "out_of": ("out of", ""),
     "neighbours": ("relation", ""),
-    GROUPS: ("budget groups, public", ""),
     "relabel_epsilon": ("parameter of the relabelling", ""),
 }
 
@@ -463,8 +455,7 @@ def _fact_values(released: ReleasedLabels | ReleasedTable) -> dict[str, Any]:
         "unit": unit,
         "unit_words": _unit_words(certificate["unit"], certificate["unit_column"]),
         "relation_words": relation[certificate["neighbours"]],
-        "n_teachers": n_teachers_of(certificate),
-        "groups_words": "" if has_moments(certificate) else groups_words(certificate),
+        "n_teachers": certificate["released"]["n_teachers"],
         "votes_per_record": (
             certificate["mechanism"]["votes_per_record"] if is_by_record(certificate) else 0
         ),
@@ -537,7 +528,6 @@ def _mechanism_rows(certificate: Mapping[str, Any]) -> list[tuple[str, str]]:
         if key == "scale" and certificate["mechanism"]["name"] != EXPONENTIAL:
             label, unit = "scale of the noise", "votes"
         text = _chances_text(value) if key == "weights" else value_text(value)
-        text = group_rows(certificate["mechanism"]) if key == GROUPS else text
         rows.append((shown(label), f"{text} {unit}".strip()))
     return rows
 

@@ -12,7 +12,6 @@ from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.release.about_words import about_rows, caution, name_of_data
 from secretballot.report.release.chosen_words import chosen_words
-from secretballot.report.release.group_words import groups_words
 from secretballot.report.release.moments_words import (
     coverage_warning,
     moments_words,
@@ -77,8 +76,6 @@ def release_readme(
         parts.append(_wrapped_text(chosen_words(certificate)))
     if has_moments(certificate):
         parts.append(_wrapped_text(moments_words(certificate)))
-    elif grouped := groups_words(certificate):
-        parts.append(_wrapped_text(grouped))
     if isinstance(released, ReleasedLabels) and is_by_record(certificate):
         parts.append(_wrapped_text(votes_coverage_words(released)))
     if isinstance(released, ReleasedLabels) and (warning := coverage_warning(released)):
