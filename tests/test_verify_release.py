@@ -36,7 +36,6 @@ from secretballot.privacy.accounting import (
     StabilityEvent,
     VectorSumEvent,
     VoteTableEvent,
-    WeightedLabelEvent,
     calibrate_confident,
     calibrate_gaussian,
     calibrate_label_gaussian,
@@ -254,28 +253,6 @@ def test_the_truth_of_a_small_game_lies_between_its_bounds(
     own = second.price_events([LabelGaussianEvent(sigma, queries, n_teachers).to_json()], epsilon)
     assert own.lower <= truth * (1 + 1e-9)
     assert truth * (1 - 1e-9) <= own.upper <= 1.02 * truth
-
-
-@pytest.mark.parametrize(
-    ("sigma", "queries", "weight", "epsilon"),
-    [(2182.0, 4, 52, 0.3), (300.0, 3, 7, 0.05), (9.0, 2, 3, 0.4), (60.0, 1, 20, 0.5)],
-)
-def test_labels_of_weighted_votes_have_one_price_by_two_programs(
-    sigma: float, queries: int, weight: int, epsilon: float
-) -> None:
-    event = WeightedLabelEvent(sigma, queries, weight**2)
-    theirs, own = delta_upper([event], epsilon), second.price_events([event.to_json()], epsilon)
-    assert own.lower <= theirs
-    assert own.upper == pytest.approx(theirs, rel=0.03)
-    group = {"name": "strict", "squared_sensitivity": 1, "epsilon": 0.1, "delta": 1e-6}
-    grouped = event.to_json() | {"event": "grouped-label-gaussian", "groups": [group]}
-    assert second.price_events([grouped], epsilon) == own
-    with pytest.raises(second.WrongError):
-        second.price_events([event.to_json() | {"squared_sensitivity": weight**2 + 1}], epsilon)
-    heavy = group | {"squared_sensitivity": (weight + 1) ** 2}
-    for wrong in (group | {"squared_sensitivity": 3}, heavy):
-        with pytest.raises(second.WrongError):
-            second.price_events([grouped | {"groups": [wrong]}], epsilon)
 
 
 def test_counts_are_exact_on_both_sides_of_the_promise() -> None:

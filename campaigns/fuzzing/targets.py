@@ -381,42 +381,6 @@ def _genuine_release(folder: Path) -> Any:
     return json.loads((folder / "genuine" / "certificate.json").read_text())
 
 
-def _weighted_certificate(folder: Path) -> Any:
-    """Return the certificate of labels by votes that count several times."""
-    rng = np.random.default_rng(11)
-    X = rng.normal(size=(120, 1)).round(1)
-    model = sb.PATEClassifier(n_teachers=9, n_queries=3, release="labels")
-    model.fit(
-        X[:80],
-        (X[:80, 0] > 0).astype(int),
-        X_public=X[80:],
-        classes=[0, 1],
-        budget_groups=["strict", "open"] * 40,
-        group_budgets={"strict": sb.PrivacyBudget(1.0, 1e-5), "open": sb.PrivacyBudget(4.0, 1e-5)},
-        groups_are_public=True,
-        group_shares={"strict": 1, "open": 1},
-    )
-    return json.loads(json.dumps(model.certificate_))
-
-
-def _grouped_certificate(folder: Path) -> Any:
-    """Return the certificate of sums in which groups of records have budgets of their own."""
-    rng = np.random.default_rng(11)
-    X = rng.normal(size=(120, 1)).round(1)
-    model = sb.RecordMomentsClassifier(sb.bases.TableBasis(n_bins=2), n_stages=1)
-    model.fit(
-        X[:80],
-        (X[:80, 0] > 0).astype(int),
-        X_public=X[80:],
-        classes=[0, 1],
-        budget_groups=["strict", "open"] * 40,
-        group_budgets={"strict": sb.PrivacyBudget(0.2, 1e-6), "open": sb.PrivacyBudget(2.0, 1e-6)},
-        groups_are_public=True,
-    )
-    # as it stands in a file
-    return json.loads(json.dumps(model.certificate_))
-
-
 _certificate_edits = st.tuples(_json_edits, st.booleans())
 
 
@@ -569,7 +533,7 @@ def _read_session(folder: Path) -> None:
 def _genuine_ledger(folder: Path) -> bytes:
     place = folder / "genuine.sqlite"
     ledger = sb.Ledger(place, dataset="registry", budget=sb.PrivacyBudget(5.0, 1e-3))
-    from secretballot.privacy.accounting import BudgetGroup, GroupedVectorSumEvent, PureEvent
+    from secretballot.privacy.accounting import PureEvent
 
     for number in range(3):
         bought = ledger.reserve(
@@ -580,9 +544,6 @@ def _genuine_ledger(folder: Path) -> bytes:
         )
         if number:
             ledger.commit(bought, b"an answer")
-    groups = BudgetGroup("strict", 100, 0.2, 1e-6), BudgetGroup("open", 10_000, 1.0, 1e-6)
-    grouped = GroupedVectorSumEvent(800.0, 10_000, 7, 2, groups)
-    ledger.reserve([grouped], sb.PrivacyBudget(1.0, 1e-6), request="grouped", purpose="")
     return place.read_bytes()
 
 
@@ -637,7 +598,6 @@ def _read_ledger(folder: Path) -> None:
 
     ledger = sb.Ledger.open_existing(folder / "ledger.sqlite")
     ledger.history()
-    ledger.spent_by_group()
     ledger.reserve([PureEvent(0.1, 1)], sb.PrivacyBudget(0.1, 1e-6), request="new", purpose="")
 
 
@@ -744,8 +704,6 @@ _OPTIONS = (
         "--teacher",
         "--json",
         "--budget-column",
-        "--group-budget",
-        "--groups-are-public",
         "--hypotheses",
         "--header",
         "--x",
@@ -811,13 +769,6 @@ _LINES = (
         *_TABLES,
         "--classes",
         "no,maybe",
-        "--budget-column",
-        "ward",
-        "--group-budget",
-        "north=0.5,1e-5",
-        "--group-budget",
-        "south=1,1e-5",
-        "--groups-are-public",
     ),
     (
         "label",
@@ -946,22 +897,6 @@ TARGETS: dict[str, Target] = {
     ),
     "certificate": Target(
         _genuine_release,
-        _certificate_edits,
-        _write_certificate,
-        _read_certificate,
-        (DONE, NOT_VERIFIED),
-        private=False,
-    ),
-    "weighted-certificate": Target(
-        _weighted_certificate,
-        _certificate_edits,
-        _write_certificate,
-        _read_certificate,
-        (DONE, NOT_VERIFIED),
-        private=False,
-    ),
-    "grouped-certificate": Target(
-        _grouped_certificate,
         _certificate_edits,
         _write_certificate,
         _read_certificate,

@@ -18,9 +18,7 @@ from secretballot.aggregation import (
     RelabelledAggregator,
     SparseVectorAggregator,
     VoteTableAggregator,
-    VotingGroup,
     WeakSignalWarning,
-    WeightedGaussianAggregator,
     aggregator_from_description,
 )
 from secretballot.aggregation.gaussian import paper_sigma
@@ -204,18 +202,6 @@ DESCRIBED = [
     ConfidentAggregator(200, 150.0, 40.0, 640, budget=BUDGET),
     InteractiveAggregator(200, 150.0, 40.0, 640, budget=BUDGET),
     VoteTableAggregator((2**52, 2**51, 2**50), 100, n_teachers=250, budget=BUDGET),
-    *(
-        WeightedGaussianAggregator(
-            900.0,
-            100,
-            [
-                VotingGroup("strict", 1, 50, PrivacyBudget(BUDGET.epsilon / 3, BUDGET.delta)),
-                VotingGroup("open", 2, 100, BUDGET),
-            ],
-            release=kind,
-        )
-        for kind in ("labels", "counts")
-    ),
 ]
 
 

@@ -115,26 +115,6 @@ def test_the_weight_of_a_class_is_given_once(folder: Path, weights: str) -> None
     assert not (folder / "out").exists()
 
 
-def test_a_check_counts_the_records_of_each_budget_group(folder: Path) -> None:
-    private = pd.read_csv(folder / "private.csv")
-    strict = private["patient"].isin(private["patient"].unique()[:30])
-    private["consent"] = strict.map({True: "strict", False: "open"})
-    private.to_csv(folder / "private.csv", index=False)
-    words = ["learn", str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
-    words += ["--classes", "no,yes", "--unit", "patient", "--budget-column", "consent", "--check"]
-    words += ["--group-budget", "strict=0.5,1e-6"]
-    result = CliRunner().invoke(app, [*words, "--group-budget", "open=2,1e-6"])
-    assert result.exit_code == 0, result.stderr
-    assert "groups       strict 60, open 140" in result.stdout.splitlines()
-    result = CliRunner().invoke(app, [*words, "--group-budget", "opened=2,1e-6"])
-    assert result.exit_code == 2
-    first = private["consent"].tolist().index("open")
-    assert f"has, in row {first}, no group of --group-budget ('strict', 'opened')" in result.stdout
-    result = CliRunner().invoke(app, words[:-2])
-    assert result.exit_code == 2
-    assert "--group-budget is missing" in result.stdout
-
-
 def test_labels_are_no_ids_of_persons(folder: Path) -> None:
     words = words_of_run(folder, "--unit", "ill")
     before = sorted(folder.iterdir())

@@ -8,9 +8,7 @@ from typer.testing import CliRunner
 
 from secretballot.cli import app
 from secretballot.privacy.accounting import (
-    BudgetGroup,
     GaussianEvent,
-    GroupedVectorSumEvent,
     LabelGaussianEvent,
     PrivacyBudget,
 )
@@ -151,21 +149,6 @@ def test_show_says_what_is_spent_and_left(ledger: Path) -> None:
     assert document["releases"] == 1
     assert document["spent"]["epsilon"] == pytest.approx(0.5)
     assert document["remaining"]["epsilon"] == pytest.approx(1.5)
-
-
-def test_show_says_what_each_budget_group_has_paid(ledger: Path) -> None:
-    assert "group" not in CliRunner().invoke(app, ["ledger", "show", str(ledger)]).stdout
-    groups = BudgetGroup("strict", 100, 0.2, 1e-6), BudgetGroup("open", 10_000, 1.0, 1e-6)
-    event = GroupedVectorSumEvent(800.0, 10_000, 7, 2, groups)
-    Ledger.open_existing(ledger).reserve(
-        [event], PrivacyBudget(1.0, 1e-6), request="two", purpose="learn"
-    )
-    text = CliRunner().invoke(app, ["ledger", "show", str(ledger)]).stdout
-    assert "spent on the budget group strict: epsilon 0.7, delta 2e-06" in text
-    assert "spent on the budget group open: epsilon 1.5, delta 2e-06" in text
-    document = json.loads(CliRunner().invoke(app, ["ledger", "show", str(ledger), "--json"]).stdout)
-    assert document["spent_by_group"]["strict"] == {"epsilon": 0.7, "delta": 2e-6}
-    assert document["spent"]["epsilon"] == 1.5
 
 
 def test_history_lists_releases_and_not_their_bytes(ledger: Path) -> None:

@@ -4,8 +4,7 @@ import pytest
 
 import secretballot as sb
 from secretballot.door import ReleaseStream
-from secretballot.ensemble import WeightedVotes
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import LabelGaussianEvent
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -15,13 +14,6 @@ NOISE = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.3, 1e-7), n_queries=2
 
 def account(**more: str) -> sb.Ledger:
     return sb.Ledger.in_memory(dataset="d", budget=BUDGET, **more)
-
-
-def test_votes_with_weights_are_not_weighed_again() -> None:
-    inner = WeightedVotes.of_groups({"a": VOTES}, {"a": 100})
-    for group in (inner, None, [[1, 2]]):
-        with pytest.raises(DataError, match="give VoteCounts, one vote of each"):
-            WeightedVotes.of_groups({"strict": group}, {"strict": 100})  # type: ignore[dict-item]
 
 
 def test_an_answer_that_is_given_whole_spends_all_that_was_reserved() -> None:
@@ -94,10 +86,3 @@ def test_a_request_repeats_one_question_about_one_promise() -> None:
     ):
         with pytest.raises(ParameterError, match="or another promise"):
             sb.release(VOTES, NOISE, ledger, request="r", **other)  # type: ignore[arg-type]
-
-
-def test_groups_without_budgets_are_refused_in_a_sentence() -> None:
-    calibrate = sb.aggregation.WeightedGaussianAggregator.calibrate
-    for budgets, teachers in (({}, {}), ({"a": 1.0}, {"a": 10}), (None, None)):
-        with pytest.raises(ParameterError):
-            calibrate(budgets, teachers, 3)  # type: ignore[arg-type]

@@ -50,16 +50,6 @@ AGGREGATORS = {
         sb.GaussianAggregator(60.0, 30, budget=BUDGET, release="counts", n_classes=12),
         12,
     ),
-    "weighted counts": lambda: (
-        sb.aggregation.WeightedGaussianAggregator.calibrate(
-            {"strict": sb.PrivacyBudget(1.0, 1e-5), "open": BUDGET},
-            {"strict": 200, "open": 400},
-            30,
-            n_classes=12,
-            release="counts",
-        ),
-        12,
-    ),
     "laplace counts": lambda: (
         sb.LaplaceAggregator(40.0, 30, budget=BUDGET, release="counts", n_classes=12),
         12,
@@ -96,13 +86,6 @@ def test_a_batch_is_stored_in_as_many_bytes_whatever_came_out(
         votes[:, winner] = 600
         names = list(range(n_classes))
         counts: Any = sb.VoteCounts.from_counts(votes, classes=names)
-        if kind == "weighted counts":
-            parts = {
-                group.name: sb.VoteCounts.from_counts(votes * k // 600, names)
-                for group, k in zip(aggregator.groups, (200, 400), strict=True)
-            }
-            weights = {group.name: group.weight for group in aggregator.groups}
-            counts = sb.ensemble.WeightedVotes.of_groups(parts, weights)
         ledger = sb.Ledger(tmp_path / f"{number}.sqlite", dataset="registry", budget=BUDGET)
         monkeypatch.setattr(purchase, "noise_source", lambda noise=noise: _Noise(noise))
         sb.release(counts, aggregator, ledger, request="one")

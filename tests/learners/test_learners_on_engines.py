@@ -31,28 +31,6 @@ def pate(engine: Any, kind: Any = sb.PATEClassifier, **more: Any) -> Any:
     return model.fit(X, Y, X_public=X_PUBLIC, classes=[0, 1])
 
 
-def in_groups(engine: Any) -> Any:
-    """Return a fit in which each of two groups has teachers of its own."""
-    ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, neighbours="replace-one")
-    model = sb.PATEClassifier(
-        DecisionTreeClassifier(),
-        n_teachers=20,
-        n_queries=8,
-        ledger=ledger,
-        neighbours="replace-one",
-        engine=engine,
-    )
-    return model.fit(
-        X,
-        Y,
-        X_public=X_PUBLIC,
-        classes=[0, 1],
-        budget_groups=np.where(np.arange(len(X)) % 3 == 0, "strict", "open"),
-        group_budgets={"strict": sb.PrivacyBudget(1.0, 1e-5), "open": BUDGET},
-        groups_are_public=True,
-    )
-
-
 def active(engine: Any) -> Any:
     more: dict[str, Any] = {"strategy": sb.queries.MarginSampling(), "round_size": 4}
     return pate(engine, sb.ActivePATEClassifier, **more)
@@ -109,7 +87,7 @@ def universal(engine: Any) -> Any:
     return labeler.fit(ONE, ONE[:, 0] > 0.5, classes=[False, True])
 
 
-EVERY = (pate, in_groups, active, label_private, trained, stability, agnostic, universal)
+EVERY = (pate, active, label_private, trained, stability, agnostic, universal)
 
 
 @pytest.mark.parametrize("fit", EVERY)
@@ -144,7 +122,7 @@ def client() -> Any:
         yield client
 
 
-@pytest.mark.parametrize("fit", [pate, in_groups, active, label_private])
+@pytest.mark.parametrize("fit", [pate, active, label_private])
 def test_release_and_certificate_are_the_same_bytes(
     fit: Any, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,9 +14,7 @@ import pytest
 from ledger_backends import FileLedgers, Ledgers
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.accounting import (
-    BudgetGroup,
     GaussianEvent,
-    GroupedVectorSumEvent,
     LabelGaussianEvent,
     PrivacyBudget,
     PureEvent,
@@ -370,23 +368,3 @@ def test_an_answer_is_stored_on_a_disk_that_filled_up_after_the_purchase(
         assert Ledger.open_existing(disk / "ledger.sqlite").released("one") == bytes(400_000)
     finally:
         subprocess.run(["umount", disk], check=True)
-
-
-def test_what_groups_have_paid_is_known_beyond_a_checkpoint_and_an_edit_of_it_is_noticed(
-    ledgers: Ledgers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(book, "EVERY", 5)
-    place = ledgers.place()
-    ledger = Ledger(place, dataset="registry", budget=BUDGET)
-    groups = BudgetGroup("strict", 100, 0.2, 1e-7), BudgetGroup("open", 10_000, 0.5, 1e-6)
-    event = GroupedVectorSumEvent(2000.0, 10_000, 7, 1, groups)
-    ledger.reserve([event], PrivacyBudget(0.5, 1e-6), request="grouped", purpose="test")
-    for number in range(30):
-        buy(ledger, f"r{number}")
-    paid = Ledger.open_existing(place).spent_by_group()
-    assert paid == {"strict": (0.23, pytest.approx(1.3e-7)), "open": (0.53, pytest.approx(1.03e-6))}
-    with ledgers.edited(place) as run:
-        run("UPDATE reservation SET events = replace(events, '0.2', '0.1') WHERE id = 1")
-    edited = Ledger.open_existing(place)
-    with pytest.raises(LedgerError, match="changed by hand"):
-        edited.spent_by_group()

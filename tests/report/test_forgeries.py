@@ -28,7 +28,6 @@ from secretballot.aggregation import (
     RelabelledAggregator,
     SparseVectorAggregator,
     VoteTableAggregator,
-    WeightedGaussianAggregator,
 )
 from secretballot.privacy.accounting import (
     AbstentionTableEvent,
@@ -37,12 +36,10 @@ from secretballot.privacy.accounting import (
     RelabelledSampleEvent,
     SparseVectorEvent,
     StreamEvent,
-    VectorSumEvent,
     calibrate_pure,
     calibrate_vector_sum,
     epsilon_upper,
     event_from_json,
-    largest_vector_bound,
     price,
 )
 from secretballot.privacy.mechanisms import NoisyVectorSum
@@ -54,7 +51,6 @@ from secretballot.report.certificate.build import (
     with_about,
 )
 from secretballot.report.certificate.fields import read_certificate
-from secretballot.report.certificate.moments import GROUPS_ASSUMPTION, moments_event
 from secretballot.report.certificate.verify import verify_certificate
 
 Seal = Callable[[Path, dict[str, Any]], None]
@@ -143,23 +139,6 @@ def tallied() -> ReleasedLabels:
     counts = np.random.default_rng(1).integers(0, 250, (N, 3))
     aggregator = GaussianAggregator(30.0, N, n_classes=3, release="counts", budget=BUDGET)
     return issue(aggregator, counts.argmax(axis=1), counts)
-
-
-def unequal(n_classes: int, release: str) -> ReleasedLabels:
-    """Return votes of which some count for several others."""
-    aggregator = WeightedGaussianAggregator.calibrate(
-        {"strict": PrivacyBudget(0.3, BUDGET.delta), "open": BUDGET},
-        {"strict": 100, "open": 150},
-        N,
-        n_classes=n_classes,
-        release=release,
-    )
-    votes = aggregator.total_votes
-    counts = np.random.default_rng(1).integers(0, votes, (N, n_classes))
-    labels, told = counts.argmax(axis=1), None if release == "labels" else counts
-    if n_classes == 2 and release == "counts":
-        told, labels = counts[:, 1], (2 * counts[:, 1] >= votes) * 1
-    return issue(aggregator, labels, told, n_teachers=votes)
 
 
 def by_record(n_classes: int = 2, neighbours: str = "add-remove", **more: Any) -> ReleasedLabels:
@@ -339,32 +318,6 @@ def started() -> ReleasedLabels:
     return replace(plain, certificate=certificate | {"digest": certificate_digest(certificate)})
 
 
-def grouped(neighbours: str = "add-remove") -> ReleasedLabels:
-    """Return sums in which some units have a smaller budget than others."""
-    plain, public = summed(neighbours), neighbours == "replace-one"
-    mechanism = plain.certificate["mechanism"]
-    event = VectorSumEvent(
-        mechanism["sigma"],
-        (4 if public else 1) * 1000**2,
-        mechanism["coordinates"],
-        mechanism["n_stages"],
-    )
-    strict = PrivacyBudget(0.3, BUDGET.delta)
-    groups = [
-        {"name": name, "bound": largest_vector_bound(own, event, 1000), **own.to_json()}
-        | ({"records": records} if public else {})
-        for name, own, records in (("strict", strict, 200), ("open", BUDGET, 300))
-    ]
-    mechanism = mechanism | {"groups": groups}
-    events = [moments_event(mechanism, neighbours)]
-    certificate = plain.certificate | {
-        "mechanism": mechanism,
-        "events": events,
-        "assumptions": [*plain.certificate["assumptions"], GROUPS_ASSUMPTION],
-    }
-    return replace(plain, certificate=certificate | {"digest": certificate_digest(certificate)})
-
-
 def named() -> ReleasedLabels:
     """Return labels with the curator's words on them, as a release folder has them."""
     plain = voted()
@@ -409,14 +362,10 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "sums": summed,
     "sums, started from labels": started,
     "sums, of weighted classes": weighted,
-    "sums, of groups": grouped,
-    "sums, of groups, replaced": lambda: grouped("replace-one"),
     "sums, replaced": lambda: summed("replace-one"),
     "sums, by user": lambda: summed(unit="user"),
     "sums, of labels": lambda: summed("replace-one", "label"),
     "labels with words": named,
-    "labels of weighted votes": lambda: unequal(2, "labels"),
-    "weighted votes": lambda: unequal(3, "counts"),
 }
 
 # Single fields that may say something else, and the certificate still verifies: the curator's word,
@@ -592,8 +541,8 @@ ODD_WORDS = {
     "kind",
     [
         *("labels by user", "labels with words", "rounds and choices", "relabelled", "choice"),
-        *("votes of records", "sums", "sums, of groups", "interactive", "laplace counts"),
-        *("vote table", "weighted votes"),
+        *("votes of records", "sums", "interactive", "laplace counts"),
+        "vote table",
     ],
 )
 @pytest.mark.parametrize(
@@ -674,51 +623,6 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
     "longer vectors": lambda d: [
         ("mechanism.bound", 2 * d["mechanism"].get("bound", 1)),
         ("events.0.squared_sensitivity", 4 * d["events"][0].get("squared_sensitivity", 1)),
-    ],
-    "a smaller promise to a group": lambda d: [
-        ("mechanism.groups.0.epsilon", 0.2),
-        ("events.0.groups.0.epsilon", 0.2),
-    ],
-    "a smaller delta for a group": lambda d: [
-        ("mechanism.groups.0.delta", BUDGET.delta / 2),
-        ("events.0.groups.0.delta", BUDGET.delta / 2),
-    ],
-    "longer vectors of a group": lambda d: (
-        [
-            ("mechanism.groups.0.bound", 999),
-            (
-                "events.0.groups.0.squared_sensitivity",
-                (4 if d["neighbours"] == "replace-one" else 1) * 999**2,
-            ),
-        ]
-        if "groups" in d["mechanism"]
-        else []
-    ),
-    "a group beyond the bound of all": lambda d: (
-        [
-            ("mechanism.groups.0.bound", 1001),
-            (
-                "events.0.groups.0.squared_sensitivity",
-                (4 if d["neighbours"] == "replace-one" else 1) * 1001**2,
-            ),
-        ]
-        if "groups" in d["mechanism"]
-        else []
-    ),
-    "heavier votes of a group": lambda d: (
-        [
-            ("mechanism.groups.0.weight", 100),
-            (
-                "events.0.groups.0.squared_sensitivity",
-                d["events"][0].get("squared_sensitivity", 1),
-            ),
-            ("released.n_teachers", 25_000),
-        ]
-        if d["mechanism"]["name"] == "weighted-gaussian"
-        else []
-    ),
-    "a headline that is not the largest of the groups": lambda d: [
-        *[(f"{place}.groups.1.epsilon", 1.1) for place in ("mechanism", "events.0")],
     ],
     "marks beyond the bound": lambda d: [("mechanism.mark_weight", d["mechanism"].get("bound", 1))],
     "residuals whose squares wrap around": lambda d: [("mechanism.residual_units.0", 2**33)],

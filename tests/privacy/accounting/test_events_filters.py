@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,12 +12,9 @@ from secretballot.privacy.accounting import (
     AbstentionTableEvent,
     ArgmaxGaussianEvent,
     BoundedRangeEvent,
-    BudgetGroup,
     Event,
     GaussianEvent,
     Grant,
-    GroupedLabelEvent,
-    GroupedVectorSumEvent,
     LabelGaussianEvent,
     PrivacyBudget,
     PureEvent,
@@ -26,8 +22,6 @@ from secretballot.privacy.accounting import (
     SparseVectorEvent,
     StabilityEvent,
     VoteTableEvent,
-    WeightedLabelEvent,
-    dearer_group,
     delta_upper,
     epsilon_upper,
     event_from_json,
@@ -51,15 +45,7 @@ EVENTS: list[Event] = [
     SparseVectorEvent(3.0, 3.0, 46, 1, True),
     SparseVectorEvent(36.2, 72.4, 1304, 50, False),
     AbstentionTableEvent(18.2, 0.1434, 8e-10, 50),
-    WeightedLabelEvent(800.0, 30, 400),
-    GroupedLabelEvent(800.0, 30, 400, (BudgetGroup("strict", 100, 0.1, 1e-6),)),
-    GroupedVectorSumEvent(
-        800.0, 10_000, 7, 2, (BudgetGroup("strict", 100, 0.1, 1e-6), BudgetGroup("open", 1, 1, 0.1))
-    ),
 ]
-
-
-STRICT = {"name": "strict", "squared_sensitivity": 4, "epsilon": 0.1, "delta": 1e-6}
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=repr)
@@ -72,24 +58,6 @@ def test_an_event_is_never_free_and_twice_costs_more(event: Event) -> None:
     once, twice = epsilon_upper([event], 1e-5), epsilon_upper([event, event], 1e-5)
     assert 0 < once < twice
     assert delta_upper([event], once) <= 1e-5
-
-
-def test_groups_cost_what_the_largest_vectors_do() -> None:
-    grouped = EVENTS[-1]
-    assert isinstance(grouped, GroupedVectorSumEvent)
-    whole = grouped.of_group("nobody")
-    for epsilon in (0.1, 1.0):
-        assert delta_upper([grouped], epsilon) == delta_upper([whole], epsilon)
-        assert delta_upper([grouped, PureEvent(0.1, 3)], epsilon) == delta_upper(
-            [whole, PureEvent(0.1, 3)], epsilon
-        )
-        assert delta_upper([grouped.of_group("strict")], epsilon) < delta_upper([whole], epsilon)
-    assert renyi_divergence(grouped, 8.0) == renyi_divergence(whole, 8.0)
-    assert dearer_group([grouped]) is None
-    cheap = replace(grouped, groups=(*grouped.groups, BudgetGroup("cheap", 10_000, 0.01, 1e-9)))
-    found = dearer_group([PureEvent(0.1, 1), cheap])
-    assert found is not None
-    assert found.name == "cheap"
 
 
 def test_events_merge_as_their_counts_say() -> None:
@@ -108,39 +76,6 @@ def test_events_merge_as_their_counts_say() -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        *(
-            {
-                "event": "grouped-vector-sum",
-                "version": 1,
-                "sigma": 800.0,
-                "squared_sensitivity": 100,
-                "coordinates": 3,
-                "count": 2,
-                "groups": groups,
-            }
-            for groups in (
-                [],
-                {},
-                "strict",
-                None,
-                ["strict"],
-                [STRICT | {"squared_sensitivity": 101}],
-                [STRICT | {"squared_sensitivity": 0}],
-                [STRICT | {"epsilon": 0}],
-                [STRICT | {"epsilon": float("inf")}],
-                [STRICT | {"delta": 0}],
-                [STRICT | {"delta": 1}],
-                [STRICT | {"delta": "0.1"}],
-                [STRICT | {"name": ""}],
-                [STRICT | {"name": " strict"}],
-                [STRICT | {"name": "a\nb"}],
-                [STRICT | {"name": "a" * 61}],
-                [STRICT | {"name": 3}],
-                [STRICT | {"extra": 3}],
-                [STRICT, STRICT],
-                [STRICT | {"name": str(number)} for number in range(17)],
-            )
-        ),
         {"event": "gauss", "version": 1, "sigma": 1.0, "shifts": 1},
         {"event": "gaussian", "version": 2, "sigma": 1.0, "shifts": 1},
         {"event": "gaussian", "version": True, "sigma": 1.0, "shifts": 1},

@@ -14,11 +14,8 @@ from secretballot.privacy.accounting import (
     AbstentionTableEvent,
     ArgmaxGaussianEvent,
     BoundedRangeEvent,
-    BudgetGroup,
     Event,
     GaussianEvent,
-    GroupedLabelEvent,
-    GroupedVectorSumEvent,
     LabelGaussianEvent,
     PureEvent,
     RelabelledSampleEvent,
@@ -73,13 +70,7 @@ def _table(rng: random.Random) -> VoteTableEvent:
 
 
 def _event(rng: random.Random) -> Event:
-    match rng.randrange(11):
-        case 10:
-            weights = [rng.choice([1, 2, 100, 2**17, 10**9]) for _ in range(2)]
-            squared = [weight**2 for weight in sorted(weights)]
-            terms = rng.choice(SCALES), rng.choice(COUNTS), squared[1]
-            group = BudgetGroup("one", squared[0], rng.choice(EPSILONS), 1e-6)
-            return GroupedLabelEvent(*terms, (group,))
+    match rng.randrange(10):
         case 9:
             return ArgmaxGaussianEvent(rng.choice(SCALES), min(rng.choice(COUNTS), 10**11))
         case 0:
@@ -99,13 +90,7 @@ def _event(rng: random.Random) -> Event:
         case 5:
             squared = rng.choice([1, 2, 100, 2**40, 10**18])
             drawn = rng.choice(SCALES), squared, rng.choice(COUNTS), rng.choice(COUNTS)
-            if rng.random() < 0.5:
-                return VectorSumEvent(*drawn)
-            groups = tuple(
-                BudgetGroup(str(number), rng.randint(1, squared), rng.choice(EPSILONS), 1e-6)
-                for number in range(rng.choice([1, 2, 16]))
-            )
-            return GroupedVectorSumEvent(*drawn, groups)
+            return VectorSumEvent(*drawn)
         case 6:
             return BoundedRangeEvent(rng.choice(LOSSES), rng.choice(COUNTS))
         case 7:
