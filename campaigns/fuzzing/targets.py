@@ -703,7 +703,6 @@ _OPTIONS = (
         "--student",
         "--teacher",
         "--json",
-        "--budget-column",
         "--hypotheses",
         "--header",
         "--x",
