@@ -104,11 +104,11 @@ build/docs-env/.ready: pyproject.toml
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/run_all.py
 
-# Figures 2 and 3 of Liu et al. 2021 on Adult, and a table beside reference figures: docs/measurements/figures.md.
+# Figures 2 and 3 of Liu et al. 2021 on Adult, and a table beside reference figures.
 figures: $(VENV)/.ready
 	$(BIN)/python benchmarks/appendix_f.py $(SEEDS) $(FIGURES) $(FIRST_SEED)
 
-# Slopes under known noise beside the theorems': docs/measurements/noise-rates.md. Stopped, it goes on where it was.
+# Slopes under known noise beside the theorems'. Stopped, it goes on where it was.
 rates: $(VENV)/.ready
 	$(BIN)/python benchmarks/noise_rates.py $(RUNS) $(RATES)
 	$(BIN)/python benchmarks/noise_rates_figures.py $(RUNS) $(RATES)

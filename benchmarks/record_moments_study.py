@@ -3,7 +3,7 @@ basis.
 
     python benchmarks/record_moments_study.py [n_seeds]
 
-It sets the design of a learner that is still to be built (docs/decisions/0019), and releases
+It sets the design of a learner that is still to be built, and releases
 nothing: the noise is drawn from a seeded generator and does not pass the door. 20,000 rows of
 adult.data stand for the private records, 6,000 others, without labels, for the public pool, and
 the rest is scored. No row of adult.test is used.

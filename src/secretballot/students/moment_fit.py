@@ -3,8 +3,7 @@
 A stage releases the sum over records of phi (t - q), where phi are the coordinates of a record, t
 its target (of a class: 1 in its column) and q what the model so far predicts. The next model is the
 one whose moments on the pool meet the released ones, with a penalty in each direction that follows
-from the known noise: there is no step size, and nothing to tune
-(`docs/decisions/0019-record-moments.md`).
+from the known noise: there is no step size, and nothing to tune.
 """
 
 from dataclasses import dataclass, replace
