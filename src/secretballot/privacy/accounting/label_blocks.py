@@ -166,12 +166,12 @@ def repeated_losses(
         base = _convolved_losses(base, base)
 
 
-def block_size(sigma: float, n_teachers: int | None, weight: int = 1) -> int | None:
+def block_size(sigma: float, n_teachers: int | None) -> int | None:
     """Return of how many labels a block is played; None where no game is."""
     if not sigma >= MIN_SIGMA:
         return None
     for labels in BLOCKS:
-        if game_cost(sigma, labels, n_teachers, 0.0, RESOLUTION, REACH, weight) <= BLOCK_COST:
+        if game_cost(sigma, labels, n_teachers, 0.0, RESOLUTION, REACH) <= BLOCK_COST:
             return labels
     return None
 
@@ -183,7 +183,6 @@ def composed_blocks(
     n_teachers: int | None,
     block: int,
     resolution: int = RESOLUTION,
-    weight: int = 1,
 ) -> LossDistribution | None:
     """Return losses that dominate `queries` adaptively asked labels, by blocks of `block`.
 
@@ -201,21 +200,19 @@ def composed_blocks(
         Labels of a block.
     resolution : int
         Grid points per typical step, as for `label_game.label_profile`.
-    weight : int
-        How many votes the vote that changes counts for, at most `sigma`.
 
     Privacy
     -------
     Unit, relation : one teacher changes its votes (add/remove or replace); queries adaptive.
-    Sensitivity : one vote per query, or `weight` of them.
+    Sensitivity : one vote per query.
     Source : the game of `label_game`; dominating pairs compose (Zhu, Dong, Wang 2022, Theorem 10);
         docs/explanation/prices.md.
     Rounding : upward (convex interpolation, mass-keeping splits, ends charged in full).
     """
-    grid = Grid.of(sigma, block, 0.0, resolution, REACH, weight)
+    grid = Grid.of(sigma, block, 0.0, resolution, REACH)
     if grid.above > MOST_LOSSES:
         return None
     count, left = divmod(queries, block)
-    values = game_values(sigma, n_teachers, grid, [left, block], weight)
+    values = game_values(sigma, n_teachers, grid, [left, block])
     rest = loss_distribution(values[0], grid) if left else None
     return repeated_losses(loss_distribution(values[1], grid), count, rest)

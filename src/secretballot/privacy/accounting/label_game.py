@@ -95,67 +95,46 @@ class VoteCurve:
     outer: float
 
 
-def vote_curve(sigma: float, n_teachers: int | None, weight: int = 1) -> VoteCurve:
+def vote_curve(sigma: float, n_teachers: int | None) -> VoteCurve:
     """Return the corners of one query's pairs, closed under exchanging neighbours and classes.
 
-    With t = ceil(K / 2) - v, label 1 has probability P(N >= t) under v votes and P(N >= t - w)
-    under v + w, where the vote that changes counts for w. For either parity of K the t lie in
-    [w - K // 2, 1 + K // 2], which exchanging neighbours and classes maps to itself: t to
-    1 + w - t.
+    With t = ceil(K / 2) - v, label 1 has probability P(N >= t) under v votes and P(N >= t - 1)
+    under v + 1. For either parity of K the t lie in [1 - K // 2, 1 + K // 2], which exchanging
+    neighbours and classes maps to itself: t to 2 - t.
     """
-    # a heavier vote reaches farther: both of its chances must be past the far end
-    far = math.ceil(FAR * sigma) + weight - 1
+    far = math.ceil(FAR * sigma)
     half = far + 1 if n_teachers is None else n_teachers // 2
-    t = np.arange(1 + min(far, half), weight - 1 - min(far, half), -1)
-    pairs, steps = _pairs_at(t, sigma, weight)
+    t = np.arange(1 + min(far, half), -min(far, half), -1)
+    pairs, steps = _pairs_at(t, sigma)
     outer = (
-        float(pairs.gap[0] - math.expm1(_log_slope(int(t[0]), sigma, weight)) * pairs.p[0])
+        float(pairs.gap[0] - math.expm1(_log_slope(int(t[0]), sigma)) * pairs.p[0])
         if half > far
         else 0.0
     )
-    return replace(_corners_around(pairs, steps, int(t[0]), sigma, weight), outer=outer)
+    return replace(_corners_around(pairs, steps, int(t[0]), sigma), outer=outer)
 
 
-def _pairs_at(t: IntArray, sigma: float, weight: int) -> tuple[VoteCurve, FloatArray]:
+def _pairs_at(t: IntArray, sigma: float) -> tuple[VoteCurve, FloatArray]:
     """Return the pairs at these t, and how far p goes from each to the next."""
     reach, pmf = discrete_gaussian_pmf(sigma)
     above = np.cumsum(pmf[::-1])[::-1]  # above[i] = P(N >= i - reach)
-    gap = _window_sums(pmf, weight)[t - weight + reach]
-    pairs = VoteCurve(
-        above[t + reach], above[1 - t + reach], gap, above[1 + weight - t + reach], 0.0
-    )
-    return pairs, pmf[t - 1 + reach]
+    gap = pmf[t - 1 + reach]
+    pairs = VoteCurve(above[t + reach], above[1 - t + reach], gap, above[2 - t + reach], 0.0)
+    return pairs, gap
 
 
-def _window_sums(values: FloatArray, width: int) -> FloatArray:
-    """Return the sums of `width` neighbours, from each place on where there are as many.
-
-    Of doubled windows: a difference of long sums would lose digits.
-    """
-    found, doubled, done = np.zeros(len(values) - width + 1), values, 0
-    for bit in range(width.bit_length()):
-        if width >> bit & 1:
-            found = found + doubled[done : done + len(found)]
-            done += 1 << bit
-        if done < width:
-            doubled = doubled[: len(doubled) - (1 << bit)] + doubled[1 << bit :]
-    return found
-
-
-def _log_slope(t: int, sigma: float, weight: int) -> float:
+def _log_slope(t: int, sigma: float) -> float:
     """Return the logarithm of the slope of the edge from t to t - 1, in p and p + gap."""
-    return (2 * (t - 1) * weight - weight**2) / (2 * sigma**2)
+    return (2 * (t - 1) - 1) / (2 * sigma**2)
 
 
-def _corners_around(
-    pairs: VoteCurve, steps: FloatArray, first_t: int, sigma: float, weight: int
-) -> VoteCurve:
+def _corners_around(pairs: VoteCurve, steps: FloatArray, first_t: int, sigma: float) -> VoteCurve:
     """Return corners of a polygon around the pairs, dense near an even vote.
 
     Each edge lies on or above all pairs.
 
     Edge k joins pair k to pair k + 1: a step of steps[k] in p, along which the gap changes with
-    slope expm1((2 (t_k - 1) w - w^2) / (2 sigma^2)), decreasing in k. Where edges i < j meet is a
+    slope expm1((2 (t_k - 1) - 1) / (2 sigma^2)), decreasing in k. Where edges i < j meet is a
     sum of positive terms: no digits are lost.
     """
     n = len(pairs.p)
@@ -167,13 +146,13 @@ def _corners_around(
         near = abs(first_t - edges[-1]) <= NEAR * sigma
         edges.append(min(n - 2, edges[-1] + (stride if near else 4 * stride)))
     p, rest, gap = [pairs.p[0]], [pairs.rest[0]], [pairs.gap[0]]
-    bend = weight / sigma**2  # from one edge to the next, of the logarithm of the slope
+    bend = 1 / sigma**2  # from one edge to the next, of the logarithm of the slope
     for i, j in itertools.pairwise(edges):
         share = np.expm1((j - np.arange(i, j)) * bend) / math.expm1((j - i) * bend)
         step = float(share @ steps[i:j])
         p.append(pairs.p[i] + step)
         rest.append(pairs.rest[i] - step)
-        gap.append(pairs.gap[i] + step * math.expm1(_log_slope(first_t - i, sigma, weight)))
+        gap.append(pairs.gap[i] + step * math.expm1(_log_slope(first_t - i, sigma)))
     p, rest, gap = [*p, pairs.p[-1]], [*rest, pairs.rest[-1]], [*gap, pairs.gap[-1]]
     return VoteCurve(np.array(p), np.array(rest), np.array(gap), np.subtract(rest, gap), 0.0)
 
@@ -188,19 +167,13 @@ class Grid:
 
     @classmethod
     def of(
-        cls,
-        sigma: float,
-        queries: int,
-        epsilon: float,
-        resolution: int,
-        reach: float = REACH,
-        weight: int = 1,
+        cls, sigma: float, queries: int, epsilon: float, resolution: int, reach: float = REACH
     ) -> "Grid":
         """Return the grid for a game.
 
         `reach` standard deviations of its total loss, and `epsilon` on the grid.
         """
-        even = _even_chance(sigma) if weight == 1 else math.erf(weight / (sigma * math.sqrt(8)))
+        even = _even_chance(sigma)
         step = math.log1p(even) - math.log1p(-even) if even < 1 else 40.0
         return cls.of_step(step, queries, epsilon, resolution, reach)
 
@@ -275,7 +248,6 @@ def game_cost(
     epsilon: float,
     resolution: int = RESOLUTION,
     reach: float = REACH,
-    weight: int = 1,
 ) -> float:
     """Return about how many multiplications a game will need (1e9 take about half a second).
 
@@ -283,12 +255,12 @@ def game_cost(
     """
     if sigma > MAX_SIGMA or epsilon > MAX_EPSILON:
         return math.inf
-    grid = Grid.of(sigma, queries, epsilon, resolution, reach, weight)
+    grid = Grid.of(sigma, queries, epsilon, resolution, reach)
     far = min(FAR, math.inf if n_teachers is None else n_teachers / 2 / sigma)
     near = min(far, NEAR)
     corners = min(2 * far * sigma, 2 * DENSITY * (near + (far - near) / 4)) + 2
-    # a vote at distance z changes the log ratio by about (z + 1.3) weight / sigma at most
-    width = min(2.0 * grid.size, (2 * far + 2.6) * weight / sigma / grid.h + 2)
+    # a vote at distance z changes the log ratio by about (z + 1.3) / sigma at most
+    width = min(2.0 * grid.size, (2 * far + 2.6) / sigma / grid.h + 2)
     if not grid.size * (corners + width) <= MAX_NUMBERS:
         return math.inf
     return queries * grid.size * (5 * corners + width + OVERHEAD)
@@ -328,7 +300,6 @@ def label_profile(
     n_teachers: int | None,
     epsilon: float,
     resolution: int = RESOLUTION,
-    weight: int = 1,
 ) -> LabelProfile:
     """Play the game of `queries` adaptively asked binary labels under discrete Gaussian noise.
 
@@ -345,23 +316,21 @@ def label_profile(
     resolution : int
         Grid points per typical step: the excess falls, and the time grows, with its square; 10
         keeps delta within 2 % of the exact value at 300 labels and sigma 60.
-    weight : int
-        How many votes the teacher's vote counts for, at most `sigma`.
 
     Privacy
     -------
     Unit, relation : one teacher changes its votes (add/remove or replace); queries adaptive.
-    Sensitivity : one vote per query, or `weight` of them.
+    Sensitivity : one vote per query.
     Source : docs/explanation/differences.md 3, on Liu et al. 2021, Algorithm 1; proof in
         docs/explanation/prices.md.
     Rounding : upward (convex interpolation, polygon around the pairs, tails charged in full).
     """
-    grid = Grid.of(sigma, queries, epsilon, resolution, weight=weight)
-    return LabelProfile(game_values(sigma, n_teachers, grid, [queries], weight)[0], grid)
+    grid = Grid.of(sigma, queries, epsilon, resolution)
+    return LabelProfile(game_values(sigma, n_teachers, grid, [queries])[0], grid)
 
 
 def game_values(
-    sigma: float, n_teachers: int | None, grid: Grid, after: Sequence[int], weight: int = 1
+    sigma: float, n_teachers: int | None, grid: Grid, after: Sequence[int]
 ) -> list[FloatArray]:
     """Return the game's value at every grid point, rounded up, after each of the given numbers of
     labels.
@@ -375,10 +344,8 @@ def game_values(
     grid : Grid
     after : sequence of int
         Numbers of labels, in increasing order.
-    weight : int
-        How many votes the vote that changes counts for.
     """
-    return curve_values(vote_curve(sigma, n_teachers, weight), grid, after)
+    return curve_values(vote_curve(sigma, n_teachers), grid, after)
 
 
 def curve_values(curve: VoteCurve, grid: Grid, after: Sequence[int]) -> list[FloatArray]:
@@ -469,49 +436,46 @@ def _outer_value(value: FloatArray, outer: float, h: float) -> FloatArray:
     return np.maximum(first, (1 - outer) * value + outer)
 
 
-def corner_numbers(sigma: float, weight: int = 1) -> float:
+def corner_numbers(sigma: float) -> float:
     """Return about how many numbers `label_renyi` handles to find its corners.
 
     0 where it gives no bound.
     """
-    # windows of a weight are summed by doubling
-    return 30 * sigma * (1 + (weight.bit_length() - 1) / 10) if sigma <= MAX_SIGMA else 0.0
+    return 30 * sigma if sigma <= MAX_SIGMA else 0.0
 
 
 @functools.lru_cache(maxsize=4096)
-def label_renyi(order: float, sigma: float, n_teachers: int | None, weight: int = 1) -> float:
+def label_renyi(order: float, sigma: float, n_teachers: int | None) -> float:
     """Return the largest Renyi divergence of one label between neighbours, over all vote counts.
 
     Like the game's value, the divergence's moment is convex in the pair of probabilities, so
     corners stand for all pairs. Where not all vote counts can be enumerated, orders past 1 + 4
-    sigma / weight get no bound (infinity): below, a count farther than 14 sigma from an even vote
+    sigma get no bound (infinity): below, a count farther than 14 sigma from an even vote
     has a moment within 1e-16 of 1, which is never the largest.
     """
     if sigma > MAX_SIGMA:
         return math.inf
-    pairs, complete = _all_corners(sigma, n_teachers, weight)
-    if pairs is None or not (complete or order <= 1 + 4 * sigma / weight):
+    pairs, complete = _all_corners(sigma, n_teachers)
+    if pairs is None or not (complete or order <= 1 + 4 * sigma):
         return math.inf
     return bernoulli_renyi(order, pairs.p, pairs.rest, pairs.gap)
 
 
 @functools.lru_cache(maxsize=64)
-def label_renyi_at_orders(sigma: float, n_teachers: int | None, weight: int = 1) -> FloatArray:
+def label_renyi_at_orders(sigma: float, n_teachers: int | None) -> FloatArray:
     """Return what `label_renyi` returns, at all of `ORDERS`, an array of their shape."""
     found = np.full(len(ORDERS), math.inf)
-    corners = _all_corners(sigma, n_teachers, weight) if sigma <= MAX_SIGMA else (None, False)
+    corners = _all_corners(sigma, n_teachers) if sigma <= MAX_SIGMA else (None, False)
     pairs, complete = corners
     if pairs is not None:
         for i, order in enumerate(ORDERS):
-            if complete or order <= 1 + 4 * sigma / weight:
+            if complete or order <= 1 + 4 * sigma:
                 found[i] = bernoulli_renyi(order, pairs.p, pairs.rest, pairs.gap)
     return found
 
 
 @functools.lru_cache(maxsize=64)
-def _all_corners(
-    sigma: float, n_teachers: int | None, weight: int
-) -> tuple[VoteCurve | None, bool]:
+def _all_corners(sigma: float, n_teachers: int | None) -> tuple[VoteCurve | None, bool]:
     """Return corners around all pairs within 14 sigma, and whether that is all there are.
 
     None where floats run out.
@@ -519,8 +483,8 @@ def _all_corners(
     reach = discrete_gaussian_pmf(sigma)[0]
     complete = n_teachers is not None and n_teachers // 2 <= reach - 2
     half = n_teachers // 2 if n_teachers is not None and complete else reach - 2
-    t = np.arange(1 + half, weight - 1 - half, -1)
-    pairs, steps = _pairs_at(t, sigma, weight)
+    t = np.arange(1 + half, -half, -1)
+    pairs, steps = _pairs_at(t, sigma)
     if not (np.all(pairs.p > 0) and np.all(pairs.rest > pairs.gap)):
         return None, complete
-    return _corners_around(pairs, steps, int(t[0]), sigma, weight), complete
+    return _corners_around(pairs, steps, int(t[0]), sigma), complete
