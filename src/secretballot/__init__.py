@@ -94,7 +94,6 @@ if TYPE_CHECKING:
         SamplerError,
         SecretBallotError,
         ServiceError,
-        VaultError,
     )
     from secretballot.learners.labelers.agnostic import AgnosticLabeler
     from secretballot.learners.labelers.relabel import relabel
@@ -139,7 +138,6 @@ if TYPE_CHECKING:
         fit_student,
     )
     from secretballot.torch_learners.classifier import TorchClassifier
-    from secretballot.vault import unlock_vault
 
 _HOMES = {
     "ActivePATEClassifier": "learners.pate.active",
@@ -187,7 +185,6 @@ _HOMES = {
     "TorchClassifier": "torch_learners.classifier",
     "TrainedTeachers": "learners.training.trained",
     "UniversalLabeler": "learners.universal.labeler",
-    "VaultError": "exceptions",
     "VoteCounts": "ensemble.votes",
     "VoteTableAggregator": "aggregation",
     "VotingStudent": "students",
@@ -209,7 +206,6 @@ _HOMES = {
     "relabel": "learners.labelers.relabel",
     "release": "door",
     "train_teachers": "learners.training.trained",
-    "unlock_vault": "vault",
     "store_table": "runs.stored_records",
     "verify_certificate": "report.certificate.verify",
     "write_release": "publishing.release",
@@ -287,7 +283,6 @@ __all__ = [
     "TorchClassifier",
     "TrainedTeachers",
     "UniversalLabeler",
-    "VaultError",
     "VoteCounts",
     "VoteTableAggregator",
     "VotingStudent",
@@ -311,7 +306,6 @@ __all__ = [
     "sign_release",
     "store_table",
     "train_teachers",
-    "unlock_vault",
     "verify_certificate",
     "write_release",
 ]

@@ -28,7 +28,6 @@ from secretballot.cli import (
     schema,
     serve,
     sign,
-    vault,
     verify,
 )
 from secretballot.cli.help_groups import GroupedCommand
@@ -118,7 +117,6 @@ app.add_typer(audit.app, name="audit")
 app.command(name="prepare", cls=GroupedCommand, epilog=EXIT_CODES)(prepare.prepare)
 app.command(name="serve", epilog=EXIT_CODES)(serve.serve)
 app.add_typer(keys.app, name="keys")
-app.add_typer(vault.app, name="vault")
 app.command(name="ask", epilog=EXIT_CODES)(ask.ask)
 app.command(name="demo", epilog=EXIT_CODES)(demo.demo)
 app.command(name="completion", epilog=EXIT_CODES)(completion.completion)

@@ -34,12 +34,10 @@ from secretballot.cli.options import (
     Target,
     Title,
     UnitColumn,
-    VaultKey,
     Without,
     Yes,
     answers_of,
     classes_of,
-    unlock,
     words_of,
 )
 from secretballot.cli.outcome import print_folders, print_json, release_summary, say
@@ -99,7 +97,6 @@ def choose(
     check: Check = False,
     seed: Seed = 0,
     out: Out = OUT,
-    vault_key: VaultKey = None,
     ledger: LedgerFile = None,
     own_ledger: OwnLedger = False,
     force: Forced = None,
@@ -163,7 +160,6 @@ def choose(
         without=words_of(without),
         about=About(title, purpose, controller, contact),
     )
-    unlock(out / "vault", vault_key)
     with watching() as watch:
         outcome = run_choose(run, watch)
     if as_json:

@@ -9,7 +9,7 @@ import typer
 
 from secretballot._validation import Resampling, shown
 from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
-from secretballot.cli.options import AsJson, Engine, Jobs, OpensVault, Seed, unlock, words_of
+from secretballot.cli.options import AsJson, Engine, Jobs, Seed, words_of
 from secretballot.cli.outcome import print_json
 from secretballot.exceptions import Parameter, ParameterError
 
@@ -111,7 +111,6 @@ def diagnose(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    vault_key: OpensVault = None,
     as_json: AsJson = False,
 ) -> None:
     """Look into the vault of a finished run: margins, stability, agreement, noise. NOT RELEASABLE.
@@ -144,7 +143,6 @@ def diagnose(
         jobs=jobs,
         engine=engine,
     )
-    unlock(vault / "vault" if (vault / "vault").is_dir() else vault, vault_key)
     with watching() as watch:
         outcome = run_diagnose(run, watch)
     if as_json:

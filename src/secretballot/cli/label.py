@@ -28,13 +28,11 @@ from secretballot.cli.options import (
     Seed,
     Threshold,
     Title,
-    VaultKey,
     Without,
     Yes,
     answers_of,
     classes_of,
     need_price,
-    unlock,
     words_of,
 )
 from secretballot.cli.outcome import print_folders, print_json, release_summary, say
@@ -104,7 +102,6 @@ def label(
     ] = "labels",
     seed: Seed = 0,
     out: Out = OUT,
-    vault_key: VaultKey = None,
     ledger: LedgerFile = None,
     own_ledger: OwnLedger = False,
     force: Forced = None,
@@ -174,7 +171,6 @@ def label(
         about=About(title, purpose, controller, contact),
         listed=None if listed is None else listed.aggregator,
     )
-    unlock(out / "vault", vault_key)
     with watching() as watch:
         outcome = run_label(run, watch)
     certificate, folder = outcome.certificate, outcome.release

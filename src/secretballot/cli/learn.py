@@ -57,7 +57,6 @@ from secretballot.cli.options import (
     Threshold,
     Title,
     UnitColumn,
-    VaultKey,
     VotesPerRecord,
     WhatReleased,
     Without,
@@ -69,7 +68,6 @@ from secretballot.cli.options import (
     group_budgets_of,
     group_shares_of,
     need_price,
-    unlock,
     was_given,
     words_of,
 )
@@ -225,7 +223,6 @@ def learn(
     send_shards: SendShards = False,
     seed: Seed = 0,
     out: Out = OUT,
-    vault_key: VaultKey = None,
     ledger: LedgerFile = None,
     own_ledger: OwnLedger = False,
     dataset: Dataset = None,
@@ -271,7 +268,6 @@ def learn(
     from secretballot.runs.tables import RunTables
 
     find_in_this_folder(teacher, student)
-    unlock(out / "vault", vault_key)
     columns = words_of(target) if set(target) & {",", '"'} else (target,)
     tables = RunTables(
         private,

@@ -56,7 +56,6 @@ __all__ = [
     "MaxAnswers",
     "MaxUnstable",
     "MostNamed",
-    "OpensVault",
     "Out",
     "OwnLedger",
     "PositiveRate",
@@ -76,7 +75,6 @@ __all__ = [
     "Threshold",
     "Title",
     "UnitColumn",
-    "VaultKey",
     "VotesPerRecord",
     "WhatReleased",
     "Without",
@@ -88,7 +86,6 @@ __all__ = [
     "group_budgets_of",
     "group_shares_of",
     "need_price",
-    "unlock",
     "was_given",
     "words_of",
 ]
@@ -314,40 +311,6 @@ Out = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
-
-
-VaultKey = Annotated[
-    str | None,
-    typer.Option(
-        "--vault-key",
-        metavar="SOURCE",
-        envvar="SECRETBALLOT_VAULT_KEY",
-        show_envvar=False,
-        help="Encrypt the vault: a key file, env:NAME, or command:WORDS that print the key; by"
-        " default $SECRETBALLOT_VAULT_KEY, else the vault is not encrypted.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-
-
-OpensVault = Annotated[
-    str | None,
-    typer.Option(
-        "--vault-key",
-        metavar="SOURCE",
-        help="Key of an encrypted vault: a key file, env:NAME, or command:WORDS that print the key;"
-        " by default $SECRETBALLOT_VAULT_KEY.",
-        rich_help_panel=DATA,
-    ),
-]
-
-
-def unlock(vault: Path, key: str | None) -> None:
-    """Have a vault encrypted, or opened, with the key that somebody names a source of."""
-    if key:
-        from secretballot.vault import unlock_vault
-
-        unlock_vault(vault, key)
 
 
 def ledger_place(text: str) -> Path | DatabasePlace:

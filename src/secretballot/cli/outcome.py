@@ -24,7 +24,6 @@ from secretballot.exceptions import (
     ResourceError,
     SamplerError,
     SecretBallotError,
-    VaultError,
 )
 
 if TYPE_CHECKING:
@@ -63,7 +62,6 @@ _KINDS: tuple[tuple[type[SecretBallotError], str, int], ...] = (
     (BudgetError, "budget", BUDGET_REFUSED),
     (CertificateError, "certificate", NOT_VERIFIED),
     (LedgerError, "ledger", BAD_INPUT),
-    (VaultError, "vault", BAD_INPUT),
     (SamplerError, "sampler", BAD_INPUT),
     (ParameterError, "parameter", BAD_INPUT),
     (DataError, "data", BAD_INPUT),

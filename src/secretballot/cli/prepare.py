@@ -29,7 +29,6 @@ from secretballot.cli.options import (
     Target,
     Title,
     UnitColumn,
-    VaultKey,
     Yes,
     answers_of,
     classes_of,
@@ -113,7 +112,6 @@ def prepare(
     dataset: Dataset = None,
     title: Title = None,
     purpose: Purpose = None,
-    vault_key: VaultKey = None,
     out: Annotated[
         Path,
         typer.Option("--out", metavar="DIR", help="Folder of the service.", rich_help_panel=OUTPUT),
@@ -168,7 +166,6 @@ def prepare(
         dataset=dataset,
         title=title,
         purpose=purpose or "",
-        vault_key=vault_key,
         force=answers_of(force, yes),
         jobs=jobs,
         engine=engine,

@@ -15,7 +15,6 @@ from secretballot.exceptions import (
     ParameterError,
     ResourceError,
     SamplerError,
-    VaultError,
 )
 
 __all__ = ["KINDS", "MEDIA_TYPE", "Kind", "ProblemError", "problem_of"]
@@ -138,7 +137,7 @@ def problem_of(error: BaseException) -> ProblemError:
     if isinstance(error, BudgetError):
         return ProblemError("budget-spent", str(error))
     # points were checked before: what is left of these errors is about vault and terms
-    if isinstance(error, LedgerError | DataError | ParameterError | VaultError):
+    if isinstance(error, LedgerError | DataError | ParameterError):
         return ProblemError(
             "ledger-unavailable",
             "The ledger of this dataset cannot be used now; ask again later.",
