@@ -1,14 +1,10 @@
-"""Aggregators on the published votes of 250 teachers: how right their labels are at equal prices,
-and what the PATE papers' epsilons are worth.
+"""Aggregators on the published votes of 250 teachers: how right their labels are at equal prices.
 
     python benchmarks/aggregators.py [n_runs]
 
 MNIST: 9000 test images, ten classes. Adult: 16,281 rows, two classes. Every run asks points drawn
 at random, and draws its noise from a seed: good for a comparison only. Of confident voting three
-points are asked for each answer, at a threshold of 200 votes. The first table has the parameters
-of the papers: the epsilon that depends on the votes (their analysis, by their conversion and by the
-improved one), which is no promise and may not be published, and the price of the same run for any
-votes. There is no file of the votes on SVHN; of it there is the price alone.
+points are asked for each answer, at a threshold of 200 votes.
 """
 
 import sys
@@ -23,10 +19,8 @@ from secretballot.aggregation import (
 )
 from secretballot.datasets import adult_votes, mnist, mnist_votes
 from secretballot.datasets.uci_adult import ADULT_TARGET, adult
-from secretballot.ensemble.votes import VoteCounts
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.privacy.accounting import ConfidentEvent, PrivacyBudget, epsilon_upper
-from secretballot.runs.diagnosis.vote_dependent import diagnose_vote_dependent_price
+from secretballot.privacy.accounting import PrivacyBudget
 
 DELTA, TEACHERS, THRESHOLD = 1e-5, 250, 200
 EPSILONS, ANSWERS = (0.5, 1.0, 2.0, 4.0), (25, 50, 100, 200)
@@ -98,38 +92,7 @@ def print_accuracies(name: str, votes: Votes, n_runs: int) -> None:
             print(f"  epsilon {epsilon:g}, {answers} answers: {'; '.join(cells)}", flush=True)
 
 
-def print_papers() -> None:
-    # two classes under noise on both counts, as in the paper: a third class that nobody votes for
-    rows = adult_votes()
-    both = np.column_stack([rows, np.zeros(len(rows), dtype=np.int64)])
-    runs = (
-        ("MNIST, Confident", mnist_votes(), ConfidentAggregator, (200, 150.0, 40.0, 640), 286),
-        ("Adult, Confident", both, ConfidentAggregator, (300, 200.0, 40.0, 1500), 538),
-    )
-    print("printed parameters: by the votes (improved), for any votes")
-    for name, counts, kind, terms, answers in runs:
-        aggregator = kind(*terms, max_answers=answers, n_classes=counts.shape[1], delta=DELTA)
-        asked = VoteCounts.from_counts(counts[: terms[-1]])
-        found = diagnose_vote_dependent_price(asked, aggregator).values()
-        print(
-            f"  {name}: {found['epsilon']:.3f} ({found['epsilon_improved']:.3f}),"
-            f" {found['price']:.3f}; {found['answered']:.0f} answers expected"
-        )
-    for n in (100, 1000):
-        aggregator = LaplaceAggregator(20.0, n, n_classes=10, delta=DELTA)
-        found = diagnose_vote_dependent_price(
-            VoteCounts.from_counts(mnist_votes()[:n]), aggregator
-        ).values()
-        print(
-            f"  MNIST, LNMax, {n} answers: {found['epsilon']:.3f}"
-            f" ({found['epsilon_improved']:.3f}), {found['price']:.3f}"
-        )
-    svhn = epsilon_upper([ConfidentEvent(200.0, 40.0, 8500, 3098, 10)], 1e-6)
-    print(f"  SVHN, Confident, delta 1e-6: -, {svhn:.3f}")
-
-
 def main(n_runs: int = 20) -> None:
-    print_papers()
     print_accuracies("MNIST", votes_of_mnist(), n_runs)
     print_accuracies("Adult", votes_of_adult(), n_runs)
 

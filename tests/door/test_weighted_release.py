@@ -17,7 +17,6 @@ from secretballot.aggregation import (
     aggregator_from_description,
 )
 from secretballot.door import ReleaseStream
-from secretballot.door.vote_loss import publish_vote_loss
 from secretballot.ensemble import WeightedVotes
 from secretballot.exceptions import BudgetError, CertificateError, DataError, ParameterError
 from secretballot.learners.pate.active import label_actively
@@ -212,14 +211,6 @@ def test_single_votes_and_weighted_ones_are_not_taken_for_each_other(
         other = WeightedVotes.of_groups(parts, wrong)
         with pytest.raises(ParameterError, match="teachers and votes of the groups"):
             sb.release(other, labels, account)
-    with pytest.raises(ParameterError, match="votes with weights"):
-        publish_vote_loss(
-            votes,  # type: ignore[arg-type]
-            plain,
-            account,
-            order=8.0,
-            budget=PrivacyBudget(0.1, 1e-3),
-        )
     with pytest.raises(ParameterError, match="released all at once"):
         ReleaseStream(labels, account, classes=[0, 1], n_teachers=total, request="r", teachers="t")
     with pytest.raises(ParameterError, match="votes with weights"):

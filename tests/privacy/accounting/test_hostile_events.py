@@ -22,7 +22,6 @@ from secretballot.privacy.accounting import (
     LabelGaussianEvent,
     PureEvent,
     RelabelledSampleEvent,
-    SmoothGaussianEvent,
     SparseVectorEvent,
     StabilityEvent,
     StreamEvent,
@@ -73,7 +72,7 @@ def _table(rng: random.Random) -> VoteTableEvent:
 
 
 def _event(rng: random.Random) -> Event:
-    match rng.randrange(11):
+    match rng.randrange(10):
         case 10:
             weights = [rng.choice([1, 2, 100, 2**17, 10**9]) for _ in range(2)]
             squared = [weight**2 for weight in sorted(weights)]
@@ -108,10 +107,6 @@ def _event(rng: random.Random) -> Event:
             return GroupedVectorSumEvent(*drawn, groups)
         case 6:
             return BoundedRangeEvent(rng.choice(LOSSES), rng.choice(COUNTS))
-        case 7:
-            return SmoothGaussianEvent(
-                rng.choice(SCALES), rng.choice([1, 2, 30, 1000]), rng.choice(SCALES)
-            )
     out_of = rng.choice(COUNTS)
     neighbours, loss = (
         rng.choice(["replace-one", "add-remove"]),
