@@ -125,7 +125,7 @@ if TYPE_CHECKING:
     from secretballot.report.student.export import load_student
     from secretballot.runs.plan import classifier_by_plan, plan, read_plan
     from secretballot.runs.stored_records import store_table
-    from secretballot.service.remote import RemoteSession, connect, connect_async
+    from secretballot.service.remote import RemoteSession, connect
     from secretballot.students import (
         GraphCountsClassifier,
         HypothesisStudent,
@@ -192,7 +192,6 @@ _HOMES = {
     "choose_candidate": "learners.selection.candidates",
     "classifier_by_plan": "runs.plan",
     "connect": "service.remote",
-    "connect_async": "service.remote",
     "estimate_minority": "door",
     "estimate_stability": "door",
     "fit_student": "students",
@@ -291,7 +290,6 @@ __all__ = [
     "choose_candidate",
     "classifier_by_plan",
     "connect",
-    "connect_async",
     "estimate_minority",
     "estimate_stability",
     "fit_student",

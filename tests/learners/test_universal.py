@@ -234,7 +234,7 @@ def test_a_sample_of_the_points_gives_fewer_candidates(known):
         labeler.run_.session = None
         labeler.run_.switch(questions[:40])
     assert labeler.run_.endless is not None
-    assert labeler.run_.endless.n_candidates == 2 * (1 + 11 + 11)
+    assert labeler.run_.endless.n_candidates <= 2 * (1 + 11 + 11)
     assert len(labeler.run_.endless.points) == (12 if known else 40)
     assert (
         labeler.ask_many(questions).labels == np.where(questions[:, 0] > 0.5, "yes", "no")

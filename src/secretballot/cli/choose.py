@@ -8,10 +8,11 @@ import typer
 
 from secretballot._validation import HypothesesName
 from secretballot.cli.check import print_check
-from secretballot.cli.help_groups import DATA, TEACHERS
 from secretballot.cli.metrics_lines import print_metrics, print_no_better
 from secretballot.cli.options import (
+    DATA,
     OUT,
+    TEACHERS,
     AcceptUnseen,
     AsJson,
     Check,

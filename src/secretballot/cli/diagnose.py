@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from secretballot._validation import Resampling, shown
-from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
-from secretballot.cli.options import AsJson, Engine, Jobs, Seed, words_of
-from secretballot.cli.outcome import print_json
+from secretballot.cli.options import (
+    DATA,
+    OUTPUT,
+    PRIVACY,
+    QUERIES,
+    TEACHERS,
+    AsJson,
+    Engine,
+    Jobs,
+    Seed,
+    words_of,
+)
+from secretballot.cli.outcome import print_json, say
 from secretballot.exceptions import Parameter, ParameterError
 
 if TYPE_CHECKING:
@@ -172,7 +182,7 @@ def _print_lines(outcome: "DiagnoseOutcome") -> None:
     print(
         f"{NOT_RELEASABLE}: computed from private data without noise, for the curator's eyes alone."
     )
-    print(
+    say(
         f"votes        of {sizes['teachers']:,} teachers {outcome.teachers}, on"
         f" {sizes['queries']:,} public points"
     )
@@ -193,7 +203,7 @@ def _print_lines(outcome: "DiagnoseOutcome") -> None:
         interval = f"tau {tau:.2f} ({low:.2f} to {high:.2f})"
         print(f"noise        {interval}, eta {eta:.3g}; least |r - 1/2| {least:.2g} (estimated)")
     for path in outcome.files[:1]:
-        print(f"keep secret  {path.parent}{os.sep}")
+        say(f"keep secret  {path.parent}{os.sep}")
 
 
 def _print_margins(realised: "Diagnosis", expected: "Diagnosis") -> None:

@@ -6,10 +6,13 @@ from typing import Annotated, cast
 import typer
 
 from secretballot._validation import HeaderLine, ReleaseKind, VotesKind
-from secretballot.cli.help_groups import DATA, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.options import (
+    DATA,
     OR_LISTED,
     OUT,
+    PRIVACY,
+    QUERIES,
+    TEACHERS,
     AsJson,
     AskedRelease,
     Classes,

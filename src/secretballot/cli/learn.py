@@ -9,11 +9,15 @@ import typer
 from secretballot._places import place_of
 from secretballot._validation import Abstentions, LearnMethod
 from secretballot.cli.check import print_check
-from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.metrics_lines import print_metrics, print_no_better
 from secretballot.cli.options import (
+    DATA,
     OR_LISTED,
     OUT,
+    OUTPUT,
+    PRIVACY,
+    QUERIES,
+    TEACHERS,
     AcceptUnseen,
     AsJson,
     Ballot,

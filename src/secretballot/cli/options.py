@@ -20,15 +20,19 @@ from secretballot._validation import (
     StrategyName,
     shown,
 )
-from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.exceptions import Parameter, ParameterError
 
 if TYPE_CHECKING:
     from secretballot.privacy.accounting import PrivacyBudget
 
 __all__ = [
+    "DATA",
     "OR_LISTED",
     "OUT",
+    "OUTPUT",
+    "PRIVACY",
+    "QUERIES",
+    "TEACHERS",
     "AcceptUnseen",
     "AsJson",
     "AskedRelease",
@@ -89,6 +93,10 @@ __all__ = [
     "was_given",
     "words_of",
 ]
+
+#: Panels of the help.
+DATA, PRIVACY, TEACHERS = "Data", "Privacy", "Method, teachers and student"
+QUERIES, OUTPUT = "Queries and answers", "Output"
 
 OUT = Path("secretballot-out")
 

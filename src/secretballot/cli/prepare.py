@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from secretballot._validation import ReleaseKind
-from secretballot.cli.help_groups import OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.learn import LEARNER_NAMES
 from secretballot.cli.options import (
+    OUTPUT,
+    PRIVACY,
+    QUERIES,
+    TEACHERS,
     AcceptUnseen,
     AsJson,
     Classes,

@@ -68,9 +68,6 @@ KINDS = {
     "wrong-points": Kind(
         422, "Wrong points", "The points do not fit the teachers; nothing was asked."
     ),
-    "too-many-requests": Kind(
-        429, "Too many requests", "The key asks faster than it may; wait as long as Retry-After."
-    ),
     "defect": Kind(
         500, "Defect", "The service has a defect; details are withheld. Report the request id."
     ),

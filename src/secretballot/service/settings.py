@@ -57,10 +57,6 @@ class Limits:
         Of one request.
     body_seconds : float
         How long a body may take to come.
-    requests_per_second : float
-        Of one key, all workers together.
-    burst : int
-        Requests of one key at once.
     waiting : int
         Points that wait for an answer in a worker at once, of one session.
     group_points : int
@@ -72,8 +68,6 @@ class Limits:
     body_bytes: int = 8_000_000
     points: int = 5000
     body_seconds: float = 15.0
-    requests_per_second: float = 50.0
-    burst: int = 200
     waiting: int = 20_000
     group_points: int = 1000
     answer_seconds: float = 20.0
