@@ -1,13 +1,12 @@
 """Labels needed to reach an excess error: disagreement-based active learning against random labels,
 known Bayes error.
 
-    python benchmarks/active_rates.py [n_runs] [folder for the picture]
+    python benchmarks/active_rates.py [n_runs]
 
-Thresholds and intervals of uniform points, halfspaces of normal points in the plane; labels without
-noise, and with Massart noise of 10 %. The student is the same for every way of asking: the
-hypothesis of the class with the fewest mistakes on the answers (`HypothesisStudent`). The walk is
-tried with the default slack and with one that does not grow along the stream ("constant slack":
-noise_rate 0, slack_constant 0.5).
+Thresholds and intervals of uniform points; labels without noise, and with Massart noise of 10 %.
+The student is the same for every way of asking: the hypothesis of the class with the fewest
+mistakes on the answers (`HypothesisStudent`). The walk is tried with the default slack and with one
+that does not grow along the stream ("constant slack": noise_rate 0, slack_constant 0.5).
 
 First without privacy, to see the algorithm: labels come from the distribution. Labels needed for
 alpha are those at which the mean excess error of the runs falls to alpha for good; intervals are 95
@@ -19,12 +18,10 @@ whole. Beside it passive learning from noisy counts of the whole pool, in which 
 how clear the vote is. All settings are the same for all tasks.
 """
 
-import json
 import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 # one BLAS thread, as in every benchmark here
@@ -42,7 +39,7 @@ from secretballot import (
     train_teachers,
 )
 from secretballot.datasets import synthetic_massart
-from secretballot.hypotheses import Halfspaces, HypothesisClass, Intervals, Thresholds
+from secretballot.hypotheses import HypothesisClass, Intervals, Thresholds
 from secretballot.queries import (
     CheckedSelector,
     DisagreementSampling,
@@ -60,21 +57,13 @@ MOST = 2048  # labels
 ALPHAS = np.geomspace(0.1, 0.003, 7)
 N_BOOTSTRAPS = 1000
 NOISE = 0.1  # Massart
-POOL_ON_LINE, POOL_ON_PLANE = 20_000, 12_000
+POOL_ON_LINE = 20_000
 
 DELTA = 1e-6
 N_TEACHERS, SHARD, POOL = 250, 1_000, 4_000
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
 PLANS = (10, 20, 40, 80, 160, 320)
 PLANNED, SWEEP_EPSILON = 160, 0.25
-
-# colours of Okabe and Ito, which colour-blind readers distinguish, and not by colour alone
-LOOKS = {
-    "passive": ("#0072B2", "o", "-"),
-    "active, constant slack": ("#D55E00", "s", "-"),
-    "active, default slack": ("#8A8F98", "^", "--"),
-    "passive, all counts": ("#009E73", "D", ":"),
-}
 
 Concept = Callable[[np.ndarray], np.ndarray]
 
@@ -85,24 +74,17 @@ class Task:
 
     name: str
     hypotheses: HypothesisClass
-    points: Callable[[np.random.Generator, int], np.ndarray]
     concept: Callable[[np.random.Generator], Concept]
     noise: float
-    pool_size: int
-    run_share: float  # halfspaces take longer
 
     def excess(self, concept: Concept, student: Any) -> float:
         """Return the student's excess error, on points of its own."""
-        test = self.points(np.random.default_rng(2026), N_TEST)
+        test = on_line(np.random.default_rng(2026), N_TEST)
         return float((1 - 2 * self.noise) * np.mean(student.predict(test) != concept(test)))
 
 
 def on_line(rng: np.random.Generator, n: int) -> np.ndarray:
     return rng.random((n, 1))
-
-
-def on_plane(rng: np.random.Generator, n: int) -> np.ndarray:
-    return rng.standard_normal((n, 2))
 
 
 def threshold(rng: np.random.Generator) -> Concept:
@@ -115,17 +97,11 @@ def interval(rng: np.random.Generator) -> Concept:
     return lambda X: (low <= X[:, 0]) & (X[:, 0] <= high)
 
 
-def halfspace(rng: np.random.Generator) -> Concept:
-    angle = rng.uniform(0, 2 * np.pi)
-    return lambda X: X @ [np.cos(angle), np.sin(angle)] >= 0
-
-
 def tasks(noise: float) -> list[Task]:
-    """Return the three tasks."""
+    """Return the two tasks."""
     return [
-        Task("thresholds", Thresholds(), on_line, threshold, noise, POOL_ON_LINE, 1.0),
-        Task("intervals", Intervals(), on_line, interval, noise, POOL_ON_LINE, 1.0),
-        Task("halfspaces", Halfspaces(), on_plane, halfspace, noise, POOL_ON_PLANE, 0.4),
+        Task("thresholds", Thresholds(), threshold, noise),
+        Task("intervals", Intervals(), interval, noise),
     ]
 
 
@@ -150,9 +126,7 @@ def learning_curve(task: Task, strategy: QueryStrategy, run: int) -> np.ndarray:
     ended stands still."""
     rng = np.random.default_rng([run, 0])
     concept = task.concept(rng)
-    sample = synthetic_massart(
-        task.points(rng, task.pool_size), concept, noise=task.noise, seed=run
-    )
+    sample = synthetic_massart(on_line(rng, POOL_ON_LINE), concept, noise=task.noise, seed=run)
     selector = CheckedSelector(strategy, PublicPool(sample.X, (0, 1), MOST, run))
     asked, curve = np.empty(0, dtype=np.int64), []
     for goal in CHECKPOINTS:
@@ -214,23 +188,20 @@ def growth_fits(needed: np.ndarray) -> np.ndarray:
     return np.array([power[0], line[0] * np.log(2), *(np.sqrt(np.mean(m**2)) for m in misfits)])
 
 
-def rates(n_runs: int) -> dict[str, Any]:
-    """Print labels needed without privacy, and return them."""
+def rates(n_runs: int) -> None:
+    """Print labels needed without privacy."""
     columns = " | ".join(f"{alpha:.2g}" for alpha in ALPHAS)
     print(
         f"| task | label noise | asking | {columns} | exponent of 1/alpha | labels per halving |"
         " misfit power, log |"
     )
     print("|---|---|---|" + "---|" * (len(ALPHAS) + 3))
-    found: dict[str, Any] = {}
     for noise in (0.0, NOISE):
         for task in tasks(noise):
-            runs = range(max(2, round(n_runs * task.run_share)))
             for name, strategy in strategies(task.hypotheses).items():
-                curves = np.array([learning_curve(task, strategy, run) for run in runs])
+                curves = np.array([learning_curve(task, strategy, run) for run in range(n_runs)])
                 needed = bootstrapped(curves, labels_needed)
                 fits_of_task = bootstrapped(curves, lambda some: growth_fits(labels_needed(some)))
-                found[f"{task.name}, noise {noise:g}, {name}"] = needed.tolist()
                 cells = " | ".join(f"{count:.0f}" for count in needed[0])
                 spans = [
                     f"{value:.3g} [{low:.3g}, {high:.3g}]"
@@ -242,7 +213,6 @@ def rates(n_runs: int) -> dict[str, Any]:
                     f" {fits} |",
                     flush=True,
                 )
-    return found
 
 
 def voted(task: Task, run: int) -> tuple[Concept, np.ndarray, VoteCounts]:
@@ -251,12 +221,10 @@ def voted(task: Task, run: int) -> tuple[Concept, np.ndarray, VoteCounts]:
     rng = np.random.default_rng([run, 1])
     concept = task.concept(rng)
     sample = synthetic_massart(
-        task.points(rng, N_TEACHERS * SHARD), concept, noise=task.noise, seed=run
+        on_line(rng, N_TEACHERS * SHARD), concept, noise=task.noise, seed=run
     )
-    pool = task.points(rng, POOL)
-    # all halfspaces of a shard would take a while; logistic regression finds the right one here, by
-    # symmetry
-    teacher = None if task.name == "halfspaces" else HypothesisStudent(task.hypotheses)
+    pool = on_line(rng, POOL)
+    teacher = HypothesisStudent(task.hypotheses)
     teachers = train_teachers(teacher, sample.X, sample.y, classes=[0, 1], n_teachers=N_TEACHERS)
     return concept, pool, teachers.vote(pool)
 
@@ -278,26 +246,22 @@ def private_excess(
     )
 
 
-def private(n_runs: int) -> list[list[Any]]:
-    """Print excess errors under privacy; return task, asking, epsilon, plan and mean with its
-    interval, row by row."""
+def private(n_runs: int) -> None:
+    """Print excess errors under privacy."""
     print(
         f"\n| task | asking | epsilon | planned labels | excess error at delta {DELTA:g}, with 95 %"
         " interval |"
     )
     print("|---|---|---|---|---|")
-    found: list[list[Any]] = []
     settings = [(e, PLANNED) for e in EPSILONS] + [
         (SWEEP_EPSILON, plan) for plan in PLANS if plan != PLANNED
     ]
     for task in tasks(NOISE):
-        worlds = [voted(task, run) for run in range(max(2, round(n_runs * task.run_share)))]
+        worlds = [voted(task, run) for run in range(n_runs)]
         ways = [(name, s, "labels", settings) for name, s in strategies(task.hypotheses).items()]
-        # halfspaces through 4,000 weighted points take minutes
-        if task.name != "halfspaces":
-            ways.append(
-                ("passive, all counts", PassiveSampling(), "counts", [(e, POOL) for e in EPSILONS])
-            )
+        ways.append(
+            ("passive, all counts", PassiveSampling(), "counts", [(e, POOL) for e in EPSILONS])
+        )
         for name, strategy, release, asked in ways:
             for epsilon, plan in asked:
                 runs = [
@@ -305,104 +269,14 @@ def private(n_runs: int) -> list[list[Any]]:
                     for world in worlds
                 ]
                 mean, low, high = bootstrapped(np.array(runs), lambda some: some.mean())
-                found.append([task.name, name, epsilon, plan, [mean, low, high]])
                 print(
                     f"| {task.name} | {name} | {epsilon:g} | {plan} | {mean:.4f} [{low:.4f},"
                     f" {high:.4f}] |",
                     flush=True,
                 )
-    return found
-
-
-def draw(figures: dict[str, Any], folder: Path) -> None:
-    """Draw the tasks side by side: labels needed; private excess error against epsilon; against
-    planned labels."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    mpl.rcParams.update(
-        {
-            "svg.fonttype": "none",
-            "svg.hashsalt": "rates",
-            "font.size": 9,
-            "axes.unicode_minus": False,
-        }
-    )
-    figure = Figure(figsize=(9.2, 8.2), layout="constrained")
-    axes = figure.subplots(3, 3, sharey="row", sharex="row")
-    for column, task in enumerate(tasks(NOISE)):
-        for look in LOOKS:
-            needed = figures["labels needed"].get(f"{task.name}, noise {NOISE:g}, {look}")
-            if needed is not None:
-                draw_line(axes[0, column], look, ALPHAS, np.array(needed))
-            rows = [row[2:] for row in figures["private"] if row[:2] == [task.name, look]]
-            by_epsilon = sorted(
-                (epsilon, excess) for epsilon, plan, excess in rows if plan in (PLANNED, POOL)
-            )
-            by_plan = sorted(
-                (plan, excess)
-                for epsilon, plan, excess in rows
-                if epsilon == SWEEP_EPSILON and plan in PLANS
-            )
-            for panel, points in ((axes[1, column], by_epsilon), (axes[2, column], by_plan)):
-                if points:
-                    x, values = zip(*points, strict=True)
-                    draw_line(panel, look, np.array(x), np.array(values).T)
-        axes[0, column].set_title(task.name)
-    label_axes(axes)
-    handles, names = axes[1, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=len(LOOKS), frameon=False)
-    figure.savefig(folder / "active-rates.svg", metadata={"Date": None})
-    figure.savefig(folder / "active-rates.png", dpi=110, metadata={"Software": None})
-
-
-def draw_line(axes: Any, look: str, x: np.ndarray, values: np.ndarray) -> None:
-    """Draw a line through values[0], with a band from values[1] to values[2]."""
-    colour, marker, dash = LOOKS[look]
-    axes.plot(
-        x,
-        values[0],
-        color=colour,
-        marker=marker,
-        linestyle=dash,
-        markersize=4,
-        linewidth=1.4,
-        label=look,
-    )
-    axes.fill_between(x, values[1], values[2], color=colour, alpha=0.15, linewidth=0)
-
-
-def label_axes(axes: Any) -> None:
-    """Make all axes logarithmic, with plain numbers, and say what they show."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    ticks = ((0.1, 0.03, 0.01, 0.003), EPSILONS, PLANS)
-    names = ("excess error alpha (probability)", f"epsilon (delta = {DELTA:g})", "planned labels")
-    for row in range(3):
-        for panel in axes[row]:
-            panel.set(xscale="log", yscale="log", xlabel=names[row])
-            panel.xaxis.set(major_locator=FixedLocator(ticks[row]), minor_locator=NullLocator())
-            panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            panel.grid(color="#E6E8EB", linewidth=0.6)
-            panel.set_axisbelow(True)
-            panel.spines[["top", "right"]].set_visible(False)
-    axes[0, 0].invert_xaxis()  # shared: harder to the right
-    axes[0, 0].set_ylabel("labels needed, without privacy\n(label noise 10 %)")
-    axes[1, 0].set_ylabel(f"private excess error\n({PLANNED} planned labels)")
-    axes[2, 0].set_ylabel(f"private excess error\n(epsilon {SWEEP_EPSILON:g})")
-
-
-def main(n_runs: int, folder: Path | None) -> None:
-    """Print both tables; with a folder, write the figures and their picture there."""
-    figures = {"labels needed": rates(n_runs), "private": private(n_runs)}
-    if folder is not None:
-        (folder / "active-rates.json").write_text(json.dumps(figures, indent=1))
-        draw(figures, folder)
 
 
 if __name__ == "__main__":
-    main(
-        int(sys.argv[1]) if len(sys.argv) > 1 else 20,
-        Path(sys.argv[2]) if len(sys.argv) > 2 else None,
-    )
+    n_runs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    rates(n_runs)
+    private(n_runs)

@@ -1,12 +1,10 @@
-"""Aggregators on the published votes of 250 teachers: how right their labels are at equal prices,
-and the prices of the PATE papers' parameters.
+"""Aggregators on the published votes of 250 teachers: how right their labels are at equal prices.
 
     python benchmarks/aggregators.py [n_runs]
 
 MNIST: 9000 test images, ten classes. Adult: 16,281 rows, two classes. Every run asks points drawn
 at random, and draws its noise from a seed: good for a comparison only. Of confident voting three
-points are asked for each answer, at a threshold of 200 votes. The first lines are the prices of the
-parameters of the papers, for any votes.
+points are asked for each answer, at a threshold of 200 votes.
 """
 
 import sys
@@ -22,7 +20,7 @@ from secretballot.aggregation import (
 from secretballot.datasets import adult_votes, mnist, mnist_votes
 from secretballot.datasets.uci_adult import ADULT_TARGET, adult
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.privacy.accounting import ConfidentEvent, PrivacyBudget, epsilon_upper
+from secretballot.privacy.accounting import PrivacyBudget
 
 DELTA, TEACHERS, THRESHOLD = 1e-5, 250, 200
 EPSILONS, ANSWERS = (0.5, 1.0, 2.0, 4.0), (25, 50, 100, 200)
@@ -94,20 +92,7 @@ def print_accuracies(name: str, votes: Votes, n_runs: int) -> None:
             print(f"  epsilon {epsilon:g}, {answers} answers: {'; '.join(cells)}", flush=True)
 
 
-def print_papers() -> None:
-    # two classes under noise on both counts, as in the paper, are priced as three
-    runs = (
-        ("MNIST", ConfidentEvent(150.0, 40.0, 640, 286, 10), DELTA),
-        ("Adult", ConfidentEvent(200.0, 40.0, 1500, 538, 3), DELTA),
-        ("SVHN", ConfidentEvent(200.0, 40.0, 8500, 3098, 10), 1e-6),
-    )
-    print("price of confident voting at the papers' parameters, for any votes")
-    for name, event, delta in runs:
-        print(f"  {name}, delta {delta:g}: {epsilon_upper([event], delta):.3f}")
-
-
 def main(n_runs: int = 20) -> None:
-    print_papers()
     print_accuracies("MNIST", votes_of_mnist(), n_runs)
     print_accuracies("Adult", votes_of_adult(), n_runs)
 

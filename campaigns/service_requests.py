@@ -53,8 +53,6 @@ releases = ["release"]
 vault = "clinic-vault"
 sessions = ["session"]
 [limits]
-requests_per_second = 1e9
-burst = 1000000000
 points = 50
 body_bytes = 100000
 """

@@ -41,7 +41,6 @@ PRIVATE_THINGS = [
     sb.PATEMultiLabelClassifier,
     sb.PATERegressor,
     sb.door.release_table,
-    sb.door.publish_vote_loss,
     sb.LabelPrivateClassifier,
     sb.SemiPrivateClassifier,
     sb.RecordVotesClassifier,

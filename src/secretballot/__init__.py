@@ -94,7 +94,6 @@ if TYPE_CHECKING:
         SamplerError,
         SecretBallotError,
         ServiceError,
-        VaultError,
     )
     from secretballot.learners.labelers.agnostic import AgnosticLabeler
     from secretballot.learners.labelers.relabel import relabel
@@ -126,7 +125,7 @@ if TYPE_CHECKING:
     from secretballot.report.student.export import load_student
     from secretballot.runs.plan import classifier_by_plan, plan, read_plan
     from secretballot.runs.stored_records import store_table
-    from secretballot.service.remote import RemoteSession, connect, connect_async
+    from secretballot.service.remote import RemoteSession, connect
     from secretballot.students import (
         GraphCountsClassifier,
         HypothesisStudent,
@@ -139,7 +138,6 @@ if TYPE_CHECKING:
         fit_student,
     )
     from secretballot.torch_learners.classifier import TorchClassifier
-    from secretballot.vault import unlock_vault
 
 _HOMES = {
     "ActivePATEClassifier": "learners.pate.active",
@@ -187,7 +185,6 @@ _HOMES = {
     "TorchClassifier": "torch_learners.classifier",
     "TrainedTeachers": "learners.training.trained",
     "UniversalLabeler": "learners.universal.labeler",
-    "VaultError": "exceptions",
     "VoteCounts": "ensemble.votes",
     "VoteTableAggregator": "aggregation",
     "VotingStudent": "students",
@@ -195,7 +192,6 @@ _HOMES = {
     "choose_candidate": "learners.selection.candidates",
     "classifier_by_plan": "runs.plan",
     "connect": "service.remote",
-    "connect_async": "service.remote",
     "estimate_minority": "door",
     "estimate_stability": "door",
     "fit_student": "students",
@@ -209,7 +205,6 @@ _HOMES = {
     "relabel": "learners.labelers.relabel",
     "release": "door",
     "train_teachers": "learners.training.trained",
-    "unlock_vault": "vault",
     "store_table": "runs.stored_records",
     "verify_certificate": "report.certificate.verify",
     "write_release": "publishing.release",
@@ -287,7 +282,6 @@ __all__ = [
     "TorchClassifier",
     "TrainedTeachers",
     "UniversalLabeler",
-    "VaultError",
     "VoteCounts",
     "VoteTableAggregator",
     "VotingStudent",
@@ -296,7 +290,6 @@ __all__ = [
     "choose_candidate",
     "classifier_by_plan",
     "connect",
-    "connect_async",
     "estimate_minority",
     "estimate_stability",
     "fit_student",
@@ -311,7 +304,6 @@ __all__ = [
     "sign_release",
     "store_table",
     "train_teachers",
-    "unlock_vault",
     "verify_certificate",
     "write_release",
 ]

@@ -4,7 +4,6 @@
     |-- ParameterError      a setting is out of range
     |-- DataError           a table, file or array does not fit
     |-- BudgetError         the privacy budget would be broken; nothing was spent
-    |-- VaultError          an encrypted vault cannot be opened, or was changed
     |-- LedgerError         the ledger cannot be opened, read or trusted
     |-- SamplerError        exact noise cannot be drawn by the installed software; nothing was drawn
     |-- ResourceError       memory, files or processes ran out, and the run ended
@@ -34,7 +33,6 @@ __all__ = [
     "SamplerError",
     "SecretBallotError",
     "ServiceError",
-    "VaultError",
 ]
 
 
@@ -151,19 +149,6 @@ class BudgetError(SecretBallotError):
     ... except sb.BudgetError:
     ...     print(ledger.spent().epsilon)
     0.0
-    """
-
-
-class VaultError(SecretBallotError):
-    """An encrypted vault cannot be opened with the key at hand, or a file in it was changed.
-
-    Examples
-    --------
-    >>> try:
-    ...     sb.unlock_vault("new-vault", "missing.key")
-    ... except sb.VaultError as error:
-    ...     print(type(error).__name__)
-    VaultError
     """
 
 

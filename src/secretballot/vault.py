@@ -1,5 +1,4 @@
-"""The vault: the secret folder of a run. Mode 0700, files 0600, written whole or not at all, and
-encrypted where its owner gave a key."""
+"""The vault: the secret folder of a run. Mode 0700, files 0600, written whole or not at all."""
 
 import os
 import stat
@@ -7,13 +6,9 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
 
 from secretballot._drafts import draft_file, sweep_drafts, wait_for_lock
 from secretballot._validation import check_path
-from secretballot.encryption.key_sources import KeySource, key_source
-from secretballot.encryption.sealed_files import FileSealer, opened, stored_length
-from secretballot.encryption.unlocked import begin_encryption, file_keys, open_vault
 from secretballot.exceptions import DataError
 
 __all__ = [
@@ -21,54 +16,9 @@ __all__ = [
     "keep_secret",
     "make_vault",
     "read_secret",
-    "readable",
     "release_above",
-    "sealer_of",
-    "unlock_vault",
     "write_secret",
 ]
-
-
-def unlock_vault(
-    vault: str | Path, key: str | os.PathLike[str] | Callable[[], bytes] | KeySource
-) -> None:
-    """Have the files of a vault encrypted with a key, from the first one on, or read again.
-
-    Call it before a vault is made or read, once in each process; every class and function that is
-    given the vault works as without. A vault that holds files in the clear is refused:
-    ``secretballot vault encrypt`` encrypts them.
-
-    Parameters
-    ----------
-    vault : path
-        Folder of the vault, which need not be there yet.
-    key : path, str or callable
-        Where the key comes from: a file that its owner alone may read, ``env:NAME``,
-        ``command:WORDS`` (a command that prints it, such as that of a key management service), or a
-        function that returns it. A key has 32 bytes, bare or as 64 hexadecimal digits.
-
-    Raises
-    ------
-    ParameterError
-        If the source of the key cannot be one.
-    VaultError
-        If the key cannot be had, is another one, or the vault holds files in the clear; or if
-        cryptography is not installed.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import mkdtemp
-    >>> vault = Path(mkdtemp()) / "vault"
-    >>> sb.unlock_vault(vault, lambda: bytes(range(32)))  # for real: "vault.key", or a function
-    >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> teachers = sb.train_teachers(
-    ...     "tree", X, X[:, 0] > 0, classes=[False, True], n_teachers=10, vault=vault)
-    >>> (vault / "teachers.json").read_bytes()[:7]
-    b'SBVAULT'
-    """
-    check_path("vault", vault)
-    open_vault(Path(vault), key_source(key))
 
 
 def make_vault(path: str | Path) -> Path:
@@ -97,7 +47,6 @@ def make_vault(path: str | Path) -> Path:
         raise DataError(
             f"The vault {folder} cannot be used ({error.strerror}); name a folder of your own."
         ) from None
-    begin_encryption(folder)
     return folder
 
 
@@ -110,7 +59,7 @@ def release_above(place: Path) -> Path | None:
     )
 
 
-def read_secret(path: Path, *, largest: int | None = None, encrypted: bool = True) -> bytes | None:
+def read_secret(path: Path, *, largest: int | None = None) -> bytes | None:
     """Return the bytes of a file in the vault, None if there is none.
 
     Parameters
@@ -118,15 +67,11 @@ def read_secret(path: Path, *, largest: int | None = None, encrypted: bool = Tru
     path : Path
     largest : int, optional
         Bytes; a file of more is refused before it is read.
-    encrypted : bool
-        False for one of the few files that are not encrypted in an encrypted vault either.
 
     Raises
     ------
     DataError
         If it cannot be read, is no ordinary file, or is too large.
-    VaultError
-        If its vault is encrypted and the key is not at hand, or the file was changed.
     """
     content, problem = None, ""
     try:
@@ -135,14 +80,10 @@ def read_secret(path: Path, *, largest: int | None = None, encrypted: bool = Tru
             path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         )
         try:
-            stored = largest
-            sealed = encrypted and file_keys(path) is not None
-            if sealed and largest is not None:
-                stored = stored_length(largest)
-            problem = _reason_unfit(os.fstat(handle), stored)
+            problem = _reason_unfit(os.fstat(handle), largest)
             if not problem:
                 with os.fdopen(handle, "rb", closefd=False) as file:
-                    content = (readable(file, path)[0] if sealed else file).read()
+                    content = file.read()
         finally:
             os.close(handle)
     except FileNotFoundError:
@@ -152,46 +93,6 @@ def read_secret(path: Path, *, largest: int | None = None, encrypted: bool = Tru
     if problem:
         raise DataError(f"{path} cannot be read ({problem}); put the vault back as it was.")
     return content
-
-
-def readable(file: IO[bytes], path: Path) -> tuple[IO[bytes], int]:
-    """Return the content of an open file of a vault, and how many bytes it has.
-
-    Parameters
-    ----------
-    file : binary file
-        At its beginning.
-    path : Path
-        Where it lies.
-
-    Raises
-    ------
-    VaultError
-        If its vault is encrypted and the key is not at hand, or the file was changed.
-    """
-    keys = file_keys(path)
-    if keys is None:
-        return file, os.fstat(file.fileno()).st_size
-    return opened(file, keys, str(path))
-
-
-def sealer_of(path: Path, write: Callable[[bytes], object]) -> FileSealer | None:
-    """Return what encrypts a new file of a vault piece by piece, None in a vault in the clear.
-
-    Parameters
-    ----------
-    path : Path
-        Where the file will lie.
-    write : callable
-        Takes what goes into the file.
-
-    Raises
-    ------
-    VaultError
-        If the vault is encrypted and the key is not at hand.
-    """
-    keys = file_keys(path)
-    return None if keys is None else FileSealer(write, keys)
 
 
 def _reason_unfit(found: os.stat_result, largest: int | None) -> str:
@@ -216,7 +117,7 @@ def write_secret(path: Path, content: bytes) -> None:
     _write_secret(path, content, lambda draft: draft.replace(path))
 
 
-def keep_secret(path: Path, content: bytes, *, encrypted: bool = True) -> bytes:
+def keep_secret(path: Path, content: bytes) -> bytes:
     """Write a file of the vault unless there is one, and return what is kept there.
 
     The first writer's content.
@@ -225,8 +126,6 @@ def keep_secret(path: Path, content: bytes, *, encrypted: bool = True) -> bytes:
     ----------
     path : Path
     content : bytes
-    encrypted : bool
-        As for `read_secret`.
 
     Raises
     ------
@@ -239,26 +138,19 @@ def keep_secret(path: Path, content: bytes, *, encrypted: bool = True) -> bytes:
             os.link(draft, path)
         draft.unlink()
 
-    _write_secret(path, content, link, encrypted=encrypted)
-    kept = read_secret(path, encrypted=encrypted)
+    _write_secret(path, content, link)
+    kept = read_secret(path)
     assert kept is not None  # just linked, or there before
     return kept
 
 
-def _write_secret(
-    path: Path, content: bytes, settle: Callable[[Path], object], *, encrypted: bool = True
-) -> None:
+def _write_secret(path: Path, content: bytes, settle: Callable[[Path], object]) -> None:
     make_vault(path.parent)
     problem = ""
     sweep_drafts(path.parent, path.name)
     try:
         with draft_file(path) as (file, draft):
-            sealer = sealer_of(path, file.write) if encrypted else None
-            if sealer is None:
-                file.write(content)
-            else:
-                sealer.add(content)
-                sealer.finish()
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
             if os.name == "nt":  # which does not rename an open file
@@ -298,7 +190,7 @@ class SeenHead:
         DataError
             If the file cannot be read.
         """
-        content = read_secret(self._path, largest=2 * _RECORD, encrypted=False) or b""
+        content = read_secret(self._path, largest=2 * _RECORD) or b""
         found = [_head_in(content[start : start + _RECORD]) for start in (0, _RECORD)]
         return max((head for head in found if head is not None), default=None)
 
@@ -312,9 +204,7 @@ class SeenHead:
         """
         with suppress(OSError, DataError):
             if self.read() is None and not os.path.lexists(self._path):
-                # in the clear in an encrypted vault too: it is overwritten in place, and holds
-                # no more than a number and a hash of the ledger, which is not encrypted either
-                keep_secret(self._path, _record_of(position, chain) * 2, encrypted=False)
+                keep_secret(self._path, _record_of(position, chain) * 2)
             handle = os.open(
                 self._path, os.O_RDWR | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
             )

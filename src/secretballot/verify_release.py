@@ -538,10 +538,6 @@ def check_event(event: dict[str, Any]) -> None:
             "epsilon": lambda value: is_epsilon(value) and value <= 1e12,
             "count": is_events_count,
         },
-        "smooth-gaussian": {
-            **dict.fromkeys(("noise_ratio", "scale_sigma"), is_scale),
-            "steps": lambda value: is_count(value, 1) and value <= 1000,
-        },
         "stability": {"scale": is_scale, "threshold": is_count, "count": is_events_count},
         "sparse-vector": {
             "threshold_scale": is_scale,
@@ -1658,30 +1654,6 @@ def ranged_price(event: dict[str, Any], epsilon: float) -> Price:
     upper = min(renyi_delta(divergence, epsilon), parts_delta(count, length, epsilon))
     least = parts_delta(count, length / 2, epsilon) if count <= 200_000 else 0.0
     return Price(least * (1 - ERROR), upper, "draws of bounded range")
-
-
-def smooth_divergence(event: dict[str, Any]) -> Callable[[float], float]:
-    """Return bounds on the Renyi divergence of a number whose scale of noise may move, and of that
-    scale (docs/explanation/prices.md, section 17)."""
-    # a hundred thousandth for the lattice: no scale is below a thousand units
-    length = event["steps"] / 1000 + 1e-5
-    inverse = 1 / (event["noise_ratio"] * (1 - 1e-5))
-
-    def divergence(a: float) -> float:
-        told = a * event["steps"] ** 2 / (2 * event["scale_sigma"] ** 2)
-        worst = 0.0
-        for t in (-length, length):
-            variance = a * math.exp(2 * t) + 1 - a  # of the tilted one over that of the first
-            if not variance > 0:
-                return math.inf
-            mean = a * inverse**2 * min(1.0, math.exp(2 * t)) / (2 * variance)
-            worst = max(worst, mean, mean + (2 * a * t - math.log(variance)) / (2 * (a - 1)))
-        # the mean's part is largest at the smaller scale, the other's at either: both are charged
-        first = a * math.exp(-2 * length) * inverse**2 / 2 / (a * math.exp(-2 * length) + 1 - a)
-        wider = (2 * a * length - math.log(a * math.exp(2 * length) + 1 - a)) / (2 * (a - 1))
-        return float(max(worst, first + wider) + told + 1e-12 / (a - 1))
-
-    return divergence
 
 
 def failing(count: int, failure: float) -> float:
@@ -3046,9 +3018,6 @@ def bounds_on_price(events: list[dict[str, Any]], epsilon: float, promised: floa
         return confident_price(events[0], epsilon, promised)
     if len(events) == 1 and events[0]["event"] == "vector-sum":
         return vector_sum_price(events[0], epsilon)
-    if len(events) == 1 and events[0]["event"] == "smooth-gaussian":
-        event = events[0]
-        return Price(0.0, renyi_delta(smooth_divergence(event), epsilon), "two normal scales")
     if len(events) == 1 and events[0]["event"] == "bounded-range":
         return ranged_price(events[0], epsilon)
     if len(events) == 1 and events[0]["event"] == "sparse-vector":

@@ -8,7 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 from secretballot.cli import app
-from secretballot.cli.help_groups import HEADINGS
 from secretballot.cli.options import classes_of, words_of
 from secretballot.exceptions import ParameterError
 
@@ -36,7 +35,7 @@ VERBS = (
 HEAVY = ("numpy", "pandas", "sklearn", "scipy", "opendp", "matplotlib")
 
 
-@pytest.mark.parametrize("verb", [[], *VERBS, ["demo"], ["completion"]], ids=" ".join)
+@pytest.mark.parametrize("verb", [[], *VERBS, ["demo"]], ids=" ".join)
 def test_every_verb_has_help_with_exit_codes(verb: list[str]) -> None:
     result = CliRunner().invoke(app, [*verb, "--help"])
     assert result.exit_code == 0
@@ -47,30 +46,25 @@ def test_every_verb_has_help_with_exit_codes(verb: list[str]) -> None:
         assert f"Example: secretballot {' '.join(verb)}" in text
 
 
-@pytest.mark.parametrize("verb", ["plan", "learn", "label", "choose"])
-@pytest.mark.parametrize("width", [80, 120])
-def test_the_options_of_a_long_verb_stand_in_groups(verb: str, width: int) -> None:
-    result = CliRunner().invoke(app, [verb, "--help"], env={"COLUMNS": str(width)})
-    lines = result.stdout.splitlines()
-    headings = [line.removesuffix(":") for line in lines if line[:1].isupper() and line[-1] == ":"]
-    shown = [heading for heading in HEADINGS if heading in headings]
-    assert [name for name in headings if name != "Arguments"] == [*shown, "Other options"]
-    assert {"Data", "Privacy", "Output"} <= set(shown)
-    # an option that forgot its heading would stand beside the help
-    rest = lines[lines.index("Other options:") + 1 :]
-    assert [line.split()[0] for line in rest if line.startswith("  -")] == ["-h,"]
-    assert max(map(len, lines)) <= width
-
-
-def test_the_groups_of_learn_hold_what_they_say() -> None:
-    text = CliRunner().invoke(app, ["learn", "--help"]).stdout
-    places = [text.index(f"\n{heading}:\n") for heading in HEADINGS]
-    assert places == sorted(places)
-    for heading, option in zip(
-        HEADINGS, ("--target", "--epsilon", "--teacher ", "--queries", "--out"), strict=True
+def test_the_options_of_a_long_verb_stand_in_panels() -> None:
+    text = CliRunner().invoke(app, ["learn", "--help"], env={"COLUMNS": "100"}).stdout
+    for panel, option in (
+        ("Data", "--target"),
+        ("Privacy", "--epsilon"),
+        ("Method, teachers and student", "--teacher "),
+        ("Queries and answers", "--queries"),
+        ("Output", "--out"),
     ):
-        group = text.split(f"\n{heading}:\n")[1].split("\n\n")[0]
-        assert f"  {option}" in group
+        assert option in text.split(f"─ {panel} ─")[1].split("╰")[0]
+    # an option that forgot its panel would stand beside the help
+    assert text.split("─ Options ─")[1].split("╰")[0].count("│") == 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_a_script_that_completes(shell: str) -> None:
+    shown = CliRunner().invoke(app, ["--show-completion", shell], prog_name="secretballot")
+    assert shown.exit_code == 0
+    assert "secretballot" in shown.stdout
 
 
 def test_no_words_at_all_show_the_help() -> None:

@@ -138,7 +138,7 @@ def test_persons_are_protected_and_the_ledger_is_charged(world: Path) -> None:
         ([], "either saved students"),
         (["--hypotheses", "stumps", "--candidates", "a.skops"], "either saved students"),
         (["--candidates", "nowhere.skops"], "cannot be read"),
-        (["--hypotheses", "halfspaces"], "halfspaces"),
+        (["--hypotheses", "rings"], "rings"),
         (["--hypotheses", "stumps", "--points", "0"], "--points is 0"),
         (["--hypotheses", "stumps", "--epsilon", "nan"], "epsilon"),
         (["--hypotheses", "stumps", "--unit", "who", "--neighbours", "replace-one"], "unit column"),

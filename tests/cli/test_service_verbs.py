@@ -88,7 +88,7 @@ def test_settings_have_defaults_and_paths_start_at_their_file(config: Path) -> N
         (SETTINGS + "[limits]\npoints = 0\n", "points is 0"),
         (SETTINGS + "[limits]\npoints = true\n", "points is True"),
         (SETTINGS + "[limits]\nbody_seconds = nan\n", "body_seconds is nan"),
-        (SETTINGS + "[limits]\nrequests_per_second = -1\n", "requests_per_second is -1"),
+        (SETTINGS + "[limits]\nbody_seconds = -1\n", "body_seconds is -1"),
         (SETTINGS + "[answers]\ngrid_seconds = -1.0\n", "grid_seconds is -1.0"),
         (SETTINGS + "[listen]\nport = 70000\n", "port is 70000"),
         (SETTINGS + "[listen]\nworkers = 0\n", "workers is 0"),

@@ -10,9 +10,7 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import (
     DecisionStumps,
     FiniteClass,
-    Halfspaces,
     Intervals,
-    Rectangles,
     Thresholds,
 )
 from secretballot.hypotheses.coefficient import disagreement_coefficient
@@ -25,8 +23,6 @@ CLASSES = [
     (Thresholds("either"), 1),
     (Intervals(), 1),
     (DecisionStumps(2), 2),
-    (Halfspaces(), 2),
-    (Rectangles(), 2),
 ]
 
 
@@ -102,18 +98,6 @@ def test_intervals_have_four_or_one_over_the_width(width: float) -> None:
     assert theta.mass(width + 1 / 400) == 1.0
     empty = disagreement_coefficient(Intervals(), EMPTY, x)
     assert empty(0.05) == pytest.approx(20.0)
-
-
-def test_halfspaces_of_the_circle_grow_with_the_radius_alone() -> None:
-    """Lines near the middle of evenly spread directions: every ball disputes about as much per
-    radius."""
-    angles = 2 * np.pi * (np.arange(120) + 0.5) / 120
-    X = np.column_stack([np.cos(angles), np.sin(angles)])
-    best = Halfspaces().erm(X, (X[:, 1] > 0).astype(int))
-    theta = disagreement_coefficient(Halfspaces(), best, X)
-    # a halfspace is an arc of the circle, and the arcs within r of a half circle move either end by
-    # r in all
-    assert theta(0.02) == pytest.approx(4.0)
 
 
 def test_floats_that_miss_a_whole_number_of_points_do_not_lose_one() -> None:

@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
-from secretballot.hypotheses import FiniteClass, Halfspaces, Intervals, Thresholds
+from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
 from secretballot.learners.labelers import agnostic
 from secretballot.learners.labelers.agnostic_sizes import PrintedConstants, agnostic_terms
 from secretballot.learners.labelers.stream_sizes import (
@@ -430,8 +430,7 @@ def test_labelers_are_cloned_and_shown_without_data(fitted: sb.AgnosticLabeler) 
         ({"neighbours": "either"}, ParameterError, "neighbours"),
         ({"relabel_epsilon": -1.0}, ParameterError, "relabel_epsilon"),
         ({"hypotheses": "thresholds"}, ParameterError, "HypothesisClass"),
-        ({"hypotheses": Halfspaces(), "neighbours": "add-remove"}, ParameterError, "secret number"),
-        ({"hypotheses": Halfspaces()}, DataError, "columns"),
+        ({"hypotheses": DecisionStumps(2)}, DataError, "columns"),
         ({"teacher": "nobody"}, ParameterError, "nobody"),
     ],
 )

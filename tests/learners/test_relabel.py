@@ -12,15 +12,13 @@ from secretballot.audit import frequency_p_value
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import (
     DecisionStumps,
-    Halfspaces,
     HypothesisClass,
     Intervals,
-    Rectangles,
     Thresholds,
 )
 from secretballot.learners.labelers import relabel as room
 from secretballot.learners.labelers import subsample as secret_sample
-from secretballot.learners.labelers.relabel import check_sample_size
+from secretballot.learners.labelers.relabel import check_class
 from secretballot.learners.labelers.subsample import sample_in_random_order, sample_independently
 
 ALPHA = 1e-6
@@ -135,23 +133,12 @@ def test_the_module_says_that_it_is_not_private() -> None:
     assert "None by itself" in relabel.__doc__
 
 
-@pytest.mark.parametrize("hypotheses", [Thresholds(), Intervals(), DecisionStumps(3)])
-def test_classes_that_list_nothing_take_any_sample(hypotheses: HypothesisClass) -> None:
-    check_sample_size(hypotheses, 10**7)
-    check_sample_size(hypotheses, None)
-
-
-@pytest.mark.parametrize(("hypotheses", "most"), [(Halfspaces(), 5000), (Rectangles(), 94)])
-def test_classes_that_list_are_limited_by_the_public_size_alone(
-    hypotheses: HypothesisClass, most: int
-) -> None:
-    check_sample_size(hypotheses, most)
-    with pytest.raises(ParameterError, match=f"at most {most}"):
-        check_sample_size(hypotheses, most + 1)
-    with pytest.raises(ParameterError, match="secret number"):
-        check_sample_size(hypotheses, None)
+def test_what_is_no_class_is_refused() -> None:
+    check_class(Thresholds())
     with pytest.raises(ParameterError, match="HypothesisClass"):
-        check_sample_size("thresholds", 3)
+        check_class("thresholds")
+    with pytest.raises(ParameterError, match="is the type Intervals"):
+        check_class(Intervals)
 
 
 # -- secret samples

@@ -22,9 +22,7 @@ from secretballot.door import purchase
 from secretballot.hypotheses import (
     DecisionStumps,
     FiniteClass,
-    Halfspaces,
     Intervals,
-    Rectangles,
     Thresholds,
 )
 from secretballot.learners.selection.sample_sizes import (
@@ -318,7 +316,7 @@ def test_it_comes_within_its_stated_loss_of_the_best_of_all_intervals():
 
 @pytest.mark.parametrize(
     ("family", "n_features", "n_public"),
-    [(None, 3, 500), (DecisionStumps(3), 3, 500), (Halfspaces(2), 2, 30), (Rectangles(), 2, 20)],
+    [(None, 3, 500), (DecisionStumps(3), 3, 500)],
 )
 def test_other_classes_learn_too(family, n_features, n_public):
     rng = np.random.default_rng(4)
@@ -519,20 +517,6 @@ def test_nonsense_is_refused_before_anything_is_spent(tmp_path: Path, settings, 
     with pytest.raises((sb.ParameterError, sb.DataError), match=words):
         sb.SemiPrivateClassifier(**given).fit(X, y, **call)
     assert ledger.history() == []
-
-
-def test_a_class_too_large_for_its_public_points_says_how_large_and_what_to_do():
-    rng = np.random.default_rng(1)
-    X, y = rng.random((20, 2)), rng.integers(0, 2, 20)
-    learner = sb.SemiPrivateClassifier(Halfspaces(2), budget=PROMISE)
-    with pytest.raises(
-        sb.ParameterError, match=r"359,402 labellings .* sample of the points, or a FiniteClass"
-    ):
-        learner.fit(X, y, X_public=rng.random((600, 2)), classes=[0, 1])
-    with pytest.raises(sb.DataError, match="too many to list: give"):
-        sb.SemiPrivateClassifier(Rectangles(), budget=PROMISE).fit(
-            X, y, X_public=rng.random((500, 2)), classes=[0, 1]
-        )
 
 
 def test_equal_public_points_are_one():

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.hypotheses import Halfspaces, Thresholds
+from secretballot.hypotheses import Thresholds
 from secretballot.queries import (
     STRATEGIES,
     CheckedSelector,
@@ -45,7 +45,6 @@ PUBLIC_RELEASE = {
 }
 ALL = {name: strategy_by_name(name) for name in STRATEGIES} | {
     "thresholds": DisagreementSampling(Thresholds("either"), noise_rate=0.0),
-    "halfspaces": DisagreementSampling(Halfspaces(2)),
     "margin of a learner": MarginSampling(DecisionTreeClassifier(), KCenterSampling(), spread=1),
     "unweighted": CommitteeSampling(KNeighborsClassifier(1), PassiveSampling(), members=3),
 }
@@ -155,7 +154,7 @@ def test_one_class_or_none_is_no_reason_to_stop(name, answer):
     X = points(name, m=30)
     asked, _ = walk(ALL[name], X, np.full(30, answer), most=20, batch=5)
     # whose version space says that the rest is of that class, too
-    if name not in ("thresholds", "halfspaces"):
+    if name != "thresholds":
         assert len(asked) == 20
 
 
@@ -177,7 +176,7 @@ def test_rows_that_others_asked_are_not_asked_again(name):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in ALL if name not in ("thresholds", "halfspaces", "disagreement")]
+    "name", [name for name in ALL if name not in ("thresholds", "disagreement")]
 )
 @pytest.mark.parametrize("wrap", [pd.DataFrame, sparse.csr_matrix])
 def test_frames_and_sparse_pools_are_walked_like_arrays(name, wrap):

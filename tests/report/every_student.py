@@ -10,7 +10,6 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +38,9 @@ from secretballot.bases import GraphBasis, KernelBasis, TableBasis
 from secretballot.hypotheses import (
     DecisionStumps,
     FiniteClass,
-    Halfspaces,
     Intervals,
-    Rectangles,
     Thresholds,
 )
-from secretballot.hypotheses.planar_lines import Halfspace
 from secretballot.named_learners import TEACHER_NAMES, regressor_by_name
 from secretballot.released import ReleasedLabels
 from secretballot.report.student.export import dump_onnx, dump_student
@@ -156,8 +152,6 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
     for n_columns, hypotheses in (
         (1, Thresholds("either")),
         (1, Intervals()),
-        (2, Rectangles()),
-        (2, Halfspaces()),
         (4, DecisionStumps(4)),
         (
             1,
@@ -172,12 +166,6 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
         X, labels = released(2, n_columns=n_columns)
         few = ReleasedLabels(labels.queries[:12], labels.labels[:12], labels.classes, 50)
         yield type(hypotheses).__name__, fit_student(HypothesisStudent(hypotheses), X, few), X
-    exact = Halfspace((Fraction(1, 3), Fraction(-2, 7)), Fraction(1, 5))
-    yield (
-        "exact halfspace",
-        HypothesisStudent.of(exact, Halfspaces(), ("no", "yes"), 2),
-        POINTS[:, :2],
-    )
     for n_classes in (2, 3):
         yield f"moments {n_classes}", *moments(n_classes)
         yield f"record votes {n_classes}", record_votes(n_classes), POINTS

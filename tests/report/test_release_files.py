@@ -186,11 +186,7 @@ def test_every_file_that_a_release_writes_is_known() -> None:
         "student.onnx",
         "report.html",
     ]
-    pictures = [
-        f"queries-{name}.{kind}"
-        for name in ("map", "curve", "space", "region")
-        for kind in ("svg", "png")
-    ]
+    pictures = [f"queries-{name}.{kind}" for name in ("map", "curve") for kind in ("svg", "png")]
     assert all(is_release_file(name) for name in names + pictures)
     for name in (
         "",

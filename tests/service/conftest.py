@@ -30,24 +30,13 @@ def line_to(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def serve(place: Place) -> InProcess:
         transport = InProcess(application(place.settings, opened=True))
         transports.append(transport)
-        manners = remote._Manners.__init__
+        own = remote._Line.__init__
 
         def patched(self: Any, *given: Any) -> None:
-            manners(self, *given)
-            asynchronous = httpx.ASGITransport(transport.app)
-            self.settings["transport"] = transport
+            own(self, *given)
+            self._client = httpx.Client(headers=self._client.headers, transport=transport)
 
-            class Library:
-                TransportError = httpx.TransportError
-                Client = httpx.Client
-
-                @staticmethod
-                def AsyncClient(**settings: Any) -> httpx.AsyncClient:  # noqa: N802
-                    return httpx.AsyncClient(**{**settings, "transport": asynchronous})
-
-            self.httpx = Library
-
-        monkeypatch.setattr(remote._Manners, "__init__", patched)
+        monkeypatch.setattr(remote._Line, "__init__", patched)
         return transport
 
     yield serve

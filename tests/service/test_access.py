@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from secretballot.service import api_keys, audit_log, forward_clock
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.app import application
 from secretballot.service.audit_log import AuditEntry, AuditLog
-from secretballot.service.rates import Rates
 
 
 def test_a_key_is_kept_as_a_hash_and_found_by_its_token(tmp_path: Path) -> None:
@@ -186,40 +184,6 @@ def test_a_role_may_do_what_the_guide_says_and_no_more(shared_place: Place, role
             else:
                 problem(found, "wrong-role")
     assert may == ROLES[role]
-
-
-def test_a_key_that_asks_too_fast_waits(place: Place) -> None:
-    place.config.write_text(
-        place.config.read_text() + "\n[limits]\nrequests_per_second = 0.5\nburst = 2\n"
-    )
-    one, other = place.key(), place.key()
-    with TestClient(application(place.settings, opened=True)) as client:
-        address = "/v1/datasets"
-        assert [client.get(address, headers=one).status_code for _ in range(2)] == [200, 200]
-        found = client.get(address, headers=one)
-        problem(found, "too-many-requests")
-        assert 1 <= int(found.headers["retry-after"]) <= 2
-        assert client.get(address, headers=other).status_code == 200
-
-
-def test_rates_follow_a_clock_that_goes_forward_whatever_the_date_says(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = [100.0]
-    rates = Rates(2.0, 3, clock=lambda: now[0])
-    assert [rates.wait_of("a") for _ in range(3)] == [0, 0, 0]
-    assert rates.wait_of("a") == pytest.approx(0.5)
-    now[0] += 0.5
-    assert rates.wait_of("a") == 0
-    assert rates.wait_of("b") == 0
-    now[0] += 1e9  # a long sleep gives a burst and no more
-    assert [rates.wait_of("a") for _ in range(3)] == [0, 0, 0]
-    assert rates.wait_of("a") > 0
-    # the date may jump as it likes
-    real = Rates(1.0, 1)
-    assert real.wait_of("a") == 0
-    monkeypatch.setattr(time, "time", lambda: 0.0)
-    assert real.wait_of("a") > 0
 
 
 def test_a_quota_counts_new_questions_alone_and_takes_or_refuses_a_request_whole(

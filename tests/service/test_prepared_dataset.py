@@ -13,7 +13,6 @@ from typer.testing import CliRunner, Result
 
 import secretballot as sb
 from secretballot.cli import app
-from secretballot.encryption import unlocked
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.app import application
 from secretballot.service.settings import read_settings
@@ -28,10 +27,7 @@ MARKER = "north-by-a-private-marker"
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    for name in ("SECRETBALLOT_LEDGER", "SECRETBALLOT_VAULT_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(unlocked, "_open", {})
-    monkeypatch.setattr(unlocked, "_sources", {})
+    monkeypatch.delenv("SECRETBALLOT_LEDGER", raising=False)
     return write_files(tmp_path, 2000)
 
 
@@ -140,31 +136,6 @@ def test_a_second_session_is_told_to_whoever_keeps_the_settings(folder: Path) ->
     with context as client:
         about = client.get("/v1/datasets", headers=key).json()["datasets"][0]
     assert about["sessions"] == ["first-year", "second"]
-
-
-def test_the_vault_is_encrypted_and_the_settings_name_its_key(folder: Path) -> None:
-    private = pd.read_csv(folder / "private.csv")
-    private.loc[::3, "ward"] = MARKER
-    private.to_csv(folder / "private.csv", index=False)
-    made = CliRunner().invoke(app, ["vault", "new-key", "vault.key"])
-    assert made.exit_code == 0
-    done = prepare("--vault-key", "vault.key", "--teacher", "knn", "--accept-unseen", "ward")
-    assert done.exit_code == 0, done.stderr
-    settings = read_settings(folder / "service" / "service.toml").datasets["registry"]
-    assert str(settings.vault_key) == f"the key file {folder / 'vault.key'}"
-    for path in (folder / "service").rglob("*"):
-        if path.is_file():
-            content = path.read_bytes()
-            assert MARKER.encode() not in content, path
-            if "registry-vault" in path.parts and path.parent.name == "teachers":
-                assert content.startswith(b"SBVAULT")
-    unlocked._open.clear()
-    unlocked._sources.clear()
-    context, key = client_of(folder)
-    point = {"age": 70, "ward": "north", "dose": 9.0}
-    with context as client:
-        found = client.post(f"{BASE}/questions", json={"points": [point]}, headers=key)
-    assert found.is_success
 
 
 def test_a_schema_of_other_teachers_stops_the_start(folder: Path) -> None:

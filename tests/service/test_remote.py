@@ -1,6 +1,5 @@
-"""Sessions behind a service: asked like those of this process, with and without await."""
+"""Sessions behind a service: asked like those of this process."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -123,21 +122,6 @@ def test_a_client_that_is_refused_lets_go_of_its_connection(
     with pytest.raises(ParameterError):
         sb.connect(URL, place.token(), dataset="none")
     assert closed == [None]
-
-
-def test_a_client_with_await_asks_the_same(place: Place, line_to: Any) -> None:
-    line_to(place)
-
-    async def ask() -> Any:
-        async with await sb.connect_async(URL, place.token()) as session:
-            many = await session.ask_many(points(3))
-            one = await session.ask(points(1)[0])
-            released = await session.released(np.array(points(3)))
-            return many, one, released, await session.state()
-
-    many, one, released, state = asyncio.run(ask())
-    assert (many.labels[0], many.noisy_counts[0]) == (one.label, one.noisy_count)
-    assert len(released.queries) == state["used"] == 3
 
 
 def test_frames_go_with_their_types_with_and_without_arrow(

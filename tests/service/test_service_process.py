@@ -147,9 +147,6 @@ def test_two_workers_answer_from_one_ledger(
     monkeypatch.setenv("TMPDIR", str(temporary))
     subprocess.run([sys.executable, "-c", KILLED, str(temporary)], check=False)
     (dead,) = temporary.iterdir()
-    large_place.config.write_text(
-        large_place.config.read_text() + "\n[limits]\nrequests_per_second = 5000.0\nburst = 5000\n"
-    )
     key = large_place.key("curator", "*")
     with (
         draft_folder(temporary, "secretballot-numbers", shared=True) as living,

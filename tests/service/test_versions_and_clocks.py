@@ -176,10 +176,7 @@ def test_a_database_that_is_down_is_refused_at_once_and_no_service_starts_with_i
 def test_a_clock_that_jumps_changes_no_answer_no_count_and_no_order(
     place: Place, monkeypatch: pytest.MonkeyPatch, jumps: timedelta
 ) -> None:
-    place.config.write_text(
-        place.config.read_text()
-        + "\n[limits]\nrequests_per_second = 0.001\nburst = 7\n[answers]\ngrid_seconds = 0.05\n"
-    )
+    place.config.write_text(place.config.read_text() + "\n[answers]\ngrid_seconds = 0.05\n")
     key, auditor = place.key(quota=4), place.key("auditor")
     real = datetime
 
@@ -205,8 +202,6 @@ def test_a_clock_that_jumps_changes_no_answer_no_count_and_no_order(
         assert ask(client, key, 4).status_code == 403
         assert ask(client, key, 1, 50).status_code == 200
         assert ask(client, key, 1, 50).status_code == 200
-        # seven were asked, and no jump has filled the bucket
-        problem(ask(client, key, 1, 50), "too-many-requests")
         rows = client.get("/v1/datasets/registry/audit", headers=auditor).json()["rows"]
         certificate = client.get(
             "/v1/datasets/registry/sessions/session/certificate", headers=auditor

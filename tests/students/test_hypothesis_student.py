@@ -1,7 +1,6 @@
 """HypothesisStudent: the best of a class by the definition, weighed by counts, published like
 every other."""
 
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,6 @@ from secretballot.hypotheses import (
     Intervals,
     Thresholds,
 )
-from secretballot.hypotheses.halfspaces import Halfspaces
-from secretballot.hypotheses.planar_lines import Halfspace
 from secretballot.queries import DisagreementSampling
 from secretballot.released import ReleasedLabels
 from secretballot.report.student.export import dump_student, load_student
@@ -37,7 +34,6 @@ CLASSES = [
     (Intervals(), LINE),
     (DecisionStumps(2), PLANE),
     (None, PLANE),
-    (Halfspaces(), PLANE),
     (FiniteClass([LogisticRegression(C=C).fit(PLANE, NOISY) for C in (0.01, 1.0)]), PLANE),
 ]
 
@@ -144,13 +140,6 @@ def test_goes_out_and_comes_back_alike(hypotheses: Any, points: np.ndarray, tmp_
     loaded = load_student(tmp_path / "student.skops")
     assert np.array_equal(loaded.predict(points), student.predict(points))
     assert loaded.hypothesis_.describe() == student.hypothesis_.describe()
-
-
-def test_exact_coefficients_go_out_too(tmp_path: Path) -> None:
-    student = HypothesisStudent(Halfspaces()).fit(PLANE, TRUTH)
-    student.hypothesis_ = Halfspace((Fraction(1, 3), Fraction(2, 3)), Fraction(-1, 7))
-    assert dump_student(student, tmp_path / "student.skops") == ()
-    assert load_student(tmp_path / "student.skops").hypothesis_ == student.hypothesis_
 
 
 @pytest.mark.parametrize(

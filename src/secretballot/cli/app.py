@@ -1,5 +1,7 @@
 """The program `secretballot`: its verbs, and how each of them ends."""
 
+import io
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -14,7 +16,6 @@ from secretballot.cli import (
     audit,
     choose,
     compare,
-    completion,
     demo,
     keys,
     label,
@@ -27,12 +28,9 @@ from secretballot.cli import (
     schema,
     serve,
     sign,
-    vault,
     verify,
 )
-from secretballot.cli.help_groups import GroupedCommand
-from secretballot.cli.outcome import EXIT_CODES, guarded, settled
-from secretballot.cli.streams import lasting_streams
+from secretballot.cli.outcome import EXIT_CODES, guarded
 
 __all__ = ["app", "main"]
 
@@ -61,20 +59,38 @@ class Program(typer.core.TyperGroup):
             windows_expand_args,
             **extra,
         )
-        with warnings.catch_warnings(), lasting_streams() as streams:
+        _fill_closed_places()
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
+        with warnings.catch_warnings():
             # A foreign learner's warning may quote its data; what matters is said by the verbs
             # themselves.
             warnings.simplefilter("ignore")
-            code = settled(guarded(run, as_json="--json" in words), streams.trouble())
+            code = guarded(run, as_json="--json" in words)
         sys.exit(code)
+
+
+def _fill_closed_places() -> None:
+    """Put nothing in the place of standard streams that were closed.
+
+    Else the next file that is opened, maybe a ledger, gets the number of standard error, and
+    messages of libraries are written into it.
+    """
+    for place in range(3):
+        try:
+            os.fstat(place)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # not closed: it lasts as long as we do
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 app = typer.Typer(
     cls=Program,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog=EXIT_CODES,
 )
 
@@ -100,12 +116,12 @@ def program(
     outcomes leave."""
 
 
-app.command(name="plan", cls=GroupedCommand, epilog=EXIT_CODES)(plan.plan)
+app.command(name="plan", epilog=EXIT_CODES)(plan.plan)
 app.command(name="schema", epilog=EXIT_CODES)(schema.schema)
-app.command(name="learn", cls=GroupedCommand, epilog=EXIT_CODES)(learn.learn)
-app.command(name="price", cls=GroupedCommand, epilog=EXIT_CODES)(price.price)
-app.command(name="label", cls=GroupedCommand, epilog=EXIT_CODES)(label.label)
-app.command(name="choose", cls=GroupedCommand, epilog=EXIT_CODES)(choose.choose)
+app.command(name="learn", epilog=EXIT_CODES)(learn.learn)
+app.command(name="price", epilog=EXIT_CODES)(price.price)
+app.command(name="label", epilog=EXIT_CODES)(label.label)
+app.command(name="choose", epilog=EXIT_CODES)(choose.choose)
 app.command(name="predict", epilog=EXIT_CODES)(predict.predict)
 app.command(name="compare", epilog=EXIT_CODES)(compare.compare)
 app.command(name="verify", epilog=EXIT_CODES)(verify.verify)
@@ -113,13 +129,11 @@ app.command(name="sign", epilog=EXIT_CODES)(sign.sign)
 app.command(name="signing-key", epilog=EXIT_CODES)(sign.signing_key)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(audit.app, name="audit")
-app.command(name="prepare", cls=GroupedCommand, epilog=EXIT_CODES)(prepare.prepare)
+app.command(name="prepare", epilog=EXIT_CODES)(prepare.prepare)
 app.command(name="serve", epilog=EXIT_CODES)(serve.serve)
 app.add_typer(keys.app, name="keys")
-app.add_typer(vault.app, name="vault")
 app.command(name="ask", epilog=EXIT_CODES)(ask.ask)
 app.command(name="demo", epilog=EXIT_CODES)(demo.demo)
-app.command(name="completion", epilog=EXIT_CODES)(completion.completion)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from secretballot.cli.options import AsJson
-from secretballot.cli.outcome import print_json
+from secretballot.cli.outcome import print_json, say
 
 __all__ = ["KEY_VARIABLE", "ask"]
 
@@ -62,7 +62,7 @@ def ask(
     if out is not None:
         table.to_csv(out, index=False)
     elif not as_json:
-        table.to_csv(sys.stdout, index=False)
+        say(table.to_csv(index=False).rstrip("\n"), keep="\n\t")
     # on the standard error: the standard output may be the table
     if given < rows:
         print(

@@ -8,7 +8,7 @@ import typer
 
 from secretballot._validation import Neighbours, RecordChange, ReleaseKind
 from secretballot.cli.options import AsJson
-from secretballot.cli.outcome import EXIT_CODES, FOUND, print_json
+from secretballot.cli.outcome import EXIT_CODES, FOUND, print_json, say
 
 if TYPE_CHECKING:
     from secretballot.audit import CanaryAudit, MechanismsAudit, ReleaseAudit
@@ -21,7 +21,6 @@ app = typer.Typer(
         " promised."
     ),
     epilog=EXIT_CODES,
-    rich_markup_mode=None,
     no_args_is_help=False,
 )
 
@@ -249,6 +248,6 @@ def _print_finding(found: "CanaryAudit | MechanismsAudit | ReleaseAudit", *, as_
     if as_json:
         print_json(found.to_json())
     else:
-        print(found.text())
+        say(found.text(), keep="\n")
     if not found.passed:
         raise typer.Exit(FOUND)

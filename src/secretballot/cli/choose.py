@@ -8,10 +8,11 @@ import typer
 
 from secretballot._validation import HypothesesName
 from secretballot.cli.check import print_check
-from secretballot.cli.help_groups import DATA, TEACHERS
 from secretballot.cli.metrics_lines import print_metrics, print_no_better
 from secretballot.cli.options import (
+    DATA,
     OUT,
+    TEACHERS,
     AcceptUnseen,
     AsJson,
     Check,
@@ -34,12 +35,10 @@ from secretballot.cli.options import (
     Target,
     Title,
     UnitColumn,
-    VaultKey,
     Without,
     Yes,
     answers_of,
     classes_of,
-    unlock,
     words_of,
 )
 from secretballot.cli.outcome import print_folders, print_json, release_summary, say
@@ -99,7 +98,6 @@ def choose(
     check: Check = False,
     seed: Seed = 0,
     out: Out = OUT,
-    vault_key: VaultKey = None,
     ledger: LedgerFile = None,
     own_ledger: OwnLedger = False,
     force: Forced = None,
@@ -163,7 +161,6 @@ def choose(
         without=words_of(without),
         about=About(title, purpose, controller, contact),
     )
-    unlock(out / "vault", vault_key)
     with watching() as watch:
         outcome = run_choose(run, watch)
     if as_json:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import typer
@@ -31,7 +31,9 @@ def watching() -> Iterator["Watch"]:
 
     # A note that depends on private data says so, lest it be copied into what is published.
     def tell(note: "Note") -> None:
-        console.print(f"{'curator only' if note.private else 'note'}: {note.text}")
+        # a run that is paid for goes on, whether its notes can be written or not
+        with suppress(OSError):
+            console.print(f"{'curator only' if note.private else 'note'}: {note.text}")
 
     def ask(caution: "Caution") -> bool:
         # only somebody who sees the question and can type an answer is asked

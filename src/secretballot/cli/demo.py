@@ -8,7 +8,7 @@ import typer
 from secretballot.cli.learn import print_lines, run_and_watch, summary
 from secretballot.cli.metrics_lines import print_no_better
 from secretballot.cli.options import AsJson
-from secretballot.cli.outcome import print_json
+from secretballot.cli.outcome import print_json, say
 
 __all__ = ["demo"]
 
@@ -33,7 +33,7 @@ def demo(
         outcome, notes = run_and_watch(run)
         documents[name] = summary(outcome, notes)
         if not as_json:
-            print(f"--- {name}: learnt from {run.tables.private}")
+            say(f"--- {name}: learnt from {run.tables.private}")
             print_no_better(outcome.metrics)
             print_lines(outcome)
     if as_json:

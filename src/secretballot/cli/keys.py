@@ -17,7 +17,6 @@ __all__ = ["app"]
 app = typer.Typer(
     help="Make, list and revoke the API keys of a service.",
     epilog=EXIT_CODES,
-    rich_markup_mode=None,
     no_args_is_help=False,
 )
 

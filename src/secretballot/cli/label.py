@@ -6,9 +6,12 @@ from typing import Annotated
 import typer
 
 from secretballot._validation import HeaderLine, ReleaseKind, VotesKind
-from secretballot.cli.help_groups import DATA, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.options import (
+    DATA,
     OUT,
+    PRIVACY,
+    QUERIES,
+    TEACHERS,
     AsJson,
     AskedRelease,
     Classes,
@@ -27,13 +30,11 @@ from secretballot.cli.options import (
     Seed,
     Threshold,
     Title,
-    VaultKey,
     Without,
     Yes,
     answers_of,
     classes_of,
     need_price,
-    unlock,
     words_of,
 )
 from secretballot.cli.outcome import print_folders, print_json, release_summary, say
@@ -102,7 +103,6 @@ def label(
     ] = "labels",
     seed: Seed = 0,
     out: Out = OUT,
-    vault_key: VaultKey = None,
     ledger: LedgerFile = None,
     own_ledger: OwnLedger = False,
     force: Forced = None,
@@ -156,7 +156,6 @@ def label(
         without=words_of(without),
         about=About(title, purpose, controller, contact),
     )
-    unlock(out / "vault", vault_key)
     with watching() as watch:
         outcome = run_label(run, watch)
     certificate, folder = outcome.certificate, outcome.release

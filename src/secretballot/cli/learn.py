@@ -9,10 +9,14 @@ import typer
 from secretballot._places import place_of
 from secretballot._validation import Abstentions, LearnMethod
 from secretballot.cli.check import print_check
-from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.metrics_lines import print_metrics, print_no_better
 from secretballot.cli.options import (
+    DATA,
     OUT,
+    OUTPUT,
+    PRIVACY,
+    QUERIES,
+    TEACHERS,
     AcceptUnseen,
     AsJson,
     Ballot,
@@ -52,7 +56,6 @@ from secretballot.cli.options import (
     Threshold,
     Title,
     UnitColumn,
-    VaultKey,
     VotesPerRecord,
     WhatReleased,
     Without,
@@ -62,7 +65,6 @@ from secretballot.cli.options import (
     class_weight_of,
     classes_of,
     need_price,
-    unlock,
     was_given,
     words_of,
 )
@@ -212,7 +214,6 @@ def learn(
     send_shards: SendShards = False,
     seed: Seed = 0,
     out: Out = OUT,
-    vault_key: VaultKey = None,
     ledger: LedgerFile = None,
     own_ledger: OwnLedger = False,
     dataset: Dataset = None,
@@ -258,7 +259,6 @@ def learn(
     from secretballot.runs.tables import RunTables
 
     find_in_this_folder(teacher, student)
-    unlock(out / "vault", vault_key)
     columns = words_of(target) if set(target) & {",", '"'} else (target,)
     tables = RunTables(
         private,

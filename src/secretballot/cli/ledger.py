@@ -21,7 +21,6 @@ File = Annotated[Path, typer.Argument(metavar="LEDGER", parser=ledger_place, hel
 app = typer.Typer(
     help="Make or read the account of a private dataset.",
     epilog=EXIT_CODES,
-    rich_markup_mode=None,
     no_args_is_help=False,
 )
 

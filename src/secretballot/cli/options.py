@@ -19,14 +19,18 @@ from secretballot._validation import (
     StrategyName,
     shown,
 )
-from secretballot.cli.help_groups import DATA, OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.exceptions import Parameter, ParameterError
 
 if TYPE_CHECKING:
     pass
 
 __all__ = [
+    "DATA",
     "OUT",
+    "OUTPUT",
+    "PRIVACY",
+    "QUERIES",
+    "TEACHERS",
     "AcceptUnseen",
     "AsJson",
     "AskedRelease",
@@ -50,7 +54,6 @@ __all__ = [
     "MaxAnswers",
     "MaxUnstable",
     "MostNamed",
-    "OpensVault",
     "Out",
     "OwnLedger",
     "PositiveRate",
@@ -70,7 +73,6 @@ __all__ = [
     "Threshold",
     "Title",
     "UnitColumn",
-    "VaultKey",
     "VotesPerRecord",
     "WhatReleased",
     "Without",
@@ -80,10 +82,13 @@ __all__ = [
     "class_weight_of",
     "classes_of",
     "need_price",
-    "unlock",
     "was_given",
     "words_of",
 ]
+
+#: Panels of the help.
+DATA, PRIVACY, TEACHERS = "Data", "Privacy", "Method, teachers and student"
+QUERIES, OUTPUT = "Queries and answers", "Output"
 
 OUT = Path("secretballot-out")
 
@@ -306,40 +311,6 @@ Out = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
-
-
-VaultKey = Annotated[
-    str | None,
-    typer.Option(
-        "--vault-key",
-        metavar="SOURCE",
-        envvar="SECRETBALLOT_VAULT_KEY",
-        show_envvar=False,
-        help="Encrypt the vault: a key file, env:NAME, or command:WORDS that print the key; by"
-        " default $SECRETBALLOT_VAULT_KEY, else the vault is not encrypted.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-
-
-OpensVault = Annotated[
-    str | None,
-    typer.Option(
-        "--vault-key",
-        metavar="SOURCE",
-        help="Key of an encrypted vault: a key file, env:NAME, or command:WORDS that print the key;"
-        " by default $SECRETBALLOT_VAULT_KEY.",
-        rich_help_panel=DATA,
-    ),
-]
-
-
-def unlock(vault: Path, key: str | None) -> None:
-    """Have a vault encrypted, or opened, with the key that somebody names a source of."""
-    if key:
-        from secretballot.vault import unlock_vault
-
-        unlock_vault(vault, key)
 
 
 def ledger_place(text: str) -> Path | DatabasePlace:

@@ -7,6 +7,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,7 +25,6 @@ from secretballot.exceptions import (
     ResourceError,
     SamplerError,
     SecretBallotError,
-    VaultError,
 )
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ __all__ = [
     "print_json",
     "release_summary",
     "say",
-    "settled",
 ]
 
 DONE, DEFECT, BAD_INPUT, BUDGET_REFUSED = 0, 1, 2, 3
@@ -63,7 +62,6 @@ _KINDS: tuple[tuple[type[SecretBallotError], str, int], ...] = (
     (BudgetError, "budget", BUDGET_REFUSED),
     (CertificateError, "certificate", NOT_VERIFIED),
     (LedgerError, "ledger", BAD_INPUT),
-    (VaultError, "vault", BAD_INPUT),
     (SamplerError, "sampler", BAD_INPUT),
     (ParameterError, "parameter", BAD_INPUT),
     (DataError, "data", BAD_INPUT),
@@ -176,35 +174,43 @@ def guarded(work: Callable[[], object], *, as_json: bool) -> int:
     """Do the work of a verb and return its exit code, having said what went wrong."""
     try:
         outcome = work()
+        code = outcome if isinstance(outcome, int) else DONE
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        _write_out()
+        return code
     except (Exception, KeyboardInterrupt) as error:
         failure = failure_of(error)
-    else:
-        code = outcome if isinstance(outcome, int) else DONE
-        if code != INTERRUPTED:
-            return code
-        failure = failure_of(KeyboardInterrupt())
-    print(f"secretballot: {failure.error}", file=sys.stderr)
-    # whoever reads the output as JSON finds one object in any case
-    if as_json:
-        print_json(vars(failure))
+    with suppress(OSError):
+        print(f"secretballot: {failure.error}", file=sys.stderr)
+        # whoever reads the output as JSON finds one object in any case
+        if as_json:
+            print_json(vars(failure))
+        _write_out()
     return failure.exit_code
 
 
-def settled(code: int, trouble: str | None) -> int:
-    """Return the exit code of a verb whose output may not have been written, for a reason."""
-    if trouble is None or code:
-        return code
-    sentence = (
-        f"The output could not be written ({trouble}), though the work is done; make room and"
-        " repeat the command."
-    )
-    print(f"secretballot: {plain_line(sentence)}", file=sys.stderr)
-    return BAD_INPUT
+def _write_out() -> None:
+    """Write what is left in the buffers of the standard streams.
+
+    Raises
+    ------
+    OSError
+        If the output cannot be written, unless its reader has left.
+    """
+    for stream in (sys.stderr, sys.stdout):
+        try:
+            stream.flush()
+        except OSError as error:
+            # the interpreter would try again at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+                raise
 
 
-def say(line: str) -> None:
-    """Print one line for a person; control characters in names are written out."""
-    print(without_controls(line))
+def say(text: str, *, keep: str = "") -> None:
+    """Print text for a person; control characters in names are written out, but those to keep."""
+    print(without_controls(text, keep=keep))
 
 
 def print_json(document: Mapping[str, Any]) -> None:

@@ -7,9 +7,11 @@ import typer
 
 from secretballot._places import place_of
 from secretballot._validation import AggregatorName
-from secretballot.cli.help_groups import DATA, OUTPUT, TEACHERS
 from secretballot.cli.learn import LEARNER_NAMES
 from secretballot.cli.options import (
+    DATA,
+    OUTPUT,
+    TEACHERS,
     ClassWeight,
     Delta,
     Epsilon,
@@ -18,7 +20,7 @@ from secretballot.cli.options import (
     classes_of,
     words_of,
 )
-from secretballot.cli.outcome import print_json
+from secretballot.cli.outcome import print_json, say
 from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = ["curve_of", "number_or_names", "plan"]
@@ -189,10 +191,11 @@ def plan(
     if as_json:
         print_json(made.to_json())
         return
-    print(plan_text(made), end="")
+    say(plan_text(made).rstrip("\n"), keep="\n")
     if out is not None:
-        print(
-            f"\nwritten to {out}; for use: secretballot learn PRIVATE PUBLIC --target COL --plan"
+        say("")
+        say(
+            f"written to {out}; for use: secretballot learn PRIVATE PUBLIC --target COL --plan"
             f" {out / 'plan.json'}"
         )
 

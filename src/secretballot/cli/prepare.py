@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from secretballot._validation import ReleaseKind
-from secretballot.cli.help_groups import OUTPUT, PRIVACY, QUERIES, TEACHERS
 from secretballot.cli.learn import LEARNER_NAMES
 from secretballot.cli.options import (
+    OUTPUT,
+    PRIVACY,
+    QUERIES,
+    TEACHERS,
     AcceptUnseen,
     AsJson,
     Classes,
@@ -29,7 +32,6 @@ from secretballot.cli.options import (
     Target,
     Title,
     UnitColumn,
-    VaultKey,
     Yes,
     answers_of,
     classes_of,
@@ -113,7 +115,6 @@ def prepare(
     dataset: Dataset = None,
     title: Title = None,
     purpose: Purpose = None,
-    vault_key: VaultKey = None,
     out: Annotated[
         Path,
         typer.Option("--out", metavar="DIR", help="Folder of the service.", rich_help_panel=OUTPUT),
@@ -168,7 +169,6 @@ def prepare(
         dataset=dataset,
         title=title,
         purpose=purpose or "",
-        vault_key=vault_key,
         force=answers_of(force, yes),
         jobs=jobs,
         engine=engine,

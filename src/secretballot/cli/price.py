@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from secretballot._validation import LearnMethod
-from secretballot.cli.help_groups import DATA, TEACHERS
 from secretballot.cli.options import (
+    DATA,
+    TEACHERS,
     AsJson,
     Delta,
     Epsilon,

@@ -1,5 +1,6 @@
 """`secretballot verify`: does a certificate hold by its own words?"""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from secretballot._validation import check_positive
 from secretballot.cli.options import AsJson
-from secretballot.cli.outcome import NOT_CONFIRMED, NOT_VERIFIED, print_json
+from secretballot.cli.outcome import NOT_CONFIRMED, NOT_VERIFIED, print_json, say
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.verify_release import MINUTES, WAIT, Finding, each_finding, exit_code
 
@@ -84,7 +85,7 @@ def verify(
         opinion = {"independent": [finding._asdict() for finding in second]} if independent else {}
         print_json({"certificate": str(certificate), **verification.to_json(), **opinion})
     else:
-        print(_sentence_on(verification))
+        say(_sentence_on(verification))
     if not verification.ok:
         raise typer.Exit(NOT_VERIFIED)
     if second:
@@ -101,9 +102,9 @@ def _sentence_on(verification: "Verification") -> str:
 
 def _print_checks(verification: "Verification") -> None:
     for check in verification.checks:
-        print(f"{'ok    ' if check.ok else 'FAILED'}  {check.name:<10} {check.detail}")
+        say(f"{'ok    ' if check.ok else 'FAILED'}  {check.name:<10} {check.detail}")
     for sentence in verification.unchecked:
-        print(f"note               {sentence}")
+        say(f"note               {sentence}")
 
 
 def _folder_of(certificate: Path) -> Path:
@@ -123,7 +124,8 @@ def _second_opinion(folder: Path, minutes: float, *, told: bool) -> list[Finding
     for finding in each_finding(str(folder), minutes):
         if told:
             line = f"{finding.verdict:<7} second: {finding.name:<12} {finding.detail}"
-            print(line, flush=True)
+            say(line)
+            sys.stdout.flush()
         if finding.verdict != WAIT:
             found.append(finding)
     return found
@@ -133,6 +135,6 @@ def _end_as(code: int, as_json: bool) -> None:
     """End with the second program's exit code, and say what it means where it is not 0."""
     if not as_json:
         words = {0: "confirms the release", NOT_CONFIRMED: "can neither confirm nor refuse it"}
-        print(f"The second program {words.get(code, 'REFUSES it')}.")
+        say(f"The second program {words.get(code, 'REFUSES it')}.")
     if code:
         raise typer.Exit(code)

@@ -18,18 +18,15 @@ from secretballot.door.outcomes import (
     estimate_stability,
 )
 from secretballot.door.stream import ReleaseStream, StreamAnswers
-from secretballot.door.vote_loss import PublishedLoss, publish_vote_loss
 from secretballot.door.vote_tables import release_table
 
 __all__ = [
     "PaidOutcome",
-    "PublishedLoss",
     "ReleaseStream",
     "StreamAnswers",
     "choose_by_scores",
     "estimate_minority",
     "estimate_stability",
-    "publish_vote_loss",
     "release",
     "release_table",
 ]

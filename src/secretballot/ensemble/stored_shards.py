@@ -12,7 +12,6 @@ import numpy as np
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import AnyArray, IntArray, UnsignedArray
-from secretballot.encryption.unlocked import remember_source, source_of
 from secretballot.ensemble.stored_table import (
     Cells,
     RowBlock,
@@ -114,16 +113,6 @@ class StoredShards:
             return np.empty(0, dtype=self.row_type)
         (rows,) = read_rows(path, self.row_type, size, size)
         return rows
-
-    def __getstate__(self) -> dict[str, Any]:
-        # another process asks for the key of an encrypted vault where this one did; the key itself
-        # does not travel
-        return {"about": dict(vars(self)), "key": source_of(self.folder)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state["about"])
-        if state["key"] is not None:
-            remember_source(*state["key"])
 
     def __repr__(self) -> str:
         return f"StoredShards(n_teachers={self.n_teachers}, records=<private>)"

@@ -1,7 +1,7 @@
 """A private table that lies on disk, in few bytes a row, and is read block by block.
 
-Its files hold private data, in the clear unless the vault is encrypted. They lie in a vault, in
-folders of mode 0700, and are removed once nothing needs them.
+Its files hold private data. They lie in a vault, in folders of mode 0700, and are removed once
+nothing needs them.
 """
 
 import json
@@ -18,7 +18,7 @@ from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import AnyArray, FloatArray, IntArray, UnsignedArray
 from secretballot.ensemble.sealed import Sealed
 from secretballot.exceptions import DataError
-from secretballot.vault import make_vault, read_secret, readable, sealer_of, write_secret
+from secretballot.vault import make_vault, read_secret, write_secret
 
 __all__ = [
     "PARTS",
@@ -53,7 +53,6 @@ _FIELDS = {
 #: Numbers of one block of encoded rows: 2**22 doubles are 32 MiB.
 _BLOCK_ENTRIES = 2**22
 _CELLS, _CLASS, _UNIT = "cells", "class", "unit"
-_PIECE = 2**20  # bytes that are encrypted at once
 _APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
@@ -422,13 +421,11 @@ class RowFile:
     Parameters
     ----------
     path : Path
-        In a vault; encrypted if that is.
+        In a vault.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._waiting: list[bytes] = []
-        self._sealer = sealer_of(path, self._waiting.append)
 
     def add(self, rows: AnyArray) -> None:
         """Write rows, of shape (n_rows,), behind those that are there.
@@ -439,15 +436,7 @@ class RowFile:
             If they cannot be written.
         """
         with _opened_file(self._path, _APPENDING, "written") as file:
-            content = np.ascontiguousarray(rows).data
-            if self._sealer is None:
-                file.write(content)
-                return
-            # piece by piece: rows and what they are encrypted to are never held twice
-            content = memoryview(content).cast("B")
-            for start in range(0, len(content), _PIECE):
-                self._sealer.add(content[start : start + _PIECE])
-                self._write_waiting(file)
+            file.write(np.ascontiguousarray(rows).data)
 
     def finish(self) -> None:
         """Write the file through to the disk; an empty one where there is none.
@@ -458,16 +447,8 @@ class RowFile:
             If it cannot be written.
         """
         with _opened_file(self._path, _APPENDING, "written") as file:
-            if self._sealer is not None:
-                self._sealer.finish()
-                self._write_waiting(file)
             file.flush()
             os.fsync(file.fileno())
-
-    def _write_waiting(self, file: IO[bytes]) -> None:
-        waiting = b"".join(self._waiting)
-        self._waiting.clear()
-        file.write(waiting)
 
 
 def read_rows(
@@ -500,15 +481,14 @@ def read_rows(
     if not path.is_file():
         raise DataError(not_whole)
     with _opened_file(path, os.O_RDONLY, "read") as file:
-        content, size = readable(file, path)
-        if size != n_rows * kind.itemsize:
+        if os.fstat(file.fileno()).st_size != n_rows * kind.itemsize:
             raise DataError(not_whole)
         # the file is open now: what is checked is what will be read
         if check is not None:
             check()
         for start in range(0, n_rows, most):
             count = min(most, n_rows - start)
-            part = content.read(count * kind.itemsize)
+            part = file.read(count * kind.itemsize)
             if len(part) != count * kind.itemsize:
                 raise DataError(f"{path} was changed while it was read; repeat the run.")
             yield np.frombuffer(part, dtype=kind)
@@ -535,4 +515,4 @@ def _size_of(path: Path) -> int:
     if not path.is_file():
         return -1
     with _opened_file(path, os.O_RDONLY, "read") as file:
-        return readable(file, path)[1]
+        return os.fstat(file.fileno()).st_size

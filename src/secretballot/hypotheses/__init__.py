@@ -6,9 +6,7 @@ Nothing here knows private data.
 from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass, VersionSpace
 from secretballot.hypotheses.coefficient import DisagreementCoefficient, disagreement_coefficient
 from secretballot.hypotheses.finite import FiniteClass
-from secretballot.hypotheses.halfspaces import Halfspaces
 from secretballot.hypotheses.intervals import Intervals
-from secretballot.hypotheses.rectangles import Rectangles
 from secretballot.hypotheses.stumps import DecisionStumps
 from secretballot.hypotheses.thresholds import Thresholds
 
@@ -17,11 +15,9 @@ __all__ = [
     "Dichotomies",
     "DisagreementCoefficient",
     "FiniteClass",
-    "Halfspaces",
     "Hypothesis",
     "HypothesisClass",
     "Intervals",
-    "Rectangles",
     "Thresholds",
     "VersionSpace",
     "disagreement_coefficient",

@@ -171,9 +171,9 @@ class HypothesisClass(ABC):
 
     Examples
     --------
-    >>> rectangles = sb.hypotheses.Rectangles()
-    >>> isinstance(rectangles, sb.hypotheses.HypothesisClass), rectangles.vc_dimension
-    (True, 4)
+    >>> intervals = sb.hypotheses.Intervals()
+    >>> isinstance(intervals, sb.hypotheses.HypothesisClass), intervals.vc_dimension
+    (True, 2)
     """
 
     name: ClassVar[str]

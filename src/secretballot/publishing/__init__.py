@@ -6,18 +6,15 @@ from secretballot._lazy import load_name
 
 if TYPE_CHECKING:
     from secretballot.publishing.release import ReleaseFolder, write_release
-    from secretballot.publishing.tracking import log_to_mlflow
 
 _HOMES = {
     "ReleaseFolder": "release",
-    "log_to_mlflow": "tracking",
     "write_release": "release",
 }
 _ROOMS: tuple[str, ...] = ()
 
 __all__ = [
     "ReleaseFolder",
-    "log_to_mlflow",
     "write_release",
 ]
 

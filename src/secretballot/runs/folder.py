@@ -18,7 +18,6 @@ from typing import Any
 from secretballot._databases import DatabasePlace, file_or_database
 from secretballot._drafts import sweep_drafts, try_lock
 from secretballot._json_files import LARGEST_JSON, json_fields
-from secretballot.encryption.unlocked import PLAIN_NAMES
 from secretballot.exceptions import DataError, LedgerError
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import entropy_bytes
@@ -34,7 +33,6 @@ _FREE = frozenset({"student", "abstentions", "about"})
 #: What a run leaves in its vault before anything was learnt.
 _BEGINNINGS = frozenset(
     {
-        "encryption.json",
         "run.json",
         "run.lock",
         "ledger.sqlite",
@@ -46,7 +44,7 @@ _BEGINNINGS = frozenset(
 )
 _WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 #: What tells the vault of a run or of a fit.
-_SECRETS = ("run.lock", "partition.key", "record.ids", "encryption.json")
+_SECRETS = ("run.lock", "partition.key", "record.ids")
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
@@ -228,7 +226,7 @@ class RunFolder:
         """Return whether nothing is in the folder but a vault in which a run was about to begin."""
         if not self.root.is_dir() or self.vault.is_symlink():
             return False
-        return {*_names_in(self.root)} <= {"vault"} and {*_names_in(self.vault)} <= PLAIN_NAMES
+        return {*_names_in(self.root)} <= {"vault"} and {*_names_in(self.vault)} <= {"run.lock"}
 
     def _refuse_other(self, described: Mapping[str, Any]) -> None:
         now = _with_method(self._description)

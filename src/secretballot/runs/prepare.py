@@ -13,7 +13,6 @@ from secretballot._validation import check_choice, check_count, check_name, show
 from secretballot.aggregation import Aggregator
 from secretballot.datasets.columns import VectorColumn
 from secretballot.datasets.schema import Schema
-from secretballot.encryption.key_sources import KeySource, key_source
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.pate.defaults import choose_aggregator
@@ -33,7 +32,7 @@ from secretballot.runs.caution import (
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.progress import Watch
 from secretballot.runs.tables import LabelledTable, RunInputs, RunTables, check_tables, read_inputs
-from secretballot.vault import make_vault, release_above, unlock_vault
+from secretballot.vault import make_vault, release_above
 
 __all__ = ["PrepareOutcome", "PrepareRun", "run_prepare"]
 
@@ -72,8 +71,6 @@ class PrepareRun:
         Public name of the private dataset in its account.
     title, purpose : str
         For people; public.
-    vault_key : str or None
-        Source of the key of an encrypted vault.
     force, jobs, engine, seed
         As for `LearnRun`.
     """
@@ -94,7 +91,6 @@ class PrepareRun:
     dataset: str | None = None
     title: str | None = None
     purpose: str = ""
-    vault_key: str | None = None
     force: tuple[str, ...] = ()
     jobs: int | None = 1
     engine: str = "local"
@@ -176,8 +172,6 @@ def run_prepare(run: PrepareRun, watch: Watch | None = None) -> PrepareOutcome:
         If the ledger does not admit the price; nothing was spent.
     LedgerError
         If the ledger cannot be used.
-    VaultError
-        If the vault is encrypted with another key, or holds files in the clear.
 
     Privacy
     -------
@@ -189,8 +183,6 @@ def run_prepare(run: PrepareRun, watch: Watch | None = None) -> PrepareOutcome:
     watch = watch or Watch()
     _refuse_unfit(run)
     check_tables(run.tables)
-    if run.vault_key is not None:
-        unlock_vault(run.vault, run.vault_key)
     settle_cautions([*cautions_of_price(run.budget, None)], run.force, watch)
     watch.step("Reading tables")
     inputs = read_inputs(run.tables, watch)
@@ -251,8 +243,6 @@ def _refuse_unfit(run: PrepareRun) -> None:
     for name, words in (("title", run.title), ("purpose", run.purpose)):
         if words:
             check_name(name, words)
-    if run.vault_key is not None:
-        key_source(run.vault_key)
     check_outside_of_runs(run.out)
     if release_above(run.out) is not None:
         raise DataError(f"{str(run.out)!r} lies in a release, which is complete; name another.")
@@ -334,16 +324,9 @@ def _table_of_settings(run: PrepareRun) -> str:
         "schema": run.schema.name,
         "sessions": [run.session],
     }
-    if run.vault_key is not None:
-        lines["vault_key"] = _key_words(key_source(run.vault_key))
     text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in lines.items())
     key = run.name if re.fullmatch(r"[A-Za-z0-9_-]+", run.name) else json.dumps(run.name)
     return f"[datasets.{key}]\n{text}"
-
-
-def _key_words(source: KeySource) -> str:
-    """Return the words that name a source of keys."""
-    return str(source.where) if source.kind == "file" else f"{source.kind}:{source.where}"
 
 
 def _write_public(path: Path, text: str) -> None:

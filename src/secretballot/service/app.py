@@ -31,7 +31,6 @@ from secretballot.service.json_logs import defect_of, event
 from secretballot.service.meters import Meters
 from secretballot.service.points import ARROW, JSON, PARQUET, is_json
 from secretballot.service.problems import KINDS, MEDIA_TYPE, ProblemError, problem_of
-from secretballot.service.rates import Rates
 from secretballot.service.served import AskedPoints, ServedDataset, ServedSession
 from secretballot.service.settings import ServiceSettings
 from secretballot.service.short_way import Answering, ShortWay
@@ -61,12 +60,6 @@ class Service:
         newest = self.audit.newest()
         self.clock = ForwardClock(None if newest is None else datetime.fromisoformat(newest))
         self.meters = Meters()
-        # workers count requests each by itself, so each admits its part
-        workers = settings.listening.workers
-        limits = settings.limits
-        self.rates = Rates(
-            limits.requests_per_second / workers, max(1, math.ceil(limits.burst / workers))
-        )
         self.datasets: dict[str, ServedDataset] = {}
         self.collectors: dict[tuple[str, str], Collector[AskedPoints, SessionAnswers]] = {}
         self._ready = (-math.inf, False)
@@ -120,7 +113,7 @@ class Service:
         Raises
         ------
         ProblemError
-            If it is missing, unknown, revoked or expired, or its rate is spent.
+            If it is missing, unknown, revoked or expired.
         """
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         key = self.keys.find(token.strip()) if scheme.lower() == "bearer" else None
@@ -136,14 +129,6 @@ class Service:
             raise ProblemError(
                 "no-key",
                 f"The key {key.id} expired at {key.expires_at}; ask the curator for another.",
-            )
-        wait = self.rates.wait_of(key.id)
-        if wait:
-            raise ProblemError(
-                "too-many-requests",
-                f"The key asks more than {self.settings.limits.requests_per_second:g} times a"
-                " second; wait.",
-                retry_after=wait,
             )
         return key
 
@@ -373,7 +358,7 @@ def _documented_problems(*kinds: str) -> dict[int | str, dict[str, Any]]:
     return found
 
 
-_ACCESS = ("no-key", "wrong-dataset", "wrong-role", "not-found", "too-many-requests")
+_ACCESS = ("no-key", "wrong-dataset", "wrong-role", "not-found")
 _TROUBLE = ("defect", "ledger-unavailable")
 _POINTS = ("unreadable", "too-slow", "too-large", "wrong-media-type", "wrong-points", "busy")
 
@@ -490,7 +475,7 @@ def _add_datasets(app: FastAPI, service: Service) -> None:
     @app.get(
         "/v1/key",
         response_model=documents.KeyDocument,
-        responses=_documented_problems("no-key", "too-many-requests", *_TROUBLE),
+        responses=_documented_problems("no-key", *_TROUBLE),
         tags=["keys"],
     )
     def own_key(request: Request) -> Response:
@@ -512,7 +497,7 @@ def _add_datasets(app: FastAPI, service: Service) -> None:
     @app.get(
         "/v1/datasets",
         response_model=documents.Datasets,
-        responses=_documented_problems("no-key", "too-many-requests", *_TROUBLE),
+        responses=_documented_problems("no-key", *_TROUBLE),
         tags=["datasets"],
     )
     async def list_datasets(request: Request) -> Response:

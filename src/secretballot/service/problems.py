@@ -15,7 +15,6 @@ from secretballot.exceptions import (
     ParameterError,
     ResourceError,
     SamplerError,
-    VaultError,
 )
 
 __all__ = ["KINDS", "MEDIA_TYPE", "Kind", "ProblemError", "problem_of"]
@@ -68,9 +67,6 @@ KINDS = {
     "unreadable": Kind(400, "Unreadable", "The body is not what its media type says."),
     "wrong-points": Kind(
         422, "Wrong points", "The points do not fit the teachers; nothing was asked."
-    ),
-    "too-many-requests": Kind(
-        429, "Too many requests", "The key asks faster than it may; wait as long as Retry-After."
     ),
     "defect": Kind(
         500, "Defect", "The service has a defect; details are withheld. Report the request id."
@@ -138,7 +134,7 @@ def problem_of(error: BaseException) -> ProblemError:
     if isinstance(error, BudgetError):
         return ProblemError("budget-spent", str(error))
     # points were checked before: what is left of these errors is about vault and terms
-    if isinstance(error, LedgerError | DataError | ParameterError | VaultError):
+    if isinstance(error, LedgerError | DataError | ParameterError):
         return ProblemError(
             "ledger-unavailable",
             "The ledger of this dataset cannot be used now; ask again later.",

@@ -1,6 +1,5 @@
 """Sessions behind a service, asked as those of this process are."""
 
-import asyncio
 import base64
 import contextlib
 import io
@@ -32,7 +31,7 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.signature import SIGNATURE_BYTES
 from secretballot.report.extras import require_extra
 
-__all__ = ["AsyncRemoteSession", "RemoteSession", "connect", "connect_async"]
+__all__ = ["RemoteSession", "connect"]
 
 _ARROW = "application/vnd.apache.arrow.stream"
 _LONGEST_WAIT_S = 10.0
@@ -160,46 +159,6 @@ def connect(
     # nobody else would close it
     except BaseException:
         line.close()
-        raise
-
-
-async def connect_async(
-    url: str,
-    key: str,
-    *,
-    dataset: str | None = None,
-    session: str | None = None,
-    timeout: float = 60.0,
-    retries: int = 4,
-) -> "AsyncRemoteSession":
-    """Return a session behind a service, to be asked with await; parameters as for `connect`.
-
-    Raises
-    ------
-    ParameterError, ServiceError
-        As from `connect`; the connection is closed first.
-
-    Examples
-    --------
-    >>> import asyncio
-    >>> async def ask(url, key, point):
-    ...     async with await sb.connect_async(url, key, retries=0) as session:
-    ...         return await session.ask(point)
-    >>> try:
-    ...     asyncio.run(ask("http://127.0.0.1:9", "sb_key", [1.0]))
-    ... except sb.ServiceError as error:
-    ...     print(error.status)
-    None
-    """
-    line = _AsyncLine(url, key, timeout, retries)
-    try:
-        address = _chosen_address(
-            await line.fetch(_Exchange("GET", "/v1/datasets")), dataset, session
-        )
-        return AsyncRemoteSession(line, _Terms(await line.fetch(_Exchange("GET", address))))
-    # when it is cancelled too, nobody else would close it
-    except BaseException:
-        await line.close()
         raise
 
 
@@ -357,58 +316,6 @@ class RemoteSession:
         return ReleasedLabels.from_json(self._line.fetch(_Exchange("GET", path)))
 
 
-class AsyncRemoteSession:
-    """A session behind a service, asked with await; made by `connect_async`.
-
-    Attributes as of `RemoteSession`; `used` and `left` are had by `state`.
-    """
-
-    def __init__(self, line: "_AsyncLine", terms: _Terms) -> None:
-        self._line, self._terms = line, terms
-        self.dataset, self.request = terms.dataset, terms.request
-        self.classes, self.n_teachers = terms.classes, terms.n_teachers
-        self.sigma, self.price = terms.sigma, terms.price
-        self.columns, self.planned = terms.columns, terms.planned
-
-    async def __aenter__(self) -> "AsyncRemoteSession":
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Let go of the connections; the session there goes on."""
-        await self._line.close()
-
-    async def state(self) -> dict[str, Any]:
-        """Return what the service says of the session now."""
-        return dict(await self._line.fetch(_Exchange("GET", self._terms.address)))
-
-    async def ask(self, x: Any) -> SessionAnswer:
-        """Return the answer to one point; errors as for `RemoteSession.ask`."""
-        return _single_answer(await self.ask_many(single_point(x)))
-
-    async def ask_many(self, X: Any) -> SessionAnswers:
-        """Return the answers to the rows of `X`, of shape (n, n_features); errors as for
-        `RemoteSession.ask`."""
-        documents, refusal = list[Mapping[str, Any]](), None
-        for exchange, n in self._terms.exchanges(X):
-            try:
-                documents.append(await self._line.fetch(exchange))
-            except BudgetError as error:
-                documents.append(_spent_document(n))
-                refusal = error
-        return self._terms.answers(documents, refusal)
-
-    async def released(self, X: Any) -> ReleasedLabels:
-        """Return all answers so far as rows of `X`, of shape (n, n_features); errors as for
-        `RemoteSession.released`."""
-        content, kind = _body_of(as_matrix("X", X))
-        path = f"{self._terms.address}/released"
-        found = await self._line.fetch(_Exchange("POST", path, content, kind))
-        return ReleasedLabels.from_json(found)
-
-
 def _signature_in(headers: Mapping[str, str]) -> bytes | None:
     """Return the signature that came with a certificate, None where there is none.
 
@@ -531,8 +438,8 @@ def _json_cell(cell: Any) -> Any:
 # --- the line ---
 
 
-class _Manners:
-    """How requests are sent, put off and told, with await and without."""
+class _Line:
+    """How requests are sent, put off and answered."""
 
     def __init__(self, url: str, key: str, timeout: float, retries: int) -> None:
         check_name("url", url, longest=2000)
@@ -545,15 +452,42 @@ class _Manners:
             )
         self.url = url.rstrip("/")
         self.retries = check_count("retries", retries, minimum=0)
-        self.httpx: Any = require_extra("httpx", "service")
-        self.settings: dict[str, Any] = {
-            "timeout": check_positive("timeout", timeout),
-            "headers": {"Authorization": f"Bearer {key.strip()}"},
+        self._httpx: Any = require_extra("httpx", "service")
+        self._client = self._httpx.Client(
+            timeout=check_positive("timeout", timeout),
+            headers={"Authorization": f"Bearer {key.strip()}"},
             # an answer that leads elsewhere would take the key there
-            "follow_redirects": False,
-        }
+            follow_redirects=False,
+        )
 
-    def request(self, exchange: _Exchange) -> dict[str, Any]:
+    def fetch(
+        self, exchange: _Exchange, sleep: Callable[[float], object] = time.sleep
+    ) -> Mapping[str, Any]:
+        """Return what the service says to a request."""
+        return self._document(self._response_after_retries(exchange, sleep))
+
+    def fetch_bytes(self, path: str) -> tuple[bytes, Mapping[str, str]]:
+        """Return the very bytes at an address, and their headers."""
+        response = self._response_after_retries(_Exchange("GET", path), time.sleep)
+        self._document(response)  # raises where the service refused
+        return bytes(response.content), response.headers
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._client.close()
+
+    def _response_after_retries(self, exchange: _Exchange, sleep: Callable[[float], object]) -> Any:
+        for attempt in range(self.retries + 1):
+            response = None
+            with contextlib.suppress(self._httpx.TransportError):
+                response = self._client.request(**self._request_of(exchange))
+            wait = self._wait_before(attempt, response)
+            if wait is None:
+                break
+            sleep(wait)
+        return response
+
+    def _request_of(self, exchange: _Exchange) -> dict[str, Any]:
         """Return what is given to the library."""
         given: dict[str, Any] = {"method": exchange.method, "url": f"{self.url}{exchange.path}"}
         if exchange.content is not None:
@@ -563,7 +497,7 @@ class _Manners:
             }
         return given
 
-    def wait(self, attempt: int, response: Any) -> float | None:
+    def _wait_before(self, attempt: int, response: Any) -> float | None:
         """Return after how many seconds to send a request again, None where it is over.
 
         Only what comes of itself is waited for: neither a refusal nor a wrong request.
@@ -575,7 +509,7 @@ class _Manners:
         seconds = float(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else 0.0
         return min(_LONGEST_WAIT_S, max(seconds, 0.1 * 2.0**attempt))
 
-    def document(self, response: Any) -> Mapping[str, Any]:
+    def _document(self, response: Any) -> Mapping[str, Any]:
         """Return what a service said.
 
         Raises
@@ -609,62 +543,3 @@ class _Manners:
             f"The service refused with status {response.status_code}: {said}",
             status=response.status_code,
         )
-
-
-class _Line:
-    """Requests without await."""
-
-    def __init__(self, url: str, key: str, timeout: float, retries: int) -> None:
-        self._manners = _Manners(url, key, timeout, retries)
-        self._client = self._manners.httpx.Client(**self._manners.settings)
-
-    def fetch(
-        self, exchange: _Exchange, sleep: Callable[[float], object] = time.sleep
-    ) -> Mapping[str, Any]:
-        """Return what the service says to a request."""
-        return self._manners.document(self._response_after_retries(exchange, sleep))
-
-    def fetch_bytes(self, path: str) -> tuple[bytes, Mapping[str, str]]:
-        """Return the very bytes at an address, and their headers."""
-        response = self._response_after_retries(_Exchange("GET", path), time.sleep)
-        self._manners.document(response)  # raises where the service refused
-        return bytes(response.content), response.headers
-
-    def _response_after_retries(self, exchange: _Exchange, sleep: Callable[[float], object]) -> Any:
-        for attempt in range(self._manners.retries + 1):
-            response = None
-            with contextlib.suppress(self._manners.httpx.TransportError):
-                response = self._client.request(**self._manners.request(exchange))
-            wait = self._manners.wait(attempt, response)
-            if wait is None:
-                break
-            sleep(wait)
-        return response
-
-    def close(self) -> None:
-        """Let go of the connections."""
-        self._client.close()
-
-
-class _AsyncLine:
-    """Requests with await."""
-
-    def __init__(self, url: str, key: str, timeout: float, retries: int) -> None:
-        self._manners = _Manners(url, key, timeout, retries)
-        self._client = self._manners.httpx.AsyncClient(**self._manners.settings)
-
-    async def fetch(self, exchange: _Exchange) -> Mapping[str, Any]:
-        """Return what the service says to a request."""
-        for attempt in range(self._manners.retries + 1):
-            response = None
-            with contextlib.suppress(self._manners.httpx.TransportError):
-                response = await self._client.request(**self._manners.request(exchange))
-            wait = self._manners.wait(attempt, response)
-            if wait is None:
-                break
-            await asyncio.sleep(wait)
-        return self._manners.document(response)
-
-    async def close(self) -> None:
-        """Let go of the connections."""
-        await self._client.aclose()

@@ -29,7 +29,7 @@ from secretballot.service.points import points_in
 from secretballot.service.problems import ProblemError, problem_of
 from secretballot.service.settings import DatasetSettings
 from secretballot.service.signatures import Signatures
-from secretballot.vault import read_secret, unlock_vault
+from secretballot.vault import read_secret
 
 __all__ = ["AskedPoints", "ServedDataset", "ServedSession"]
 
@@ -373,9 +373,6 @@ class ServedDataset:
 
     def __init__(self, settings: DatasetSettings, audit: AuditLog, signatures: Signatures) -> None:
         self.name, self.title = settings.name, settings.title
-        if settings.vault_key is not None:
-            # before a session is opened, which reads the vault
-            unlock_vault(settings.vault, settings.vault_key)
         schema = None if settings.schema is None else Schema.read(settings.schema)
         self.sessions = {
             name: ServedSession(

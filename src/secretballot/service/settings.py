@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from secretballot._validation import check_count, check_name, check_path, check_positive, shown
-from secretballot.encryption.key_sources import KeySource, key_source
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
 __all__ = [
@@ -58,10 +57,6 @@ class Limits:
         Of one request.
     body_seconds : float
         How long a body may take to come.
-    requests_per_second : float
-        Of one key, all workers together.
-    burst : int
-        Requests of one key at once.
     waiting : int
         Points that wait for an answer in a worker at once, of one session.
     group_points : int
@@ -73,8 +68,6 @@ class Limits:
     body_bytes: int = 8_000_000
     points: int = 5000
     body_seconds: float = 15.0
-    requests_per_second: float = 50.0
-    burst: int = 200
     waiting: int = 20_000
     group_points: int = 1000
     answer_seconds: float = 20.0
@@ -108,8 +101,6 @@ class DatasetSettings:
         For people.
     vault : Path
         Secret folder that holds the teachers and the sessions.
-    vault_key : KeySource or None
-        Where the key of an encrypted vault comes from; None as the environment says.
     schema : Path or None
         Public schema by which points are encoded, where teachers learned from encoded rows.
     sessions : tuple of str
@@ -123,7 +114,6 @@ class DatasetSettings:
     name: str
     title: str
     vault: Path
-    vault_key: KeySource | None = None
     schema: Path | None = None
     sessions: tuple[str, ...] = ("session",)
     plan: Path | None = None
@@ -241,7 +231,7 @@ def _dataset_settings(name: str, about: Any, folder: Path) -> DatasetSettings:
     where = f"[datasets.{name}]"
     if not isinstance(about, dict):
         raise ParameterError(f"{where} is {shown(about)}; write it as a table.")
-    known = {"title", "vault", "vault_key", "schema", "sessions", "plan", "releases"}
+    known = {"title", "vault", "schema", "sessions", "plan", "releases"}
     _refuse_unknown(where, about, known)
     if "vault" not in about:
         raise ParameterError(f"{where} lacks vault; give the folder of its teachers.")
@@ -261,20 +251,11 @@ def _dataset_settings(name: str, about: Any, folder: Path) -> DatasetSettings:
         name=name,
         title=_checked_text("title", about.get("title", name)),
         vault=folder / _checked_text("vault", about["vault"]),
-        vault_key=_key_source(about["vault_key"], folder) if "vault_key" in about else None,
         schema=folder / _checked_text("schema", about["schema"]) if "schema" in about else None,
         sessions=tuple(sessions),
         plan=folder / _checked_text("plan", about["plan"]) if "plan" in about else None,
         releases=releases,
     )
-
-
-def _key_source(given: object, folder: Path) -> KeySource:
-    """Return where a key comes from; the path of a file starts at the settings' folder."""
-    source = key_source(_checked_text("vault_key", given))
-    if source.kind == "file":
-        return key_source(folder / str(given))
-    return source
 
 
 def _check_address(what: str, name: str) -> None:

@@ -19,7 +19,6 @@ from secretballot.privacy.accounting import (
     LabelGaussianEvent,
     PureEvent,
     RelabelledSampleEvent,
-    SmoothGaussianEvent,
     SparseVectorEvent,
     StabilityEvent,
     StreamEvent,
@@ -93,10 +92,6 @@ def _event(rng: random.Random) -> Event:
             return VectorSumEvent(*drawn)
         case 6:
             return BoundedRangeEvent(rng.choice(LOSSES), rng.choice(COUNTS))
-        case 7:
-            return SmoothGaussianEvent(
-                rng.choice(SCALES), rng.choice([1, 2, 30, 1000]), rng.choice(SCALES)
-            )
     out_of = rng.choice(COUNTS)
     neighbours, loss = (
         rng.choice(["replace-one", "add-remove"]),

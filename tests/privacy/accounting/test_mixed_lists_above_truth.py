@@ -15,7 +15,6 @@ from secretballot.privacy.accounting import (
     GaussianEvent,
     PrivacyBudget,
     PureEvent,
-    SmoothGaussianEvent,
     SparseVectorEvent,
     StabilityEvent,
     VectorSumEvent,
@@ -110,7 +109,7 @@ def wrong(chance):
 def drawn(rng: random.Random) -> tuple[Event, tuple]:
     """Return an event and a pair that one run of it can reach."""
     count = rng.randint(1, 3)
-    match rng.randrange(9):
+    match rng.randrange(8):
         case 0:
             sigma = rng.choice([4.0, 7.0, 15.0])
             return GaussianEvent(sigma, count), repeated(gaussian(sigma, 1), count)
@@ -148,11 +147,6 @@ def drawn(rng: random.Random) -> tuple[Event, tuple]:
         case 6:
             event = VectorSumEvent(9.0, 4, 2, count)
             return event, repeated(gaussian(9.0, 2), count)
-        case 7:
-            ratio, steps = rng.choice([1.0, 4.0]), rng.choice([2, 20])
-            event = SmoothGaussianEvent(ratio, steps, rng.choice([1.0, 5.0]) * steps)
-            # the number of the scale, and the value at one scale
-            return event, beside(gaussian(event.scale_sigma, steps), gaussian(24 * ratio, 24))
     sigma = rng.choice([2.5, 4.0])
     d = round(0.7 * sigma)
     pair = label(sigma, [d + 1, d, 0]), label(sigma, [d, d + 1, 0])

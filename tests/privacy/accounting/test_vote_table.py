@@ -22,7 +22,6 @@ from secretballot.privacy.accounting import (
     PrivacyBudget,
     PureEvent,
     RelabelledSampleEvent,
-    SmoothGaussianEvent,
     SparseVectorEvent,
     VoteTableEvent,
     calibrate_label_gaussian,
@@ -461,7 +460,6 @@ def test_two_tables_beside_labels_and_responses_cost_at_least_every_order_of_ask
     [
         AbstentionTableEvent(20.0, 0.01, 1e-6, 3),
         RelabelledSampleEvent(SparseVectorEvent(3.0, 3.0, 46, 1, True), 10, 100, "add-remove"),
-        SmoothGaussianEvent(10.0, 20, 400.0),
     ],
 )
 def test_what_no_game_covers_is_added_by_renyi_divergence(beside: Event) -> None:

@@ -22,7 +22,7 @@ from secretballot.hypotheses.finite import check_answers, check_row_by_row
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.labelers.agnostic_sizes import agnostic_terms
 from secretballot.learners.labelers.base import Labeler
-from secretballot.learners.labelers.relabel import check_sample_size, relabel
+from secretballot.learners.labelers.relabel import check_class, relabel
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.labelers.subsample import sample_in_random_order, sample_independently
 from secretballot.learners.training.account import required_budget
@@ -231,8 +231,7 @@ class AgnosticLabeler(Labeler):
 
     def _checked_teacher(self, points: FloatArray, aggregator: RelabelledAggregator) -> Any:
         """Return the learner to clone, after class and learner were tried on dummy points."""
-        sampled = aggregator.event.sampled if self.neighbours == "replace-one" else None
-        check_sample_size(self.hypotheses, sampled)
+        check_class(self.hypotheses)
         assert self.hypotheses is not None
         dummies = dummy_rows(points, _DUMMY_ROWS)
         self.hypotheses.erm(dummies, np.arange(_DUMMY_ROWS) % 2)

@@ -14,15 +14,11 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_positive
 from secretballot.door.purchase import exact_noise
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.hypotheses import Halfspaces, HypothesisClass, Rectangles
+from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.intervals import IntervalDichotomies
 from secretballot.privacy.mechanisms import ExponentialMechanism
 
-__all__ = ["check_sample_size", "relabel"]
-
-# Points whose labellings can be listed wherever they lie, in half a gigabyte; other classes have
-# few, or list none.
-_MOST_POINTS: dict[type[HypothesisClass], int] = {Halfspaces: 5_000, Rectangles: 94}
+__all__ = ["check_class", "relabel"]
 
 
 @takes_old_names(et="relabel_epsilon")
@@ -56,8 +52,7 @@ def relabel(
     DataError
         If points or labels do not fit the class.
     ParameterError
-        If `hypotheses` is no class of hypotheses, `relabel_epsilon` is out of its range, or the
-        class has too many labellings of so many points to list them.
+        If `hypotheses` is no class of hypotheses, or `relabel_epsilon` is out of its range.
 
     Privacy
     -------
@@ -79,7 +74,7 @@ def relabel(
     >>> labels.tolist() in ([0, 0, 0, 1], [0, 1, 1, 1])
     True
     """
-    _check_class(hypotheses)
+    check_class(hypotheses)
     choice = ExponentialMechanism(
         check_positive("relabel_epsilon", relabel_epsilon), monotone=False
     )
@@ -95,35 +90,13 @@ def relabel(
     return labellings.hypothesis(chosen).predict(X)
 
 
-def check_sample_size(hypotheses: Any, sampled: int | None) -> None:
-    """Refuse, before private data is met, a sample whose labellings might be too many to list.
-
-    Parameters
-    ----------
-    hypotheses : HypothesisClass
-    sampled : int or None
-        Size of the sample; None where it is private, so that no error may depend on it.
+def check_class(hypotheses: Any) -> None:
+    """Refuse what is no class of hypotheses, and one that was named without being made.
 
     Raises
     ------
     ParameterError
-        If it is no class of hypotheses, or the sample may be too large for it.
     """
-    _check_class(hypotheses)
-    most = next(
-        (limit for kind, limit in _MOST_POINTS.items() if isinstance(hypotheses, kind)), None
-    )
-    if most is None or (sampled is not None and sampled <= most):
-        return
-    found = "a secret number of points" if sampled is None else f"{sampled} points"
-    raise ParameterError(
-        f"The sample has {found}, and {hypotheses.name} can be relabelled for at most {most}; use"
-        " thresholds, stumps, intervals or a finite class, or replace-one and fewer records."
-    )
-
-
-def _check_class(hypotheses: Any) -> None:
-    """Refuse what is no class of hypotheses, and one that was named without being made."""
     if isinstance(hypotheses, HypothesisClass):
         return
     if isinstance(hypotheses, type):

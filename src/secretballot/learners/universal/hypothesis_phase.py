@@ -9,7 +9,6 @@ import numpy as np
 from secretballot._typing import FloatArray, IntArray
 from secretballot.door.outcomes import PaidOutcome
 from secretballot.door.reserved_outcome import ReservedOutcome
-from secretballot.exceptions import Parameter, ParameterError
 from secretballot.hypotheses import Hypothesis, HypothesisClass
 from secretballot.hypotheses.finite import check_row_by_row
 from secretballot.learners.selection.release import chosen_release
@@ -131,26 +130,18 @@ class EndlessPart:
 def check_class_size(
     hypotheses: HypothesisClass, n_cover: int, n_features: int, neighbours: str
 ) -> None:
-    """Refuse, before anything is reserved, a class with too many labellings of so many points.
-
-    It is tried on dummy ones.
+    """Try a class on dummy points before anything is reserved.
 
     Raises
     ------
     ParameterError
-        If they cannot be listed, or an estimator of a finite class does not predict row by row.
+        If it has too many labellings of so many points, or an estimator of a finite class does not
+        predict row by row.
     DataError
         If the class does not take so many columns.
     """
     rng = np.random.default_rng(0)
     check_row_by_row(hypotheses, rng.standard_normal((_DUMMY_ROWS, n_features)))
-    try:
-        dichotomies = hypotheses.dichotomies(rng.standard_normal((n_cover, n_features)))
-        dummies = rng.standard_normal((_DUMMY_ROWS, n_features))
-        private_scores(dichotomies, dummies, np.arange(_DUMMY_ROWS) % 2, "record", neighbours)
-    except ParameterError as error:
-        raise ParameterError(
-            f"{hypotheses.name} have too many labellings of {n_cover} public points ({error}) Set ",
-            Parameter("n_cover"),
-            " to less. Nothing was spent.",
-        ) from None
+    dichotomies = hypotheses.dichotomies(rng.standard_normal((n_cover, n_features)))
+    dummies = rng.standard_normal((_DUMMY_ROWS, n_features))
+    private_scores(dichotomies, dummies, np.arange(_DUMMY_ROWS) % 2, "record", neighbours)

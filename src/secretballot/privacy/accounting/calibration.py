@@ -25,7 +25,6 @@ from secretballot.privacy.accounting.events import (
     GaussianEvent,
     LabelGaussianEvent,
     PureEvent,
-    SmoothGaussianEvent,
     SparseVectorEvent,
     StreamEvent,
     VectorSumEvent,
@@ -46,7 +45,6 @@ __all__ = [
     "calibrate_gaussian",
     "calibrate_label_gaussian",
     "calibrate_pure",
-    "calibrate_smooth_gaussian",
     "calibrate_sparse_vector",
     "calibrate_vector_sum",
     "calibrate_vote_table",
@@ -553,40 +551,6 @@ def calibrate_bounded_range(budget: PrivacyBudget, count: int) -> float:
     # than twice the pure part can fit
     dearest = 2 * (budget.epsilon + 50)
     return 1 / bisect_down(fits, 1 / dearest, 2 * n / budget.epsilon, tolerance=1e-9)
-
-
-def calibrate_smooth_gaussian(
-    budget: PrivacyBudget, steps: int, scale_sigma: float
-) -> SmoothGaussianEvent:
-    """Return the least noise over the smooth sensitivity that fits the budget (to about 1e-6).
-
-    Parameters
-    ----------
-    budget : PrivacyBudget
-        With delta above 0.
-    steps, scale_sigma
-        As for `SmoothGaussianEvent`.
-
-    Raises
-    ------
-    ParameterError
-        If delta is 0, or no noise fits: then the steps are too many, or the scale's noise is too
-        little.
-    """
-    _needs_delta(budget, "Gaussian noise")
-
-    def event(ratio: float) -> SmoothGaussianEvent:
-        return SmoothGaussianEvent(ratio, steps, scale_sigma)
-
-    def fits(ratio: float) -> bool:
-        return delta_upper([event(ratio)], budget.epsilon) <= budget.delta
-
-    if not fits(MAX_SCALE):
-        raise ParameterError(
-            f"No noise fits the budget with {steps} steps and scale_sigma {scale_sigma:g}; take"
-            " fewer steps, more noise on the scale, or a larger budget."
-        )
-    return event(bisect_down(fits, 1e-3, MAX_SCALE, tolerance=1e-6))
 
 
 def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseVectorEvent:

@@ -34,7 +34,6 @@ __all__ = [
     "LabelGaussianEvent",
     "PureEvent",
     "RelabelledSampleEvent",
-    "SmoothGaussianEvent",
     "SparseVectorEvent",
     "StabilityEvent",
     "StreamEvent",
@@ -53,7 +52,6 @@ MIN_ORDER, MAX_ORDER = 1 + 2.0**-10, 2.0**13
 MIN_CHARGE, MAX_CHARGE = 2.0**-44, 64.0  # for one abstention, of the moment of that order
 # chance of an answer at a tie; weights of 62 bits keep two digits of the smallest
 MIN_ANSWER, MAX_ANSWER = 2.0**-56, 0.5
-MAX_STEPS = 1000  # thousandths of a logarithm; scales that move more hide nothing
 CHANCE_BITS = 53  # chances are multiples of 2^-53, which floats hold exactly
 MAX_WEIGHTS = 10_000  # of one table; bounds what a certificate makes a reader compute
 # nats; outside, a relabelling is a random one or the best one itself
@@ -688,44 +686,6 @@ class RelabelledSampleEvent(Event):
         return super().to_json() | {"stream": self.stream.to_json()}
 
 
-@dataclass(frozen=True)
-class SmoothGaussianEvent(Event):
-    """A number with Gaussian noise whose scale follows the data smoothly, and that scale, noisy.
-
-    Parameters
-    ----------
-    noise_ratio : float
-        Scale of the discrete Gaussian noise over the smooth sensitivity of the number.
-    steps : int
-        The number of the scale, in thousandths of its logarithm, moves by at most so many when one
-        unit changes.
-    scale_sigma : float
-        Scale of the discrete Gaussian noise on that number.
-
-    Examples
-    --------
-    >>> from secretballot.privacy import accounting
-    >>> event = accounting.SmoothGaussianEvent(noise_ratio=10.0, steps=30, scale_sigma=300.0)
-    >>> accounting.epsilon_upper([event], 1e-6) < 1.3
-    True
-    """
-
-    noise_ratio: float
-    steps: int
-    scale_sigma: float
-    name: ClassVar[str] = "smooth-gaussian"
-
-    def __post_init__(self) -> None:
-        for scale in ("noise_ratio", "scale_sigma"):
-            object.__setattr__(self, scale, _checked_scale(scale, getattr(self, scale)))
-        steps = check_count("steps", self.steps)
-        if not steps <= MAX_STEPS:
-            raise ParameterError(
-                Parameter("steps"), f" is {shown(steps)}; it must be at most {MAX_STEPS}."
-            )
-        object.__setattr__(self, "steps", steps)
-
-
 _KINDS: dict[str, type[Event]] = {
     kind.name: kind
     for kind in (
@@ -741,7 +701,6 @@ _KINDS: dict[str, type[Event]] = {
         AbstentionTableEvent,
         RelabelledSampleEvent,
         VectorSumEvent,
-        SmoothGaussianEvent,
     )
 }
 

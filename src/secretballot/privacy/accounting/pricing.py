@@ -49,7 +49,6 @@ from secretballot.privacy.accounting.events import (
     LabelGaussianEvent,
     PureEvent,
     RelabelledSampleEvent,
-    SmoothGaussianEvent,
     SparseVectorEvent,
     StabilityEvent,
     StreamEvent,
@@ -79,7 +78,6 @@ from secretballot.privacy.accounting.renyi import (
     responses_renyi,
 )
 from secretballot.privacy.accounting.rounding import bisect_down, round_up
-from secretballot.privacy.accounting.smooth_gaussian import smooth_renyi_at
 from secretballot.privacy.accounting.vector_sum import (
     LEAST_SIGMA,
     NoisyVectors,
@@ -148,9 +146,6 @@ def renyi_divergence(event: Event, order: float) -> float:
         case BoundedRangeEvent():
             each = order * event.epsilon**2 / 8
             return event.count * min(each, response_renyi(order, event.epsilon))
-        case SmoothGaussianEvent():
-            terms = event.noise_ratio, event.steps, event.scale_sigma
-            return float(smooth_renyi_at(np.array([order]), *terms)[0])
         case StabilityEvent():
             return event.count * response_renyi(order, 1 / event.scale)
         case SparseVectorEvent(refresh=True):
@@ -324,10 +319,6 @@ def _renyi_divergences(event: Event, *, labels_apart: bool = True) -> FloatArray
             # docs/explanation/prices.md, section 18
             ranged = _ORDERS * (event.epsilon**2 / 8)
             return event.count * np.minimum(ranged, responses_renyi(event.epsilon))
-        case SmoothGaussianEvent():
-            # infinite from some order on
-            terms = event.noise_ratio, event.steps, event.scale_sigma
-            return smooth_renyi_at(_ORDERS, *terms)
         case StabilityEvent():
             return event.count * responses_renyi(1 / event.scale)
         case SparseVectorEvent(refresh=True):
@@ -353,8 +344,6 @@ def _profile_route(events: Sequence[Event], epsilon: float) -> _Route | None:
 
     None where there is more than one of them.
     """
-    if any(isinstance(event, SmoothGaussianEvent) for event in events):
-        return None  # noise of two scales has no profile here, and must not pass for silence
     samples = [e for e in events if isinstance(e, RelabelledSampleEvent)]
     gaussian = [e for e in events if isinstance(e, _Noisy)]
     vectors = [e for e in events if isinstance(e, VectorSumEvent)]

@@ -1,25 +1,16 @@
 """What the pictures of a release in rounds show, and what they do not, in sentences."""
 
-import math
-
-import numpy as np
-
 from secretballot.released import ReleasedLabels
 from secretballot.report.rounds.map import MOST_ASKED, MOST_BACKGROUND
-from secretballot.report.rounds.pictures import Segment, line_view, region_sizes, space_segments
 from secretballot.report.rounds.story import QueryStory
-from secretballot.report.wording import count_text, number_text, shown
+from secretballot.report.wording import count_text, shown
 
 __all__ = ["QUERY_TITLES", "query_captions"]
 
 QUERY_TITLES = {
     "map": "The public pool",
     "curve": "What further labels changed",
-    "space": "What is still possible",
-    "region": "The region of disagreement",
 }
-
-_MOST_SEGMENTS = 3
 
 
 def query_captions(story: QueryStory, released: ReleasedLabels) -> dict[str, str]:
@@ -34,8 +25,6 @@ def query_captions(story: QueryStory, released: ReleasedLabels) -> dict[str, str
     return {
         "map": _map_caption(story, released),
         "curve": _curve_caption(story),
-        "space": _space_caption(story),
-        "region": _region_caption(story),
     }
 
 
@@ -77,47 +66,3 @@ def _curve_caption(story: QueryStory) -> str:
         " public points and released labels, and cost no budget. It shows when learning settled; it"
         " is no accuracy."
     )
-
-
-def _space_caption(story: QueryStory) -> str:
-    segments = space_segments(story)
-    if not segments:
-        return ""
-    listed = ", ".join(_segment_text(segment) for segment in segments[:_MOST_SEGMENTS])
-    more = f" and {len(segments) - _MOST_SEGMENTS:,} more" if len(segments) > _MOST_SEGMENTS else ""
-    words = (
-        f"What the released labels leave possible: {listed}{more}. Ticks: the public pool, thinned."
-    )
-    asked = story.positions[np.searchsorted(story.rows, story.asked), 0]
-    left, right = line_view(story, segments)
-    outside = int(((asked < left) | (asked > right)).sum())
-    return (
-        f"{words} Enlarged: {count_text(outside, 'asked point')} further away not shown."
-        if outside
-        else words
-    )
-
-
-def _region_caption(story: QueryStory) -> str:
-    _, sizes = region_sizes(story)
-    sampled = bool((sizes[:, 2] > sizes[:, 0]).any())
-    return (
-        "After each update, on which share of the public points still to come hypotheses that are"
-        " still possible disagree; only there does a label tell anything."
-        + (
-            " Bars: 95 % intervals, where only some of the points were looked at."
-            if sampled
-            else ""
-        )
-    )
-
-
-def _segment_text(segment: Segment) -> str:
-    low, high = number_text(segment.low), number_text(segment.high)
-    if not math.isfinite(segment.low):
-        words = f"up to {high}" if math.isfinite(segment.high) else "everything"
-    else:
-        words = f"{low} to {high}" if math.isfinite(segment.high) else f"from {low} on"
-    if segment.pieces > 1:
-        words = f"{words} (in {segment.pieces:,} pieces)"
-    return f"{segment.direction} {words}" if segment.direction.endswith(" end") else words

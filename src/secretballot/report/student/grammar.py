@@ -41,7 +41,6 @@ _DEEPEST = 120
 _LARGEST_AXIS = 1 << 31
 _MEMBER = re.compile(r"[A-Za-z0-9-]{1,64}\.(npy|npz|bin)")
 _TYPE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,199}")
-_FRACTION = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?")
 _KEY_TYPES = (
     "builtins.str",
     "builtins.int",
@@ -350,19 +349,6 @@ def _loss_parts(node: Node) -> list[Any]:
     return [args, state]
 
 
-def _fraction_parts(node: Node) -> list[Any]:
-    content = node.get("content")
-    items = _list_of(content) if isinstance(content, dict) else []
-    texts = [
-        item.get("content")
-        for item in items
-        if isinstance(item, dict) and item.get("__loader__") == "JsonNode"
-    ]
-    digits = all(isinstance(text, str) and _FRACTION.fullmatch(text.strip('"')) for text in texts)
-    refuse_unless(digits and len(texts) == len(items) in (1, 2), "a fraction of it is none")
-    return [content]
-
-
 def _one_of(*names: str) -> Callable[[str], bool]:
     return lambda name: name in names
 
@@ -416,7 +402,6 @@ _KINDS: dict[str, tuple[Callable[[str], bool], Callable[[Node], list[Any]]]] = {
     "DefaultDictNode": (_one_of("collections.defaultdict"), _default_dict_parts),
     "RandomStateNode": (_one_of("numpy.random.mtrand.RandomState"), _content_child),
     "RandomGeneratorNode": (_one_of("numpy.random._generator.Generator"), _generator_parts),
-    "ConstructorFromReduceNode": (_one_of("fractions.Fraction"), _fraction_parts),
     "ObjectNode": (lambda name: name != "sklearn.tree._tree.Tree", _attributes_of),
     "TreeNode": (_one_of("sklearn.tree._tree.Tree"), _reduce_parts),
     "LossNode": (_is_loss, _loss_parts),
