@@ -9,11 +9,11 @@ import numpy as np
 from secretballot._typing import Classifier, IntArray
 from secretballot._validation import RESAMPLINGS, check_choice, check_count
 from secretballot.ensemble.engines import LOCAL
-from secretballot.ensemble.isolation import seed_of
 from secretballot.ensemble.rows import as_table, n_rows, take_rows
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.foreign_code import seed_of
 
 __all__ = ["retrained_votes"]
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot.bases import Basis
-from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Parameter, ParameterError
+from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.targets import Target
 from secretballot.learners.training.budget_groups import BudgetGroups
 from secretballot.learners.training.inputs import (

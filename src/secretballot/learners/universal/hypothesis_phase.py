@@ -11,7 +11,7 @@ from secretballot.door.outcomes import PaidOutcome
 from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.hypotheses import Hypothesis, HypothesisClass
-from secretballot.hypotheses.finite import check_row_by_row
+from secretballot.hypotheses.finite import check_answers
 from secretballot.learners.selection.release import chosen_release
 from secretballot.learners.selection.semi_private import private_scores
 from secretballot.learners.training.point_digests import doubles_digest
@@ -138,12 +138,13 @@ def check_class_size(
     Raises
     ------
     ParameterError
-        If they cannot be listed, or an estimator of a finite class does not predict row by row.
+        If they cannot be listed.
     DataError
-        If the class does not take so many columns.
+        If the class does not take so many columns, or an estimator of a finite class does not
+        answer to points of so many.
     """
     rng = np.random.default_rng(0)
-    check_row_by_row(hypotheses, rng.standard_normal((_DUMMY_ROWS, n_features)))
+    check_answers(hypotheses, rng.standard_normal((_DUMMY_ROWS, n_features)))
     try:
         dichotomies = hypotheses.dichotomies(rng.standard_normal((n_cover, n_features)))
         dummies = rng.standard_normal((_DUMMY_ROWS, n_features))
