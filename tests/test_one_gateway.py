@@ -18,6 +18,7 @@ PRIVATE_SIDE = (
     "records",
     "torch_learners",
 )
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 ROUTES = {"each_alone", "result_of", "result_once_seeded", "rows_alone"}
 METHODS = {
     "covered",
@@ -130,17 +131,12 @@ CALLS = {
 
 def functions_around(tree):
     """Yield (node, the functions and lambdas around it, the outermost first)."""
-
-    def walk(node, around):
+    waiting = [(tree, ())]
+    while waiting:
+        node, around = waiting.pop()
         yield node, around
         inner = (*around, node) if isinstance(node, FUNCTIONS) else around
-        for child in ast.iter_child_nodes(node):
-            yield from walk(child, inner)
-
-    return walk(tree, ())
-
-
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+        waiting += [(child, inner) for child in ast.iter_child_nodes(node)]
 
 
 def called_name(call):
@@ -156,7 +152,10 @@ def handed_over(tree):
             for inner in (part for given in node.args for part in ast.walk(given)):
                 if isinstance(inner, ast.Lambda):
                     lambdas.add(inner)
-                names.add(getattr(inner, "id", getattr(inner, "attr", "")))
+                if isinstance(inner, ast.Name):
+                    names.add(inner.id)
+                elif isinstance(inner, ast.Attribute) and ast.unparse(inner.value) == "self":
+                    names.add(inner.attr)
     return names, lambdas
 
 
