@@ -187,7 +187,7 @@ class EngineSuite:
         assert "private" in repr(there)
 
     def test_what_the_machine_fails_at_is_no_vote(self, engine):
-        with pytest.raises(ResourceError, match="because memory ran out; no vote is made") as told:
+        with pytest.raises(ResourceError, match="because memory ran out; no answer") as told:
             fitted(RunsOutOfMemory(), engine=engine)
         assert told.value.__cause__ is None
         assert told.value.__context__ is None

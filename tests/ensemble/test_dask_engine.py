@@ -133,7 +133,7 @@ def test_a_cluster_that_is_gone_ends_the_run(tmp_path, moment):
             leave(K, K)
             return counts_of(there)
 
-        with pytest.raises(ResourceError, match="The teachers' work ended because") as told:
+        with pytest.raises(ResourceError, match="work on private rows ended because") as told:
             run()
         assert told.value.__context__ is None
 

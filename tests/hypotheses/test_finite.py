@@ -113,7 +113,11 @@ def test_members_are_equal_only_to_themselves():
         (lambda: FiniteClass([3]), ParameterError, "predict"),
         (lambda: FiniteClass([Table((0, 7))]).erm([[1.0]], [1]), DataError, "positive"),
         (lambda: FiniteClass([Table(("a", "b"))]).erm([[1.0]], [1]), DataError, "positive"),
-        (lambda: FiniteClass([Table(((0, 1), (1, 1)))]).erm([[1.0]], [1]), DataError, "shape"),
+        (
+            lambda: FiniteClass([Table(((0, 1), (1, 1)))]).erm([[1.0]], [1]),
+            DataError,
+            "two classes",
+        ),
         (lambda: FiniteClass([Table((0, 1))]).erm([1.0], [1]), DataError, "dimensions"),
         (lambda: FiniteClass([Table((0, 1))]).erm([[np.nan]], [1]), DataError, "nan"),
         (

@@ -13,7 +13,7 @@ import pytest
 import sklearn
 from served_places import Place, TestClient, made_place
 
-from secretballot.ensemble.isolation import isolated
+from secretballot.foreign_code import isolated
 from secretballot.service import app
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.json_logs import event

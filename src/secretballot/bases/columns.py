@@ -3,11 +3,11 @@
 Everything is learned from public cells; a private cell meets comparisons and table look-ups only.
 """
 
-import contextlib
 import math
 import numbers
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import pandas as pd
 
 from secretballot._intervals import plain_interval
 from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot.foreign_code import result_of
 
 __all__ = ["ONE", "LevelColumn", "NumberColumn", "fitted_column"]
 
@@ -270,13 +271,16 @@ def _level_of(cell: Any) -> Hashable:
     if isinstance(cell, str):
         return cell
     # a private cell may be any object: what cannot be compared counts as missing, for its row alone
-    with contextlib.suppress(Exception):
-        if isinstance(cell, numbers.Real | np.bool_):
-            return MISSING if math.isnan(cell) else float(cell)
-        if isinstance(cell, pd.Interval):
-            return str(plain_interval(cell))
-        return MISSING if pd.isna(cell) else str(cell)
-    return MISSING
+    level = result_of(partial(_level_of_object, cell))
+    return MISSING if level is None else level
+
+
+def _level_of_object(cell: Any) -> Hashable:
+    if isinstance(cell, numbers.Real | np.bool_):
+        return MISSING if math.isnan(cell) else float(cell)
+    if isinstance(cell, pd.Interval):
+        return str(plain_interval(cell))
+    return MISSING if pd.isna(cell) else str(cell)
 
 
 def _float_values(cells: "pd.Series[Any]") -> FloatArray:
@@ -293,7 +297,5 @@ def _float_values(cells: "pd.Series[Any]") -> FloatArray:
 
 def _float_value(cell: Any) -> float:
     """Return a cell as floating point, nan for what is no number."""
-    if isinstance(cell, numbers.Real | np.bool_):
-        with contextlib.suppress(Exception):
-            return float(cell)
-    return np.nan
+    number = result_of(partial(float, cell)) if isinstance(cell, numbers.Real | np.bool_) else None
+    return np.nan if number is None else number

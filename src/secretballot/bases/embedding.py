@@ -1,6 +1,5 @@
 """A public basis for what an embedding makes of rows: any transformer, asked row by row."""
 
-import contextlib
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +15,7 @@ from secretballot.bases.kernel import KernelBasis
 from secretballot.bases.table import TableBasis
 from secretballot.bases.vectors import numbers_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.foreign_code import rows_alone
 
 __all__ = ["EmbeddedBasis"]
 
@@ -30,8 +30,8 @@ class EmbeddedBasis(IntegerBasis):
 
     A transformer may compute a row's numbers differently in the last digit when other rows stand
     around it, so it is asked for one row at a time. A row that it cannot transform counts as one
-    whose numbers are all missing. Vectors that were embedded before need no such basis: give them
-    as `X` and `X_public`.
+    whose numbers are all missing; where the machine fails, the run ends. Vectors that were embedded
+    before need no such basis: give them as `X` and `X_public`.
 
     Parameters
     ----------
@@ -82,6 +82,8 @@ class EmbeddedBasis(IntegerBasis):
             If the embedding makes no numbers of the public points.
         ParameterError
             If a setting is none, or the embedding has seen other rows.
+        ResourceError
+            If the machine failed.
         """
         if isinstance(self.embedding, type) or not hasattr(self.embedding, "transform"):
             raise ParameterError(
@@ -120,6 +122,8 @@ class EmbeddedBasis(IntegerBasis):
         ------
         DataError
             If the columns are not as many as those of the public points.
+        ResourceError
+            If the machine failed.
         """
         found: IntArray = self.basis_.integers(self._checked_vectors(X))
         return found
@@ -167,19 +171,13 @@ class EmbeddedBasis(IntegerBasis):
 
     def _row_vectors(self, X: Any) -> FloatArray:
         """Return what the embedding makes of every row by itself; nan where it makes nothing."""
-        X = X if hasattr(X, "shape") else np.asarray(X)  # once, not for every row
-        vectors = np.full((_n_rows(X), self._width), np.nan)
-        for row in range(len(vectors)):
-            # what an odd cell makes a transformer say would tell of the record
-            with contextlib.suppress(Exception):
-                vectors[row] = numbers_of(self.embedding_.transform(_single_row(X, row)))
-        return vectors
 
+        def vector(row: Any) -> FloatArray:
+            return numbers_of(self.embedding_.transform(row)).reshape(self._width)
 
-def _single_row(X: Any, row: int) -> Any:
-    """Return one row as a table; without its place, which tells how many stand before it."""
-    found = take_rows(X, np.array([row]))
-    return found.reset_index(drop=True) if hasattr(found, "iloc") else found
+        found = rows_alone(vector, X if hasattr(X, "shape") else np.asarray(X))
+        missing = np.full(self._width, np.nan)
+        return np.array([missing if one is None else one for one in found])
 
 
 def _refuse_other_rows(embedding: Any, n_public: int) -> None:

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._typing import Classifier, CountArray, IntArray, Matrix
-from secretballot.ensemble.isolation import isolated, one_thread, result_once_seeded, seed_of
 from secretballot.ensemble.rows import block_bounds, n_rows, row_block
 from secretballot.ensemble.workers import end_with
+from secretballot.foreign_code import isolated, one_thread, result_once_seeded, seed_of
 
 __all__ = ["as_votes", "count_ballots", "count_in_worker", "fixed_vote", "predicted"]
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from secretballot._typing import CountArray
 from secretballot.ensemble.ballots import count_ballots
-from secretballot.ensemble.isolation import isolated, result_of, seed_of
 from secretballot.ensemble.linear import LinearStack
 from secretballot.ensemble.rows import block_bounds, n_rows, row_block
 from secretballot.ensemble.together import count_together, voting_groups
+from secretballot.foreign_code import isolated, result_of, seed_of
 
 __all__ = ["Apart", "counted_votes"]
 

@@ -10,6 +10,7 @@ no shard may decide a rounding of another's vote.
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from secretballot._typing import BoolArray, Classifier, CountArray, FloatArray
 from secretballot.ensemble.ballots import predicted
 from secretballot.ensemble.rows import is_sparse
+from secretballot.foreign_code import result_of
 
 __all__ = ["LinearStack"]
 
@@ -109,11 +111,8 @@ class LinearStack:
     ) -> list["LinearStack"]:
         groups: dict[tuple[int, ...], dict[int, LinearForm]] = {}
         for number, model in models.items():
-            try:
-                with np.errstate(all="ignore"):
-                    form = _linear_form(model, X.shape[1], names, is_sparse(X))
-            except Exception:
-                form = None  # whatever the teacher's attributes hold, its own predict can say
+            # None too where a teacher's attributes are odd: its own predict says what it votes
+            form = result_of(partial(_linear_form, model, X.shape[1], names, is_sparse(X)))
             if form is not None and min(form.classes) >= 0 and max(form.classes) < n_classes:
                 groups.setdefault(form.classes, {})[number] = form
         return [

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot.ensemble.isolation import isolated, one_thread, result_once_seeded, seed_of
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.training import Recipe
+from secretballot.foreign_code import isolated, one_thread, result_once_seeded, seed_of
 
 __all__ = ["label_ballots", "number_ballots"]
 

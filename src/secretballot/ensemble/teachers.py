@@ -19,7 +19,6 @@ from secretballot.ensemble.ballots import count_ballots, count_in_worker
 from secretballot.ensemble.counting import counted_votes
 from secretballot.ensemble.engines import LOCAL, cluster_of
 from secretballot.ensemble.engines.remote import RemoteTeachers
-from secretballot.ensemble.isolation import one_thread, results_of
 from secretballot.ensemble.linear import LinearStack
 from secretballot.ensemble.rows import as_csr, as_table, n_rows
 from secretballot.ensemble.teacher_store import TeacherStore
@@ -35,6 +34,7 @@ from secretballot.ensemble.training import (
 )
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.foreign_code import one_thread, results_of
 
 __all__ = ["Progress", "TeacherEnsemble"]
 

@@ -14,17 +14,17 @@ import sklearn
 
 from secretballot._typing import IntArray, Matrix
 from secretballot._validation import shown
-from secretballot.ensemble.isolation import (
+from secretballot.ensemble.rows import as_csr, take_rows
+from secretballot.ensemble.together import Unit, trained_together, units_of
+from secretballot.ensemble.workers import end_with, interrupts_ignored
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.foreign_code import (
     isolated,
     one_thread,
     result_once_seeded,
     results_of,
     seed_of,
 )
-from secretballot.ensemble.rows import as_csr, take_rows
-from secretballot.ensemble.together import Unit, trained_together, units_of
-from secretballot.ensemble.workers import end_with, interrupts_ignored
-from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = [
     "Recipe",

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from secretballot._typing import BoolArray, IntArray
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.exceptions import ParameterError
+from secretballot.foreign_code import is_exact, rows_alone
 from secretballot.hypotheses.points import check_labels, check_points
 
 __all__ = ["MOST_TRIED", "Dichotomies", "Hypothesis", "HypothesisClass", "VersionSpace"]
@@ -92,6 +93,13 @@ class Dichotomies(ABC):
             If points or labels do not fit.
         ParameterError
             If there are more labellings than are tried one by one.
+        ResourceError
+            If the machine failed at the code of a representative.
+
+        Privacy
+        -------
+        Sensitivity : a point changes each number by at most one. A representative of another
+            package meets one point at a time, and says 0 where it fails.
         """
         if not len(self) <= MOST_TRIED:
             raise ParameterError(
@@ -102,11 +110,19 @@ class Dichotomies(ABC):
         points = check_points(X, None)
         labels = check_labels(y, len(points))
         return np.array(
-            [np.count_nonzero(found.predict(points) != labels) for found in self], dtype=np.int64
+            [np.count_nonzero(_labels_by(found, points) != labels) for found in self],
+            dtype=np.int64,
         )
 
     def __iter__(self) -> Iterator[Hypothesis]:
         return (self.hypothesis(index) for index in range(len(self)))
+
+
+def _labels_by(hypothesis: Hypothesis, points: FloatArray) -> IntArray:
+    if is_exact(hypothesis):
+        return hypothesis.predict(points)
+    found = rows_alone(lambda point: int(hypothesis.predict(point)[0]), points)
+    return np.array([label or 0 for label in found])
 
 
 class VersionSpace(ABC):

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.foreign_code import rows_alone
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass, VersionSpace
 from secretballot.hypotheses.points import (
     check_index,
@@ -25,7 +26,6 @@ __all__ = [
     "FiniteSpace",
     "Member",
     "check_answers",
-    "check_row_by_row",
 ]
 
 
@@ -63,13 +63,17 @@ class Member:
         Raises
         ------
         DataError
-            If the points are not finite numbers, or the estimator's predictions are not one of two
-            classes each.
+            If the points are not finite numbers.
+        ResourceError
+            If the machine failed.
         """
         return self.labels(check_points(X, None)).astype(np.int64)
 
     def labels(self, points: FloatArray) -> BoolArray:
         """Return whether the estimator says 1, for points that were checked.
+
+        It is asked for one point at a time, since it may compute a point's class differently, in
+        the last digit, when other points stand around it. No answer counts as 0.
 
         Parameters
         ----------
@@ -77,24 +81,37 @@ class Member:
 
         Raises
         ------
-        DataError
-            If a prediction is not one of two classes for each point.
+        ResourceError
+            If the machine failed.
         """
-        predictions = np.asarray(self.estimator.predict(points))
-        if predictions.shape != (len(points),):
+        return np.array([answer is True for answer in rows_alone(self._says_one, points)])
+
+    def checked_labels(self, points: FloatArray) -> BoolArray:
+        """Return the same; refuse points, of shape (n, n_features), without an answer.
+
+        Raises
+        ------
+        DataError
+            If there is one; it is not named.
+        ResourceError
+            If the machine failed.
+        """
+        answers = rows_alone(self._says_one, points)
+        if None in answers:
             raise DataError(
-                f"Estimator {self.place} predicts an array of shape {predictions.shape} for"
-                f" {len(points)} points; it must predict one class for each."
+                f"Estimator {self.place} does not answer with one of two classes to every point"
+                f" of {points.shape[1]} numbers; leave it out, or name the class that stands for 1"
+                " as `positive`."
             )
+        return np.array(answers)
+
+    def _says_one(self, point: FloatArray) -> bool:
+        (said,) = self.estimator.predict(point)
         if self.positive is not None:
-            return np.asarray(predictions == self.positive, dtype=bool)
-        ones = np.asarray(predictions == 1, dtype=bool)
-        if not np.all(ones | np.asarray(predictions == 0, dtype=bool)):
-            raise DataError(
-                f"Estimator {self.place} predicts classes other than 0 and 1; "
-                "name the one that stands for 1 as `positive`."
-            )
-        return ones
+            return bool(said == self.positive)
+        if not (said == 0 or said == 1):
+            raise ValueError("a prediction must be 0 or 1")
+        return bool(said == 1)
 
     def describe(self) -> dict[str, Any]:
         """Return the place in the list and the estimator's type as JSON values."""
@@ -114,7 +131,8 @@ class FiniteClass(HypothesisClass):
 
     Notes
     -----
-    With N estimators and n points, everything costs N predictions of n points, and O(N n) beside.
+    With N estimators and n points, everything costs N n predictions of one point: an estimator
+    meets one point at a time. Where it fails at a point, or says neither class, its answer is 0.
     Memory: O(n), but N n / 8 bytes for `dichotomies`.
 
     Raises
@@ -181,10 +199,9 @@ class FiniteClass(HypothesisClass):
         return FiniteSpace(self.members, np.ones(len(self.members), dtype=bool), 0)
 
 
-def check_row_by_row(hypotheses: HypothesisClass, points: FloatArray) -> None:
-    """Refuse a list with an estimator that labels a point otherwise alone than among others.
-
-    What is private rests on it: one record more may then change one label only.
+def check_answers(hypotheses: HypothesisClass, points: FloatArray) -> None:
+    """Refuse a list with an estimator that has no answer to some points; other classes answer to
+    all.
 
     Parameters
     ----------
@@ -194,47 +211,12 @@ def check_row_by_row(hypotheses: HypothesisClass, points: FloatArray) -> None:
 
     Raises
     ------
-    ParameterError
-        If there is one.
-    """
-    if not isinstance(hypotheses, FiniteClass):
-        return
-    for member in hypotheses.members:
-        alone = np.concatenate([member.labels(point) for point in points[:, None]])
-        if not np.array_equal(member.labels(points), alone):
-            raise ParameterError(
-                f"Estimator {member.place} labels a point otherwise alone than among others; one"
-                " private record could change its answers to all, so give estimators that predict"
-                " row by row."
-            )
-
-
-def check_answers(hypotheses: HypothesisClass, points: FloatArray) -> None:
-    """Refuse points that an estimator of a list has no answer to; other classes answer to all.
-
-    To be called before anything is paid for: a failure afterwards, when records choose among the
-    estimators, would be seen by all who ask and depend on one of them.
-
-    Raises
-    ------
     DataError
-        If there is one; the message names no point.
-
-    Parameters
-    ----------
-    hypotheses : HypothesisClass
-    points : ndarray of shape (m, n_features)
+        If there is one.
     """
     members = hypotheses.members if isinstance(hypotheses, FiniteClass) else ()
     for member in members:
-        try:
-            member.labels(points)
-        except Exception:  # the estimator's own code, which may raise anything
-            raise DataError(
-                f"Estimator {member.place} does not answer with one of two classes to every record;"
-                " leave it out, or name the class that stands for 1 as `positive`. Nothing was"
-                " spent."
-            ) from None
+        member.checked_labels(points)
 
 
 def _mistakes_of_members(
@@ -242,7 +224,7 @@ def _mistakes_of_members(
 ) -> FloatArray:
     """Return the weighted mistakes of every member, shape (len(members),)."""
     ones = labels == 1
-    return np.array([weights[member.labels(points) != ones].sum() for member in members])
+    return np.array([weights[member.checked_labels(points) != ones].sum() for member in members])
 
 
 class FiniteDichotomies(Dichotomies):

@@ -1,6 +1,8 @@
 """Coordinates of records, mapped block by block, so that no more than a bounded part of them is
 held."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -8,11 +10,11 @@ import sklearn
 
 from secretballot._typing import BoolArray, IntArray
 from secretballot.bases.integer_model import with_constant
-from secretballot.ensemble.isolation import isolated
 from secretballot.ensemble.rows import block_bounds, n_rows, row_block, take_rows
 from secretballot.ensemble.sealed import Sealed
+from secretballot.foreign_code import is_exact, isolated, result_of, rows_alone
 
-__all__ = ["MappedRows", "mapped_rows"]
+__all__ = ["MappedRows", "covered_rows", "integer_rows", "mapped_rows"]
 
 #: Coordinates, of four bytes each, that are kept; more are mapped anew whenever they are asked for.
 MOST_KEPT = 2**29
@@ -77,7 +79,10 @@ class MappedRows(Sealed):
             part = take_rows(self.__table, rows)
         # what a private cell could make a library say stays unsaid
         with isolated(0, sklearn.get_config()):
-            return with_constant(self.__basis.integers(part))
+            integers, known = integer_rows(self.__basis, part, self.shape[1] - 1)
+        rows_found = with_constant(integers)
+        rows_found[~known] = 0
+        return rows_found
 
     def blocks(self) -> list[tuple[int, int]]:
         """Return first and last row of consecutive blocks that bound what is in memory."""
@@ -109,5 +114,72 @@ def mapped_rows(basis: _FittedBasis, table: Any) -> tuple[IntArray | MappedRows,
         if kept is not None:
             kept[start:stop] = block
         with isolated(0, sklearn.get_config()):
-            covered[start:stop] = basis.covered(row_block(table, start, stop))
+            covered[start:stop] = covered_rows(basis, row_block(table, start, stop))
     return rows if kept is None else kept, covered
+
+
+def integer_rows(basis: Any, rows: Any, n_coordinates: int) -> tuple[IntArray, BoolArray]:
+    """Return coordinates of private rows, zeros where the basis gives none, and where it does.
+
+    Parameters
+    ----------
+    basis : object with `integers`
+        A basis of this package maps a block at once, which is exact; any other one row at a time.
+    rows : array, sparse matrix or frame of shape (n_rows, n_features)
+    n_coordinates : int
+        Of the public points.
+
+    Returns
+    -------
+    integers : ndarray of int64, shape (n_rows, n_coordinates)
+    known : ndarray of bool, shape (n_rows,)
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed.
+
+    Privacy
+    -------
+    Sensitivity : every row follows from itself and the basis alone.
+    """
+
+    def ask(part: Any) -> IntArray:
+        table = np.asarray(basis.integers(part))
+        if table.dtype.kind not in "iu" or table.shape != (n_rows(part), n_coordinates):
+            raise ValueError("integers(X) must return one row of integers for each row")
+        return table.astype(np.int64)
+
+    return _asked_rows(basis, ask, rows, np.zeros((1, n_coordinates), dtype=np.int64))
+
+
+def covered_rows(basis: Any, rows: Any) -> BoolArray:
+    """Return which private rows the public points cover, no where the basis does not say; shape
+    (n_rows,). The basis is asked as in `integer_rows`.
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed.
+    """
+
+    def ask(part: Any) -> BoolArray:
+        found = np.asarray(basis.covered(part))
+        if found.dtype != np.bool_ or found.shape != (n_rows(part),):
+            raise ValueError("covered(X) must return one bool for each row")
+        return found
+
+    covered: BoolArray = _asked_rows(basis, ask, rows, np.zeros(1, dtype=np.bool_))[0]
+    return covered
+
+
+def _asked_rows(
+    basis: Any, ask: Callable[[Any], Any], rows: Any, missing: Any
+) -> tuple[Any, BoolArray]:
+    """Return what is answered for every row, `missing` in place of no answer, and where one is."""
+    together = result_of(partial(ask, rows)) if is_exact(basis) else None
+    if together is not None:
+        return together, np.ones(len(together), dtype=np.bool_)
+    alone = rows_alone(ask, rows)
+    known = np.array([one is not None for one in alone], dtype=np.bool_)
+    return np.concatenate([missing if one is None else one for one in alone]), known

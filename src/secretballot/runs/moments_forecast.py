@@ -14,9 +14,9 @@ from sklearn.base import clone
 from secretballot._typing import FloatArray, IntArray
 from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
-from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.rows import as_table, n_rows, take_rows
 from secretballot.exceptions import DataError, Parameter
+from secretballot.foreign_code import one_thread
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.moments.base import unfitted_basis
 from secretballot.learners.moments.class_weights import RARE, ClassWeights

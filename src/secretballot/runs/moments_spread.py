@@ -11,8 +11,8 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.bases.integer_model import with_constant
-from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.rows import as_table, n_rows, take_rows
+from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.stages import MomentStages
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.records import PrivateRecords

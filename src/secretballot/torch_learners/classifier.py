@@ -1,6 +1,7 @@
 """A PyTorch module as a scikit-learn classifier, for one shard or for many at once."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from secretballot._seeded import own_global_states, public_seed, seed_of
 from secretballot._validation import check_choice, check_count, shown
 from secretballot.exceptions import Parameter, ParameterError
+from secretballot.foreign_code import result_of
 from secretballot.torch_learners.stacks import (
     Recipe,
     Stack,
@@ -208,7 +210,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # by the width of the table, which all parts have
         if not keeps_apart(recipe, width, len(parts), recipe.batch_size, True):
             return [
-                None if part is None else _fitted_alone(learner, *part)
+                None if part is None else result_of(partial(learner.fit, *part))
                 for learner, part in zip(learners, own, strict=True)
             ]
         with own_global_states(seed_of(*seeds[:1], len(seeds))), one_way_to_compute():
@@ -351,15 +353,6 @@ def _checked_part(part: tuple[Any, Any] | None) -> tuple[Any, Any] | None:
     try:
         return _finite_rows(part[0]), np.asarray(part[1], dtype=np.int64)
     except (ValueError, TypeError, OverflowError):
-        return None
-
-
-def _fitted_alone(learner: TorchClassifier, X: Any, y: Any) -> TorchClassifier | None:
-    try:
-        return learner.fit(X, y)
-    except MemoryError:
-        raise
-    except (ValueError, TypeError, ArithmeticError):
         return None
 
 

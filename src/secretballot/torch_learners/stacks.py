@@ -17,6 +17,7 @@ import numpy as np
 
 from secretballot._seeded import own_global_states, seed_of
 from secretballot.exceptions import ParameterError
+from secretballot.foreign_code import result_of
 
 __all__ = ["Recipe", "Stack", "import_torch", "keeps_apart", "one_way_to_compute", "slot_bytes"]
 
@@ -280,19 +281,19 @@ def slot_bytes(recipe: Recipe, n_features: int) -> int | None:
     depend on its rows. Found out on made-up rows.
     """
     torch = import_torch()
-    with own_global_states(0), one_way_to_compute():
-        try:
-            stack = Stack.fresh(recipe, [0, 1])
-            watch = _operation_watch(torch)
-            with watch:
-                stack.step(*_made_up(recipe, stack, n_features, recipe.batch_size))
-        except Exception as error:  # whatever a module cannot do; made-up rows alone were seen
-            _raise_if_memory(error)
-            return None
+
+    def measured() -> int | None:
+        stack = Stack.fresh(recipe, [0, 1])
+        watch = _operation_watch(torch)
+        with watch:
+            stack.step(*_made_up(recipe, stack, n_features, recipe.batch_size))
         if not watch.draws <= _STEADY_DRAWS:
             return None
         kept = sum(value.nbytes for value in (*stack.trained.values(), *stack.carried.values()))
         return int(watch.bytes + 4 * kept) // 2
+
+    with own_global_states(0), one_way_to_compute():
+        return result_of(measured)
 
 
 @lru_cache(maxsize=64)
@@ -333,17 +334,16 @@ def keeps_apart(recipe: Recipe, n_features: int, n_slots: int, n_rows: int, step
             stack.step(X, y)
         return [*stack.trained.values(), *stack.carried.values()]
 
+    def all_same() -> bool:
+        clean = computed(None)
+        return all(
+            _same_bits(before[1 - first :: 2], after[1 - first :: 2])
+            for first in (0, 1)
+            for before, after in zip(clean, computed(first), strict=True)
+        )
+
     with own_global_states(0), one_way_to_compute():
-        try:
-            clean = computed(None)
-            return all(
-                _same_bits(before[1 - first :: 2], after[1 - first :: 2])
-                for first in (0, 1)
-                for before, after in zip(clean, computed(first), strict=True)
-            )
-        except Exception as error:
-            _raise_if_memory(error)
-            return False
+        return bool(result_of(all_same))
 
 
 def _same_bits(one: Any, other: Any) -> bool:
@@ -392,9 +392,3 @@ def _stacked_tensors(parts: Sequence[Tensors], device: str | None) -> Tensors:
 
 def _first_slot(tensors: Tensors) -> Tensors:
     return {name: value[0] for name, value in tensors.items()}
-
-
-def _raise_if_memory(error: Exception) -> None:
-    """Pass on that memory ran out, which says nothing of a module."""
-    if isinstance(error, MemoryError) or "memory" in str(error).lower():
-        raise error

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from secretballot._typing import FloatArray
 from secretballot._validation import check_count, check_finite, check_probability
-from secretballot.ensemble.isolation import seed_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.foreign_code import seed_of
 
 __all__ = ["TsybakovFit", "estimated_regression", "tsybakov_constant", "tsybakov_fit"]
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from secretballot.ensemble.engines.tasks import Packed, Trouble, Versions, differing_versions
-from secretballot.ensemble.isolation import as_sentence
 from secretballot.exceptions import (
     DataError,
     Parameter,
@@ -12,6 +11,7 @@ from secretballot.exceptions import (
     ResourceError,
     SecretBallotError,
 )
+from secretballot.foreign_code import as_sentence
 
 __all__ = [
     "CONNECT_SECONDS",

@@ -26,8 +26,8 @@ from secretballot.ensemble.engines.tasks import (
     keep_value,
     versions_here,
 )
-from secretballot.ensemble.isolation import resource_failure
 from secretballot.exceptions import Parameter, ParameterError
+from secretballot.foreign_code import resource_failure
 
 __all__ = ["DaskCluster", "is_dask_client"]
 

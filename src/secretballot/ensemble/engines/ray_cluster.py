@@ -16,8 +16,8 @@ from secretballot.ensemble.engines.cluster import (
     unreachable,
 )
 from secretballot.ensemble.engines.tasks import Packed, Versions, versions_here
-from secretballot.ensemble.isolation import resource_failure
 from secretballot.exceptions import Parameter, ParameterError
+from secretballot.foreign_code import resource_failure
 
 __all__ = ["RayCluster"]
 

@@ -19,9 +19,9 @@ import sklearn
 from secretballot._seeded import ALONE
 from secretballot._typing import CountArray
 from secretballot.ensemble.counting import counted_votes
-from secretballot.ensemble.isolation import as_sentence, one_thread, resource_failure
 from secretballot.ensemble.training import Recipe, ShardSource, train_shard
 from secretballot.exceptions import DataError, ResourceError
+from secretballot.foreign_code import as_sentence, one_thread, resource_failure
 
 __all__ = [
     "Packed",

@@ -18,7 +18,7 @@ from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import BudgetError, DataError
 from secretballot.hypotheses import HypothesisClass
-from secretballot.hypotheses.finite import check_answers, check_row_by_row
+from secretballot.hypotheses.finite import check_answers
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.labelers.agnostic_sizes import agnostic_terms
 from secretballot.learners.labelers.base import Labeler
@@ -234,9 +234,8 @@ class AgnosticLabeler(Labeler):
         check_class(self.hypotheses)
         assert self.hypotheses is not None
         dummies = dummy_rows(points, _DUMMY_ROWS)
+        check_answers(self.hypotheses, dummies)
         self.hypotheses.erm(dummies, np.arange(_DUMMY_ROWS) % 2)
-        check_row_by_row(self.hypotheses, dummies)
-        check_answers(self.hypotheses, points)
         learner = HypothesisStudent(self.hypotheses) if self.teacher is None else self.teacher
         return check_teacher(learner, points, dummies, 2)
 

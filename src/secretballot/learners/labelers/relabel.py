@@ -14,6 +14,7 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_positive
 from secretballot.door.purchase import exact_noise
 from secretballot.exceptions import Parameter, ParameterError
+from secretballot.foreign_code import is_exact
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.intervals import IntervalDichotomies
 from secretballot.privacy.mechanisms import ExponentialMechanism
@@ -91,14 +92,23 @@ def relabel(
 
 
 def check_class(hypotheses: Any) -> None:
-    """Refuse what is no class of hypotheses, and one that was named without being made.
+    """Refuse what is no class of hypotheses, one that was named without being made, and one of
+    another package, whose labellings of all points nothing shows to be exact.
 
     Raises
     ------
     ParameterError
+        If it is one of these.
     """
     if isinstance(hypotheses, HypothesisClass):
-        return
+        if is_exact(hypotheses):
+            return
+        raise ParameterError(
+            Parameter("hypotheses"),
+            f" is a {type(hypotheses).__name__} of another package, which would meet all private"
+            " points at once; give a class of secretballot.hypotheses, such as a FiniteClass of"
+            " its members.",
+        )
     if isinstance(hypotheses, type):
         raise ParameterError(
             Parameter("hypotheses"),

@@ -15,9 +15,9 @@ from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vector_sums import release_sums
-from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, Parameter, ParameterError
+from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.class_weights import ClassWeights, suited_basis
 from secretballot.learners.moments.private_input import private_input
 from secretballot.learners.moments.stages import MomentStages, staged_sums

@@ -11,7 +11,7 @@ from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vector_sums import release_sums
-from secretballot.ensemble.isolation import one_thread
+from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.base import (
     checked_basis_and_budget,
     last_weights,

@@ -8,9 +8,9 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot.bases import Basis
-from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.ensemble.stored_table import StoredTable
+from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.targets import Target
 from secretballot.learners.training.inputs import (
     as_matrix,

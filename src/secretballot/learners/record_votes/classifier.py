@@ -18,10 +18,10 @@ from secretballot.aggregation import RecordVotesAggregator
 from secretballot.aggregation.record_votes import asked_terms
 from secretballot.door import release
 from secretballot.door.purchase import check_keeping
-from secretballot.ensemble.isolation import isolated
 from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, LedgerError, Parameter, ParameterError
+from secretballot.foreign_code import isolated
 from secretballot.learners.record_votes.coordinates import (
     expected_uncovered,
     public_basis,

@@ -9,9 +9,11 @@ from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import shown_kind
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Parameter, ParameterError
+from secretballot.foreign_code import result_of
 from secretballot.learners.training.inputs import n_rows, take_rows
 from secretballot.learners.training.one_of_each_unit import fresh_key, one_record_each
 from secretballot.learners.training.stored_input import blocks_by_unit
+from secretballot.records.mapped_rows import covered_rows, integer_rows
 from secretballot.report.certificate.coverage import MOST_EXPECTED
 from secretballot.students.record_votes import fitted_basis
 
@@ -50,30 +52,32 @@ def public_basis(basis: Any, X_public: Any) -> Any:
             " secretballot.bases.TableBasis().",
         )
     fitted = fitted_basis(basis, X_public)
-    tried = np.arange(min(_TRIED_ROWS, n_rows(X_public)))
-    # a row that others move would let one record change what all others vote for
-    together = _integer_rows(fitted, take_rows(X_public, tried))
-    if together is None:
+    points = take_rows(X_public, np.arange(min(_TRIED_ROWS, n_rows(X_public))))
+    # the public points are mapped together, and the records alone: both must come to the same
+    together = result_of(lambda: np.asarray(fitted.integers(points)))
+    if (
+        together is None
+        or together.dtype.kind not in "iu"
+        or together.ndim != 2
+        or together.shape[0] != n_rows(points)
+        or not together.shape[1]
+    ):
         raise ParameterError(
             f"The basis {type(fitted).__name__} gives no table of integers for public points;"
             " integers(X) must return an array of integers of shape (rows, coordinates)."
         )
-    alone = [
-        _integer_rows(fitted, take_rows(X_public, tried[row : row + 1])) for row in tried.tolist()
-    ]
-    if not all(
-        one is not None and np.array_equal(one[0], row)
-        for one, row in zip(alone, together, strict=True)
-    ):
+    alone, known = integer_rows(fitted, points, together.shape[1])
+    if not known.all() or not np.array_equal(alone, together):
         raise ParameterError(
             f"The basis {type(fitted).__name__} maps a public point to other integers when others"
             " stand around it; integers(X) must map every row by itself."
         )
     if expected_uncovered(fitted) is not None:
-        apart = [_covered_rows(fitted, take_rows(X_public, tried[row : row + 1])) for row in tried]
-        whole = _covered_rows(fitted, take_rows(X_public, tried))
-        if whole is None or not all(
-            one is not None and one[0] == row for one, row in zip(apart, whole, strict=True)
+        whole = result_of(lambda: np.asarray(fitted.covered(points)))
+        if (
+            whole is None
+            or whole.dtype != np.bool_
+            or not np.array_equal(covered_rows(fitted, points), whole)
         ):
             raise ParameterError(
                 f"The basis {type(fitted).__name__} does not say of every public point by itself"
@@ -105,7 +109,7 @@ def record_blocks(
     them, block by block.
 
     A record that the basis cannot map is left out, without a word: it votes for nothing. One of
-    which it cannot say whether the points cover it is not covered.
+    which it cannot say whether the points cover it is not covered. Both are as `integer_rows` says.
 
     Parameters
     ----------
@@ -123,18 +127,10 @@ def record_blocks(
     """
     for at in range(0, len(rows), _BLOCK_ROWS):
         block = rows[at : at + _BLOCK_ROWS]
-        found = _of_block(basis, take_rows(X, block), n_coordinates, told_apart)
-        if found is not None:
-            yield found[0], index[block], found[1]
-            continue
-        # one record was too odd for the basis: the others must not notice
-        for row in block.tolist():
-            one = take_rows(X, np.array([row]))
-            alone = _integer_rows(basis, one)
-            if alone is not None and alone.shape[1] == n_coordinates:
-                covered = _covered_rows(basis, one) if told_apart else np.ones(1, dtype=np.bool_)
-                is_covered = np.zeros(1, dtype=np.bool_) if covered is None else covered
-                yield alone, index[[row]], is_covered
+        part = take_rows(X, block)
+        integers, known = integer_rows(basis, part, n_coordinates)
+        covered = covered_rows(basis, part) if told_apart else known
+        yield integers[known], index[block[known]], covered[known]
 
 
 def voting_record_blocks(
@@ -160,38 +156,3 @@ def stored_record_blocks(
         halves = None if block.units is None else block.units.astype(object)
         units = None if halves is None else [int(high) << 64 | int(low) for high, low in halves]
         yield from voting_record_blocks(basis, block.X, block.classes, units, key, **settings)
-
-
-def _of_block(
-    basis: Any, rows: Any, n_coordinates: int, told_apart: bool
-) -> tuple[IntArray, BoolArray] | None:
-    """Return coordinates of some rows and whether they are covered, None where the basis does not
-    say one of both."""
-    mapped = _integer_rows(basis, rows)
-    covered = _covered_rows(basis, rows) if told_apart else np.ones(n_rows(rows), dtype=np.bool_)
-    if mapped is None or mapped.shape[1] != n_coordinates or covered is None:
-        return None
-    return mapped, covered
-
-
-def _covered_rows(basis: Any, rows: Any) -> BoolArray | None:
-    """Return which rows the public points cover, None where the basis does not say."""
-    try:
-        covered = np.asarray(basis.covered(rows))
-    except MemoryError:
-        raise
-    except Exception:  # as for `_integer_rows`
-        return None
-    return covered if covered.dtype == np.bool_ and covered.shape == (n_rows(rows),) else None
-
-
-def _integer_rows(basis: Any, rows: Any) -> IntArray | None:
-    """Return the integers of some rows, None where the basis gives none."""
-    try:
-        table = np.asarray(basis.integers(rows))
-    except MemoryError:  # what memory there is, is no property of a record
-        raise
-    except Exception:  # a basis may be anybody's, and what it raises may quote a record
-        return None
-    whole = table.dtype.kind in "iu" and table.ndim == 2 and len(table) == n_rows(rows)
-    return table.astype(np.int64) if whole and table.shape[1] else None

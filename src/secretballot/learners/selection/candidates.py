@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,11 @@ from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_positive
 from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores, covers
 from secretballot.door.purchase import check_ledger
-from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, result_of
 from secretballot.ensemble.rows import take_rows
 from secretballot.ensemble.scores import PrivateScores, unit_numbers
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, CertificateError, Parameter, ParameterError
+from secretballot.foreign_code import FAILURES, each_alone, isolated, one_thread
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
@@ -487,8 +486,7 @@ def _right_records(
     # Each unit in a call of its own: what a candidate remembers of one, or fails on, must not
     # change its answers to another.
     with one_thread():
-        for rows in groups:
-            found = result_of(partial(agreement, rows))
+        for rows, found in zip(groups, each_alone(agreement, groups), strict=True):
             right[rows] = False if found is None else found
     return right
 

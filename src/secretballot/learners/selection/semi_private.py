@@ -16,11 +16,11 @@ from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores
 from secretballot.door.purchase import check_keeping
-from secretballot.ensemble.isolation import isolated
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
+from secretballot.foreign_code import is_exact, isolated
 from secretballot.hypotheses import DecisionStumps, Dichotomies, FiniteClass, HypothesisClass
 from secretballot.hypotheses.intervals import IntervalDichotomies
 from secretballot.learners.selection.candidates import choose_candidate
@@ -244,7 +244,6 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         required_budget(self.budget)
         if self.hypotheses is not None and self.candidates is not None:
             raise ParameterError("Both hypotheses and candidates are given; give one of them.")
-        # A finite class of estimators may look at all rows at once; as candidates they are tried.
         if isinstance(self.hypotheses, FiniteClass) or not isinstance(
             self.hypotheses, HypothesisClass | None
         ):
@@ -476,5 +475,9 @@ def private_scores(
         _, starts, ends = dichotomies.prefix_mistakes_on(X, y)
         return PrivateRangeScores(starts, ends, unit, neighbours)
     with isolated(0, sklearn.get_config()):
-        mistakes = dichotomies.errors_on(X, y)
+        mistakes = (
+            dichotomies.errors_on(X, y)
+            if is_exact(dichotomies)
+            else Dichotomies.errors_on(dichotomies, X, y)  # which asks record by record
+        )
     return PrivateScores(-mistakes, unit, neighbours)

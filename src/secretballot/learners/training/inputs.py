@@ -3,6 +3,7 @@
 import contextlib
 import math
 from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from secretballot._validation import name_part, shown, shown_classes, shown_kind
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.foreign_code import result_of
 from secretballot.learners.training.typed_cells import (
     are_numbers,
     array_as,
@@ -130,9 +132,7 @@ def as_matrix(name: str, X: Any) -> Any:
 def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
     """Return a frame of another library as one of pandas; Arrow's and polars' are read cell by
     cell."""
-    arrow, frame = None, None
-    with contextlib.suppress(Exception):  # whatever a foreign library raises; it may quote cells
-        arrow = as_arrow(table)
+    arrow = result_of(partial(as_arrow, table))
     if arrow is not None:
         frame = frame_of_arrow(arrow, name)
         for place, column in enumerate(arrow.columns):
@@ -140,15 +140,14 @@ def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
             if categories is not None:
                 frame.isetitem(place, pd.Categorical(frame.iloc[:, place], categories=categories))
         return frame
-    with contextlib.suppress(Exception):
-        frame = table.to_pandas()
-    if not isinstance(frame, pd.DataFrame):
+    found = result_of(lambda: table.to_pandas())
+    if not isinstance(found, pd.DataFrame):
         raise DataError(
             name_part(name),
             f" is {shown_kind(table)} that cannot be read; install secretballot[parquet], or give"
             " a pandas frame.",
         )
-    return frame
+    return found
 
 
 def _checked_frame(name: str, frame: Any) -> Any:

@@ -8,7 +8,7 @@ of a cross-validation are told from others. All of it is private, and stays in m
 
 import hashlib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from secretballot.ensemble.stored_table import StoredTable
+from secretballot.foreign_code import result_of
 from secretballot.learners.training.inputs import n_columns, n_rows
 from secretballot.privacy.noise import entropy_bytes
 
@@ -77,9 +78,8 @@ def record_digests(X: Any) -> RecordDigests | None:
     ----------
     X : array, sparse matrix or frame of shape (n_rows, n_features)
     """
-    try:
-        hashes = _row_hashes(X)
-    except Exception:  # of cells that are of no kind that pandas hashes; nothing is told of them
+    hashes = result_of(partial(_row_hashes, X))
+    if hashes is None:  # cells are of no kind that pandas hashes
         return None
     values, counts = np.unique(hashes, return_counts=True)
     single = values[counts == 1]

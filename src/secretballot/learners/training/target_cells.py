@@ -1,14 +1,15 @@
 """Private targets as they are given: numbers, or columns of labels, each read from itself alone."""
 
-import contextlib
 import math
 import numbers
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from secretballot.exceptions import DataError, Parameter
+from secretballot.foreign_code import result_of
 
 __all__ = ["cells_of", "columns_of", "number_of"]
 
@@ -31,12 +32,16 @@ def number_of(cell: Any) -> float:
     # a length of time passes for an integer in numpy
     known = isinstance(cell, numbers.Real | Decimal | np.bool_ | str)
     if known and not isinstance(cell, np.timedelta64):
-        with contextlib.suppress(Exception):  # a text that is no number, say
-            try:
-                return float(cell)
-            except OverflowError:  # an integer too large
-                return math.inf if cell > 0 else -math.inf
+        number = result_of(partial(_float_or_infinite, cell))  # None of a text that is no number
+        return math.nan if number is None else number
     return math.nan
+
+
+def _float_or_infinite(cell: Any) -> float:
+    try:
+        return float(cell)
+    except OverflowError:  # an integer too large
+        return math.inf if cell > 0 else -math.inf
 
 
 def columns_of(y: Any, n_columns: int) -> list[Any]:

@@ -10,7 +10,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot.door.outcomes import PaidOutcome
 from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.hypotheses import Hypothesis, HypothesisClass
-from secretballot.hypotheses.finite import check_row_by_row
+from secretballot.hypotheses.finite import check_answers
 from secretballot.learners.selection.release import chosen_release
 from secretballot.learners.selection.semi_private import private_scores
 from secretballot.learners.training.point_digests import doubles_digest
@@ -135,13 +135,13 @@ def check_class_size(
     Raises
     ------
     ParameterError
-        If it has too many labellings of so many points, or an estimator of a finite class does not
-        predict row by row.
+        If it has too many labellings of so many points.
     DataError
-        If the class does not take so many columns.
+        If the class does not take so many columns, or an estimator of a finite class does not
+        answer to points of so many.
     """
     rng = np.random.default_rng(0)
-    check_row_by_row(hypotheses, rng.standard_normal((_DUMMY_ROWS, n_features)))
+    check_answers(hypotheses, rng.standard_normal((_DUMMY_ROWS, n_features)))
     dichotomies = hypotheses.dichotomies(rng.standard_normal((n_cover, n_features)))
     dummies = rng.standard_normal((_DUMMY_ROWS, n_features))
     private_scores(dichotomies, dummies, np.arange(_DUMMY_ROWS) % 2, "record", neighbours)

@@ -21,8 +21,7 @@ from secretballot.aggregation import RelabelledAggregator
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.engines import LOCAL
 from secretballot.exceptions import BudgetError, DataError, Parameter, ParameterError
-from secretballot.hypotheses import HypothesisClass
-from secretballot.hypotheses.finite import check_answers
+from secretballot.hypotheses import FiniteClass, HypothesisClass
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.labelers.agnostic_sizes import agnostic_terms
 from secretballot.learners.labelers.session import LabelingSession
@@ -245,7 +244,9 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         if self.n_cover is not None:
             n_cover = min(n_cover, self.n_cover)
         check_class_size(hypotheses, n_cover, points.shape[1], self.neighbours)
-        check_answers(hypotheses, points)
+        if isinstance(hypotheses, FiniteClass):
+            # foreign members meet all records once: a machine that fails at one does so unpaid
+            hypotheses.dichotomies(points)
         account = self._open_account()
         noted = noted_fit(points, known, account, alone=self.ledger is None, same=same)
         lasting = self.vault is not None and account.durable

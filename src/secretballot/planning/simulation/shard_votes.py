@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.ensemble.ballots import count_ballots
-from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.rows import take_rows
 from secretballot.ensemble.training import Recipe, train_shard
+from secretballot.foreign_code import one_thread
 
 __all__ = ["ShardVotes", "Stock", "out_of_shard_votes"]
 

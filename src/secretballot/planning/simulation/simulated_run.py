@@ -14,9 +14,9 @@ from secretballot.aggregation import (
     LaplaceAggregator,
 )
 from secretballot.aggregation.confident import ConfidentVoting
-from secretballot.ensemble.isolation import isolated, one_thread
 from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import Parameter, ParameterError
+from secretballot.foreign_code import isolated, one_thread
 from secretballot.planning.plan.model import Setting
 from secretballot.planning.simulation.forecast import forecast
 from secretballot.planning.simulation.seeded_noise import SeededNoise

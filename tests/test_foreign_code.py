@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
 from secretballot.ensemble import TeacherEnsemble, training
-from secretballot.ensemble.isolation import resource_failure, result_of, results_of
 from secretballot.exceptions import ResourceError
+from secretballot.foreign_code import resource_failure, result_of, results_of
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.selection.candidates import choose_candidate
 from secretballot.privacy.accounting import PrivacyBudget
@@ -142,7 +142,7 @@ def refuse_trace(error):
 @pytest.mark.parametrize("stage", ["fit", "predict"])
 @pytest.mark.parametrize("name", MACHINE)
 def test_what_the_machine_fails_at_ends_the_run(name, stage):
-    with pytest.raises(ResourceError, match="work ended because") as caught:
+    with pytest.raises(ResourceError, match="private rows ended because") as caught:
         voted(FailsAt(stage, name))
     refuse_trace(caught.value)
 

@@ -1,5 +1,12 @@
-"""Run a black-box learner so that nothing enters but its own part and randomness, and nothing
-escapes but its result."""
+"""The one gateway for foreign code on private rows: teachers, transformers, bases, candidates,
+members of a finite class, cells that are objects.
+
+Such code meets one unit, or one shard, at a time. Where it fails at the content of that part, the
+result is None, which depends on nothing else, and the caller has a fixed answer for it. Where the
+machine fails, the run ends with a `ResourceError`: a fixed answer would then depend on what all
+other parts took of the machine. Nobody else calls foreign code on private rows;
+`tests/test_one_gateway.py` holds that.
+"""
 
 import contextlib
 import io
@@ -7,9 +14,9 @@ import logging
 import pickle
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import joblib
@@ -17,32 +24,37 @@ import numpy as np
 import sklearn
 from threadpoolctl import ThreadpoolController
 
+from secretballot._rows import take_rows
 from secretballot._seeded import own_global_states, seed_of
 from secretballot.exceptions import ResourceError
 
 __all__ = [
     "FAILURES",
     "as_sentence",
+    "each_alone",
+    "is_exact",
     "isolated",
     "one_thread",
     "resource_failure",
     "result_of",
     "result_once_seeded",
     "results_of",
+    "rows_alone",
     "seed_of",
 ]
 
+S = TypeVar("S")
 T = TypeVar("T")
 
-# What a learner may raise without ending the run, unless `resource_failure` finds the machine at
-# fault: the failure depends on the shard alone and becomes a fixed vote. SystemExit is among them
+# What foreign code may raise without ending the run, unless `resource_failure` finds the machine at
+# fault: the failure depends on its part alone and becomes a fixed answer. SystemExit is among them
 # since a library's `sys.exit` would otherwise end the program at the data's word.
 FAILURES = (Exception, SystemExit)
 
 _OTHER_RESOURCE = "memory, threads or files ran out"
-# What all shards together, or other programs, can cause. Some of it one shard can cause too (a huge
-# value that asks for much memory): it counts as the machine's all the same, since nothing tells the
-# two apart.
+# What all parts together, or other programs, can cause. Some of it one part can cause too (a huge
+# value that asks for much memory): it counts as the machine's all the same, since nothing
+# distinguishes the two. KeyboardInterrupt is the user's and passes through.
 _RESOURCES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
     ((MemoryError,), "memory ran out"),
     ((ResourceError,), _OTHER_RESOURCE),
@@ -54,31 +66,47 @@ _RESOURCES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
         "a worker process ended or could not be reached",
     ),
 )
-# Libraries raise RuntimeError and others of their own for the same; their messages say so.
+# Libraries raise RuntimeError and others of their own for the same; the names of these classes, or
+# their messages, say so. A device that failed once fails at everything after.
 _RESOURCE_WORDS = (
+    "acceleratorerror",
     "bad alloc",
     "bad_alloc",
     "can't allocate",
     "can't start new",
     "cannot allocate",
     "cannot schedule new futures",
-    # a device that failed once fails at everything after
     "cublas_status",
+    "cuda driver",
     "cuda error",
+    "cuda_error",
+    "cudaerror",
     "cudnn_status",
+    "cufft_",
+    "curand_status",
+    "cusolver_status",
+    "cusparse_status",
+    "failed to allocate",
+    "hip error",
     "memoryerror",
+    "mps backend",
+    "nccl error",
+    "no cuda gpus",
     "no space left",
     "not enough memory",
     "out of memory",
     "resource temporarily unavailable",
+    "resource_exhausted",
     "too many open files",
     "unable to allocate",
+    "xlaruntimeerror",
 )
+_EXACT = ("secretballot.bases.", "secretballot.hypotheses.")
 _LONGEST_READ = 10_000  # characters of a foreign message that are searched
 
 
 def resource_failure(error: BaseException, outside: BaseException | None = None) -> str | None:
-    """Return in a few fixed words what the machine failed at, None where the shard's own content
+    """Return in a few fixed words what the machine failed at, None where the content of the part
     raised the error.
 
     Parameters
@@ -86,7 +114,7 @@ def resource_failure(error: BaseException, outside: BaseException | None = None)
     error : exception
         Its causes, contexts and members are looked at too.
     outside : exception, optional
-        What was being handled before the learner was called; it is none of the learner's.
+        What was being handled before the foreign code was called; it is none of its own.
     """
     waiting, seen = [error], {id(outside)}
     while waiting:
@@ -107,39 +135,101 @@ def resource_failure(error: BaseException, outside: BaseException | None = None)
 
 
 def _error_message(error: BaseException) -> str:
+    name = type(error).__name__.lower()
     try:
-        return str(error)[:_LONGEST_READ].lower()
+        return f"{name}: {str(error)[:_LONGEST_READ].lower()}"
     except Exception:  # a foreign exception may fail to say what it is
-        return ""
+        return name
 
 
 def result_of(work: Callable[[], T]) -> T | None:
-    """Return what a learner's work comes to, None where it fails at its own shard.
+    """Return what foreign code makes of one unit or shard, None where it fails at its content.
 
     Raises
     ------
     ResourceError
-        If the machine failed: a fixed vote would then depend on what all other shards took of it.
+        If the machine failed.
 
     Privacy
     -------
-    Sensitivity : whether None is returned follows from the learner's own shard. That a run ended is
-        not protected.
+    Sensitivity : whether None is returned follows from that unit or shard alone. That a run ended
+        is not protected.
     """
     outside = sys.exception()
     try:
         return work()
     except FAILURES as error:
         cause = resource_failure(error, outside)
-    # Outside of the handler: the learner's exception, which may quote a cell, must not ride along
+    # Outside of the handler: the foreign exception, which may quote a cell, must not be attached
     # as a context.
     if cause is not None:
-        raise _process_ended(cause)
+        raise ResourceError(as_sentence(cause))
     return None
 
 
+def each_alone(ask: Callable[[S], T], parts: Iterable[S]) -> list[T | None]:
+    """Return what foreign code makes of each part by itself; None where it fails at its content.
+
+    Parameters
+    ----------
+    ask : callable
+        Calls the foreign code with one part.
+    parts : iterable
+        One for each unit.
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed. So it did where, after a failure at one part, the code fails at a
+        part that it answered before: something that stays broken would silence all other units.
+
+    Privacy
+    -------
+    Sensitivity : every result follows from its own part, if the code keeps nothing from one part
+        to the next.
+    """
+    found: list[T | None] = []
+    answered: list[S] = []
+    for part in parts:
+        found.append(result_of(partial(ask, part)))
+        if found[-1] is not None:
+            answered = [part]
+        elif answered and result_of(partial(ask, *answered)) is None:
+            raise ResourceError(as_sentence("code that failed once fails at everything since"))
+    return found
+
+
+def rows_alone(ask: Callable[[Any], T], table: Any) -> list[T | None]:
+    """Return the same of each row of a table.
+
+    Parameters
+    ----------
+    ask : callable
+        Gets a table of one row, a copy, which does not show the row's place.
+    table : array, sparse matrix or frame of shape (n_rows, n_features)
+
+    Raises
+    ------
+    ResourceError
+        As `each_alone` does.
+    """
+    table = table.tocsr() if hasattr(table, "tocsr") else table
+    return each_alone(lambda row: ask(_single_row(table, row)), range(table.shape[0]))
+
+
+def _single_row(table: Any, row: int) -> Any:
+    found = take_rows(table, np.array([row]))
+    return found.reset_index(drop=True) if hasattr(found, "iloc") else found
+
+
+def is_exact(thing: object) -> bool:
+    """Return whether an object is a basis, a hypothesis or a class of them of this package: these
+    treat every row by itself, exactly, so that many rows may be given at once."""
+    return type(thing).__module__.startswith(_EXACT)
+
+
 def result_once_seeded(work: Callable[[], T]) -> T | None:
-    """Return `result_of` the work, done anew where it was the first to import torch.
+    """Return `result_of` the work, done again where it was the first to import torch.
 
     Torch's generators can be seeded for a step only once torch is there: what a step drew from them
     before would depend on whether it was the first.
@@ -180,14 +270,10 @@ def results_of(results: Iterator[T]) -> Iterator[T]:
         yield result
 
 
-def _process_ended(cause: str) -> ResourceError:
-    return ResourceError(as_sentence(cause))
-
-
 def as_sentence(cause: str) -> str:
     return (
-        f"The teachers' work ended because {cause}; no vote is made of that, and nothing was"
-        " released. Give it more room, or fewer workers, and repeat."
+        f"The work on private rows ended because {cause}; no answer is made of that, and nothing"
+        " was released. Give it more memory, or fewer workers, and repeat."
     )
 
 

@@ -1,0 +1,238 @@
+"""Nobody but `secretballot.foreign_code` calls foreign code on private rows: held over the syntax
+trees of the packages that meet private rows."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import secretballot
+
+SOURCE = Path(secretballot.__file__).parent
+PRIVATE_SIDE = (
+    "bases",
+    "datasets",
+    "ensemble",
+    "hypotheses",
+    "learners",
+    "records",
+    "torch_learners",
+)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+ROUTES = {"each_alone", "result_of", "result_once_seeded", "rows_alone"}
+METHODS = {
+    "covered",
+    "decision_function",
+    "errors_on",
+    "fit",
+    "fit_shards",
+    "integers",
+    "predict",
+    "predict_proba",
+    "predict_shards",
+    "score",
+    "transform",
+}
+# Functions that catch everything, by the reason.
+CATCHES = {
+    "a file that cannot be read ends the run": {
+        "datasets/table_source.py:_by_arrow",
+        "datasets/table_source.py:_by_fsspec",
+        "datasets/table_source.py:_source_at",
+        "datasets/table_source.py:digest",
+        "datasets/table_source.py:signatures",
+        "datasets/tables.py:_csv_blocks",
+        "datasets/tables.py:_opened_array",
+        "ensemble/vote_files.py:_read_or_refuse",
+        "learners/universal/kept_records.py:_records_of",
+    },
+    "a file of what can be had again, or of public points": {
+        "ensemble/teacher_store.py:_read_models",
+        "learners/universal/asked_points.py:_points_of",
+    },
+    "what an engine fails at ends the run": {
+        "ensemble/engines/cluster.py:done_by",
+        "ensemble/engines/dask_cluster.py:_check_workers",
+        "ensemble/engines/dask_cluster.py:_client_of_address",
+        "ensemble/engines/dask_cluster.py:_look_for_workers",
+        "ensemble/engines/dask_cluster.py:cancel",
+        "ensemble/engines/ray_cluster.py:_check_nodes",
+        "ensemble/engines/ray_cluster.py:_connect_to_ray",
+        "ensemble/engines/ray_cluster.py:cancel",
+        "ensemble/engines/ray_cluster.py:places",
+        "ensemble/engines/remote.py:counts",
+        "ensemble/engines/tasks.py:_without_raising",
+    },
+    "what cannot be pickled is refused, or not kept": {
+        "ensemble/engines/remote.py:_packed_value",
+        "ensemble/engines/tasks.py:_packed_model",
+        "ensemble/teacher_store.py:_pickled_model",
+        "ensemble/teachers.py:_open_store",
+        "learners/labelers/agnostic.py:_part_digests",
+        "learners/training/shards.py:learner_identity",
+    },
+    "public points, or settings, alone": {
+        "learners/pate/regressor.py:_problem_of",
+        "learners/selection/candidates.py:_refuse_unfit_candidate",
+        "learners/training/trained.py:_is_whole",
+        "learners/training/trial_fit.py:_problem_of_fit",
+        "learners/training/trial_fit.py:reads_sparse",
+    },
+}
+# Functions that call such a method outside of a callable that a route gets, by the reason.
+CALLS = {
+    "a basis or a hypothesis of this package, which is exact row by row": {
+        "bases/embedding.py:covered",
+        "bases/embedding.py:integers",
+        "bases/integer_basis.py:transform",
+        "bases/table.py:_covered_rows",
+        "hypotheses/base.py:_labels_by",
+        "hypotheses/planar_boxes.py:disagreement_region",
+        "learners/labelers/relabel.py:relabel",
+        "learners/selection/semi_private.py:private_scores",
+    },
+    "called by what a route gets": {
+        "ensemble/ballots.py:predicted",
+        "ensemble/table_teachers.py:_named_points",
+        "ensemble/table_teachers.py:_predicted_numbers",
+        "torch_learners/classifier.py:predict",
+    },
+    "public points alone": {
+        "bases/embedding.py:fit",
+        "hypotheses/coefficient.py:_forced_differences",
+        "hypotheses/coefficient.py:disagreement_coefficient",
+        "learners/moments/base.py:_fit_to",
+        "learners/moments/label_private.py:fit",
+        "learners/pate/regressor.py:_problem_of",
+        "learners/record_votes/classifier.py:fit_labels",
+        "learners/selection/candidates.py:_refuse_unfit_candidate",
+        "learners/selection/semi_private.py:_fit_candidates",
+        "learners/selection/semi_private.py:_fit_class",
+        "learners/training/trial_fit.py:_problem_of_fit",
+        "learners/universal/hypothesis_phase.py:predict",
+        "learners/universal/hypothesis_phase.py:released",
+        "learners/universal/service.py:ask_many",
+    },
+    "a released student": {
+        "learners/moments/multi_label.py:predict",
+        "learners/moments/multi_label.py:predict_proba",
+        "learners/moments/regressor.py:predict",
+        "learners/pate/multi_label.py:predict",
+        "learners/pate/regressor.py:predict",
+        "learners/selection/semi_private.py:predict",
+        "learners/training/student_predictions.py:predict",
+        "learners/training/student_predictions.py:predict_proba",
+    },
+    "another learner of this package, as a whole": {
+        "learners/universal/labeler.py:fit",
+    },
+}
+
+
+def functions_around(tree):
+    """Yield (node, the functions and lambdas around it, the outermost first)."""
+    waiting = [(tree, ())]
+    while waiting:
+        node, around = waiting.pop()
+        yield node, around
+        inner = (*around, node) if isinstance(node, FUNCTIONS) else around
+        waiting += [(child, inner) for child in ast.iter_child_nodes(node)]
+
+
+def called_name(call):
+    """Return the last part of what a call calls."""
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def handed_over(tree):
+    """Return the names of functions, and the lambdas, that stand in the arguments of a route."""
+    names, lambdas = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and called_name(node) in ROUTES:
+            for inner in (part for given in node.args for part in ast.walk(given)):
+                if isinstance(inner, ast.Lambda):
+                    lambdas.add(inner)
+                if isinstance(inner, ast.Name):
+                    names.add(inner.id)
+                elif isinstance(inner, ast.Attribute) and ast.unparse(inner.value) == "self":
+                    names.add(inner.attr)
+    return names, lambdas
+
+
+def place_of(module, around):
+    names = [function.name for function in around if not isinstance(function, ast.Lambda)]
+    return f"{module}:{names[0] if names else ''}"
+
+
+def catches_everything(node):
+    """Return whether a node is a handler, or a `suppress`, of every exception."""
+    if isinstance(node, ast.ExceptHandler):
+        caught = [node.type] if node.type is not None else []
+        return not caught or any(
+            getattr(part, "id", "") in ("Exception", "BaseException", "FAILURES")
+            for part in ast.walk(caught[0])
+        )
+    return (
+        isinstance(node, ast.Call)
+        and called_name(node) == "suppress"
+        and any(getattr(given, "id", "") in ("Exception", "BaseException") for given in node.args)
+    )
+
+
+def calls_foreign(node):
+    """Return whether a node calls a method of an object that may be anybody's."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    receiver = ast.unparse(node.func.value)
+    drawn = node.func.attr == "integers" and ("rng" in receiver or receiver.startswith("np.random"))
+    own = receiver in ("super()", "TeacherEnsemble")
+    return node.func.attr in METHODS and not drawn and not own
+
+
+def findings(source, module):
+    """Return the places in a module that catch everything, and those that call foreign code."""
+    tree = ast.parse(source)
+    names, lambdas = handed_over(tree)
+    caught, called = set(), set()
+    for node, around in functions_around(tree):
+        if catches_everything(node):
+            caught.add(place_of(module, around))
+        handed = any(
+            function in lambdas or getattr(function, "name", "") in names for function in around
+        )
+        if calls_foreign(node) and not handed:
+            called.add(place_of(module, around))
+    return caught, called
+
+
+def all_findings():
+    caught, called = set(), set()
+    for room in PRIVATE_SIDE:
+        for path in sorted((SOURCE / room).rglob("*.py")):
+            module = path.relative_to(SOURCE).as_posix()
+            found = findings(path.read_text(), module)
+            caught |= found[0]
+            called |= found[1]
+    return caught, called
+
+
+def test_nobody_else_catches_everything_or_calls_foreign_code():
+    caught, called = all_findings()
+    assert caught == set().union(*CATCHES.values())
+    assert called == set().union(*CALLS.values())
+
+
+@pytest.mark.parametrize(
+    ("source", "caught", "called"),
+    [
+        ("def f(b, X):\n    return result_of(lambda: b.integers(X))", False, False),
+        ("def f(b, X):\n    def g(r): return b.predict(r)\n    rows_alone(g, X)", False, False),
+        ("def f(b, X):\n    return b.transform(X)", False, True),
+        ("def f(b, X):\n    with contextlib.suppress(Exception): b.fit(X)", True, True),
+        ("def f(b):\n    try: pass\n    except: pass", True, False),
+        ("def f(b):\n    try: pass\n    except (OSError, Exception): pass", True, False),
+        ("def f(rng):\n    return rng.integers(3)", False, False),
+    ],
+)
+def test_what_the_search_finds(source, caught, called):
+    assert [bool(found) for found in findings(source, "m")] == [caught, called]
