@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from secretballot._drafts import draft_file, sweep_drafts
+from secretballot._drafts import draft_file, put_in_place, sweep_drafts
 from secretballot._json_files import json_fields
 from secretballot.encryption.key_sources import KEY_BYTES, KeySource, key_id_of
 from secretballot.encryption.sealed_files import (
@@ -24,7 +24,6 @@ __all__ = [
     "Envelope",
     "new_envelope",
     "read_envelope",
-    "sync_folder",
     "write_envelope",
 ]
 
@@ -181,26 +180,8 @@ def write_envelope(vault: Path, envelope: Envelope, *, only_new: bool = False) -
     try:
         with draft_file(place) as (file, draft):
             file.write(text.encode())
-            # the content is on the disk before its name is: no crash leaves half an envelope
-            file.flush()
-            os.fsync(file.fileno())
-            if only_new:
-                # a link takes no name that is taken, as a replacement would
-                with suppress(FileExistsError):
-                    os.link(draft, place)
-            else:
-                draft.replace(place)
-        sync_folder(vault)
+            put_in_place(file, draft, place, only_new=only_new)
     except OSError as error:
         problem = error.strerror or type(error).__name__
     if problem:
         raise VaultError(f"{place} cannot be written ({problem}); free some space, and repeat.")
-
-
-def sync_folder(folder: Path) -> None:
-    """Write the names in a folder through to the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

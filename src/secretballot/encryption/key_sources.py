@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from secretballot._drafts import write_new
 from secretballot.encryption.sealed_files import derived_key, random_bytes
 from secretballot.exceptions import ParameterError, VaultError
 
@@ -227,11 +228,7 @@ def write_new_key(path: Path) -> str:
     """
     key, problem = random_bytes(KEY_BYTES), ""
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(key.hex().encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        write_new(path, key.hex().encode() + b"\n", 0o600)
     except FileExistsError:
         problem = "it is there already, and may be the only copy of a key; name a new file"
     except OSError as error:

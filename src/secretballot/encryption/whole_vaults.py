@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from secretballot._drafts import draft_file, sweep_drafts, try_lock
+from secretballot._drafts import draft_file, put_in_place, sweep_drafts, sync_folder, try_lock
 from secretballot.encryption import unlocked
 from secretballot.encryption.envelope import (
     CHANGING,
@@ -21,7 +21,6 @@ from secretballot.encryption.envelope import (
     Envelope,
     new_envelope,
     read_envelope,
-    sync_folder,
     write_envelope,
 )
 from secretballot.encryption.key_sources import KeySource
@@ -274,7 +273,7 @@ def _encrypt_file(root: Path, place: Path, data_key: bytes, envelope: Envelope) 
             while piece := file.read(_PIECE):
                 sealer.add(piece)
             sealer.finish()
-            _replace_durably(target, draft, place)
+            put_in_place(target, draft, place)
 
 
 def _decrypt_file(root: Path, place: Path, data_key: bytes, envelope: Envelope) -> None:
@@ -288,11 +287,4 @@ def _decrypt_file(root: Path, place: Path, data_key: bytes, envelope: Envelope) 
         with draft_file(place) as (target, draft):
             while piece := content.read(_PIECE):
                 target.write(piece)
-            _replace_durably(target, draft, place)
-
-
-def _replace_durably(target: IO[bytes], draft: Path, place: Path) -> None:
-    target.flush()
-    os.fsync(target.fileno())
-    draft.replace(place)
-    sync_folder(place.parent)
+            put_in_place(target, draft, place)

@@ -290,7 +290,13 @@ def ledger_of_run(
     LedgerError
         If the ledger is that of something else, or cannot be used.
     """
-    if folder.resumed:
+    if folder.damaged:
+        watch.note(
+            f"The release {str(folder.release)!r} is damaged ({folder.damaged}), so it is made"
+            " again from what was paid for; nothing is spent.",
+            private=False,
+        )
+    elif folder.resumed:
         watch.note(TAKEN_UP, private=False)
     place = place_of_account(run, folder)
     if folder.account is not None and not Ledger.exists(place):
@@ -389,14 +395,22 @@ def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch, *, goes_on: 
     Raises
     ------
     LedgerError
-        If the ledger is older than what the vault of the run has seen of it.
+        If the ledger is older than what the vault of the run has seen of it, or does not hold what
+        a damaged release was made of.
     """
     keep_in_step(folder.vault, ledger)
     folder.pays_from(ledger)
     broken = _is_broken(ledger, folder.request, goes_on=goes_on)
     # an estimate comes first, and without it nothing can go on
     estimate = EstimatedSize.request_of(folder.request)
-    if broken or _is_broken(ledger, estimate, goes_on=False):
+    broken = broken or _is_broken(ledger, estimate, goes_on=False)
+    if folder.damaged and (broken or ledger.entry(folder.request) is None):
+        raise LedgerError(
+            f"The release {str(folder.release)!r} is damaged ({folder.damaged}), and the ledger"
+            " does not hold the answer that it was made of; restore the newest copy of the ledger"
+            " and repeat the command. Nothing was spent."
+        )
+    if broken:
         watch.note(
             "The interrupted run had paid for a release and not finished it; that stays spent, and"
             " this is a new one.",

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,9 @@ from secretballot.encryption.unlocked import PLAIN_NAMES
 from secretballot.exceptions import DataError, LedgerError
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import entropy_bytes
+from secretballot.publishing.job import ReleaseJob
+from secretballot.publishing.place import damaged_file
+from secretballot.publishing.release import ReleaseFolder, publish
 from secretballot.vault import make_vault, read_secret, write_secret
 
 __all__ = ["RunFolder", "begun_description", "check_outside_of_runs", "file_digest"]
@@ -114,6 +117,9 @@ class RunFolder:
         not say which.
     resumed : bool
         Whether an interrupted run is taken up.
+    damaged : str
+        Name of a file of its release that is missing or not the one that was released, as after a
+        power cut; then the run counts as interrupted. Empty where there is none.
     finished : bool
         Whether this very run is complete already; there is nothing to enter then.
 
@@ -121,7 +127,7 @@ class RunFolder:
     ------
     DataError
         If the folder holds another run, something else, or is in use, or lies in the vault or the
-        release of a run.
+        release of a run; or its release is damaged and holds what this run did not write.
     """
 
     def __init__(self, root: str | os.PathLike[str], description: Mapping[str, Any]) -> None:
@@ -174,6 +180,16 @@ class RunFolder:
             self.account = place
             self._write_run()
 
+    def publish(self, job: ReleaseJob, say: Callable[[str], None]) -> ReleaseFolder:
+        """Have the release of this run made, in the place of a damaged one, too.
+
+        Raises
+        ------
+        DataError, CertificateError
+            As `secretballot.publishing.release.publish`.
+        """
+        return publish(self.release, job, damaged=bool(self.damaged), say=say)
+
     def renew_request(self) -> None:
         """Take a new key in the ledger, because the old one was reserved and never answered."""
         self.request = new_request(self._description)
@@ -182,14 +198,14 @@ class RunFolder:
     def _read_state(self) -> None:
         """Take up the interrupted run in this folder, or be a new one, or a finished one."""
         stored = self._stored_run()
-        self.finished = stored is not None and self._is_complete()
+        # of another run it would have been refused
+        released = stored is not None and os.path.lexists(self.release)
+        self.damaged = damaged_file(self.release) if released else ""
+        self.finished = released and not self.damaged
         self.resumed = stored is not None and not self.finished
         self.request = stored["request"] if stored else new_request(self._description)
         account = stored["account"] if stored else None
         self.account = file_or_database(account) if account else None
-
-    def _is_complete(self) -> bool:
-        return (self.release / "certificate.json").exists()
 
     def _stored_run(self) -> dict[str, Any] | None:
         """Return what the run in this folder left, None where there is no run yet."""
@@ -204,18 +220,15 @@ class RunFolder:
                 " --out."
             )
         stored = _stored_fields(self.vault)
-        known = stored is not None and (stored["format"], stored["version"]) == (FORMAT, VERSION)
-        if self._is_complete():
-            if (
-                not known
-                or stored is None
-                or stored["description"] != _with_method(self._description)
-            ):
+        if stored is not None and (stored["format"], stored["version"]) != (FORMAT, VERSION):
+            stored = None
+        if os.path.lexists(self.release):
+            if stored is None or stored["description"] != _with_method(self._description):
                 raise DataError(
                     f"The folder {str(self.root)!r} holds a finished release; give another one with"
                     " --out."
                 )
-        elif not known or stored is None:
+        elif stored is None:
             raise DataError(
                 f"The folder {str(self.root)!r} exists and holds no run; give another one with"
                 " --out."

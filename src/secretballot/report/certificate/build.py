@@ -49,6 +49,7 @@ __all__ = [
     "canonical_json",
     "certificate_digest",
     "check_declaration",
+    "check_digest",
     "describe_released",
     "with_about",
     "with_files",
@@ -90,6 +91,21 @@ def certificate_digest(certificate: Mapping[str, object]) -> str:
     """
     body = {key: value for key, value in certificate.items() if key != "digest"}
     return hashlib.sha256(canonical_json(body).encode("ascii")).hexdigest()
+
+
+def check_digest(certificate: Mapping[str, object]) -> str:
+    """Return a sentence once the digest is that of the certificate.
+
+    Raises
+    ------
+    CertificateError
+        If it is another one.
+    """
+    if certificate_digest(certificate) != certificate.get("digest"):
+        raise CertificateError(
+            "The digest does not fit: the certificate was changed after it was written."
+        )
+    return "The digest fits the text (it shows damage; it is not a signature)."
 
 
 def describe_released(
