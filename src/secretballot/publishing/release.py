@@ -90,7 +90,7 @@ def publish(
     job: ReleaseJob,
     *,
     overwrite: bool = False,
-    damaged: bool = False,
+    damaged: str = "",
     say: Callable[[str], None] | None = None,
 ) -> ReleaseFolder:
     """Have a release made by a process that never saw private data, and move it into its place.
@@ -104,9 +104,8 @@ def publish(
     job : ReleaseJob
     overwrite : bool
         Whether an earlier release in `folder` may be replaced. Any other folder is left alone.
-    damaged : bool
-        Whether `damaged_file` found this release damaged in `folder`; it is removed once it is made
-        again.
+    damaged : str
+        What `damaged_file` found in `folder`; that release is removed once it is made again.
     say : callable of str, optional
         Told what comes next.
 
@@ -139,7 +138,7 @@ def _made_in_place(
     make: Callable[[Path], MadeRelease],
     *,
     overwrite: bool,
-    damaged: bool = False,
+    damaged: str = "",
 ) -> ReleaseFolder:
     """Make a release beside its place, and move it there."""
     target = Path(os.path.abspath(folder))

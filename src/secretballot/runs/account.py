@@ -290,13 +290,7 @@ def ledger_of_run(
     LedgerError
         If the ledger is that of something else, or cannot be used.
     """
-    if folder.damaged:
-        watch.note(
-            f"The release {str(folder.release)!r} is damaged ({folder.damaged}), so it is made"
-            " again from what was paid for; nothing is spent.",
-            private=False,
-        )
-    elif folder.resumed:
+    if folder.resumed and not folder.damaged:
         watch.note(TAKEN_UP, private=False)
     place = place_of_account(run, folder)
     if folder.account is not None and not Ledger.exists(place):
@@ -404,11 +398,16 @@ def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch, *, goes_on: 
     # an estimate comes first, and without it nothing can go on
     estimate = EstimatedSize.request_of(folder.request)
     broken = broken or _is_broken(ledger, estimate, goes_on=False)
+    damage = f"The release {str(folder.release)!r} is damaged ({folder.damaged})"
     if folder.damaged and (broken or ledger.entry(folder.request) is None):
         raise LedgerError(
-            f"The release {str(folder.release)!r} is damaged ({folder.damaged}), and the ledger"
-            " does not hold the answer that it was made of; restore the newest copy of the ledger"
-            " and repeat the command. Nothing was spent."
+            f"{damage}, and the ledger does not hold the answer that it was made of; restore the"
+            " newest copy of the ledger and repeat the command. Nothing was spent."
+        )
+    if folder.damaged:
+        watch.note(
+            f"{damage}, so it is made again from what was paid for; nothing is spent.",
+            private=False,
         )
     if broken:
         watch.note(

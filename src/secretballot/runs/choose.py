@@ -21,7 +21,7 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import ChosenHypothesis, ReleaseJob, SavedStudent
 from secretballot.publishing.process import start_publishing
-from secretballot.publishing.release import check_parts
+from secretballot.publishing.release import check_parts, publish
 from secretballot.publishing.work import hypotheses_by_name
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.metrics import Metrics
@@ -242,7 +242,8 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
             random_state=run.seed,
         )
         model.fit(**inputs.for_fit)
-        made = folder.publish(_release_job(run, model, inputs), watch.step)
+        job = _release_job(run, model, inputs)
+        made = publish(folder.release, job, damaged=folder.damaged, say=watch.step)
         forget_table(folder.vault)
     mechanism = model.certificate_["mechanism"]
     return ChooseOutcome(

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,7 @@ from secretballot.encryption.unlocked import PLAIN_NAMES
 from secretballot.exceptions import DataError, LedgerError
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import entropy_bytes
-from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.place import damaged_file
-from secretballot.publishing.release import ReleaseFolder, publish
 from secretballot.vault import make_vault, read_secret, write_secret
 
 __all__ = ["RunFolder", "begun_description", "check_outside_of_runs", "file_digest"]
@@ -179,16 +177,6 @@ class RunFolder:
         if place is not None and self.account != place:
             self.account = place
             self._write_run()
-
-    def publish(self, job: ReleaseJob, say: Callable[[str], None]) -> ReleaseFolder:
-        """Have the release of this run made, in the place of a damaged one, too.
-
-        Raises
-        ------
-        DataError, CertificateError
-            As `secretballot.publishing.release.publish`.
-        """
-        return publish(self.release, job, damaged=bool(self.damaged), say=say)
 
     def renew_request(self) -> None:
         """Take a new key in the ledger, because the old one was reserved and never answered."""

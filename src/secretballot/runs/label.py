@@ -17,7 +17,7 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.process import start_publishing
-from secretballot.publishing.release import check_parts
+from secretballot.publishing.release import check_parts, publish
 from secretballot.released import ReleasedLabels
 from secretballot.runs.about import (
     NOTHING_SAID,
@@ -241,7 +241,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
         released = _released_labels(run, counts, aggregator, ledger, folder, watch)
         note_few_answers(released, watch)
         job = ReleaseJob(released, without=run.without, about=run.about.on_certificate)
-        made = folder.publish(job, watch.step)
+        made = publish(folder.release, job, damaged=folder.damaged, say=watch.step)
     return LabelOutcome(
         certificate=made.certificate,
         queries=len(released.queries),

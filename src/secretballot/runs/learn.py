@@ -32,7 +32,7 @@ from secretballot.privacy.accounting import Event, PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import AskedInRounds, NamedStudent, ReleaseJob
 from secretballot.publishing.process import start_publishing
-from secretballot.publishing.release import ReleaseFolder, check_parts
+from secretballot.publishing.release import ReleaseFolder, check_parts, publish
 from secretballot.queries import STRATEGIES
 from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.moments import has_moments
@@ -374,7 +374,8 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
         model = _learner_of_folder(run, folder, ledger, watch, inputs)
         _fit_labels(run, model, inputs, watch)
         note_few_answers(model.released_labels_, watch)
-        made = folder.publish(_release_job(run, model, inputs), watch.step)
+        job = _release_job(run, model, inputs)
+        made = publish(folder.release, job, damaged=folder.damaged, say=watch.step)
         forget_table(folder.vault)
     released = model.released_labels_
     return LearnOutcome(

@@ -25,7 +25,7 @@ from secretballot.privacy.accounting import PrivacyBudget, VectorSumEvent
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import NamedStudent, ReleasedWeights, ReleaseJob
 from secretballot.publishing.process import start_publishing
-from secretballot.publishing.release import check_parts
+from secretballot.publishing.release import check_parts, publish
 from secretballot.runs.about import (
     NOTHING_SAID,
     About,
@@ -242,7 +242,8 @@ def run_records(run: RecordsRun, watch: Watch | None = None) -> LearnOutcome:
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Adding up records" if run.method == MOMENTS else "Letting records vote")
         model = _fitted_learner(run, folder, ledger, inputs, watch)
-        made = folder.publish(_release_job(run, model, inputs), watch.step)
+        job = _release_job(run, model, inputs)
+        made = publish(folder.release, job, damaged=folder.damaged, say=watch.step)
         forget_table(folder.vault)
     released = model.released_labels_
     return LearnOutcome(

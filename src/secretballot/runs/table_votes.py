@@ -20,7 +20,7 @@ from secretballot.named_learners import regressor_by_name, teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.publishing.job import NamedStudent, ReleaseJob
 from secretballot.publishing.process import start_publishing
-from secretballot.publishing.release import ReleaseFolder, check_parts
+from secretballot.publishing.release import ReleaseFolder, check_parts, publish
 from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
 from secretballot.runs.about import (
     NOTHING_SAID,
@@ -255,7 +255,8 @@ def run_table(run: TableRun, watch: Watch | None = None) -> TableOutcome:
                 model.fit_table(**inputs.for_fit)
             else:
                 model.fit_table(**inputs.for_fit, labels=run.tables.labels)
-        made = folder.publish(_release_job(run, model, inputs), watch.step)
+        job = _release_job(run, model, inputs)
+        made = publish(folder.release, job, damaged=folder.damaged, say=watch.step)
     return TableOutcome(
         certificate=made.certificate,
         metrics=_measured_student(made, inputs, watch),
