@@ -394,22 +394,21 @@ def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch, *, goes_on: 
     """
     keep_in_step(folder.vault, ledger)
     folder.pays_from(ledger)
-    broken = _is_broken(ledger, folder.request, goes_on=goes_on)
-    # an estimate comes first, and without it nothing can go on
-    estimate = EstimatedSize.request_of(folder.request)
-    broken = broken or _is_broken(ledger, estimate, goes_on=False)
-    damage = f"The release {str(folder.release)!r} is damaged ({folder.damaged})"
-    if folder.damaged and (broken or ledger.entry(folder.request) is None):
-        raise LedgerError(
-            f"{damage}, and the ledger does not hold the answer that it was made of; restore the"
-            " newest copy of the ledger and repeat the command. Nothing was spent."
-        )
     if folder.damaged:
+        damage = f"The release {str(folder.release)!r} is damaged ({folder.damaged})"
+        if ledger.released(folder.request) is None:
+            raise LedgerError(
+                f"{damage}, and the ledger does not hold the answer that it was made of; restore"
+                " the newest copy of the ledger and repeat the command. Nothing was spent."
+            )
         watch.note(
             f"{damage}, so it is made again from what was paid for; nothing is spent.",
             private=False,
         )
-    if broken:
+    broken = _is_broken(ledger, folder.request, goes_on=goes_on)
+    # an estimate comes first, and without it nothing can go on
+    estimate = EstimatedSize.request_of(folder.request)
+    if broken or _is_broken(ledger, estimate, goes_on=False):
         watch.note(
             "The interrupted run had paid for a release and not finished it; that stays spent, and"
             " this is a new one.",

@@ -51,6 +51,7 @@ __all__ = [
     "check_declaration",
     "check_digest",
     "describe_released",
+    "time_and_software",
     "with_about",
     "with_files",
 ]
@@ -162,6 +163,7 @@ def build_certificate(
     purpose: str = "",
     plan: Mapping[str, object] | None = None,
     choices: Sequence[Mapping[str, object]] | None = None,
+    drawn: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Build the certificate of one release.
 
@@ -198,6 +200,8 @@ def build_certificate(
         Everything chosen with private data for this release: ``purpose``, ``events`` (as JSON
         objects), ``epsilon``, ``delta``, ``outcome`` and the ``reservation`` it was paid under.
         ``spent_after`` must count them.
+    drawn : mapping, optional
+        What `time_and_software` returned when the noise was drawn; by default it was drawn now.
 
     Raises
     ------
@@ -221,10 +225,11 @@ def build_certificate(
             f"The events cost the budget group {shown(group.name)} more than it is promised; no"
             " certificate can be written for them."
         )
+    drawn = time_and_software() if drawn is None else drawn
     certificate = {
         "format": FORMAT,
         "version": VERSION,
-        "issued": datetime.now(UTC).isoformat(timespec="seconds"),
+        "issued": drawn["issued"],
         "purpose": purpose,
         **check_declaration(declaration, mechanism=str(mechanism.get("name"))),
         "epsilon": float(budget.epsilon),
@@ -234,7 +239,7 @@ def build_certificate(
         "price": _price_fields(budget, price, delta),
         "composition": dict(composition),
         "noise": dict(noise),
-        "software": _software_versions(),
+        "software": drawn["software"],
         "released": dict(released),
     }
     plain = _as_json_value(certificate | _optional_fields(plan, choices))
@@ -388,8 +393,13 @@ def _version_of(package: str) -> str:
         return "unknown"
 
 
-def _software_versions() -> dict[str, str]:
-    return {"python": platform.python_version(), **{name: _version_of(name) for name in _PACKAGES}}
+def time_and_software() -> dict[str, Any]:
+    """Return the time, and the versions of the software, as a certificate states them."""
+    versions = {name: _version_of(name) for name in _PACKAGES}
+    return {
+        "issued": datetime.now(UTC).isoformat(timespec="seconds"),
+        "software": {"python": platform.python_version(), **versions},
+    }
 
 
 def _as_json_value(value: Any) -> Any:
