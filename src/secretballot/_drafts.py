@@ -1,6 +1,7 @@
-"""Drafts: written beside their place and renamed into it.
+"""Drafts: written beside their place, put on the disk and renamed into it.
 
-Locked while the writer lives, removed once it is dead.
+Locked while the writer lives, removed once it is dead. What has its name is whole, also after a
+power cut.
 """
 
 import os
@@ -27,9 +28,15 @@ __all__ = [
     "draft_folder",
     "hold_draft",
     "is_draft_of",
+    "make_folder",
+    "put_in_place",
     "sweep_drafts",
+    "sync_folder",
+    "sync_tree",
     "try_lock",
     "wait_for_lock",
+    "write_file",
+    "write_new",
 ]
 
 # a dot, the name to be, and what `tempfile` adds
@@ -54,6 +61,117 @@ def draft_file(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
             yield file, draft
     finally:
         draft.unlink(missing_ok=True)
+
+
+def put_in_place(file: IO[bytes], draft: Path, path: Path, *, only_new: bool = False) -> None:
+    """Write a draft through to the disk and give it its name, which is on the disk too afterwards.
+
+    Parameters
+    ----------
+    file : binary file
+        The open draft.
+    draft, path : Path
+        Its place and its name to be, in one folder or not.
+    only_new : bool
+        Whether a file that is at `path` already stays.
+
+    Raises
+    ------
+    OSError
+        If the disk fails.
+    """
+    file.flush()
+    os.fsync(file.fileno())
+    if os.name == "nt":  # which does not rename an open file
+        file.close()
+    if only_new:
+        # a link takes no name that is taken, as a replacement would
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    else:
+        draft.replace(path)
+    sync_folder(path.parent)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a public file of mode 0644, whole or not at all, and replace one that is there.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    sweep_drafts(path.parent, path.name)
+    with draft_file(path) as (file, draft):
+        file.write(content)
+        draft.chmod(0o644)
+        put_in_place(file, draft, path)
+
+
+def write_new(path: Path, content: bytes, mode: int) -> None:
+    """Write a file that is not there yet.
+
+    Raises
+    ------
+    FileExistsError
+        If there is one.
+    OSError
+        If it cannot be written.
+    """
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(path.parent)
+
+
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Make a folder, with those above it, where there is none.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+    places = (folder, *folder.parents)
+    missing = [place for place in places if not place.exists()]
+    folder.mkdir(mode, parents=True, exist_ok=True)
+    for place in missing:
+        sync_folder(place.parent)
+
+
+def sync_tree(folder: Path) -> None:
+    """Write a folder through to the disk: its files, then the names in it, from below upwards.
+
+    Raises
+    ------
+    OSError
+        If the disk fails.
+    """
+    for place, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            # Windows writes through what is open for writing alone
+            with open(os.path.join(place, name), "r+b") as file:
+                os.fsync(file.fileno())
+        sync_folder(Path(place))
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the names in a folder through to the disk.
+
+    Raises
+    ------
+    OSError
+        If the disk fails.
+    """
+    if os.name == "nt":  # Windows cannot open a folder, and keeps names by itself
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextmanager

@@ -3,11 +3,16 @@
 import os
 import stat
 import zlib
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from secretballot._drafts import draft_file, sweep_drafts, wait_for_lock
+from secretballot._drafts import (
+    draft_file,
+    make_folder,
+    put_in_place,
+    sweep_drafts,
+    wait_for_lock,
+)
 from secretballot._validation import check_path
 from secretballot.exceptions import DataError
 
@@ -41,7 +46,7 @@ def make_vault(path: str | Path) -> Path:
             " folder."
         )
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder, 0o700)
         folder.chmod(0o700)
     except OSError as error:
         raise DataError(
@@ -114,7 +119,7 @@ def write_secret(path: Path, content: bytes) -> None:
     DataError
         If it cannot be written; a file that was there before is unchanged.
     """
-    _write_secret(path, content, lambda draft: draft.replace(path))
+    _write_secret(path, content)
 
 
 def keep_secret(path: Path, content: bytes) -> bytes:
@@ -132,31 +137,20 @@ def keep_secret(path: Path, content: bytes) -> bytes:
     DataError
         If it cannot be written or read.
     """
-
-    def link(draft: Path) -> None:
-        with suppress(FileExistsError):
-            os.link(draft, path)
-        draft.unlink()
-
-    _write_secret(path, content, link)
+    _write_secret(path, content, only_new=True)
     kept = read_secret(path)
     assert kept is not None  # just linked, or there before
     return kept
 
 
-def _write_secret(path: Path, content: bytes, settle: Callable[[Path], object]) -> None:
+def _write_secret(path: Path, content: bytes, *, only_new: bool = False) -> None:
     make_vault(path.parent)
     problem = ""
     sweep_drafts(path.parent, path.name)
     try:
         with draft_file(path) as (file, draft):
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            if os.name == "nt":  # which does not rename an open file
-                file.close()
-            settle(draft)
-        _sync_folder(path.parent)  # else a power cut could bring back what was there before
+            put_in_place(file, draft, path, only_new=only_new)
     except OSError as error:
         problem = error.strerror or type(error).__name__
     if problem:
@@ -242,13 +236,3 @@ def _head_in(record: bytes) -> tuple[int, str] | None:
         return None
     position, chain = int(fields[0]), fields[1]
     return (position, chain) if record == _record_of(position, chain) else None
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # Windows cannot open a folder, and keeps names durable itself
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from secretballot._drafts import write_file
 from secretballot._typing import BoolArray
 from secretballot.audit.observation import Fields, observed_files, observed_text
 from secretballot.exceptions import DataError, ParameterError
@@ -140,7 +141,7 @@ class WorkFolder:
                 .astype(bool)
                 .tolist()
             )
-            _write_whole(stated, json.dumps({**wanted, "coins": coins}).encode())
+            write_file(stated, json.dumps({**wanted, "coins": coins}).encode())
         self.coins: BoolArray = np.array(coins, dtype=bool)
 
     def finished(self, number: int) -> Trial | None:
@@ -152,7 +153,7 @@ class WorkFolder:
 
     def keep(self, number: int, trial: Trial) -> None:
         """Keep a finished run."""
-        _write_whole(self._run_place(number), gzip.compress(json.dumps(asdict(trial)).encode(), 3))
+        write_file(self._run_place(number), gzip.compress(json.dumps(asdict(trial)).encode(), 3))
 
     def remove(self) -> None:
         """Delete the folder."""
@@ -160,13 +161,6 @@ class WorkFolder:
 
     def _run_place(self, number: int) -> Path:
         return self.path / "runs" / f"{number:06d}.json.gz"
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file beside its place and rename it, so that it is complete or not there."""
-    aside = path.with_name(f"{path.name}.new")
-    aside.write_bytes(content)
-    aside.replace(path)
 
 
 def run_trials(

@@ -20,7 +20,7 @@ from secretballot.privacy.accounting import Event, PrivacyBudget, calibrate_pure
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
 from secretballot.privacy.noise import ExactNoise
-from secretballot.report.certificate.build import check_declaration
+from secretballot.report.certificate.build import check_declaration, time_and_software
 
 __all__ = [
     "PaidOutcome",
@@ -32,7 +32,7 @@ __all__ = [
     "estimate_stability",
 ]
 
-_STORED = ("purpose", "mechanism", "outcome", "unit", "neighbours", "composition")
+_STORED = ("purpose", "mechanism", "outcome", "unit", "neighbours", "composition", "drawn")
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,8 @@ class PaidOutcome:
     composition : dict
         The ledger that paid, as a certificate states it: its name, its promise, and what was spent
         just after.
+    drawn : dict
+        When it was drawn and by which software, as a certificate states it.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class PaidOutcome:
     unit: str
     neighbours: str
     composition: dict[str, Any]
+    drawn: dict[str, Any]
 
     @property
     def reservation(self) -> int:
@@ -407,7 +410,16 @@ def _outcome_of(
     composition: dict[str, Any],
 ) -> PaidOutcome:
     return PaidOutcome(
-        purpose, mechanism, outcome, event, mechanism["epsilon"], 0.0, unit, neighbours, composition
+        purpose,
+        mechanism,
+        outcome,
+        event,
+        mechanism["epsilon"],
+        0.0,
+        unit,
+        neighbours,
+        composition,
+        time_and_software(),
     )
 
 

@@ -14,6 +14,7 @@ from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_pure
 from secretballot.privacy.ledger import Ledger, LedgerEntry
 from secretballot.privacy.mechanisms import ExponentialMechanism
+from secretballot.report.certificate.build import time_and_software
 
 __all__ = ["ReservedOutcome"]
 
@@ -97,6 +98,7 @@ class ReservedOutcome:
             self.unit,
             self.neighbours,
             stored["composition"],
+            stored["drawn"],
         )
         return choice, stored["about"]
 
@@ -134,6 +136,7 @@ class ReservedOutcome:
                 "mechanism": self._described_mechanism(scores.n_candidates),
                 "composition": purchase.composition_of(self.ledger, self.reservation),
                 "about": dict(about),
+                "drawn": time_and_software(),
             }
             room = purchase.room_for(content | {"outcome": scores.n_candidates})
             drawn = purchase.encoded(content | {"outcome": self._drawn_outcome(scores)}, room)

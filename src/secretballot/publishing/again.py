@@ -7,6 +7,7 @@ from typing import Any
 
 from secretballot.exceptions import CertificateError
 from secretballot.publishing.job import AskedInRounds, ReleaseJob, StudentSource
+from secretballot.publishing.place import door_certificate
 from secretballot.publishing.release import publish
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.build import certificate_digest
@@ -37,9 +38,7 @@ def read_release(folder: str | Path) -> ReleasedLabels | ReleasedTable:
         raise CertificateError(f"The release does not verify: {failures[0].detail}")
     certificate = read_certificate(folder / CERTIFICATE_FILE)
     bound = certificate["released"]
-    # The door's own certificate knows no files: there was no folder yet.
-    written_later = ("files", "about", "digest")
-    door = {key: value for key, value in certificate.items() if key not in written_later}
+    door = door_certificate(certificate)
     door["digest"] = certificate_digest(door)
     if has_table(certificate):
         return ReleasedTable(door)

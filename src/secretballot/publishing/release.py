@@ -14,7 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from secretballot._validation import check_choice, shown
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.publishing.job import GivenStudent, NamedStudent, ReleaseJob, StudentSource
-from secretballot.publishing.place import check_place, drafted, move_into_place, settle_place
+from secretballot.publishing.place import (
+    check_place,
+    drafted,
+    move_into_place,
+    remove_damaged,
+    settle_place,
+)
 from secretballot.publishing.process import NotPortableError, publishing_process
 from secretballot.publishing.work import MadeRelease, make_release
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
@@ -84,6 +90,7 @@ def publish(
     job: ReleaseJob,
     *,
     overwrite: bool = False,
+    damaged: str = "",
     say: Callable[[str], None] | None = None,
 ) -> ReleaseFolder:
     """Have a release made by a process that never saw private data, and move it into its place.
@@ -97,6 +104,8 @@ def publish(
     job : ReleaseJob
     overwrite : bool
         Whether an earlier release in `folder` may be replaced. Any other folder is left alone.
+    damaged : str
+        What `damaged_file` found in `folder`; that release is removed once it is made again.
     say : callable of str, optional
         Told what comes next.
 
@@ -105,8 +114,8 @@ def publish(
     NotPortableError
         If the student cannot be taken to another process.
     DataError
-        If the folder exists, or cannot be written, the student cannot learn, or the process ended;
-        nothing half-written is left.
+        If the folder exists, or cannot be written, the student cannot learn, the process ended, or
+        the damaged release is of another run; nothing half-written is left.
     CertificateError
         If the certificate is not the one of these labels.
     """
@@ -117,7 +126,7 @@ def publish(
             written, student = process.perform(content, str(draft), say or _ignore_message)
         return MadeRelease(written, None if student is None else pickle.loads(student))
 
-    return _made_in_place(folder, make, overwrite=overwrite)
+    return _made_in_place(folder, make, overwrite=overwrite, damaged=damaged)
 
 
 def _ignore_message(_: str) -> None:
@@ -125,7 +134,11 @@ def _ignore_message(_: str) -> None:
 
 
 def _made_in_place(
-    folder: str | Path, make: Callable[[Path], MadeRelease], *, overwrite: bool
+    folder: str | Path,
+    make: Callable[[Path], MadeRelease],
+    *,
+    overwrite: bool,
+    damaged: str = "",
 ) -> ReleaseFolder:
     """Make a release beside its place, and move it there."""
     target = Path(os.path.abspath(folder))
@@ -133,9 +146,13 @@ def _made_in_place(
     try:
         # a killed run may have set an earlier release aside: it decides whether the place is free
         settle_place(target)
-        check_place(target, overwrite=overwrite)
+        if not damaged:
+            check_place(target, overwrite=overwrite)
         with drafted(target) as draft:
             made = make(draft)
+            # no sooner: should it fail, what is whole of the damaged one is still there
+            if damaged:
+                remove_damaged(target, made.written.certificate)
             move_into_place(draft, target)
     except OSError as error:
         problem = error.strerror or str(error)

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from secretballot._drafts import draft_file
+from secretballot._drafts import draft_file, put_in_place, write_new
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.report.certificate.fields import (
     CERTIFICATE_FILE,
@@ -59,8 +59,8 @@ def new_signing_key(path: str | os.PathLike[str]) -> str:
             raise DataError(f"{named(file)} is there already; name a new file.")
     problem = ""
     try:
-        _write_new(place, pem, 0o600)
-        _write_new(public_place, public_pem(private.public_key()), 0o644)
+        write_new(place, pem, 0o600)
+        write_new(public_place, public_pem(private.public_key()), 0o644)
     except OSError as error:
         problem = error.strerror or type(error).__name__
     if problem:
@@ -126,10 +126,8 @@ def sign_release(folder: str | os.PathLike[str], key: str | os.PathLike[str]) ->
     try:
         with draft_file(place.parent / SIGNATURE_FILE) as (file, draft):
             file.write(signature)
-            file.flush()
-            os.fsync(file.fileno())
             draft.chmod(0o644)
-            draft.replace(place / SIGNATURE_FILE)
+            put_in_place(file, draft, place / SIGNATURE_FILE)
     except OSError as error:
         problem = error.strerror or type(error).__name__
     if problem:
@@ -174,12 +172,3 @@ def public_pem(public: Any) -> bytes:
     names = serialization()
     pem: bytes = public.public_bytes(names.Encoding.PEM, names.PublicFormat.SubjectPublicKeyInfo)
     return pem
-
-
-def _write_new(path: Path, content: bytes, mode: int) -> None:
-    """Write a file that is not there yet, durably."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

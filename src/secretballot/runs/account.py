@@ -223,7 +223,7 @@ def ledger_of_run(
     LedgerError
         If the ledger is that of something else, or cannot be used.
     """
-    if folder.resumed:
+    if folder.resumed and not folder.damaged:
         watch.note(TAKEN_UP, private=False)
     place = place_of_account(run, folder)
     if folder.account is not None and not Ledger.exists(place):
@@ -320,10 +320,22 @@ def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch, *, goes_on: 
     Raises
     ------
     LedgerError
-        If the ledger is older than what the vault of the run has seen of it.
+        If the ledger is older than what the vault of the run has seen of it, or does not hold what
+        a damaged release was made of.
     """
     keep_in_step(folder.vault, ledger)
     folder.pays_from(ledger)
+    if folder.damaged:
+        damage = f"The release {str(folder.release)!r} is damaged ({folder.damaged})"
+        if ledger.released(folder.request) is None:
+            raise LedgerError(
+                f"{damage}, and the ledger does not hold the answer that it was made of; restore"
+                " the newest copy of the ledger and repeat the command. Nothing was spent."
+            )
+        watch.note(
+            f"{damage}, so it is made again from what was paid for; nothing is spent.",
+            private=False,
+        )
     broken = _is_broken(ledger, folder.request, goes_on=goes_on)
     # an estimate comes first, and without it nothing can go on
     estimate = EstimatedSize.request_of(folder.request)

@@ -242,7 +242,8 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
             random_state=run.seed,
         )
         model.fit(**inputs.for_fit)
-        made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
+        job = _release_job(run, model, inputs)
+        made = publish(folder.release, job, damaged=folder.damaged, say=watch.step)
         forget_table(folder.vault)
     mechanism = model.certificate_["mechanism"]
     return ChooseOutcome(

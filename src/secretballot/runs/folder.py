@@ -21,6 +21,7 @@ from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot.exceptions import DataError, LedgerError
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import entropy_bytes
+from secretballot.publishing.place import damaged_file
 from secretballot.vault import make_vault, read_secret, write_secret
 
 __all__ = ["RunFolder", "begun_description", "check_outside_of_runs", "file_digest"]
@@ -112,6 +113,9 @@ class RunFolder:
         not say which.
     resumed : bool
         Whether an interrupted run is taken up.
+    damaged : str
+        Name of a file of its release that is missing or not the one that was released, as after a
+        power cut; then the run counts as interrupted. Empty where there is none.
     finished : bool
         Whether this very run is complete already; there is nothing to enter then.
 
@@ -119,7 +123,7 @@ class RunFolder:
     ------
     DataError
         If the folder holds another run, something else, or is in use, or lies in the vault or the
-        release of a run.
+        release of a run; or its release is damaged and holds what this run did not write.
     """
 
     def __init__(self, root: str | os.PathLike[str], description: Mapping[str, Any]) -> None:
@@ -180,14 +184,14 @@ class RunFolder:
     def _read_state(self) -> None:
         """Take up the interrupted run in this folder, or be a new one, or a finished one."""
         stored = self._stored_run()
-        self.finished = stored is not None and self._is_complete()
+        # of another run it would have been refused
+        released = stored is not None and os.path.lexists(self.release)
+        self.damaged = damaged_file(self.release) if released else ""
+        self.finished = released and not self.damaged
         self.resumed = stored is not None and not self.finished
         self.request = stored["request"] if stored else new_request(self._description)
         account = stored["account"] if stored else None
         self.account = file_or_database(account) if account else None
-
-    def _is_complete(self) -> bool:
-        return (self.release / "certificate.json").exists()
 
     def _stored_run(self) -> dict[str, Any] | None:
         """Return what the run in this folder left, None where there is no run yet."""
@@ -202,18 +206,15 @@ class RunFolder:
                 " --out."
             )
         stored = _stored_fields(self.vault)
-        known = stored is not None and (stored["format"], stored["version"]) == (FORMAT, VERSION)
-        if self._is_complete():
-            if (
-                not known
-                or stored is None
-                or stored["description"] != _with_method(self._description)
-            ):
+        if stored is not None and (stored["format"], stored["version"]) != (FORMAT, VERSION):
+            stored = None
+        if os.path.lexists(self.release):
+            if stored is None or stored["description"] != _with_method(self._description):
                 raise DataError(
                     f"The folder {str(self.root)!r} holds a finished release; give another one with"
                     " --out."
                 )
-        elif not known or stored is None:
+        elif stored is None:
             raise DataError(
                 f"The folder {str(self.root)!r} exists and holds no run; give another one with"
                 " --out."

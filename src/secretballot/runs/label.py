@@ -234,7 +234,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
         released = _released_labels(run, counts, aggregator, ledger, folder, watch)
         note_few_answers(released, watch)
         job = ReleaseJob(released, without=run.without, about=run.about.on_certificate)
-        made = publish(folder.release, job, say=watch.step)
+        made = publish(folder.release, job, damaged=folder.damaged, say=watch.step)
     return LabelOutcome(
         certificate=made.certificate,
         queries=len(released.queries),

@@ -353,7 +353,8 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
         model = _learner_of_folder(run, folder, ledger, watch, inputs)
         _fit_labels(run, model, inputs, watch)
         note_few_answers(model.released_labels_, watch)
-        made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
+        job = _release_job(run, model, inputs)
+        made = publish(folder.release, job, damaged=folder.damaged, say=watch.step)
         forget_table(folder.vault)
     released = model.released_labels_
     return LearnOutcome(

@@ -11,7 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from secretballot._drafts import draft_folder, is_draft_of, sweep_drafts
+from secretballot._drafts import (
+    draft_folder,
+    is_draft_of,
+    make_folder,
+    sweep_drafts,
+    sync_folder,
+    sync_tree,
+)
 from secretballot.exceptions import DataError
 from secretballot.planning.plan.model import UNFIT, Plan
 from secretballot.planning.plan.pictures import draw_plan_pictures
@@ -150,13 +157,15 @@ def _write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
     # A full disk thus leaves the folder as it was; a new folder is removed again.
     is_new, problem = not folder.exists(), ""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         sweep_drafts(folder, DRAFT)
         with draft_folder(folder, DRAFT) as drafts:
             for name, content in contents.items():
                 (drafts / name).write_bytes(content)
+            sync_tree(drafts)
             for name in contents:
                 (drafts / name).replace(folder / name)
+            sync_folder(folder)
     except OSError as error:
         problem = error.strerror or type(error).__name__
     if not problem:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from secretballot._drafts import draft_file
+from secretballot._drafts import draft_file, put_in_place
 from secretballot._typing import FloatArray
 from secretballot.datasets.cells import is_missing, texts_of
 from secretballot.datasets.near_misses import near_numbers
@@ -285,8 +285,7 @@ def _block_writer(out: Path | None) -> Iterator[Write]:
                     yield write
             else:
                 yield _csv_writer(lambda text: file.write(text.encode()))
-            file.flush()
-            draft.replace(out)
+            put_in_place(file, draft, out)
     except OSError as error:
         problem = error.strerror or type(error).__name__
     # outside of the handler, so that the message stands without the library's own

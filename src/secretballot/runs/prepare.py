@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from secretballot._databases import DatabasePlace
+from secretballot._drafts import write_file
 from secretballot._validation import check_choice, check_count, check_name, shown
 from secretballot.aggregation import Aggregator
 from secretballot.datasets.columns import VectorColumn
@@ -332,7 +333,7 @@ def _table_of_settings(run: PrepareRun) -> str:
 def _write_public(path: Path, text: str) -> None:
     problem = ""
     try:
-        path.write_text(text, encoding="utf-8")
+        write_file(path, text.encode())
     except OSError as error:
         problem = error.strerror or type(error).__name__
     if problem:

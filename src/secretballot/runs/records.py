@@ -226,7 +226,8 @@ def run_records(run: RecordsRun, watch: Watch | None = None) -> LearnOutcome:
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Adding up records" if run.method == MOMENTS else "Letting records vote")
         model = _fitted_learner(run, folder, ledger, inputs, watch)
-        made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
+        job = _release_job(run, model, inputs)
+        made = publish(folder.release, job, damaged=folder.damaged, say=watch.step)
         forget_table(folder.vault)
     released = model.released_labels_
     return LearnOutcome(

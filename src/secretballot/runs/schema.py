@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from secretballot._drafts import draft_file
+from secretballot._drafts import draft_file, put_in_place
 from secretballot._naming import name_columns
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import read_table
@@ -104,8 +104,7 @@ def _write_schema(document: dict[str, Any], out: Path) -> None:
     try:
         with draft_file(out) as (file, draft):
             file.write(text.encode("utf-8", "surrogatepass"))
-            file.flush()
-            draft.replace(out)
+            put_in_place(file, draft, out)
     except OSError as error:
         problem = error.strerror or type(error).__name__
     if problem:

@@ -255,7 +255,8 @@ def run_table(run: TableRun, watch: Watch | None = None) -> TableOutcome:
                 model.fit_table(**inputs.for_fit)
             else:
                 model.fit_table(**inputs.for_fit, labels=run.tables.labels)
-        made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
+        job = _release_job(run, model, inputs)
+        made = publish(folder.release, job, damaged=folder.damaged, say=watch.step)
     return TableOutcome(
         certificate=made.certificate,
         metrics=_measured_student(made, inputs, watch),

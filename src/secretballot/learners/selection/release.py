@@ -71,6 +71,7 @@ def chosen_release(
             "neighbours": choice.neighbours,
         },
         purpose=purpose or choice.purpose,
+        drawn=choice.drawn,
     )
     return ReleasedLabels(rows, labels, tuple(classes), 0, certificate=document)
 

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import astuple
 from pathlib import Path
 
-from secretballot._drafts import draft_file, sweep_drafts
+from secretballot._drafts import draft_file, sweep_drafts, sync_folder
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.ledger.chain import Account
 from secretballot.privacy.ledger.room import BALLAST_STATEMENT
@@ -137,7 +137,7 @@ def create_file(
                 made = False
         finally:
             draft.with_name(f"{draft.name}-journal").unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
     return made
 
 
@@ -150,16 +150,6 @@ def _refuse_lost_ledger(path: Path) -> None:
             f"The ledger {path} is gone and its journal {journal.name} is left; restore it from a"
             " copy, or remove the journal too if nothing was ever released under it."
         )
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # Windows cannot open a folder, and keeps names durable itself
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def check_place(path: Path) -> None:

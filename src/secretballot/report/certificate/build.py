@@ -49,7 +49,9 @@ __all__ = [
     "canonical_json",
     "certificate_digest",
     "check_declaration",
+    "check_digest",
     "describe_released",
+    "time_and_software",
     "with_about",
     "with_files",
 ]
@@ -90,6 +92,21 @@ def certificate_digest(certificate: Mapping[str, object]) -> str:
     """
     body = {key: value for key, value in certificate.items() if key != "digest"}
     return hashlib.sha256(canonical_json(body).encode("ascii")).hexdigest()
+
+
+def check_digest(certificate: Mapping[str, object]) -> str:
+    """Return a sentence once the digest is that of the certificate.
+
+    Raises
+    ------
+    CertificateError
+        If it is another one.
+    """
+    if certificate_digest(certificate) != certificate.get("digest"):
+        raise CertificateError(
+            "The digest does not fit: the certificate was changed after it was written."
+        )
+    return "The digest fits the text (it shows damage; it is not a signature)."
 
 
 def describe_released(
@@ -146,6 +163,7 @@ def build_certificate(
     purpose: str = "",
     plan: Mapping[str, object] | None = None,
     choices: Sequence[Mapping[str, object]] | None = None,
+    drawn: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Build the certificate of one release.
 
@@ -182,6 +200,8 @@ def build_certificate(
         Everything chosen with private data for this release: ``purpose``, ``events`` (as JSON
         objects), ``epsilon``, ``delta``, ``outcome`` and the ``reservation`` it was paid under.
         ``spent_after`` must count them.
+    drawn : mapping, optional
+        What `time_and_software` returned when the noise was drawn; by default it was drawn now.
 
     Raises
     ------
@@ -199,10 +219,11 @@ def build_certificate(
             f"The events cost delta {delta:.6g} at epsilon {budget.epsilon:.6g}, more than the"
             f" promised {budget.delta:.6g}; no certificate can be written for them."
         )
+    drawn = time_and_software() if drawn is None else drawn
     certificate = {
         "format": FORMAT,
         "version": VERSION,
-        "issued": datetime.now(UTC).isoformat(timespec="seconds"),
+        "issued": drawn["issued"],
         "purpose": purpose,
         **check_declaration(declaration, mechanism=str(mechanism.get("name"))),
         "epsilon": float(budget.epsilon),
@@ -212,7 +233,7 @@ def build_certificate(
         "price": _price_fields(budget, price, delta),
         "composition": dict(composition),
         "noise": dict(noise),
-        "software": _software_versions(),
+        "software": drawn["software"],
         "released": dict(released),
     }
     plain = _as_json_value(certificate | _optional_fields(plan, choices))
@@ -366,8 +387,13 @@ def _version_of(package: str) -> str:
         return "unknown"
 
 
-def _software_versions() -> dict[str, str]:
-    return {"python": platform.python_version(), **{name: _version_of(name) for name in _PACKAGES}}
+def time_and_software() -> dict[str, Any]:
+    """Return the time, and the versions of the software, as a certificate states them."""
+    versions = {name: _version_of(name) for name in _PACKAGES}
+    return {
+        "issued": datetime.now(UTC).isoformat(timespec="seconds"),
+        "software": {"python": platform.python_version(), **versions},
+    }
 
 
 def _as_json_value(value: Any) -> Any:

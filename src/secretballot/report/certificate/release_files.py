@@ -14,12 +14,12 @@ from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE
 from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.wording import count_text
 
-__all__ = ["LABELS_FILE", "check_files", "is_release_file", "values_file"]
+__all__ = ["LABELS_FILE", "MAX_TOTAL", "check_files", "is_release_file", "values_file"]
 
 LABELS_FILE = "labels.csv"
 _LISTING = 2  # the first version whose certificates list the files
 _MAX_FILES = 1000
-_MAX_TOTAL = 2 * 10**9  # bytes of all files together: what is read and digested in a few seconds
+MAX_TOTAL = 2 * 10**9  # bytes of all files together: what is read and digested in a few seconds
 
 # The files that a release may consist of, with how each begins where it has a beginning of its own.
 _BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
@@ -72,12 +72,12 @@ def check_files(document: Mapping[str, Any], folder: Path) -> str:
     # names and sizes before contents: a forger's folder may hold more than anybody can read
     values = values_file(document)
     _check_names(set(listed), _names_in(folder), values)
-    if not sum(about["bytes"] for about in listed.values()) <= _MAX_TOTAL:
+    if not sum(about["bytes"] for about in listed.values()) <= MAX_TOTAL:
         raise CertificateError(
-            f"The listed files have more than {_MAX_TOTAL // 10**9} GB; so much is not read."
+            f"The listed files have more than {MAX_TOTAL // 10**9} GB; so much is not read."
         )
     for name, about in listed.items():
-        digest, size, beginning = regular_digest(folder / name, _MAX_TOTAL)
+        digest, size, beginning = regular_digest(folder / name, MAX_TOTAL)
         if (digest, size) != (about["sha256"], about["bytes"]):
             raise CertificateError(
                 f"{name} is not the file that was released: its size or SHA-256 is another."
@@ -86,7 +86,7 @@ def check_files(document: Mapping[str, Any], folder: Path) -> str:
             raise CertificateError(f"{name} is no file of its kind: it does not begin like one.")
     # which the certificate cannot list, being what is signed: no other content fits in
     if os.path.lexists(folder / SIGNATURE_FILE):
-        _, size, _ = regular_digest(folder / SIGNATURE_FILE, _MAX_TOTAL)
+        _, size, _ = regular_digest(folder / SIGNATURE_FILE, MAX_TOTAL)
         if size != SIGNATURE_BYTES:
             raise CertificateError(
                 f"{SIGNATURE_FILE} has {size} bytes; a signature has {SIGNATURE_BYTES}."

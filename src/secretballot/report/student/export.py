@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._drafts import draft_file
+from secretballot._drafts import write_file
 from secretballot._seeded import own_global_states
 from secretballot._validation import plain_line
 from secretballot.exceptions import DataError, SecretBallotError
@@ -140,7 +140,7 @@ def dump_student(student: Any, path: str | Path) -> tuple[str, ...]:
             f"{type(student).__name__} is not the same once it was written and read; "
             "use plain arrays and scikit-learn estimators as its attributes."
         )
-    _write_aside(Path(path), content)
+    write_file(Path(path), content)
     return tuple(untrusted)
 
 
@@ -291,15 +291,6 @@ def _untrusted_types(content: bytes, types: Collection[str], trusted: Sequence[s
     return sorted(needed - {*TRUSTED_TYPES, *trusted} - (known_estimators() & set(types)))
 
 
-def _write_aside(path: Path, content: bytes) -> None:
-    """Write a file beside its place, then move it there."""
-    with draft_file(path) as (file, draft):
-        file.write(content)
-        file.flush()
-        draft.chmod(0o644)
-        draft.replace(path)
-
-
 def _one_line(error: Exception) -> str:
     text = shorten(str(error), 200, placeholder=" ...").rstrip(".")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -339,7 +330,7 @@ def dump_onnx(student: Any, path: str | Path, X_public: Any) -> None:
         found = _outputs_of(runtime, model, {"X": points})[0]
         wanted = np.asarray(student.predict(points))
     _refuse_other_labels(found, wanted)
-    _write_aside(Path(path), model)
+    write_file(Path(path), model)
 
 
 def dump_raw_onnx(student: Any, path: str | Path, schema: Mapping[str, Any], rows: RawRows) -> None:
@@ -385,7 +376,7 @@ def dump_raw_onnx(student: Any, path: str | Path, schema: Mapping[str, Any], row
                 f"Probabilities of the ONNX student differ from the student's by up to {apart:.2g}."
             )
     # last: a file appears only if it answers as the student does
-    _write_aside(Path(path), model)
+    write_file(Path(path), model)
 
 
 @contextmanager

@@ -1,0 +1,230 @@
+"""The power fails before a run says that it ended: all of it is on the disk. What is lost from a
+release all the same is made again by the same command, unpaid, to the last byte."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from secretballot.cli import app
+from secretballot.privacy.ledger import Ledger
+
+CLASSES = ["--classes", "no,yes"]
+METHODS = {
+    "label": [*CLASSES, "--kind", "counts"],
+    "choose": [*CLASSES, "--target", "y", "--drop", "z,n", "--hypotheses", "stumps"],
+    "votes": [*CLASSES, "--target", "y", "--drop", "z,n", "--method", "votes"],
+    "rounds": [*CLASSES, "--target", "y", "--drop", "z,n", "--strategy", "margin"],
+    "moments": [*CLASSES, "--target", "y", "--drop", "z,n", "--method", "moments"],
+    "record-votes": [*CLASSES, "--target", "y", "--drop", "z,n", "--method", "record-votes"],
+    "number": ["--target", "n", "--bounds", "0,10", "--drop", "y,z"],
+    "labels": ["--target", "y,z", "--drop", "n"],
+}
+WITH_TEACHERS = ("votes", "rounds", "number", "labels")
+#: Nothing is ever read from it.
+EMPTY_BY_RULE = {"run.lock"}
+
+
+class Disk:
+    """What is on the disk: contents of files and names in folders, as they were when synced.
+
+    A ledger's file is synced by SQLite, which is not seen here.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._contents: dict[int, tuple[int, int]] = {}
+        self._names: dict[int, dict[str, int]] = {}
+        self.named_too_early: list[str] = []
+        real = os.fsync
+
+        def fsync(handle: int) -> None:
+            real(handle)
+            found = os.fstat(handle)
+            if os.path.isdir(handle):
+                with os.scandir(handle) as entries:
+                    self._names[found.st_ino] = {entry.name: entry.inode() for entry in entries}
+            else:
+                self._contents[found.st_ino] = (found.st_size, found.st_mtime_ns)
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        for name in ("rename", "replace", "link"):
+            monkeypatch.setattr(os, name, self._looked_at(getattr(os, name)))
+
+    def _looked_at(self, give_name: Callable[..., None]) -> Callable[..., None]:
+        def look(place: Path, name: Path, **more: object) -> None:
+            self.named_too_early += [*self.lost(Path(place))]
+            give_name(place, name, **more)
+
+        return look
+
+    def lost(self, place: Path) -> list[str]:
+        """Return what a power cut would take of a file or a folder."""
+        found = place.stat()
+        if place.is_dir():
+            names = self._names.get(found.st_ino, {})
+            lost = [f"{one}: name" for one in place.iterdir() if names.get(one.name) != inode(one)]
+            return lost + [part for one in place.iterdir() for part in self.lost(one)]
+        kept = self._contents.get(found.st_ino) == (found.st_size, found.st_mtime_ns)
+        by_sqlite = ".ledger" in place.name and place.parent.name != "ledgers"
+        return [] if kept or by_sqlite or place.name in EMPTY_BY_RULE else [f"{place}: content"]
+
+
+def inode(place: Path) -> int:
+    return place.stat().st_ino
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 900)).round(3)
+    yes = np.where(a + b > 0, "yes", "no")
+    table = pd.DataFrame(
+        {"a": a, "b": b, "y": yes, "z": np.where(a > 0, "yes", "no"), "n": (5 + a - b).round(2)}
+    )
+    table[:800].to_csv(tmp_path / "private.csv", index=False)
+    table[800:][["a", "b"]].to_csv(tmp_path / "public.csv", index=False)
+    np.savetxt(tmp_path / "counts.csv", np.tile([2, 38], (30, 1)), fmt="%d", delimiter=",")
+    return tmp_path
+
+
+def run(method: str, world: Path, *more: str) -> Result:
+    verb = method if method in ("label", "choose") else "learn"
+    tables = [str(world / "private.csv"), str(world / "public.csv")]
+    words = ["--votes", str(world / "counts.csv")] if verb == "label" else tables
+    words += METHODS[method] + ["--epsilon", "4", "--ledger", str(world / "d.ledger")]
+    words += [] if verb == "choose" else ["--delta", "1e-5"]
+    words += ["--teachers", "12"] if method in WITH_TEACHERS else []
+    out = ["--out", str(world / "deep" / "out"), "--force", "all", "--json"]
+    return CliRunner().invoke(app, [verb, *words, *out, *more])
+
+
+def contents(world: Path) -> dict[str, bytes]:
+    release = world / "deep" / "out" / "release"
+    return {path.name: path.read_bytes() for path in release.iterdir()}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_power_cut_takes_nothing_and_what_is_lost_all_the_same_is_made_again_unpaid(
+    world: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    lost = []
+    with monkeypatch.context() as patched:
+        disk = Disk(patched)
+        for verb in ("label", "choose", "learn"):
+            module = sys.modules[f"secretballot.cli.{verb}"]
+            patched.setattr(module, "print_json", lambda _: lost.extend(disk.lost(world / "deep")))
+        done = run(method, world)
+        top = disk.lost(world)
+    assert done.exit_code == 0, done.stderr
+    assert (lost, disk.named_too_early) == ([], [])
+    assert f"{world / 'deep'}: name" not in top
+
+    before, paid = contents(world), Ledger.open_existing(world / "d.ledger").history()
+    for name in before:
+        (world / "deep" / "out" / "release" / name).write_bytes(b"")
+    again = run(method, world)
+    assert again.exit_code == 0, again.stderr
+    assert contents(world) == before
+    assert Ledger.open_existing(world / "d.ledger").history() == paid
+    [note] = [note for note in json.loads(again.stdout)["notes"] if "release" in note]
+    assert "is damaged (certificate.json), so it is made again from what was paid for" in note
+
+
+def cut(release: Path, name: str) -> None:
+    (release / name).write_bytes(b"")
+
+
+def halve(release: Path, name: str) -> None:
+    content = (release / name).read_bytes()
+    (release / name).write_bytes(content[: len(content) // 2])
+
+
+def remove(release: Path, name: str) -> None:
+    (release / name).unlink()
+
+
+def change(release: Path, name: str) -> None:
+    (release / name).write_bytes((release / name).read_bytes() + b"\n")
+
+
+def test_each_file_that_is_lost_is_made_again(world: Path) -> None:
+    assert run("label", world).exit_code == 0
+    before, release = contents(world), world / "deep" / "out" / "release"
+    for damage in (cut, halve, remove, change):
+        for name in before:
+            damage(release, name)
+            again = run("label", world)
+            assert again.exit_code == 0, again.stderr
+            # a blank at the end of a certificate is no damage
+            harmless = (damage, name) == (change, "certificate.json")
+            assert f"is damaged ({name})" in again.stdout or harmless
+            assert contents(world) == before or harmless
+    for name in before:
+        remove(release, name)
+    assert run("label", world).exit_code == 0
+    assert contents(world) == before
+    assert len(Ledger.open_existing(world / "d.ledger").history()) == 1
+
+
+def refused(world: Path, *words: str) -> str:
+    """Return why the run is refused, which leaves the folder and the account as they were."""
+    root = world / "deep" / "out" / "release"
+    before = {path: path.read_bytes() for path in root.iterdir() if path.is_file()}
+    paid = Ledger.open_existing(world / "d.ledger").history()
+    result = run("label", world, *words)
+    assert result.exit_code in (2, 4), result.stdout
+    assert {path: path.read_bytes() for path in root.iterdir() if path.is_file()} == before
+    assert Ledger.open_existing(world / "d.ledger").history() == paid
+    return str(json.loads(result.stdout)["error"])
+
+
+def test_what_is_not_of_the_run_is_never_removed(world: Path) -> None:
+    release = world / "deep" / "out" / "release"
+    assert run("label", world).exit_code == 0
+    shutil.move(world / "deep" / "out", world / "other")
+    assert run("label", world).exit_code == 0
+    own = (release / "certificate.json").read_bytes()
+    # the certificate is whole, and of the other run
+    shutil.copy(world / "other" / "release" / "certificate.json", release)
+    assert "is of another run; move it elsewhere" in refused(world)
+
+    (release / "certificate.json").write_bytes(own[:-9])
+    assert "holds a finished release" in refused(world, "--seed", "1")
+    for name in ("certificate.sig", "notes.txt"):
+        (release / name).write_text("mine")
+        assert f"{name!r} in it is not of this run; move that elsewhere" in refused(world)
+        (release / name).unlink()
+    (release / "labels.csv").unlink()
+    (release / "labels.csv").symlink_to(world / "counts.csv")
+    assert "'labels.csv' in it is not of this run" in refused(world)
+    (release / "labels.csv").unlink()
+
+    shutil.move(release, world / "moved")
+    release.symlink_to(world / "moved")
+    assert "is no folder, and holds no whole release" in refused(world)
+    release.unlink()
+    shutil.move(world / "moved", release)
+    assert run("label", world).exit_code == 0
+    assert (release / "certificate.json").read_bytes() == own
+
+
+def test_a_damaged_release_stays_where_the_ledger_does_not_hold_its_answer(world: Path) -> None:
+    # another account in the place of the one that paid, so that no memory of it is in the vault
+    assert run("label", world).exit_code == 0
+    cut(world / "deep" / "out" / "release", "labels.csv")
+    shutil.rmtree(world / "deep" / "out" / "vault" / "ledgers")
+    (world / "d.ledger").unlink()
+    (world / "d.ledger-journal").unlink()
+    words = ["--dataset", "counts", "--epsilon", "9", "--delta", "1e-4"]
+    assert (
+        CliRunner().invoke(app, ["ledger", "create", str(world / "d.ledger"), *words]).exit_code
+        == 0
+    )
+    assert "the ledger does not hold the answer that it was made of" in refused(world)
