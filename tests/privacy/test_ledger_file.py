@@ -585,8 +585,9 @@ class FailingConnection:
         return getattr(self._connection, name)
 
     def execute(self, statement: str, *values: Any) -> Any:
-        if statement.startswith("BEGIN"):
-            self._writes = statement == "BEGIN IMMEDIATE"
+        self._writes = not statement.startswith("BEGIN") and (
+            self._writes or statement.startswith("INSERT")
+        )
         if statement != "COMMIT" or not self._writes or not self._failures:
             return self._connection.execute(statement, *values)
         self._connection.execute("COMMIT" if self._failures.pop(0) else "ROLLBACK")

@@ -1,6 +1,6 @@
 """What a run lost by its votes, published with noise: a number of its own, and no promise."""
 
-import contextlib
+import functools
 import json
 import math
 import uuid
@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from secretballot._signals import signals_held_back
 from secretballot._validation import check_instance, check_probability
 from secretballot.aggregation import Aggregator, GaussianAggregator
 from secretballot.aggregation.vote_loss import UNITS_PER_NAT, VoteLoss
 from secretballot.door import purchase
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import LedgerError, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     SmoothGaussianEvent,
@@ -217,34 +216,35 @@ def publish_vote_loss(
     }
     key = uuid.uuid4().hex if request is None else request
     unit, neighbours = str(declared["unit"]), str(declared["neighbours"])
+    known = functools.partial(
+        _same_question, terms=terms, unit=unit, neighbours=neighbours, request=key
+    )
     stored = ledger.released(key)
     if stored is not None:
-        return _same_question(stored, terms, unit, neighbours, key)
+        return known(stored)
     ledger.check_promise(unit, neighbours)
     purchase.check_sample(None, declaration, key)
     purchase.priced((event,), budget)
     # before the purchase: an installation that cannot draw must cost nothing
     noise = purchase.exact_noise()
 
-    def told(outcome: int, scale_number: int, reservation: int) -> PublishedLoss:
-        composition = purchase.composition_of(ledger, reservation)
-        return PublishedLoss(
+    def described(
+        outcome: int, scale_number: int, composition: dict[str, Any]
+    ) -> tuple[PublishedLoss, object]:
+        published = PublishedLoss(
             terms, outcome, scale_number, event, budget, unit, neighbours, composition
         )
+        return published, _stored_fields(published)
 
-    room = purchase.room_for(_stored_fields(told(_WIDEST, _WIDEST, 0)))
+    def draw(composition: dict[str, Any]) -> tuple[PublishedLoss, object]:
+        return described(*_noisy_numbers(loss, event, counts, noise), composition)
+
+    widest = described(_WIDEST, _WIDEST, purchase.composition_of(ledger, 0))
+    room = purchase.room_for(widest[1])
     reason = purpose or "what the run lost by its votes"
-    with signals_held_back():  # an end between purchase and outcome costs the budget for nothing
-        reservation = ledger.reserve((event,), budget, request=key, purpose=reason, room=room)
-        try:
-            published = told(*_noisy_numbers(loss, event, counts, noise), reservation)
-            ledger.commit(reservation, purchase.encoded(_stored_fields(published), room))
-        except BaseException:
-            # the noise may have been drawn: the reservation stays spent, whatever went wrong
-            with contextlib.suppress(LedgerError):
-                ledger.forfeit(reservation, "The draw ended before it was committed.")
-            raise
-    return published
+    return purchase.drawn_once(
+        ledger, (event,), budget, draw, known, request=key, purpose=reason, room=room
+    )
 
 
 def _noisy_numbers(

@@ -235,7 +235,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
     # What is paid is drawn, and stored in the ledger, before anything is written for publication.
     with folder:
         listed = None if run.listed is None else run.listed.events(counts.n_teachers)
-        ledger = ledger_of_run(run, folder, "record", watch, goes_on=False, listed=listed)
+        ledger = ledger_of_run(run, folder, "record", watch, listed=listed)
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Drawing noise")
         released = _released_labels(run, counts, aggregator, ledger, folder, watch)

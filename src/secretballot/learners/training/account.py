@@ -75,9 +75,7 @@ def listed_sums_of(
     return listed, PrivacyBudget(epsilon_upper([listed], delta) * (1 + 1e-9), delta)
 
 
-def refuse_unlisted(
-    ledger: Ledger, events: Sequence[Event], request: str, *, goes_on: bool
-) -> None:
+def refuse_unlisted(ledger: Ledger, events: Sequence[Event], request: str) -> None:
     """Refuse events that are not left on a ledger's list before hours go into teachers.
 
     Parameters and exceptions are those of `refuse_beyond`.
@@ -87,7 +85,7 @@ def refuse_unlisted(
     BudgetError
         If they are not left.
     """
-    if not _is_paid(ledger, request, goes_on=goes_on):
+    if ledger.entry(request) is None:
         ledger.check_listed(events)
 
 
@@ -110,11 +108,11 @@ def account_of_fit(
     return ledger
 
 
-def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str, *, goes_on: bool) -> None:
+def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str) -> None:
     """Refuse a price that the ledger will not admit before hours go into teachers; the ledger
     itself judges later.
 
-    A run that was answered before costs nothing, nor does a reservation that goes on.
+    A run that was paid for before costs nothing: it has its answer, or goes on.
 
     Raises
     ------
@@ -122,7 +120,7 @@ def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str, *, goes_o
         If less is left than the run would cost, or the ledger has a list, whose noise it would not
         have. Nothing is said of Renyi accounts, whose sums are not additive.
     """
-    paid = _is_paid(ledger, request, goes_on=goes_on)
+    paid = ledger.entry(request) is not None
     if ledger.composition == "list" and not paid:
         raise BudgetError(
             f"The ledger of {ledger.dataset!r} has a list, whose noise is the only one that may be"
@@ -139,9 +137,3 @@ def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str, *, goes_o
             f" {left.delta:.4g} are left, and this run would cost epsilon {budget.epsilon:.4g} and"
             f" delta {budget.delta:.4g}; ask for less. Nothing was spent."
         )
-
-
-def _is_paid(ledger: Ledger, request: str, *, goes_on: bool) -> bool:
-    """Return whether a request costs nothing any more."""
-    entry = ledger.entry(request)
-    return entry is not None and (entry.state == "committed" or goes_on)
