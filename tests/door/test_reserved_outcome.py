@@ -101,7 +101,7 @@ def test_a_draw_that_fails_or_cannot_be_stored_is_not_given_and_the_next_one_is(
             bought.draw(scores([1, 2]), ABOUT)
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "commit", _full)
-        with pytest.raises(sb.LedgerError, match="cannot be stored, so it is not given"):
+        with pytest.raises(sb.LedgerError, match="The disk is full"):
             bought.draw(scores([1, 2]), ABOUT)
     assert (bought.drawn(), ledger.history()[0].state) == (None, "reserved")
     assert bought.draw(scores([0, 10_000]), ABOUT)[0].outcome == 1
@@ -153,10 +153,10 @@ def test_what_does_not_fit_is_refused_and_nothing_is_spent():
 def test_a_key_that_paid_for_something_else_is_refused():
     ledger = account()
     bought = reserved(ledger)
-    with pytest.raises(sb.ParameterError, match="used for another purchase"):
+    with pytest.raises(sb.ParameterError, match="reserved for something else"):
         reserved(ledger, 0.25)
     ledger.forfeit(bought.reservation, "For the test.")
-    with pytest.raises(sb.ParameterError, match="used for another purchase"):
+    with pytest.raises(sb.LedgerError, match="was forfeited and stays spent"):
         reserved(ledger)
 
 

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -569,3 +570,76 @@ def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:
         "busy_timeout": 30_000,
     }
     assert settings == expected
+
+
+# --- a disk that fails at the end of storing ---
+
+
+class FailingConnection:
+    """A connection whose commits fail as at the last write to the disk, done or not."""
+
+    def __init__(self, connection: sqlite3.Connection, failures: list[bool]) -> None:
+        self._connection, self._failures, self._writes = connection, failures, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        self._writes = not statement.startswith("BEGIN") and (
+            self._writes or statement.startswith("INSERT")
+        )
+        if statement != "COMMIT" or not self._writes or not self._failures:
+            return self._connection.execute(statement, *values)
+        self._connection.execute("COMMIT" if self._failures.pop(0) else "ROLLBACK")
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+        raise error
+
+
+@pytest.fixture
+def failures(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each of the next commits that fails is done all the same."""
+    coming: list[bool] = []
+    connect = file.connect
+    monkeypatch.setattr(file, "connect", lambda path: FailingConnection(connect(path), coming))
+    return coming
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_what_failed_at_its_end_is_looked_up_and_paid_once(
+    tmp_path: Path, failures: list[bool], done: bool
+) -> None:
+    ledger = Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
+    failures[:] = [done]
+    number = buy(ledger, "a")
+    # a row after it was written without an error, and so this one lasts
+    assert ledger.head()[0] == (2 if done else 1)
+    failures[:] = [done]
+    ledger.commit(number, b"answer")
+    assert failures == []
+    assert ledger.released("a") == b"answer"
+    assert (ledger.releases(), ledger.spent().epsilon) == (1, 0.1)
+    ledger.check()
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_disk_that_goes_on_failing_leaves_the_end_unknown_or_says_that_nothing_was_stored(
+    tmp_path: Path, failures: list[bool], answer: bool
+) -> None:
+    ledger = Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
+    number = buy(ledger, "a")
+
+    def store() -> None:
+        if answer:
+            ledger.commit(number, b"answer")
+        else:
+            buy(ledger, "b")
+
+    failures[:] = [False] * 2
+    with pytest.raises(LedgerError, match="not stored" if answer else "nothing was changed"):
+        store()
+    failures[:] = [True] * 2
+    with pytest.raises(LedgerError, match=r"it is unknown whether that was stored.*charged once"):
+        store()
+    assert ledger.spent().epsilon == (0.1 if answer else 0.2)
+    assert ledger.released("a") == (b"answer" if answer else None)

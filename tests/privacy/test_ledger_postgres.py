@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from campaigns.postgres_proxy import PostgresProxy
 from campaigns.postgres_server import PostgresServer
 from typer.testing import CliRunner
 
@@ -24,6 +25,7 @@ from secretballot.door.known_ledger import keep_in_step
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, PureEvent
 from secretballot.privacy.ledger import Ledger, places, postgres_schema, postgres_store
+from secretballot.privacy.ledger.store import BrokenOffError
 from secretballot.privacy.noise import ExactNoise
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
@@ -214,7 +216,7 @@ def test_a_server_that_forgets_is_refused(
 
 
 def test_a_standby_that_was_not_waited_for_is_no_certainty(
-    postgres_server: PostgresServer, ledger: Ledger
+    postgres_server: PostgresServer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def cancel() -> None:
         waits = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
@@ -222,15 +224,14 @@ def test_a_standby_that_was_not_waited_for_is_no_certainty(
             time.sleep(0.01)
         postgres_server.run(f"SELECT pg_cancel_backend({found[0][0]})")
 
+    monkeypatch.setattr(postgres_store, "SILENCE_S", 1.0)  # a look at it waits for a standby, too
     # warnings that a role does not want to see are seen all the same
     postgres_server.run("ALTER ROLE postgres SET client_min_messages = 'error'")
     ledger = Ledger.open_existing(str(ledger.place))
     with setting(postgres_server, "synchronous_standby_names", "nobody"):
         thread = threading.Thread(target=cancel)
         thread.start()
-        refused(
-            lambda: buy(ledger, "a"), "without certainty .*counts as spent; nothing was returned"
-        )
+        refused(lambda: buy(ledger, "a"), "without certainty .*unknown whether that was stored")
         thread.join()
     postgres_server.run("ALTER ROLE postgres RESET client_min_messages")
     assert ledger.spent().epsilon == 0.1
@@ -255,11 +256,12 @@ def test_a_standby_is_refused(postgres_server: PostgresServer) -> None:
 
 def test_of_several_servers_the_primary_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = {}
-    monkeypatch.setattr(psycopg, "connect", lambda **words: seen.update(words) or 1 / 0)
+    connect = lambda **words: seen.update(words) or 1 / 0  # noqa: E731
+    monkeypatch.setattr(postgres_store.Connection, "connect", connect)
     for hosts, wanted in (("one,two", "read-write"), ("one", None)):
         seen.clear()
         with pytest.raises(ZeroDivisionError):
-            postgres_store._new_connection(DatabasePlace(f"postgresql://{hosts}/d"))
+            postgres_store._new_connection(DatabasePlace(f"postgresql://{hosts}/d"), 1.0)
         assert seen.get("target_session_attrs") == wanted
         assert seen["prepare_threshold"] is None
 
@@ -287,66 +289,103 @@ def _end_session(server: PostgresServer, pid: int) -> None:
         time.sleep(0.01)
 
 
-@contextmanager
-def broken_commit(
-    server: PostgresServer, monkeypatch: pytest.MonkeyPatch, *, stored: bool
-) -> Iterator[None]:
-    """Break the connection at COMMIT: before the server has it, or after it has done it and before
-    anybody is told."""
-    execute = psycopg.Connection.execute
+@pytest.fixture
+def proxy(postgres_server: PostgresServer) -> Iterator[PostgresProxy]:
+    between = PostgresProxy(postgres_server)
+    yield between
+    between.close()
 
-    def breaking(self: Any, query: Any, *rest: Any, **more: Any) -> Any:
-        if query != "COMMIT":
-            return execute(self, query, *rest, **more)
-        if stored:
-            self.pgconn.send_query(b"COMMIT")
-            self.pgconn.flush()
-            pid = self.info.backend_pid
-            state = f"SELECT state FROM pg_stat_activity WHERE pid = {pid}"
-            while server.run(state) != [("idle",)]:
-                time.sleep(0.01)
-            _end_session(server, pid)
-            self.pgconn.finish()
-            raise psycopg.OperationalError("server closed the connection unexpectedly")
-        _end_session(server, self.info.backend_pid)
-        return execute(self, query, *rest, **more)
 
+@pytest.fixture
+def far(proxy: PostgresProxy, place: str, ledger: Ledger) -> Ledger:
+    """The same account by way of the proxy."""
+    return Ledger.open_existing(proxy.url(DatabasePlace(place).schema))
+
+
+@pytest.fixture(params=["closed", "hangs"])
+def hang(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a connection that breaks is left open; then it is given up soon."""
+    for name in ("LOOK_S", "SILENCE_S"):
+        monkeypatch.setattr(postgres_store, name, 0.8)
+    return bool(request.param == "hangs")
+
+
+BREAKS = pytest.mark.parametrize("when", ["statement", "commit", "acknowledgement"])
+
+
+@BREAKS
+def test_a_purchase_is_paid_once_wherever_its_connection_breaks(
+    hang: bool, proxy: PostgresProxy, far: Ledger, when: Any
+) -> None:
+    buy(far, "before")
+    proxy.lose(b"INSERT INTO reservation", when, hang=hang)
+    assert buy(far, "a") == 2
+    assert proxy.broken.is_set()
+    assert far.spent().epsilon == 0.2
+    far.check()
+
+
+@BREAKS
+def test_an_answer_is_stored_once_wherever_its_connection_breaks(
+    hang: bool, proxy: PostgresProxy, far: Ledger, when: Any
+) -> None:
+    number = buy(far, "a")
+    proxy.lose(b"INSERT INTO closing", when, hang=hang)
+    far.commit(number, b"answer")
+    assert proxy.broken.is_set()
+    assert far.released("a") == b"answer"
+    far.check()
+
+
+def test_a_ledger_is_made_where_the_end_of_that_is_lost(
+    proxy: PostgresProxy, databases: DatabaseLedgers
+) -> None:
+    proxy.lose(b"INSERT INTO head", "acknowledgement")
+    schema = DatabasePlace(databases.place()).schema
+    assert Ledger(proxy.url(schema), dataset="registry", budget=BUDGET).releases() == 0
+    assert proxy.broken.is_set()
+
+
+def test_what_a_lost_connection_holds_is_ended_and_nothing_else(
+    hang: bool, proxy: PostgresProxy, far: Ledger, ledger: Ledger
+) -> None:
+    number = buy(far, "plan")
+    with ledger.reading(number) as page:  # a session of the same role
+        proxy.lose(b"INSERT INTO part", "commit", hang=hang)
+        with pytest.raises(BrokenOffError), far.answering(number) as answers:
+            answers.add([(b"a", b"1")])
+        assert buy(far, "next") == 2
+        assert page.count == 0
+
+
+def test_a_read_that_breaks_is_done_again(proxy: PostgresProxy, far: Ledger) -> None:
+    buy(far, "a")
+    proxy.lose(b"WHERE request", "statement")
+    assert far.entry("a") is not None
+    assert proxy.broken.is_set()
+
+
+@pytest.mark.parametrize("purchase", [True, False])
+def test_an_end_that_nobody_can_look_up_is_said_to_be_unknown(
+    proxy: PostgresProxy, far: Ledger, monkeypatch: pytest.MonkeyPatch, purchase: bool
+) -> None:
+    connect = postgres_store._new_connection
+
+    def unreachable(*given: Any) -> Any:
+        if proxy.broken.is_set():
+            raise psycopg.OperationalError("refused")
+        return connect(*given)
+
+    number = None if purchase else buy(far, "a")
     with monkeypatch.context() as patch:
-        patch.setattr(psycopg.Connection, "execute", breaking)
-        yield
-
-
-@pytest.mark.parametrize("stored", [False, True])
-def test_a_purchase_of_unknown_end_is_told_so_and_counts_if_it_is_there(
-    postgres_server: PostgresServer,
-    ledger: Ledger,
-    monkeypatch: pytest.MonkeyPatch,
-    stored: bool,
-) -> None:
-    buy(ledger, "before")
-    with broken_commit(postgres_server, monkeypatch, stored=stored):
-        refused(lambda: buy(ledger, "a"), "broke off while it was storing .*counts as spent")
-    assert ledger.spent().epsilon == (0.2 if stored else 0.1)
-    if stored:
-        refused(lambda: buy(ledger, "a"), "was interrupted, and stays spent")
-    else:
-        buy(ledger, "a")
-
-
-@pytest.mark.parametrize("stored", [False, True])
-def test_an_answer_of_unknown_end_is_returned_to_nobody_and_given_if_it_is_there(
-    postgres_server: PostgresServer,
-    ledger: Ledger,
-    monkeypatch: pytest.MonkeyPatch,
-    stored: bool,
-) -> None:
-    number = buy(ledger, "a")
-    with broken_commit(postgres_server, monkeypatch, stored=stored):
+        patch.setattr(postgres_store, "_new_connection", unreachable)
+        proxy.lose(b"INSERT INTO", "acknowledgement")
         refused(
-            lambda: ledger.commit(number, b"answer"),
-            "whether the answer was stored shows when .*returned to nobody",
+            lambda: buy(far, "a") if purchase else far.commit(number, b"answer"),
+            "unknown whether that was stored, nothing was returned.*charged once when it is repea",
         )
-    assert ledger.released("a") == (b"answer" if stored else None)
+    assert far.spent().epsilon == 0.1
+    assert far.released("a") == (None if purchase else b"answer")
 
 
 def test_an_error_that_a_program_swallows_inside_stores_nothing(ledger: Ledger) -> None:

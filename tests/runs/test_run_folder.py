@@ -49,13 +49,6 @@ def test_an_interrupted_run_is_taken_up_under_its_key(tmp_path: Path) -> None:
         assert folder.request == key
 
 
-def test_a_renewed_key_is_the_one_found_later(tmp_path: Path) -> None:
-    key = interrupt(tmp_path / "out")
-    with RunFolder(tmp_path / "out", DESCRIPTION) as folder:
-        folder.renew_request()
-    assert RunFolder(tmp_path / "out", DESCRIPTION).request == folder.request != key
-
-
 def test_another_run_is_refused_and_told_what_differs(tmp_path: Path) -> None:
     interrupt(tmp_path / "out")
     with pytest.raises(DataError, match="differs in epsilon, private file"):

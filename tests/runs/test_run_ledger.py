@@ -57,68 +57,43 @@ def test_a_new_ledger_promises_what_the_run_does_and_nothing_else(tmp_path: Path
 
 def test_more_than_is_left_is_refused_early(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
-    refuse_beyond(ledger, BUDGET, "r", goes_on=False)
+    refuse_beyond(ledger, BUDGET, "r")
     for dear in (PrivacyBudget(1.01, 1e-6), PrivacyBudget(1.0, 2e-6)):
         with pytest.raises(BudgetError, match="Nothing was spent"):
-            refuse_beyond(ledger, dear, "r", goes_on=False)
+            refuse_beyond(ledger, dear, "r")
     number = ledger.reserve(EVENTS, BUDGET, request="r", purpose="")
     with pytest.raises(BudgetError, match="epsilon 0 and delta 0 are left"):
-        refuse_beyond(ledger, BUDGET, "r", goes_on=False)
+        refuse_beyond(ledger, BUDGET, "another")
+    refuse_beyond(ledger, BUDGET, "r")  # paid already: goes on
     ledger.commit(number, b"answer")
-    refuse_beyond(ledger, BUDGET, "r", goes_on=False)  # answered already: costs nothing
+    refuse_beyond(ledger, BUDGET, "r")  # answered already: costs nothing
 
 
 def test_a_renyi_account_judges_for_itself(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "l", dataset="d", budget=BUDGET, composition="renyi")
-    refuse_beyond(ledger, PrivacyBudget(5.0, 1e-6), "r", goes_on=False)
+    refuse_beyond(ledger, PrivacyBudget(5.0, 1e-6), "r")
 
 
-@pytest.mark.parametrize(
-    ("ending", "renewed"), [(None, False), ("commit", False), ("reserve", True), ("forfeit", True)]
-)
-def test_a_key_that_was_paid_and_not_answered_is_renewed(
-    tmp_path: Path, ending: str | None, renewed: bool
+@pytest.mark.parametrize("ending", [None, "commit", "reserve", "forfeit"])
+@pytest.mark.parametrize("of", ["{}", "{}/estimate"])
+def test_a_run_goes_on_under_its_key_unless_that_was_forfeited(
+    tmp_path: Path, ending: str | None, of: str
 ) -> None:
     ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
     with RunFolder(tmp_path / "out", {}) as folder:
-        key, watch = folder.request, Watch()
+        key = folder.request
         if ending:
-            number = ledger.reserve(EVENTS, BUDGET, request=key, purpose="")
+            number = ledger.reserve(EVENTS, BUDGET, request=of.format(key), purpose="")
             if ending == "commit":
                 ledger.commit(number, b"answer")
             if ending == "forfeit":
                 ledger.forfeit(number, "broken off")
-        settle_request(folder, ledger, watch, goes_on=False)
-    assert (folder.request != key) is renewed
-    assert bool(watch.notes) is renewed
-
-
-def test_a_plan_that_was_begun_goes_on_under_its_key(tmp_path: Path) -> None:
-    ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
-    folder, watch = RunFolder(tmp_path / "run", {"verb": "learn"}), Watch()
-    with folder:
-        key = folder.request
-        number = ledger.reserve(EVENTS, BUDGET, request=key, purpose="")
-        settle_request(folder, ledger, watch, goes_on=True)
-        refuse_beyond(ledger, BUDGET, key, goes_on=True)
-        assert (folder.request, watch.notes) == (key, [])
-        ledger.forfeit(number, "broken off")
-        settle_request(folder, ledger, watch, goes_on=True)
-        assert folder.request != key
-        with pytest.raises(BudgetError):
-            refuse_beyond(ledger, BUDGET, folder.request, goes_on=True)
-
-
-@pytest.mark.parametrize("goes_on", [False, True])
-def test_a_run_whose_estimate_was_paid_and_not_answered_gets_a_new_key(
-    tmp_path: Path, *, goes_on: bool
-) -> None:
-    ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
-    with RunFolder(tmp_path / "run", {"verb": "learn"}) as folder:
-        key = folder.request
-        ledger.reserve(EVENTS, BUDGET, request=f"{key}/estimate", purpose="")
-        settle_request(folder, ledger, Watch(), goes_on=goes_on)
-        assert folder.request != key
+        if ending == "forfeit":
+            with pytest.raises(LedgerError, match=r"stays spent.*in another folder with --out"):
+                settle_request(folder, ledger)
+        else:
+            settle_request(folder, ledger)
+    assert RunFolder(tmp_path / "out", {}).request == key
 
 
 @dataclass(frozen=True)
@@ -187,7 +162,7 @@ def test_an_account_that_a_run_opens_has_room_for_more(
     run, folder = Paid(tmp_path / "p", budget=price), RunFolder(tmp_path / "out", {"verb": "learn"})
     assert not state_of_account(run, folder, "record").exists
     with folder:
-        ledger = ledger_of_run(run, folder, "record", Watch(), goes_on=False)
+        ledger = ledger_of_run(run, folder, "record", Watch())
     assert ledger.budget == total
     assert ledger.path == tmp_path / "p.ledger"
     state = state_of_account(run, folder, "record")
@@ -199,7 +174,7 @@ def test_an_account_of_one_run_admits_that_run_alone(tmp_path: Path) -> None:
     run = Paid(tmp_path / "p", own_ledger=True)
     folder = RunFolder(tmp_path / "out", {"verb": "learn"})
     with folder:
-        assert ledger_of_run(run, folder, "record", Watch(), goes_on=False).budget == BUDGET
+        assert ledger_of_run(run, folder, "record", Watch()).budget == BUDGET
     assert not (tmp_path / "p.ledger").exists()
 
 
@@ -231,7 +206,7 @@ def test_an_interrupted_run_goes_on_with_the_account_that_it_began_with(
     monkeypatch.setenv("SECRETBALLOT_LEDGER", str(named))
     first = RunFolder(tmp_path / "out", {"verb": "learn"})
     with suppress(KeyboardInterrupt), first:
-        ledger = ledger_of_run(run, first, "record", Watch(), goes_on=False)
+        ledger = ledger_of_run(run, first, "record", Watch())
         number = ledger.reserve(EVENTS, BUDGET, request=first.request, purpose="")
         ledger.commit(number, b"answer")
         raise KeyboardInterrupt
@@ -239,7 +214,7 @@ def test_an_interrupted_run_goes_on_with_the_account_that_it_began_with(
     again = RunFolder(tmp_path / "out", {"verb": "learn"})
     assert state_of_account(run, again, "record").releases == 1
     with again:
-        ledger = ledger_of_run(run, again, "record", Watch(), goes_on=False)
+        ledger = ledger_of_run(run, again, "record", Watch())
         assert (ledger.path, again.request) == (named, first.request)
         again.release.mkdir()
         (again.release / "certificate.json").write_text("{}")
@@ -253,7 +228,7 @@ def _begun(run: Paid, root: Path) -> None:
     """Begin a run, and break it off by hand."""
     folder = RunFolder(root, {"verb": "learn"})
     with suppress(KeyboardInterrupt), folder:
-        ledger_of_run(run, folder, "record", Watch(), goes_on=False)
+        ledger_of_run(run, folder, "record", Watch())
         raise KeyboardInterrupt
 
 
@@ -267,11 +242,11 @@ def test_an_account_that_is_gone_is_not_replaced_by_a_new_one(tmp_path: Path) ->
         LedgerError, match=r"account .*p\.ledger alone, which is not found any more"
     )
     with gone, folder:
-        ledger_of_run(run, folder, "record", Watch(), goes_on=False)
+        ledger_of_run(run, folder, "record", Watch())
     assert not place.exists()
     moved.rename(place)
     with RunFolder(tmp_path / "out", {"verb": "learn"}) as folder:
-        ledger_of_run(run, folder, "record", Watch(), goes_on=False)
+        ledger_of_run(run, folder, "record", Watch())
 
 
 def test_an_account_that_moved_with_its_file_is_known_again_and_no_other(tmp_path: Path) -> None:
@@ -281,10 +256,10 @@ def test_an_account_that_moved_with_its_file_is_known_again_and_no_other(tmp_pat
     open_ledger(tmp_path / "q.ledger", dataset="d", budget=PrivacyBudget(2.0, 1e-5), **PROMISE)
     folder = RunFolder(tmp_path / "out", {"verb": "learn"})
     with pytest.raises(LedgerError, match="put it back in its place"), folder:
-        ledger_of_run(Paid(tmp_path / "q"), folder, "record", Watch(), goes_on=False)
+        ledger_of_run(Paid(tmp_path / "q"), folder, "record", Watch())
     with RunFolder(tmp_path / "out", {"verb": "learn"}) as folder:
         run = Paid(tmp_path / "new" / "p")
-        ledger = ledger_of_run(run, folder, "record", Watch(), goes_on=False)
+        ledger = ledger_of_run(run, folder, "record", Watch())
     assert ledger.path == tmp_path / "new" / "p.ledger"
 
 

@@ -1,6 +1,5 @@
 """A release as a whole: queries that are known beforehand, answered at once."""
 
-import contextlib
 import functools
 import json
 import uuid
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from secretballot._signals import signals_held_back
 from secretballot._typing import IntArray
 from secretballot._validation import name_part
 from secretballot.aggregation import Aggregator, Answers
@@ -19,7 +17,7 @@ from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
 from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import Argument, DataError, LedgerError, ParameterError
+from secretballot.exceptions import Argument, DataError, ParameterError
 from secretballot.privacy.accounting import Event, Price
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import NoiseSource
@@ -67,7 +65,8 @@ def release(
         default.
     request : str, optional
         Key of this release in the ledger. A request that was answered before gets the stored answer
-        and costs nothing. A new key by default.
+        and costs nothing; one that was interrupted goes on, and is paid for once. A new key by
+        default.
     purpose : str
         Why, in a few words; stored in the ledger and on the certificate, so public.
     declaration : mapping, optional
@@ -99,7 +98,7 @@ def release(
         If the ledger's budget does not admit the price; nothing was spent.
     LedgerError
         If the ledger cannot be used or is about another unit or relation, or the request was
-        interrupted before: what it reserved stays spent.
+        forfeited before: what it reserved stays spent.
     SamplerError
         If the installed sampler is missing, broken or draws wrong noise; nothing was spent.
 
@@ -119,10 +118,14 @@ def release(
     key = uuid.uuid4().hex if request is None else request
     # a stored answer comes before the account is looked at: it was paid for, and costs nothing
     declared = check_declaration(declaration)
+
+    def known(content: bytes) -> ReleasedLabels:
+        stored = ReleasedLabels.from_json(json.loads(content))
+        return _same_question(stored, aggregator, named, declared, points_sha256, key)
+
     answered = ledger.released(key)
     if answered is not None:
-        stored = ReleasedLabels.from_json(json.loads(answered))
-        return _same_question(stored, aggregator, named, declared, points_sha256, key)
+        return known(answered)
 
     # all that can be refused is refused before anything is reserved
     purchase.check_one_record_of_a_user(counts, ledger, str(declared["unit"]))
@@ -154,22 +157,17 @@ def release(
     purchase.check_readable(widest.certificate)
     room = purchase.room_for(widest.to_json())
     asked = counts.take(rows)  # before the purchase: what takes memory must not fail after it
-    with signals_held_back():  # an end between purchase and answer costs the budget for nothing
-        reservation = ledger.reserve(
-            events, aggregator.budget, request=key, purpose=purpose, room=room
+
+    def draw(composition: dict[str, Any]) -> tuple[ReleasedLabels, object]:
+        answers = purchase.drawn_answers(
+            aggregator, asked.open_at_the_door(), counts.n_teachers, noise, predictions
         )
-        try:
-            answers = purchase.drawn_answers(
-                aggregator, asked.open_at_the_door(), counts.n_teachers, noise, predictions
-            )
-            released = describe(answers, purchase.composition_of(ledger, reservation))
-            ledger.commit(reservation, purchase.encoded(released.to_json(), room))
-        except BaseException:
-            # the noise may have been drawn: the reservation stays spent, whatever went wrong
-            with contextlib.suppress(LedgerError):
-                ledger.forfeit(reservation, "The release ended before it was committed.")
-            raise
-    return released
+        released = describe(answers, composition)
+        return released, released.to_json()
+
+    return purchase.drawn_once(
+        ledger, events, aggregator.budget, draw, known, request=key, purpose=purpose, room=room
+    )
 
 
 def _same_question(

@@ -1,7 +1,6 @@
 """Numbers and choices that later steps are set by: drawn from private data, paid for, and named
 on the certificate."""
 
-import contextlib
 import functools
 import json
 import uuid
@@ -9,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from secretballot._signals import signals_held_back
 from secretballot._validation import shown
 from secretballot.door import purchase
 from secretballot.ensemble.range_scores import PrivateRangeScores
@@ -366,7 +364,7 @@ def _paid_outcome(
     purpose: str,
     declaration: Mapping[str, object] | None,
 ) -> PaidOutcome:
-    """Check, price, ready the noise, reserve, draw, commit, return.
+    """Check, price, ready the noise, then draw once.
 
     A known request gets its stored answer.
     """
@@ -376,25 +374,29 @@ def _paid_outcome(
     key = uuid.uuid4().hex if request is None else request
     purchase.check_sample(None, declaration, key)
     stored = ledger.released(key)
+    known = functools.partial(
+        _same_question,
+        mechanism=mechanism,
+        event=event,
+        promise=(unit, neighbours),
+        request=key,
+    )
     if stored is not None:
-        return _same_question(stored, mechanism, event, (unit, neighbours), key)
+        return known(stored)
     ledger.check_promise(unit, neighbours)
     budget = PrivacyBudget(mechanism["epsilon"], 0.0)
     # before the purchase: an installation that cannot draw must cost nothing
     noise = purchase.exact_noise()
     describe = functools.partial(_outcome_of, purpose, mechanism, event, unit, neighbours)
     room = purchase.room_for(_stored_fields(describe(_WIDEST, purchase.composition_of(ledger, 0))))
-    with signals_held_back():  # an end between purchase and outcome costs the budget for nothing
-        reservation = ledger.reserve((event,), budget, request=key, purpose=purpose, room=room)
-        try:
-            choice = describe(draw(noise), purchase.composition_of(ledger, reservation))
-            ledger.commit(reservation, purchase.encoded(_stored_fields(choice), room))
-        except BaseException:
-            # the noise may have been drawn: the reservation stays spent, whatever went wrong
-            with contextlib.suppress(LedgerError):
-                ledger.forfeit(reservation, "The draw ended before it was committed.")
-            raise
-    return choice
+
+    def drawn(composition: dict[str, Any]) -> tuple[PaidOutcome, object]:
+        choice = describe(draw(noise), composition)
+        return choice, _stored_fields(choice)
+
+    return purchase.drawn_once(
+        ledger, (event,), budget, drawn, known, request=key, purpose=purpose, room=room
+    )
 
 
 _WIDEST = -(2**63)  # no outcome has more digits

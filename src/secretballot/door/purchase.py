@@ -1,13 +1,15 @@
 """What comes before every draw: the checks of public numbers, the price, what the certificate
 says of the ledger."""
 
+import contextlib
 import json
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike
 
+from secretballot._signals import signals_held_back
 from secretballot._typing import IntArray
 from secretballot._validation import check_instance, check_name, check_path
 from secretballot.aggregation import (
@@ -28,7 +30,8 @@ from secretballot.exceptions import (
     ParameterError,
 )
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, price
-from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.ledger import Ledger, LedgerEntry
+from secretballot.privacy.ledger.store import UnknownEndError
 from secretballot.privacy.noise import ExactNoise, NoiseSource, ready_sampler
 from secretballot.report.certificate.fields import (
     certificate_in,
@@ -47,9 +50,11 @@ __all__ = [
     "check_sample",
     "check_types",
     "check_votes_of_records",
+    "checked_entry",
     "composition_of",
     "declaration_of",
     "drawn_answers",
+    "drawn_once",
     "encoded",
     "events_of",
     "exact_noise",
@@ -57,9 +62,13 @@ __all__ = [
     "next_answers",
     "noise_source",
     "priced",
+    "reserved",
     "room_for",
+    "stored_first",
     "widest",
 ]
+
+Answer = TypeVar("Answer")
 
 #: What the numbers of a composition, not known before the purchase, may add to the text of an
 #: answer, in bytes.
@@ -425,3 +434,137 @@ def encoded(content: object, room: int) -> bytes:
     decides whether a full disk lets the answer be stored, before anything is released.
     """
     return json.dumps(content).encode().ljust(room)
+
+
+# --- reserve, draw, store, return ---
+
+
+def reserved(
+    ledger: Ledger,
+    events: tuple[Event, ...],
+    budget: PrivacyBudget,
+    *,
+    request: str,
+    purpose: str,
+    queries: int | None = None,
+    room: int = 0,
+) -> tuple[int, bool]:
+    """Return the number of a request's reservation, and whether it was made just now.
+
+    One that was left without an answer goes on: nobody saw what was drawn under it.
+
+    Raises
+    ------
+    ParameterError
+        If the request was reserved for something else.
+    BudgetError
+        If the ledger does not admit the price; nothing was spent.
+    LedgerError
+        If the ledger cannot be used, or the request was forfeited.
+    """
+    try:
+        return ledger.reserve(
+            events, budget, request=request, purpose=purpose, queries=queries, room=room
+        ), True
+    except UnknownEndError:
+        raise
+    except LedgerError:
+        entry = ledger.entry(request)
+        if entry is None:
+            raise
+    return checked_entry(entry, events, budget).id, False
+
+
+def checked_entry(
+    entry: LedgerEntry, events: tuple[Event, ...], budget: PrivacyBudget
+) -> LedgerEntry:
+    """Return a reservation under which these events may be drawn.
+
+    Raises
+    ------
+    ParameterError
+        If it was made for other events or at another price.
+    LedgerError
+        If it was forfeited.
+    """
+    if entry.state == "forfeited":
+        raise LedgerError(
+            f"Request {entry.request!r} was forfeited and stays spent; ask under another key, which"
+            " is a new charge."
+        )
+    if (entry.events, entry.epsilon, entry.delta) != (events, budget.epsilon, budget.delta):
+        raise ParameterError(
+            f"Request {entry.request!r} was reserved for something else; ask the same again, or ask"
+            " under another key, which is a new charge."
+        )
+    return entry
+
+
+def drawn_once(
+    ledger: Ledger,
+    events: tuple[Event, ...],
+    budget: PrivacyBudget,
+    draw: Callable[[dict[str, Any]], tuple[Answer, object]],
+    known: Callable[[bytes], Answer],
+    *,
+    request: str,
+    purpose: str,
+    room: int,
+) -> Answer:
+    """Return an answer that was reserved, drawn and stored, in this order.
+
+    Parameters
+    ----------
+    ledger, events, budget, request, purpose
+        As for `reserved`.
+    draw : callable
+        Takes what the certificate says of the account; returns the answer, and the JSON value to
+        store.
+    known : callable
+        Returns the answer behind stored bytes.
+    room : int
+        Bytes of the stored answer.
+
+    Raises
+    ------
+    ParameterError, BudgetError, LedgerError
+        As for `reserved`. Where the ledger fails, the same request goes on later.
+
+    Privacy
+    -------
+    Order : what a crash or the ledger interrupts was returned to nobody, and is drawn anew under
+        the same reservation. Whether an answer can be stored does not depend on it, as all have one
+        size. A draw that fails by itself is not repeated: that may depend on what was drawn.
+    """
+    with signals_held_back():  # an end between purchase and answer draws once more
+        number, _ = reserved(ledger, events, budget, request=request, purpose=purpose, room=room)
+        composition = composition_of(ledger, number)
+        try:
+            answer, content = draw(composition)
+            drawn = encoded(content, room)
+        except BaseException:
+            with contextlib.suppress(LedgerError):
+                ledger.forfeit(number, "The draw ended before it was committed.")
+            raise
+        stored = stored_first(ledger, number, request, drawn)
+    return answer if stored is drawn else known(stored)
+
+
+def stored_first(ledger: Ledger, number: int, request: str, content: bytes) -> bytes:
+    """Store an answer and return it, or the one that another process stored before.
+
+    Raises
+    ------
+    LedgerError
+        If none is stored for certain; then none may be returned.
+    """
+    try:
+        ledger.commit(number, content)
+    except UnknownEndError:
+        raise
+    except LedgerError:
+        stored = ledger.released(request)
+        if stored is None:
+            raise
+        return stored
+    return content

@@ -1,7 +1,6 @@
 """A choice that is paid for now and drawn later, at most once: what a run needs that must never
 run out of money."""
 
-import contextlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +9,9 @@ from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome, check_scores_account
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
-from secretballot.exceptions import LedgerError, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_pure
-from secretballot.privacy.ledger import Ledger, LedgerEntry
+from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.report.certificate.build import time_and_software
 
@@ -39,7 +38,7 @@ class ReservedOutcome:
     Raises
     ------
     ParameterError
-        If the key was used for another purchase.
+        If the key was reserved for something else.
     BudgetError
         If the ledger does not admit the price; nothing was spent.
     LedgerError
@@ -74,7 +73,7 @@ class ReservedOutcome:
         self.epsilon, self.unit, self.neighbours = float(epsilon), unit, neighbours
         drawn_at = calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)
         self._mechanism = ExponentialMechanism(drawn_at, monotone=neighbours == "add-remove")
-        self.reservation = self._reserved_entry().id
+        self.reservation = self._reservation()
 
     def drawn(self) -> tuple[PaidOutcome, dict[str, Any]] | None:
         """Return the choice with what was stored about it, or None if it was not drawn yet.
@@ -140,16 +139,9 @@ class ReservedOutcome:
             }
             room = purchase.room_for(content | {"outcome": scores.n_candidates})
             drawn = purchase.encoded(content | {"outcome": self._drawn_outcome(scores)}, room)
-            # refused if another process was first: then its draw counts, and this one was seen by
-            # nobody
-            with contextlib.suppress(LedgerError):
-                self.ledger.commit(self.reservation, drawn)
+            purchase.stored_first(self.ledger, self.reservation, self.request, drawn)
             found = self.drawn()
-            if found is None:
-                raise LedgerError(
-                    f"The outcome of {self.request!r} cannot be stored, so it is not given; ask"
-                    " again."
-                )
+            assert found is not None  # stored answers are never removed
         return found
 
     def _drawn_outcome(self, scores: PrivateScores | PrivateRangeScores) -> int:
@@ -163,28 +155,15 @@ class ReservedOutcome:
         about = {"name": "exponential-choice", "epsilon": self.epsilon, "monotone": monotone}
         return {**about, "n_candidates": n_candidates}
 
-    def _reserved_entry(self) -> LedgerEntry:
-        """Return the entry in the ledger, reserved now if there is none."""
-        events = (self._mechanism.event(),)
+    def _reservation(self) -> int:
+        """Return the number of the reservation, made now if there is none."""
+        events, budget = (self._mechanism.event(),), PrivacyBudget(self.epsilon, 0.0)
         entry = self.ledger.entry(self.request)
-        if entry is None:
-            # before the purchase: an installation that cannot draw must cost nothing
-            purchase.exact_noise()
-            try:
-                self.ledger.reserve(
-                    events,
-                    PrivacyBudget(self.epsilon, 0.0),
-                    request=self.request,
-                    purpose=self.purpose,
-                )
-            except LedgerError:
-                if self.ledger.entry(self.request) is None:
-                    raise  # else another process reserved it in between
-            entry = self.ledger.entry(self.request)
-            assert entry is not None  # entries are never removed
-        if entry.state == "forfeited" or entry.events != events:
-            raise ParameterError(
-                f"Request {self.request!r} was used for another purchase; ask under another key,"
-                " which is a new charge."
-            )
-        return entry
+        if entry is not None:
+            return purchase.checked_entry(entry, events, budget).id
+        # before the purchase: an installation that cannot draw must cost nothing
+        purchase.exact_noise()
+        number, _ = purchase.reserved(
+            self.ledger, events, budget, request=self.request, purpose=self.purpose
+        )
+        return number

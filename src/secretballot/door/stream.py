@@ -25,6 +25,7 @@ from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event
 from secretballot.privacy.ledger import Ledger, LedgerEntry
 from secretballot.privacy.ledger.answering import AnswerPage
+from secretballot.privacy.ledger.store import repeated
 from secretballot.privacy.noise import NoiseSource
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
@@ -194,6 +195,7 @@ class ReleaseStream:
         return self._own_entry().parts
 
     @property
+    @repeated
     def left(self) -> int:
         """Number of queries that may still be answered; 0 once the stream has stopped or is
         closed."""
@@ -214,6 +216,7 @@ class ReleaseStream:
         )
 
     @property
+    @repeated
     def closed(self) -> bool:
         """Whether the reservation was settled: stored answers are all that comes."""
         with self.ledger.reading(self.reservation) as page:
@@ -221,11 +224,13 @@ class ReleaseStream:
 
     # --- asking ---
 
+    @repeated
     def find(self, questions: Sequence[bytes]) -> StreamAnswers:
         """Return the stored answers to `questions`; it costs nothing and draws nothing."""
         with self.ledger.reading(self.reservation) as page:
             return self._answers_of(questions, page.find(questions))
 
+    @repeated
     def find_with_left(self, questions: Sequence[bytes]) -> tuple[StreamAnswers, int]:
         """Return what `find` does, and how many queries were left then: one look at the ledger."""
         with self.ledger.reading(self.reservation) as page:
@@ -280,8 +285,7 @@ class ReleaseStream:
             if any(question not in stored for question in block):
                 # the reservation is spent, stopped or closed, for ever: of all others those alone
                 # have answers that were asked before
-                with self.ledger.reading(self.reservation) as page:
-                    stored |= page.find(asked[start + size :])
+                stored |= self._stored_answers(asked[start + size :])
                 break
         return self._answers_of(questions, stored)
 
@@ -296,12 +300,12 @@ class ReleaseStream:
         """
         purchase.check_predictions(self.aggregator, predictions, n_questions, self.n_teachers)
 
+    @repeated  # what was drawn and not stored was seen by nobody
     def _answer_block(
         self, counts: VoteCounts, rows: Mapping[bytes, int], predictions: ArrayLike | None
     ) -> dict[bytes, bytes]:
         if self.closed:
-            with self.ledger.reading(self.reservation) as page:
-                return page.find(rows)
+            return self._stored_answers(list(rows))
         noise = purchase.noise_source()  # outside the transaction: loading it takes long
         with self.ledger.answering(self.reservation) as page:
             stored = page.find(rows)
@@ -313,6 +317,11 @@ class ReleaseStream:
                 against = None if predictions is None else np.asarray(predictions)[places]
                 stored |= self._draw_and_store(page, counts.take(places), new, noise, against)
         return stored
+
+    @repeated
+    def _stored_answers(self, questions: Sequence[bytes]) -> dict[bytes, bytes]:
+        with self.ledger.reading(self.reservation) as page:
+            return page.find(questions)
 
     def _draw_and_store(
         self,
@@ -361,8 +370,7 @@ class ReleaseStream:
 
     def order(self) -> list[bytes]:
         """Return every question that was answered, in order."""
-        with self.ledger.reading(self.reservation) as page:
-            return [question for question, _ in page.parts()]
+        return [question for question, _ in self._parts()]
 
     def released(
         self,
@@ -388,8 +396,7 @@ class ReleaseStream:
         DataError
             If a question was answered that `rows` does not know.
         """
-        with self.ledger.reading(self.reservation) as page:
-            parts = page.parts()
+        parts = self._parts()
         # a certificate lists every answer that was given, never a part of them
         unknown = sum(question not in rows for question, _ in parts)
         if unknown:
@@ -472,6 +479,11 @@ class ReleaseStream:
 
     # --- inside ---
 
+    @repeated
+    def _parts(self) -> list[tuple[bytes, bytes]]:
+        with self.ledger.reading(self.reservation) as page:
+            return page.parts()
+
     def _used_events(self, asked: int) -> tuple[Event, ...] | None:
         return self.aggregator.used_events(self.n_teachers, asked)
 
@@ -543,29 +555,20 @@ class ReleaseStream:
 
     def _reserved_entry(self) -> tuple[LedgerEntry, bool]:
         """Return the entry in the ledger, and whether it was reserved just now."""
-        entry, now = self.ledger.entry(self.request), False
+        entry, now, budget = self.ledger.entry(self.request), False, self.aggregator.budget
         if entry is None:
             # before the purchase: an installation that cannot draw must cost nothing
             purchase.noise_source()
-            try:
-                budget = self.aggregator.budget
-                self.ledger.reserve(
-                    self._events,
-                    budget,
-                    request=self.request,
-                    purpose=self.purpose,
-                    queries=self.planned,
-                )
-                now = True
-            except LedgerError:
-                if self.ledger.entry(self.request) is None:
-                    raise  # else another process reserved it in between
-            entry = self._own_entry()
-        if entry.state == "forfeited":
-            raise LedgerError(
-                f"Request {self.request!r} was forfeited and stays spent; ask under another key."
+            _, now = purchase.reserved(
+                self.ledger,
+                self._events,
+                budget,
+                request=self.request,
+                purpose=self.purpose,
+                queries=self.planned,
             )
-        return entry, now
+            entry = self._own_entry()
+        return purchase.checked_entry(entry, self._events, budget), now
 
 
 def _last_answer(answer: bytes | None) -> tuple[int, str | None]:

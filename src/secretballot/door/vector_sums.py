@@ -15,7 +15,7 @@ from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Price, PrivacyBudget, VectorSumEvent
 from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.ledger.terms import LedgerEntry
+from secretballot.privacy.ledger.store import UnknownEndError, repeated
 from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.privacy.noise import ExactNoise
 from secretballot.records import Residuals
@@ -155,15 +155,17 @@ def release_sums(
     room = purchase.room_for(certified(widest, _widest_outcome(asked), 0).to_json())
     # An end between purchase and answer loses nothing here: the same request goes on. So signals
     # are held back for each stage alone.
-    entry = _reserved_entry(asked, ledger, key, purpose, room)
+    number = _reservation_of(asked, ledger, key, purpose, room)
     sums: list[IntArray] = []
     try:
         while len(sums) < asked.n_stages:
-            sums.append(_released_stage(records, asked, ledger, entry.id, question, sums, noise))
+            sums.append(_released_stage(records, asked, ledger, number, question, sums, noise))
         with signals_held_back():
-            released = certified(sums, asked.outcome(sums), entry.id)
+            released = certified(sums, asked.outcome(sums), number)
             content = purchase.encoded(released.to_json(), room)
-            ledger.commit(entry.id, content, parts=asked.n_stages)
+            ledger.commit(number, content, parts=asked.n_stages)
+    except UnknownEndError:
+        raise
     except LedgerError:
         # another process may have finished the same request meanwhile: its answer is the answer
         stored = ledger.released(key)
@@ -214,36 +216,24 @@ def _question_of(asked: StagedSums, declared: Mapping[str, object]) -> bytes:
     return hashlib.sha256(canonical_json(plain).encode()).digest()
 
 
-def _reserved_entry(
-    asked: StagedSums, ledger: Ledger, key: str, purpose: str, room: int
-) -> LedgerEntry:
-    """Return the reservation of the request, made now unless it goes on."""
+def _reservation_of(asked: StagedSums, ledger: Ledger, key: str, purpose: str, room: int) -> int:
+    """Return the number of the request's reservation, made now unless it goes on."""
     entry = ledger.entry(key)
-    if entry is None:
-        try:
-            ledger.reserve(
-                (asked.event,),
-                asked.budget,
-                request=key,
-                purpose=purpose,
-                queries=asked.n_stages,
-                room=room,
-            )
-        except LedgerError:
-            if ledger.entry(key) is None:
-                raise  # else another process reserved it in between
-        entry = ledger.entry(key)
-        assert entry is not None  # entries are never removed
-    if entry.state == "forfeited":
-        raise LedgerError(f"Request {key!r} was forfeited and stays spent; ask under another key.")
-    if tuple(entry.events) != (asked.event,):
-        raise ParameterError(
-            f"The request {key!r} was reserved for something else; ask the same again, or use a new"
-            " request."
-        )
-    return entry
+    if entry is not None:
+        return purchase.checked_entry(entry, (asked.event,), asked.budget).id
+    number, _ = purchase.reserved(
+        ledger,
+        (asked.event,),
+        asked.budget,
+        request=key,
+        purpose=purpose,
+        queries=asked.n_stages,
+        room=room,
+    )
+    return number
 
 
+@repeated  # what was drawn and not stored was seen by nobody
 def _released_stage(
     records: RecordSums,
     asked: StagedSums,

@@ -1,6 +1,5 @@
 """A table of answers to votes for sets of labels, or for numbers: all queries at once."""
 
-import contextlib
 import json
 import uuid
 from collections.abc import Mapping
@@ -9,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from secretballot._signals import signals_held_back
 from secretballot._typing import IntArray
 from secretballot._validation import check_instance
 from secretballot.aggregation import TableVoting
 from secretballot.door import purchase
 from secretballot.ensemble.vote_tables import LabelVotes, NumberVotes
-from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import Price
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import ExactNoise
@@ -119,26 +117,25 @@ def release_table(
     # before the purchase: an installation that cannot draw must cost nothing
     noise = purchase.exact_noise()
 
-    def certified(answers: IntArray, reservation: int) -> ReleasedTable:
-        composition = purchase.composition_of(ledger, reservation)
-        return _certified_table(
+    def certified(
+        answers: IntArray, composition: dict[str, Any]
+    ) -> tuple[ReleasedTable, dict[str, Any]]:
+        released = _certified_table(
             voting, named, answers, composition, paid, noise, purpose, declaration, points_sha256
         )
+        return released, released.to_json()
 
-    room = purchase.room_for(certified(voting.widest(len(named)), 0).to_json())
-    with signals_held_back():  # an end between purchase and answer costs the budget for nothing
-        reservation = ledger.reserve(
-            (voting.event,), voting.budget, request=key, purpose=purpose, room=room
-        )
-        try:
-            released = certified(voting.draw(votes.open_at_the_door(), noise), reservation)
-            ledger.commit(reservation, purchase.encoded(released.to_json(), room))
-        except BaseException:
-            # the noise may have been drawn: the reservation stays spent, whatever went wrong
-            with contextlib.suppress(LedgerError):
-                ledger.forfeit(reservation, "The release ended before it was committed.")
-            raise
-    return released
+    widest = certified(voting.widest(len(named)), purchase.composition_of(ledger, 0))
+    return purchase.drawn_once(
+        ledger,
+        (voting.event,),
+        voting.budget,
+        lambda composition: certified(voting.draw(votes.open_at_the_door(), noise), composition),
+        lambda content: _same_table(content, key, voting, named, declared, points_sha256),
+        request=key,
+        purpose=purpose,
+        room=purchase.room_for(widest[1]),
+    )
 
 
 def known_table(
@@ -161,7 +158,19 @@ def known_table(
     stored = ledger.released(request)
     if stored is None:
         return None
-    document = json.loads(stored)
+    return _same_table(stored, request, voting, rows, declared, points_sha256)
+
+
+def _same_table(
+    content: bytes,
+    request: str,
+    voting: TableVoting,
+    rows: IntArray,
+    declared: Mapping[str, object],
+    points_sha256: str | None,
+) -> ReleasedTable:
+    """Return the stored table if it answers this very question."""
+    document = json.loads(content)
     if document.get("format") == ReleasedTable.FORMAT:
         found = ReleasedTable.from_json(document)
         mechanism = found.certificate["mechanism"]

@@ -197,7 +197,6 @@ def ledger_of_run(
     unit: str,
     watch: Watch,
     *,
-    goes_on: bool,
     priced: bool = True,
 ) -> Ledger:
     """Return the account of a run, opened or made, after asking whether it admits the price.
@@ -206,13 +205,11 @@ def ledger_of_run(
     ----------
     run : PaidRun
     folder : RunFolder
-        Entered; its key in the ledger is a new one where the old one gets no answer any more.
+        Entered.
     unit : {"record", "user"}
         Whose account it is.
     watch : Watch
         Told that an interrupted run is taken up.
-    goes_on : bool
-        Whether a reservation without its answer is answered later, part by part.
     priced : bool
         Whether the price is that of the run; otherwise the learner asks before it trains.
 
@@ -238,9 +235,9 @@ def ledger_of_run(
     # What was paid on one account is unknown to any other, which would be charged again.
     if folder.resumed and is_other_ledger(folder.vault, ledger):
         raise _other_account(str(folder.account or "that it began with"))
-    settle_request(folder, ledger, watch, goes_on=goes_on)
+    settle_request(folder, ledger, watch)
     if priced:
-        refuse_beyond(ledger, run.budget, folder.request, goes_on=goes_on)
+        refuse_beyond(ledger, run.budget, folder.request)
     return ledger
 
 
@@ -312,16 +309,14 @@ def _file_name(dataset: str) -> str:
     return "".join(char if char.isalnum() or char in "-_. " else "_" for char in dataset)
 
 
-def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch, *, goes_on: bool) -> None:
-    """Take a new key where the run was broken off between paying and answering.
-
-    What was paid stays spent. A reservation that is answered query by query goes on where it was.
+def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch) -> None:
+    """Tie a run to its ledger, where what it paid for goes on.
 
     Raises
     ------
     LedgerError
-        If the ledger is older than what the vault of the run has seen of it, or does not hold what
-        a damaged release was made of.
+        If the ledger is older than what the vault of the run has seen of it, does not hold what a
+        damaged release was made of, or a release of the run was forfeited.
     """
     keep_in_step(folder.vault, ledger)
     folder.pays_from(ledger)
@@ -336,21 +331,11 @@ def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch, *, goes_on: 
             f"{damage}, so it is made again from what was paid for; nothing is spent.",
             private=False,
         )
-    broken = _is_broken(ledger, folder.request, goes_on=goes_on)
     # an estimate comes first, and without it nothing can go on
-    estimate = EstimatedSize.request_of(folder.request)
-    if broken or _is_broken(ledger, estimate, goes_on=False):
-        watch.note(
-            "The interrupted run had paid for a release and not finished it; that stays spent, and"
-            " this is a new one.",
-            private=False,
-        )
-        folder.renew_request()
-
-
-def _is_broken(ledger: Ledger, request: str, *, goes_on: bool) -> bool:
-    """Return whether a request was paid for and gets no answer any more."""
-    entry = ledger.entry(request)
-    if entry is None:
-        return False
-    return {"reserved": not goes_on, "forfeited": True, "committed": False}[entry.state]
+    for request in (folder.request, EstimatedSize.request_of(folder.request)):
+        entry = ledger.entry(request)
+        if entry is not None and entry.state == "forfeited":
+            raise LedgerError(
+                "The run was ended by a fault while it drew, so what it paid stays spent and it"
+                " cannot go on; begin anew in another folder with --out, which is a new charge."
+            )

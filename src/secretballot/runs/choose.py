@@ -226,7 +226,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
             if isinstance(inputs.private, StoredRecords):
                 raise _hypotheses_from_disk()
             hypotheses = _class_by_name(run.hypotheses, inputs.X_public.shape[1])
-        ledger = ledger_of_run(run, folder, inputs.unit, watch, goes_on=False)
+        ledger = ledger_of_run(run, folder, inputs.unit, watch)
         _note_other_accounts(run.candidates, ledger, watch)
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Choosing")

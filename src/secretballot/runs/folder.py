@@ -176,11 +176,6 @@ class RunFolder:
             self.account = place
             self._write_run()
 
-    def renew_request(self) -> None:
-        """Take a new key in the ledger, because the old one was reserved and never answered."""
-        self.request = new_request(self._description)
-        self._write_run()
-
     def _read_state(self) -> None:
         """Take up the interrupted run in this folder, or be a new one, or a finished one."""
         stored = self._stored_run()

@@ -228,7 +228,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
     settle_cautions([*cautions_of_noise(aggregator, counts.n_teachers)], run.force, watch)
     # What is paid is drawn, and stored in the ledger, before anything is written for publication.
     with folder:
-        ledger = ledger_of_run(run, folder, "record", watch, goes_on=False)
+        ledger = ledger_of_run(run, folder, "record", watch)
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Drawing noise")
         released = _released_labels(run, counts, aggregator, ledger, folder, watch)

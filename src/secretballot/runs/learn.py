@@ -344,7 +344,6 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
             folder,
             inputs.unit,
             watch,
-            goes_on=run.strategy != PASSIVE,
             # an estimate may be paid already: the learner looks before it trains
             priced=run.estimate_epsilon is None,
         )

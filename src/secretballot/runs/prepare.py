@@ -197,7 +197,7 @@ def run_prepare(run: PrepareRun, watch: Watch | None = None) -> PrepareOutcome:
     settle_cautions(cautions, run.force, watch)
     # before the long training: a ledger that does not admit the price says so now
     ledger = _account_of_run(run, inputs.unit)
-    refuse_beyond(ledger, run.budget, run.session, goes_on=True)
+    refuse_beyond(ledger, run.budget, run.session)
     watch.step("Training teachers")
     teachers = _trained_teachers(run, inputs, private, watch)
     session = LabelingSession(

@@ -222,7 +222,7 @@ def run_records(run: RecordsRun, watch: Watch | None = None) -> LearnOutcome:
         check_records_run(run, inputs, watch)
         settle_cautions(cautions_of_records_run(run, inputs), run.force, watch)
         # a table of votes is one answer; sums come stage by stage
-        ledger = ledger_of_run(run, folder, inputs.unit, watch, goes_on=run.method == MOMENTS)
+        ledger = ledger_of_run(run, folder, inputs.unit, watch)
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Adding up records" if run.method == MOMENTS else "Letting records vote")
         model = _fitted_learner(run, folder, ledger, inputs, watch)

@@ -238,7 +238,7 @@ def run_table(run: TableRun, watch: Watch | None = None) -> TableOutcome:
         inputs = read_table_inputs(run.tables, watch)
         check_table_run(run, inputs, watch)
         settle_cautions(cautions_of_table_run(run, inputs, watch), run.force, watch)
-        ledger = ledger_of_run(run, folder, inputs.unit, watch, goes_on=False)
+        ledger = ledger_of_run(run, folder, inputs.unit, watch)
         note_missing_words(run.about, run.dataset_name, run.without, watch)
         watch.step("Training teachers")
         # The folder's key in the ledger goes with it: a run taken up again is not paid twice.

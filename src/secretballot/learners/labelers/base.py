@@ -168,5 +168,5 @@ class Labeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no typ
         check_name("request", self.request)
         budget = required_budget(self.budget)
         account = account_of_fit(self.ledger, budget, unit=unit, neighbours=neighbours)
-        refuse_beyond(account, budget, self.request, goes_on=True)
+        refuse_beyond(account, budget, self.request)
         return account

@@ -126,7 +126,7 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         if released is None:
             noted = noted_fit(records, X_public, account, alone=self.ledger is None)
             if request is not None:
-                refuse_beyond(account, budget, request, goes_on=False)
+                refuse_beyond(account, budget, request)
             teacher = self._checked_teacher(records, X_public)
             self._try_student(points)
             shards = assign_shards(

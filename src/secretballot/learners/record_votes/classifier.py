@@ -386,7 +386,7 @@ class RecordVotesClassifier(
                 " the id of the user of each record. Nothing was spent."
             )
         if self.request is not None:
-            refuse_beyond(account, budget, self.request, goes_on=False)
+            refuse_beyond(account, budget, self.request)
         return account
 
     def _stored_release(

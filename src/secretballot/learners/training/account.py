@@ -49,11 +49,11 @@ def account_of_fit(
     return ledger
 
 
-def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str, *, goes_on: bool) -> None:
+def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str) -> None:
     """Refuse a price that the ledger will not admit before hours go into teachers; the ledger
     itself judges later.
 
-    A run that was answered before costs nothing, nor does a reservation that goes on.
+    A run that was paid for before costs nothing: it has its answer, or goes on.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str, *, goes_o
         If less is left than the run would cost. Nothing is said of Renyi accounts, whose sums are
         not additive.
     """
-    if ledger.composition != "basic" or _is_paid(ledger, request, goes_on=goes_on):
+    if ledger.composition != "basic" or ledger.entry(request) is not None:
         return
     left = ledger.remaining()
     if not (left.epsilon >= budget.epsilon * _SLACK and left.delta >= budget.delta * _SLACK):
@@ -70,9 +70,3 @@ def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str, *, goes_o
             f" {left.delta:.4g} are left, and this run would cost epsilon {budget.epsilon:.4g} and"
             f" delta {budget.delta:.4g}; ask for less. Nothing was spent."
         )
-
-
-def _is_paid(ledger: Ledger, request: str, *, goes_on: bool) -> bool:
-    """Return whether a request costs nothing any more."""
-    entry = ledger.entry(request)
-    return entry is not None and (entry.state == "committed" or goes_on)

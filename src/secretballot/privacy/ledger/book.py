@@ -7,8 +7,13 @@ from typing import Self
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.ledger.chain import Progress, add_checkpoint, read_account
 from secretballot.privacy.ledger.checkpoints import EVERY
-from secretballot.privacy.ledger.following import catch_up, start_of
-from secretballot.privacy.ledger.store import Store, Transaction
+from secretballot.privacy.ledger.following import catch_up, contains_row, start_of
+from secretballot.privacy.ledger.store import (
+    BrokenOffError,
+    Store,
+    Transaction,
+    UnknownEndError,
+)
 from secretballot.privacy.ledger.terms import filter_of, in_brief, utc_now
 
 __all__ = ["Book"]
@@ -92,7 +97,8 @@ class Book:
         At the end it is durable, or nothing is changed.
 
         In this order: what is new is checked; the caller writes; what was written is read back and
-        checked, and a checkpoint follows it when one is due; the transaction is committed.
+        checked, and a checkpoint follows it when one is due; the transaction is committed. Where
+        the end of that is unknown, the last row is looked up on a new connection.
 
         Parameters
         ----------
@@ -101,20 +107,55 @@ class Book:
 
         Raises
         ------
+        BrokenOffError
+            If it broke off and nothing was stored.
+        UnknownEndError
+            If that cannot be looked up.
         LedgerError
             If the account cannot be read, trusted or, at the end, written.
         """
-        known = self._seen
-        with self._store.writing(answer_to=answer_to) as transaction:
-            self._seen = seen = catch_up(transaction, known, self.filter, self.where)
-            yield transaction, seen
-            written = catch_up(transaction, seen, self.filter, self.where)
-            if written.position - written.checkpoint >= EVERY:
-                add_checkpoint(transaction, written, self.filter, utc_now())
-                written = catch_up(transaction, written, self.filter, self.where)
+        known, written = self._seen, None
+        try:
+            with self._store.writing(answer_to=answer_to) as transaction:
+                self._seen = seen = catch_up(transaction, known, self.filter, self.where)
+                yield transaction, seen
+                written = catch_up(transaction, seen, self.filter, self.where)
+                if written.position - written.checkpoint >= EVERY:
+                    add_checkpoint(transaction, written, self.filter, utc_now())
+                    written = catch_up(transaction, written, self.filter, self.where)
+        except UnknownEndError as error:
+            if written is None or not self._is_stored(written, error):
+                raise
         self._seen = written
         for work in list(self.after_commit.values()):
             work(written.position, written.chain.hex())
+
+    def _is_stored(self, written: Progress, unknown: UnknownEndError) -> bool:
+        """Return whether a transaction of unknown end is durable, False where nobody can look.
+
+        Behind the lock: what still works on that transaction has ended. The row that is added makes
+        certain that all rows before it are on the disk, too.
+
+        Raises
+        ------
+        BrokenOffError
+            If nothing was stored.
+        """
+        found = None
+        try:
+            with self._store.writing() as transaction:
+                found = contains_row(
+                    transaction, written.position, written.chain.hex(), self.account
+                )
+                if found:
+                    newest = catch_up(transaction, written, self.filter, self.where)
+                    add_checkpoint(transaction, newest, self.filter, utc_now())
+        except LedgerError:
+            if found is not False:  # else nothing is to be made certain of
+                return False
+        if not found:
+            raise BrokenOffError(unknown.otherwise)
+        return True
 
     def keep_open(self) -> None:
         """Keep what a transaction needs at hand for the next ones."""

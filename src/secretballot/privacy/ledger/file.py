@@ -30,6 +30,7 @@ __all__ = [
     "connect",
     "create_file",
     "create_tables",
+    "error_sentence",
     "sqlite_in_words",
 ]
 
@@ -306,19 +307,24 @@ def sqlite_in_words(where: str, after: str = NOTHING_CHANGED) -> Iterator[None]:
         yield
         return
     except sqlite3.Error as error:  # its words may quote the file, which anybody may have written
-        code = getattr(error, "sqlite_errorcode", -1) & 0xFF
-        words = _IN_WORDS.get(code, "cannot be trusted any further; check the file").format(after)
-        said = f"{words} ({in_brief(error)})"
+        said = error_sentence(error, where, after)
     except UnicodeDecodeError:  # the message would quote the bytes
-        said = "holds bytes that are no text; restore it from a copy"
+        said = f"{where} holds bytes that are no text; restore it from a copy."
     except OSError as error:
         detail = error.strerror or type(error).__name__
         raise LedgerError(
             f"{where} could not be made or reached ({detail}); check the folder and its disk."
         ) from error
-    refusal = LedgerError(f"{where} {said}.")
+    refusal = LedgerError(said)
     try:
         raise refusal
     finally:
         # leaving `with` sets it, and a traceback would print what the other error quotes
         refusal.__context__ = None
+
+
+def error_sentence(error: sqlite3.Error, where: str, after: str) -> str:
+    """Return an error of SQLite in words, with how things stand then."""
+    code = getattr(error, "sqlite_errorcode", -1) & 0xFF
+    words = _IN_WORDS.get(code, "cannot be trusted any further; check the file").format(after)
+    return f"{where} {words} ({in_brief(error)})."

@@ -36,6 +36,7 @@ from secretballot.privacy.ledger.places import (
     upgrade_at,
 )
 from secretballot.privacy.ledger.sqlite_store import SqliteStore
+from secretballot.privacy.ledger.store import BrokenOffError, UnknownEndError, repeated
 from secretballot.privacy.ledger.terms import (
     Amount,
     GivenTerms,
@@ -126,9 +127,10 @@ class Ledger:
         signature: who can write the file can forge it whole, delete it, restore an old copy before
         the next start (vaults that used it notice), or keep two ledgers for the same data. Guard
         the vault accordingly. In a database the owner of the tables can do all that; a writer can
-        add rows, which are believed where they continue the chain. Where a connection breaks at the
-        very end of a transaction, an error says that its end is unknown: then nothing was
-        returned, and what is found later counts.
+        add rows, which are believed where they continue the chain. Where storing breaks off at its
+        very end, what was written is looked up on a new connection; where that is impossible, an
+        error says that the end is unknown: then nothing was returned, and what is found later
+        counts.
 
     Examples
     --------
@@ -338,11 +340,13 @@ class Ledger:
         """
         refuse_other_promise(self._own_book.account, unit, neighbours, self._own_book.where)
 
+    @repeated
     def spent(self) -> Amount:
         """Return what is spent, every reservation in whatever state counted, rounded up."""
         with self._own_book.reading() as (_, seen):
             return Amount(*self._own_book.filter.spent_of(seen.totals))
 
+    @repeated
     def remaining(self) -> Amount:
         """Return what is left, rounded down.
 
@@ -351,17 +355,20 @@ class Ledger:
         with self._own_book.reading() as (_, seen):
             return Amount(*self._own_book.filter.left_of(seen.totals))
 
+    @repeated
     def releases(self) -> int:
         """Return how many reservations there are, in whatever state."""
         with self._own_book.reading() as (_, seen):
             return seen.reservations
 
+    @repeated
     def history(self) -> list[LedgerEntry]:
         """Return every reservation, oldest first, after checking every row of the ledger."""
         with self._own_book.reading() as (transaction, seen):
             self._own_book.follow_all(transaction, seen)
             return entries_of(transaction, self._own_book.where)
 
+    @repeated
     def check(self) -> None:
         """Check every page of the file and every row of the account, from the first one on.
 
@@ -382,6 +389,7 @@ class Ledger:
         """
         self._own_book.keep_open()
 
+    @repeated
     def head(self) -> tuple[int, str]:
         """Return the number of rows, and the SHA-256 of the last one, in hexadecimal.
 
@@ -390,6 +398,7 @@ class Ledger:
         with self._own_book.reading() as (_, seen):
             return seen.position, seen.chain.hex()
 
+    @repeated
     def contains(self, position: int, chain: str) -> bool:
         """Return whether the row at this position has this SHA-256.
 
@@ -403,6 +412,7 @@ class Ledger:
                 self._own_book.account,
             )
 
+    @repeated
     def entry(self, request: str) -> LedgerEntry | None:
         """Return the reservation of a request, None where there is none."""
         check_text("request", request)
@@ -418,6 +428,7 @@ class Ledger:
 
     # --- buying ---
 
+    @repeated
     def reserve(
         self,
         events: Sequence[Event],
@@ -484,7 +495,8 @@ class Ledger:
         """Hold the answers of an open reservation while some are added.
 
         They are on the disk at the end, or not at all, in one transaction however many they are:
-        who has several questions at once holds the page once.
+        who has several questions at once holds the page once. Where it breaks off and nothing was
+        stored, the work may be done once more (`store.repeated`).
 
         Parameters
         ----------
@@ -584,6 +596,7 @@ class Ledger:
         check_text("reason", reason)
         self._close_reservation(reservation, reason=reason)
 
+    @repeated
     def released(self, request: str) -> bytes | None:
         """Return the released bytes of a committed request, None where there is no answer.
 
@@ -638,9 +651,11 @@ class Ledger:
     def _own_book(self) -> Book:
         if self._opened is None:
             assert self._place is not None  # an account in memory is open from the start
-            self._opened = Book.of(store_at(self._place), self._dataset, self._expected)
+            opened = repeated(Book.of)
+            self._opened = opened(store_at(self._place), self._dataset, self._expected)
         return self._opened
 
+    @repeated
     def _close_reservation(
         self,
         reservation: int,
@@ -696,4 +711,8 @@ def _make_account(place: Place, terms: GivenTerms) -> None:
         raise LedgerError(
             f"There is no ledger at {name_of(place)}; give a budget to make one, or the right path."
         )
-    create_at(place, terms.new_account(terms.budget))
+    account = terms.new_account(terms.budget)
+    try:
+        create_at(place, account)
+    except (BrokenOffError, UnknownEndError):  # one that is there by now is left
+        create_at(place, account)

@@ -11,7 +11,7 @@ from secretballot.privacy.ledger.chain import Account
 from secretballot.privacy.ledger.file import create_file, sqlite_in_words
 from secretballot.privacy.ledger.following import follow_from_first
 from secretballot.privacy.ledger.sqlite_store import SqliteStore, SqliteTransaction, upgrade_file
-from secretballot.privacy.ledger.store import Store, Transaction
+from secretballot.privacy.ledger.store import Store, Transaction, repeated
 from secretballot.privacy.ledger.terms import absolute_path
 
 __all__ = [
@@ -62,7 +62,7 @@ def is_taken(place: Place) -> bool:
     _need_driver(place)
     from secretballot.privacy.ledger.postgres_store import has_account
 
-    return has_account(place)
+    return repeated(has_account)(place)
 
 
 def store_at(place: Place) -> Store:

@@ -12,8 +12,11 @@ it is on the very row that the trigger moves: no row comes into the chain withou
 What is acknowledged is on the disk: `synchronous_commit` is set in each transaction, a server that
 runs without `fsync` is refused, and a standby, which may be behind, is no place to look.
 
-Where a connection breaks while COMMIT is under way, nobody knows whether it was done. That is told
-as it is, nothing is returned, and what the next look finds counts.
+Where a connection breaks while COMMIT is under way, its end is unknown: `book` looks it up on a new
+connection.
+
+A server that says nothing for some seconds is given up, since a connection may hang without being
+closed. What it may still hold on the server is ended over the next connection.
 """
 
 import hashlib
@@ -23,10 +26,12 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NoReturn
+from uuid import uuid4
 
 import psycopg
 from psycopg import errors, sql
+from psycopg.abc import PQGen
 
 from secretballot._databases import DatabasePlace
 from secretballot.exceptions import LedgerError
@@ -39,7 +44,12 @@ from secretballot.privacy.ledger.postgres_schema import (
     rights_of_writer,
 )
 from secretballot.privacy.ledger.schema import APPLICATION_ID
-from secretballot.privacy.ledger.store import Found, Transaction
+from secretballot.privacy.ledger.store import (
+    BrokenOffError,
+    Found,
+    Transaction,
+    UnknownEndError,
+)
 from secretballot.privacy.ledger.terms import in_brief, utc_now
 
 __all__ = [
@@ -52,20 +62,58 @@ __all__ = [
 ]
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
+# how long one statement waits for a lock, and how much longer a server may be silent, in seconds
+LOOK_S, SILENCE_S = 2.0, 4.0
 # a program that hangs inside a transaction must not keep all others out for longer, in seconds
 IDLE_S = 120.0
 _KEPT, _KEPT_S = 8, 60.0  # connections at rest, and how long a connection rests at most, in seconds
-Connection = psycopg.Connection[tuple[Any, ...]]
 
 _USUAL = {
     "application_name": "secretballot",
-    "connect_timeout": "10",
+    "connect_timeout": "5",
     # a server whose machine is gone is noticed in half a minute
     "keepalives_idle": "10",
     "keepalives_interval": "5",
     "keepalives_count": "4",
     "tcp_user_timeout": "30000",
 }
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that is closed where its server is silent for too long.
+
+    Attributes
+    ----------
+    name : str
+        By which the server knows it, and no other one.
+    look_s : float
+        How long one statement waits for a lock, in seconds.
+    """
+
+    name, look_s = "", LOOK_S
+
+    def wait(self, gen: PQGen[Any], *rest: Any, **more: Any) -> Any:
+        """Wait for the server as the driver does, for so long as it says anything."""
+        return super().wait(self._while_heard(gen), *rest, **more)
+
+    def _while_heard(self, work: PQGen[Any]) -> PQGen[Any]:
+        try:
+            wanted, heard = next(work), time.monotonic()
+            while True:
+                # nothing, several times a second, where the socket is not ready
+                ready = yield wanted
+                if ready:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > self.look_s + SILENCE_S:
+                    self.close()
+                    raise psycopg.OperationalError("the server does not answer")
+                wanted = work.send(ready)
+        except StopIteration as end:
+            return end.value
+
+
+class _LostError(psycopg.OperationalError):
+    """A connection was lost before a transaction was to be stored."""
 
 
 class PostgresTransaction:
@@ -120,23 +168,29 @@ class PostgresStore:
 
     def __init__(self, place: DatabasePlace) -> None:
         self.where = f"Ledger {place.name}"
-        self._pool = _Pool(place, self.where)
+        self._pool = _Pool(place, self.where, LOOK_S)
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """Begin a transaction that sees one state, of the primary server."""
-        with self._pool.transaction("ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
-            _check_version(connection, self.where)
+        kind = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        with self._pool.transaction(kind, first=self._check_version) as connection:
             yield PostgresTransaction(connection)
 
     @contextmanager
     def writing(self, *, answer_to: int | None = None) -> Iterator[Transaction]:
         """Begin a transaction that holds the head of the account."""
         after = NOTHING_CHANGED if answer_to is None else ANSWER_NOT_STORED
-        with self._pool.transaction("ISOLATION LEVEL READ COMMITTED", after) as connection:
-            _check_version(connection, self.where)
-            connection.execute("SELECT place FROM take_head()")
+        kind = "ISOLATION LEVEL READ COMMITTED"
+        with self._pool.transaction(kind, after, self._take_head) as connection:
             yield PostgresTransaction(connection)
+
+    def _check_version(self, connection: Connection) -> None:
+        _check_version(connection, self.where)
+
+    def _take_head(self, connection: Connection) -> None:
+        _check_version(connection, self.where)
+        connection.execute("SELECT place FROM take_head()")
 
     def keep_open(self) -> None:
         """Change nothing: connections rest for a while after each transaction in any case."""
@@ -160,55 +214,122 @@ class PostgresStore:
 
 
 class _Pool:
-    """Connections to one place, and how a transaction of one begins and ends."""
+    """Connections to one place, and how a transaction of one begins and ends.
 
-    def __init__(self, place: DatabasePlace, where: str) -> None:
-        self._place, self.where = place, where
+    `look_s` is how long one statement waits for a lock, in seconds.
+    """
+
+    def __init__(self, place: DatabasePlace, where: str, look_s: float) -> None:
+        self._place, self.where, self._look_s = place, where, look_s
         self._lock = threading.Lock()
+        self._lost: list[str] = []  # connections that the server may still take for open
         # of each process, as a fork has its parent's; and when each came to rest
         self._resting: dict[int, list[tuple[Connection, float]]] = {}
         weakref.finalize(self, _close_own, self._resting)
 
     @contextmanager
-    def transaction(self, kind: str, after: str | None = None) -> Iterator[Connection]:
+    def transaction(
+        self,
+        kind: str,
+        after: str | None = None,
+        first: Callable[[Connection], object] = lambda _: None,
+    ) -> Iterator[Connection]:
         """Begin a transaction and commit it at the end, or roll it back.
+
+        `first` is what comes first in it, and is begun again while others hold what it needs.
 
         Raises
         ------
+        BrokenOffError
+            If the connection was lost before the end.
+        UnknownEndError
+            If the end of a transaction that writes is unknown.
         LedgerError
-            If the database cannot be reached or trusted, or the end of the transaction is unknown.
+            If the database cannot be reached or trusted.
         """
         after = NOTHING_CHANGED if after is None else after
         with _in_words(self._place, self.where, after):
-            connection = self._begun_connection(kind)
+            connection = self._ready_connection(kind, first)
             try:
                 yield connection
-                _commit_durably(connection, self.where, after)
+                if kind.endswith("READ ONLY"):
+                    connection.execute("COMMIT")
+                else:
+                    _commit_durably(connection, self.where, after)
             except BaseException as error:
+                self._let_go(connection, error)
+            self._put_to_rest(connection)
+
+    def _ready_connection(self, kind: str, first: Callable[[Connection], object]) -> Connection:
+        until = time.monotonic() + WAIT_S
+        while True:
+            connection = self._begun_connection(kind)
+            try:
+                first(connection)
+            except errors.LockNotAvailable as error:
+                # waited for in parts, since a long wait looks like a connection that hangs
+                if time.monotonic() > until:
+                    self._let_go(connection, error)
                 _roll_back(connection, error)
-                raise
-            finally:
                 self._put_to_rest(connection)
+            except BaseException as error:
+                self._let_go(connection, error)
+            else:
+                return connection
+
+    def _let_go(self, connection: Connection, error: BaseException) -> NoReturn:
+        """Roll back, and raise the error as what it means for the transaction."""
+        _roll_back(connection, error)
+        self._put_to_rest(connection)
+        if connection.closed:
+            self._lost.append(connection.name)
+            if isinstance(error, psycopg.OperationalError):
+                raise _LostError(_brief_error(error)) from None
+        raise error
 
     def _begun_connection(self, kind: str) -> Connection:
         """Return a connection inside of a transaction.
 
-        One that has rested may have lost its server since, which says nothing about the server now.
+        One that has rested may have lost its server since, which says nothing about the server now,
+        and much about the others that rested.
         """
-        while (rested := self._take_rested()) is not None:
+        rested = self._take_rested()
+        if rested is not None:
             try:
                 _begin_transaction(rested, self._place, kind, self.where)
             except (psycopg.Error, LedgerError):
+                self._lost.append(rested.name)
                 rested.close()
+                while (another := self._take_rested()) is not None:
+                    another.close()
             else:
                 return rested
-        connection = _new_connection(self._place)
+        connection = _new_connection(self._place, self._look_s)
         try:
+            self._end_lost(connection)
             _begin_transaction(connection, self._place, kind, self.where)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _end_lost(self, connection: Connection) -> None:
+        """End what is left on the server of connections that were lost: it may hold locks."""
+        with self._lock:
+            lost, self._lost = self._lost, []
+        if not lost:
+            return
+        try:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE usename = current_user AND application_name = ANY(%s)",
+                [lost],
+            )
+        except psycopg.OperationalError:
+            self._lost += lost
+            raise
+        except psycopg.Error:  # where that is not allowed, the server looks for itself
+            pass
 
     def _take_rested(self) -> Connection | None:
         with self._lock:
@@ -241,18 +362,20 @@ def _close_own(resting: dict[int, list[tuple[Connection, float]]]) -> None:
         connection.close()
 
 
-def _new_connection(place: DatabasePlace) -> Connection:
+def _new_connection(place: DatabasePlace, look_s: float) -> Connection:
     """Return a new connection, outside of any transaction."""
     words = {**_USUAL, **place.words}
+    # the server keeps 63 characters of it
+    words["application_name"] = f"{words['application_name'][:30]}-{uuid4().hex}"
     if place.several_hosts:  # all but one of them may be standbys
         words = {"target_session_attrs": "read-write", **words}
     words["client_encoding"] = "utf8"
-    connection = psycopg.connect(
+    connection = Connection.connect(
         autocommit=True,
         prepare_threshold=None,  # another session may be behind a pooler the next time
         **words,  # type: ignore[arg-type]
     )
-    assert isinstance(connection, psycopg.Connection)
+    connection.name, connection.look_s = words["application_name"], look_s
     return connection
 
 
@@ -261,7 +384,7 @@ def _begin_transaction(connection: Connection, place: DatabasePlace, kind: str, 
     account."""
     settings = {
         "search_path": f'"{place.schema}", pg_temp',  # pg_catalog comes first, temporary names last
-        "lock_timeout": f"{WAIT_S * 1000:.0f}",
+        "lock_timeout": f"{min(connection.look_s, WAIT_S) * 1000:.0f}",
         "idle_in_transaction_session_timeout": f"{IDLE_S * 1000:.0f}",
         # the server, too, notices in half a minute that a machine is gone, and takes back its hold
         "tcp_keepalives_idle": "10",
@@ -317,8 +440,10 @@ def _commit_durably(connection: Connection, where: str, after: str) -> None:
 
     Raises
     ------
+    UnknownEndError
+        If nobody knows.
     LedgerError
-        If it is not, or nobody knows.
+        If it is not.
     """
     told: list[str] = []
 
@@ -326,25 +451,20 @@ def _commit_durably(connection: Connection, where: str, after: str) -> None:
         if diagnosis.severity_nonlocalized == "WARNING":
             told.append(diagnosis.message_primary or "")
 
-    unknown = _WHEN_UNKNOWN.get(after, _WHEN_UNKNOWN[NOTHING_CHANGED])
     done, broke = None, ""
     connection.add_notice_handler(note)
     try:
         done = connection.execute("COMMIT").statusmessage
-    except psycopg.Error as error:
-        if not connection.closed:
-            raise
-        broke = _brief_error(error)
+    except psycopg.OperationalError as error:
+        broke = f"{where} broke off while it was storing ({_brief_error(error)})"
     finally:
         connection.remove_notice_handler(note)
+    if done == "COMMIT" and told:  # a standby that must have it was not waited for
+        broke = f"{where} stored without certainty ({in_brief(' '.join(told))})"
     if broke:
-        raise LedgerError(f"{where} broke off while it was storing ({broke}); {unknown}.")
+        raise UnknownEndError.of(broke, f"{broke}; {after}, so try again.")
     if done != "COMMIT":  # of a transaction in which a statement had failed
         raise LedgerError(f"{where} took back what was written; {after}, so try again.")
-    if told:  # a standby that must have it was not waited for
-        raise LedgerError(
-            f"{where} stored without certainty ({in_brief(' '.join(told))}); {unknown}."
-        )
 
 
 def _roll_back(connection: Connection, error: BaseException) -> None:
@@ -573,7 +693,7 @@ def _one_row(connection: Connection, statement: str, values: list[object]) -> tu
 @contextmanager
 def _single_connection(place: DatabasePlace, kind: str) -> Iterator[Connection]:
     """Give a connection of its own inside a transaction, committed at the end."""
-    pool = _Pool(place, f"Ledger {place.name}")
+    pool = _Pool(place, f"Ledger {place.name}", WAIT_S)
     try:
         with pool.transaction(kind) as connection:
             yield connection
@@ -585,16 +705,6 @@ def _single_connection(place: DatabasePlace, kind: str) -> Iterator[Connection]:
 
 NOTHING_CHANGED = "nothing was changed"
 ANSWER_NOT_STORED = "the answer was not stored, and what was reserved for it stays spent"
-_WHEN_UNKNOWN = {
-    NOTHING_CHANGED: (
-        "whether it was stored shows when the ledger is read again, and what is found there counts"
-        " as spent; nothing was returned for it"
-    ),
-    ANSWER_NOT_STORED: (
-        "whether the answer was stored shows when the ledger is read again; it was returned to"
-        " nobody, and what was reserved for it stays spent"
-    ),
-}
 
 _IN_WORDS: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
     (
@@ -640,8 +750,8 @@ def _in_words(place: DatabasePlace, where: str, after: str) -> Iterator[None]:
         yield
         return
     except psycopg.Error as error:
-        said = _error_sentence(error, place, where, after)
-    refusal = LedgerError(said)
+        said, lost = _error_sentence(error, place, where, after), isinstance(error, _LostError)
+    refusal = (BrokenOffError if lost else LedgerError)(said)
     try:
         raise refusal
     finally:

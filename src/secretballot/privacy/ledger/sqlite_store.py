@@ -15,7 +15,8 @@ from secretballot.privacy.ledger import file, room
 from secretballot.privacy.ledger.chain import Account
 from secretballot.privacy.ledger.following import follow_from_first
 from secretballot.privacy.ledger.schema import ADDED, EARLIER, SCHEMA_VERSION, UPGRADABLE
-from secretballot.privacy.ledger.store import Found, Transaction
+from secretballot.privacy.ledger.store import Found, Transaction, UnknownEndError
+from secretballot.privacy.ledger.terms import in_brief
 
 __all__ = ["SqliteStore", "SqliteTransaction", "upgrade_file"]
 
@@ -206,7 +207,7 @@ class SqliteStore:
         ):
             if answer_to is not None and self._path is not None:
                 _make_room(connection, answer_to)
-            with self._begun_transaction(connection, "IMMEDIATE") as transaction:
+            with self._begun_transaction(connection, "IMMEDIATE", after) as transaction:
                 yield transaction
 
     def keep_open(self) -> None:
@@ -226,18 +227,38 @@ class SqliteStore:
 
     @contextmanager
     def _begun_transaction(
-        self, connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMEDIATE"]
+        self,
+        connection: sqlite3.Connection,
+        kind: Literal["DEFERRED", "IMMEDIATE"],
+        after: str = file.NOTHING_CHANGED,
     ) -> Iterator[Transaction]:
         """Begin, and commit at the end or roll back."""
+        broken = None
         try:
             connection.execute(f"BEGIN {kind}")
             file.check_header(connection, self.where)
             yield SqliteTransaction(connection, self._path)
-            connection.execute("COMMIT")
+            try:
+                connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                # the last write to the disk may have been done and its end not confirmed; where
+                # others hold the file, nothing was written yet
+                if kind == "DEFERRED" or error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                    raise
+                broken = in_brief(error), file.error_sentence(error, self.where, after)
         except BaseException:
             with suppress(sqlite3.Error):  # SQLite has often rolled back by itself
                 connection.execute("ROLLBACK")
             raise
+        if broken is not None:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            detail, otherwise = broken
+            raise UnknownEndError.of(
+                f"{self.where} met an error at the end of storing ({detail}), so check the disk and"
+                " its free space",
+                otherwise,
+            )
 
     @contextmanager
     def _open_connection(self, *, own: bool = False) -> Iterator[sqlite3.Connection]:

@@ -7,11 +7,58 @@ Everything that gives rows their meaning stands above both and is written once.
 Statements are plain SQL that both databases know, with a question mark for each value.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, Self, TypeVar
 
-__all__ = ["Found", "Store", "Transaction"]
+from secretballot.exceptions import Argument, LedgerError, Parameter
+
+__all__ = ["BrokenOffError", "Found", "Store", "Transaction", "UnknownEndError", "repeated"]
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+class BrokenOffError(LedgerError):
+    """The connection was lost, or storing failed, and it is certain that nothing was stored."""
+
+
+class UnknownEndError(LedgerError):
+    """Storing broke off at its end, so that nobody knows whether it was done.
+
+    Attributes
+    ----------
+    otherwise : str
+        The sentence for the case that nothing was stored.
+    """
+
+    def __init__(self, *parts: str | Parameter | Argument, otherwise: str = "") -> None:
+        super().__init__(*parts)
+        self.otherwise = otherwise
+
+    @classmethod
+    def of(cls, what: str, otherwise: str) -> Self:
+        """Return the error of what happened, given as the beginning of a sentence."""
+        return cls(
+            f"{what}; it is unknown whether that was stored, nothing was returned for it, and the"
+            " same command or request is charged once when it is repeated.",
+            otherwise=otherwise,
+        )
+
+
+def repeated(work: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Have work done once more, on a new connection, where it broke off and nothing was stored."""
+
+    @functools.wraps(work)
+    def done(*given: Given.args, **named: Given.kwargs) -> Result:
+        try:
+            return work(*given, **named)
+        except BrokenOffError:
+            pass
+        return work(*given, **named)
+
+    return done
 
 
 class Found(Protocol):
@@ -69,8 +116,7 @@ class Store(Protocol):
     def writing(self, *, answer_to: int | None = None) -> AbstractContextManager[Transaction]:
         """Begin a transaction beside which nobody else writes to the account.
 
-        At the end it is durable, or nothing is changed; where that cannot be known, an error says
-        so.
+        At the end it is durable, or nothing is changed.
 
         Parameters
         ----------
@@ -79,6 +125,8 @@ class Store(Protocol):
 
         Raises
         ------
+        UnknownEndError
+            If it is not known whether it was stored.
         LedgerError
             As `reading`, or if it cannot be written.
         """
