@@ -90,9 +90,9 @@ def test_a_run_goes_on_under_its_key_unless_that_was_forfeited(
                 ledger.forfeit(number, "broken off")
         if ending == "forfeit":
             with pytest.raises(LedgerError, match=r"stays spent.*in another folder with --out"):
-                settle_request(folder, ledger)
+                settle_request(folder, ledger, Watch())
         else:
-            settle_request(folder, ledger)
+            settle_request(folder, ledger, Watch())
     assert RunFolder(tmp_path / "out", {}).request == key
 
 
