@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from secretballot._signals import signals_held_back
 from secretballot._validation import shown
 from secretballot.door import purchase
@@ -20,7 +22,12 @@ from secretballot.privacy.accounting import Event, PrivacyBudget, calibrate_pure
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
 from secretballot.privacy.noise import ExactNoise
-from secretballot.report.certificate.build import check_declaration
+from secretballot.report.certificate.build import (
+    build_certificate,
+    check_declaration,
+    describe_released,
+)
+from secretballot.report.certificate.chosen import EXPONENTIAL
 
 __all__ = [
     "PaidOutcome",
@@ -28,6 +35,7 @@ __all__ = [
     "check_scores_account",
     "choose_by_scores",
     "covers",
+    "dummy_certificate",
     "estimate_minority",
     "estimate_stability",
 ]
@@ -204,6 +212,7 @@ def choose_by_scores(
     *,
     epsilon: float,
     names: Sequence[str] | None = None,
+    classes: Sequence[object] = (0, 1),
     about: Mapping[str, object] | None = None,
     request: str | None = None,
     purpose: str = "",
@@ -218,6 +227,8 @@ def choose_by_scores(
         depend on these records, unless paid for.
     names : sequence of str, optional
         What the candidates are called, for the certificate; public and distinct.
+    classes : sequence, optional
+        What the chosen candidate will label public points with, for the certificate.
     about : mapping, optional
         What the candidates are, as JSON values; public, for the certificate. A stored answer is one
         about the same.
@@ -263,6 +274,7 @@ def choose_by_scores(
         request,
         purpose or "which candidate is right most often",
         declaration,
+        classes,
     )
 
 
@@ -362,6 +374,7 @@ def _paid_outcome(
     request: str | None,
     purpose: str,
     declaration: Mapping[str, object] | None,
+    classes: Sequence[object] = (0, 1),
 ) -> PaidOutcome:
     """Check, price, ready the noise, reserve, draw, commit, return.
 
@@ -380,9 +393,13 @@ def _paid_outcome(
     # before the purchase: an installation that cannot draw must cost nothing
     noise = purchase.exact_noise()
     describe = functools.partial(_outcome_of, purpose, mechanism, event, unit, neighbours)
-    room = purchase.room_for(_stored_fields(describe(_WIDEST, purchase.composition_of(ledger, 0))))
+    account = purchase.composition_of(ledger, 0)
+    room = purchase.room_for(_stored_fields(describe(_WIDEST, account)))
+    certificate = dummy_certificate(describe(0, account), noise, declaration, classes)
     with signals_held_back():  # an end between purchase and outcome costs the budget for nothing
-        reservation = ledger.reserve((event,), budget, request=key, purpose=purpose, room=room)
+        reservation = purchase.reserve(
+            ledger, (event,), budget, certificate, request=key, purpose=purpose, room=room
+        )
         try:
             choice = describe(draw(noise), purchase.composition_of(ledger, reservation))
             ledger.commit(reservation, purchase.encoded(_stored_fields(choice), room))
@@ -392,6 +409,45 @@ def _paid_outcome(
                 ledger.forfeit(reservation, "The draw ended before it was committed.")
             raise
     return choice
+
+
+def dummy_certificate(
+    choice: PaidOutcome,
+    noise: ExactNoise,
+    declaration: Mapping[str, object] | None,
+    classes: Sequence[object],
+) -> dict[str, Any]:
+    """Return a certificate that lists a number among its choices, as that of a later release will,
+    and is about a choice among candidates itself, of the same price.
+
+    Parameters
+    ----------
+    choice : PaidOutcome
+        Not yet drawn.
+    noise : ExactNoise
+    declaration : mapping or None
+    classes : sequence
+        Of the released labels.
+    """
+    mechanism = {"n_candidates": 1, "monotone": False, **choice.mechanism}
+    scale = ExponentialMechanism(
+        choice.event.epsilon,  # type: ignore[attr-defined]
+        monotone=mechanism["monotone"],
+    ).scale
+    one = np.zeros(1, dtype=np.int64)
+    budget = PrivacyBudget(choice.epsilon, choice.delta)
+    return build_certificate(
+        budget=budget,
+        events=(choice.event,),
+        price=purchase.priced((choice.event,), budget),
+        mechanism={**mechanism, "name": EXPONENTIAL, "scale": scale, "outcome": 0},
+        composition=choice.composition,
+        noise={"exact": noise.exact, "description": noise.description},
+        released=describe_released(one, one, classes, 0),
+        declaration=declaration,
+        purpose=choice.purpose,
+        choices=[choice.to_certificate() | {"reservation": 1}],
+    )
 
 
 _WIDEST = -(2**63)  # no outcome has more digits

@@ -2,7 +2,6 @@
 says of the ledger."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,12 +31,12 @@ from secretballot.exceptions import (
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, price
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import ExactNoise, NoiseSource, ready_sampler
-from secretballot.report.certificate.fields import (
-    certificate_in,
-    check_fields,
-    check_format,
-    check_optional_fields,
-)
+from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.fields import certificate_in
+from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.certificate.release_files import LABELS_FILE
+from secretballot.report.certificate.verify import verify_certificate
+from secretballot.verify_release import REFUSED, check_certificate
 
 __all__ = [
     "check_counts",
@@ -45,7 +44,6 @@ __all__ = [
     "check_ledger",
     "check_one_record_of_a_user",
     "check_predictions",
-    "check_readable",
     "check_sample",
     "check_types",
     "check_votes_of_records",
@@ -59,8 +57,8 @@ __all__ = [
     "next_answers",
     "noise_source",
     "priced",
+    "reserve",
     "room_for",
-    "widest",
 ]
 
 #: What the numbers of a composition, not known before the purchase, may add to the text of an
@@ -372,26 +370,78 @@ def keeps_promise(made: Mapping[str, object], declared: Mapping[str, object]) ->
     return neighbours == made["neighbours"] and unit in units
 
 
-def check_readable(certificate: Mapping[str, Any]) -> None:
-    """Refuse a release whose certificate no verifier would read, such as one with classes that are
-    too long; ask before anything is reserved.
+def reserve(
+    ledger: Ledger,
+    events: tuple[Event, ...],
+    budget: PrivacyBudget,
+    certificate: Mapping[str, Any] | None,
+    *,
+    request: str,
+    purpose: str,
+    queries: int | None = None,
+    room: int = 0,
+) -> int:
+    """Reserve a price in the ledger and return the number of the reservation; every purchase is
+    made here.
+
+    Parameters
+    ----------
+    certificate : mapping or None
+        What will be written, with dummy answers of full size for those that are not known yet. Both
+        verifiers look at it first. None where no certificate states what is drawn.
+    ledger, events, budget, request, purpose, queries, room
+        As for `Ledger.reserve`.
 
     Raises
     ------
     ParameterError
-        If it is such a one.
+        If a verifier would refuse the certificate; nothing was spent.
+    BudgetError, LedgerError
+        As for `Ledger.reserve`.
     """
+    if certificate is not None:
+        # what is no longer on the account's list would be refused as a certificate
+        ledger.check_listed(events)
+        _check_readable(certificate)
+    return ledger.reserve(
+        events, budget, request=request, purpose=purpose, queries=queries, room=room
+    )
+
+
+def _check_readable(certificate: Mapping[str, Any]) -> None:
+    """Refuse a certificate that one of the verifiers would refuse, such as one with classes that
+    are too long.
+
+    The account is shown as it is after a purchase that it admits, as the ledger decides on that.
+    The second verifier's prices are left out: its games take minutes, and the library has just
+    computed a price of the same events.
+
+    Raises
+    ------
+    ParameterError
+        If one would.
+    """
+    account, choices = certificate["composition"], certificate.get("choices", ())
+    price = dict(zip(("epsilon", "delta"), total_price(certificate), strict=True))
+    whole = {key: max(amount, price[key]) for key, amount in account["budget"].items()}
+    number = 1 + max((choice["reservation"] for choice in choices), default=0)
+    document = {
+        **certificate,
+        "composition": {**account, "budget": whole, "spent_after": whole, "reservation": number},
+        "files": {LABELS_FILE: {"sha256": "0" * 64, "bytes": 0}},
+    }
+    document["digest"] = certificate_digest(document)
+    content = json.dumps(document, indent=2).encode()  # as a release folder has it
     try:
-        # as it will be read from a file; its digest belongs to other answers than these
-        document = certificate_in(json.dumps(certificate).encode())
-        document["composition"]["reservation"] = 1  # none has been made yet
-        check_format(document)
-        check_fields(document)
-        check_optional_fields(document)
+        refused = [check.detail for check in verify_certificate(certificate_in(content)).failures]
     except CertificateError as error:
+        refused = [str(error)]
+    refused += [one.detail for one in check_certificate(content) if one.verdict == REFUSED]
+    if refused:
         raise ParameterError(
-            f"The certificate of this release could not be verified. {error} Nothing was spent."
-        ) from error
+            f"The certificate of this release could not be verified. {refused[0]} Nothing was"
+            " spent."
+        )
 
 
 def noise_source() -> NoiseSource:
@@ -470,16 +520,6 @@ def composition_of(ledger: Ledger, reservation: int) -> dict[str, Any]:
         "reservation": reservation,
         **({} if listed is None else {"listed": [event.to_json() for event in listed]}),
     }
-
-
-def widest(spread: float) -> int:
-    """Return an integer of which noise of this standard deviation or scale draws none with more
-    digits, practically.
-
-    Beyond sixty times the spread lies less than 1e-24 of the noise; such an outcome would only be
-    stored in more bytes.
-    """
-    return -math.ceil(60 * spread)
 
 
 def room_for(content: object) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from secretballot._signals import signals_held_back
 from secretballot._typing import IntArray
+from secretballot._validation import LARGEST_INTEGER
 from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Price, PrivacyBudget, VectorSumEvent
@@ -30,7 +31,7 @@ from secretballot.report.certificate.build import (
 
 __all__ = ["StagedSums", "release_sums"]
 
-_WIDEST = -(2**53)  # no released integer has more digits
+_WIDEST = -LARGEST_INTEGER  # no released integer has more digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,12 +152,13 @@ def release_sums(
             asked, sums, outcome, ledger, reservation, paid, noise, purpose, declaration
         )
 
-    widest = [np.full(asked.mechanism.coordinates, _WIDEST)] * asked.n_stages
-    room = purchase.room_for(certified(widest, _widest_outcome(asked), 0).to_json())
+    sums = [np.full(asked.mechanism.coordinates, _WIDEST)] * asked.n_stages
+    widest = certified(sums, _widest_outcome(asked), 0)
     # An end between purchase and answer loses nothing here: the same request goes on. So signals
     # are held back for each stage alone.
-    entry = _reserved_entry(asked, ledger, key, purpose, room)
-    sums: list[IntArray] = []
+    room = purchase.room_for(widest.to_json())
+    entry = _reserved_entry(asked, ledger, widest.certificate, key, purpose, room)
+    sums = []
     try:
         while len(sums) < asked.n_stages:
             sums.append(_released_stage(records, asked, ledger, entry.id, question, sums, noise))
@@ -215,15 +217,22 @@ def _question_of(asked: StagedSums, declared: Mapping[str, object]) -> bytes:
 
 
 def _reserved_entry(
-    asked: StagedSums, ledger: Ledger, key: str, purpose: str, room: int
+    asked: StagedSums,
+    ledger: Ledger,
+    certificate: Mapping[str, Any],
+    key: str,
+    purpose: str,
+    room: int,
 ) -> LedgerEntry:
     """Return the reservation of the request, made now unless it goes on."""
     entry = ledger.entry(key)
     if entry is None:
         try:
-            ledger.reserve(
+            purchase.reserve(
+                ledger,
                 (asked.event,),
                 asked.budget,
+                certificate,
                 request=key,
                 purpose=purpose,
                 queries=asked.n_stages,

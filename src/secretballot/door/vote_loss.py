@@ -235,7 +235,9 @@ def publish_vote_loss(
     room = purchase.room_for(_stored_fields(told(_WIDEST, _WIDEST, 0)))
     reason = purpose or "what the run lost by its votes"
     with signals_held_back():  # an end between purchase and outcome costs the budget for nothing
-        reservation = ledger.reserve((event,), budget, request=key, purpose=reason, room=room)
+        reservation = purchase.reserve(
+            ledger, (event,), budget, None, request=key, purpose=reason, room=room
+        )
         try:
             published = told(*_noisy_numbers(loss, event, counts, noise), reservation)
             ledger.commit(reservation, purchase.encoded(_stored_fields(published), room))

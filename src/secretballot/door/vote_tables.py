@@ -125,10 +125,17 @@ def release_table(
             voting, named, answers, composition, paid, noise, purpose, declaration, points_sha256
         )
 
-    room = purchase.room_for(certified(voting.widest(len(named)), 0).to_json())
+    widest = certified(voting.widest(len(named)), 0)
+    room = purchase.room_for(widest.to_json())
     with signals_held_back():  # an end between purchase and answer costs the budget for nothing
-        reservation = ledger.reserve(
-            (voting.event,), voting.budget, request=key, purpose=purpose, room=room
+        reservation = purchase.reserve(
+            ledger,
+            (voting.event,),
+            voting.budget,
+            widest.certificate,
+            request=key,
+            purpose=purpose,
+            room=room,
         )
         try:
             released = certified(voting.draw(votes.open_at_the_door(), noise), reservation)

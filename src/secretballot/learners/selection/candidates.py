@@ -214,6 +214,7 @@ def choose_candidate(
         ledger,
         epsilon=epsilon,
         names=names,
+        classes=values,
         request=request,
         purpose=purpose or f"choice among {len(names)} candidates by held-out records",
         declaration={
