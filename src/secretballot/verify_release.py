@@ -3571,7 +3571,7 @@ def terms_of(document: dict[str, Any]) -> Iterator[Finding]:
 
 
 def check_certificate(content: bytes) -> list[Finding]:
-    """Return what is found in a certificate.json by itself, without the other files and prices.
+    """Return what is found in a certificate.json by itself, but for prices that take seconds.
 
     Parameters
     ----------
@@ -3579,9 +3579,16 @@ def check_certificate(content: bytes) -> list[Finding]:
         Of the file.
     """
     try:
-        return list(terms_of(certificate_in(content)))
+        document = certificate_in(content)
     except WrongError as error:
         return [Finding("certificate", REFUSED, str(error))]
+    found = list(terms_of(document))
+    if any(finding.verdict != CONFIRMED for finding in found):
+        return found
+    parts = [document, *document.get("choices", ())]
+    events = [event for part in parts for event in part["events"]]
+    events += document["composition"].get("listed", ())
+    return found if any(one["event"] in _SLOW for one in events) else [*found, *prices_of(document)]
 
 
 def prices_of(document: dict[str, Any]) -> Iterator[Finding]:

@@ -413,8 +413,8 @@ def _check_readable(certificate: Mapping[str, Any]) -> None:
     are too long.
 
     The account is shown as it is after a purchase that it admits, as the ledger decides on that.
-    The second verifier's prices are left out: its games take minutes, and the library has just
-    computed a price of the same events.
+    The second verifier plays no games here: they take minutes, and the library has just computed a
+    price of the same events.
 
     Raises
     ------
