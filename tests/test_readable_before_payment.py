@@ -58,7 +58,7 @@ def assert_both_take(certificate: dict[str, Any]) -> None:
 def labels_learnt(n_labels: int, neighbours: str, ledger: sb.Ledger) -> Any:
     rows = X[:, [k % 2 for k in range(n_labels)]]
     model = sb.RecordMomentsMultiLabelClassifier(
-        budget=BUDGET, n_stages=2, neighbours=neighbours, ledger=ledger
+        budget=BUDGET, n_stages=1, neighbours=neighbours, ledger=ledger
     )
     names = [f"label {k}" for k in range(n_labels)]
     return model.fit(X[:700], (rows[:700] > 0).astype(int), X_public=X[700:], labels=names)
@@ -93,7 +93,7 @@ def test_any_number_of_labels_has_sums_that_both_verifiers_take(
 def test_the_unit_is_as_fine_as_it_may_be(n_labels: int, neighbours: str, unit: int) -> None:
     """Where 2^10 fits it stays, so that known releases keep their integers."""
     model = labels_learnt(n_labels, neighbours, account(neighbours=neighbours))
-    assert model.certificate_["mechanism"]["residual_units"] == [unit, unit]
+    assert model.certificate_["mechanism"]["residual_units"] == [unit]
 
 
 def test_a_coarser_unit_learns_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,6 +181,30 @@ def choice(names: list[str], **terms: Any) -> Callable[[sb.Ledger], object]:
     )
 
 
+def test_more_releases_than_a_certificate_lists_are_not_chosen_among() -> None:
+    """A certificate lists ten label games beside the choice, and no verifier plays more."""
+    ledger = account(budget=sb.PrivacyBudget(20.0, 1e-4))
+    models = [DummyClassifier(strategy="constant", constant=k % 2).fit(X, Y) for k in range(12)]
+    for model in models:
+        model.released_labels_ = sb.release(VOTES, NOISE, ledger)
+
+    def chosen(count: int) -> Any:
+        return sb.choose_candidate(
+            models[:count],
+            X[:20],
+            Y[:20],
+            classes=[0, 1],
+            epsilon=0.5,
+            ledger=ledger,
+            X_public=X[20:29],
+        )
+
+    with pytest.raises((ParameterError, CertificateError), match="11 choices are label games"):
+        chosen(12)
+    assert len(ledger.history()) == 12
+    assert sb.verify_certificate(chosen(11).certified().certificate).ok
+
+
 def semi_private(classes: list[Any], **terms: Any) -> Callable[[sb.Ledger], object]:
     return lambda ledger: sb.SemiPrivateClassifier(
         budget=sb.PrivacyBudget(1.0, 0.0), ledger=ledger
@@ -222,7 +246,7 @@ OF_A_LABEL = {"unit": "label", "neighbours": "replace-one"}
 REFUSED = {
     "labels, classes": (
         of_labels(sb.VoteCounts.from_counts([[30, 70]], classes=["no", LONG])),
-        LONG,
+        "classes",
     ),
     "labels, purpose": (of_labels(purpose=LONG), "purpose"),
     "table, name": (table(["ill", LONG]), "labels"),

@@ -213,6 +213,7 @@ def choose_by_scores(
     epsilon: float,
     names: Sequence[str] | None = None,
     classes: Sequence[object] = (0, 1),
+    beside: Sequence[Mapping[str, Any]] = (),
     about: Mapping[str, object] | None = None,
     request: str | None = None,
     purpose: str = "",
@@ -229,6 +230,8 @@ def choose_by_scores(
         What the candidates are called, for the certificate; public and distinct.
     classes : sequence, optional
         What the chosen candidate will label public points with, for the certificate.
+    beside : sequence of mapping, optional
+        What that certificate will list under ``choices`` beside this one.
     about : mapping, optional
         What the candidates are, as JSON values; public, for the certificate. A stored answer is one
         about the same.
@@ -275,6 +278,7 @@ def choose_by_scores(
         purpose or "which candidate is right most often",
         declaration,
         classes,
+        beside,
     )
 
 
@@ -375,6 +379,7 @@ def _paid_outcome(
     purpose: str,
     declaration: Mapping[str, object] | None,
     classes: Sequence[object] = (0, 1),
+    beside: Sequence[Mapping[str, Any]] = (),
 ) -> PaidOutcome:
     """Check, price, ready the noise, reserve, draw, commit, return.
 
@@ -395,7 +400,7 @@ def _paid_outcome(
     describe = functools.partial(_outcome_of, purpose, mechanism, event, unit, neighbours)
     account = purchase.composition_of(ledger, 0)
     room = purchase.room_for(_stored_fields(describe(_WIDEST, account)))
-    certificate = dummy_certificate(describe(0, account), noise, declaration, classes)
+    certificate = dummy_certificate(describe(0, account), noise, declaration, classes, beside)
     with signals_held_back():  # an end between purchase and outcome costs the budget for nothing
         reservation = purchase.reserve(
             ledger, (event,), budget, certificate, request=key, purpose=purpose, room=room
@@ -416,6 +421,7 @@ def dummy_certificate(
     noise: ExactNoise,
     declaration: Mapping[str, object] | None,
     classes: Sequence[object],
+    beside: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return a certificate that lists a number among its choices, as that of a later release will,
     and is about a choice among candidates itself, of the same price.
@@ -428,6 +434,8 @@ def dummy_certificate(
     declaration : mapping or None
     classes : sequence
         Of the released labels.
+    beside : sequence of mapping
+        What else is listed under ``choices``.
     """
     mechanism = {"n_candidates": 1, "monotone": False, **choice.mechanism}
     scale = ExponentialMechanism(
@@ -435,6 +443,7 @@ def dummy_certificate(
         monotone=mechanism["monotone"],
     ).scale
     one = np.zeros(1, dtype=np.int64)
+    number = 1 + max((entry["reservation"] for entry in beside), default=0)
     budget = PrivacyBudget(choice.epsilon, choice.delta)
     return build_certificate(
         budget=budget,
@@ -446,7 +455,7 @@ def dummy_certificate(
         released=describe_released(one, one, classes, 0),
         declaration=declaration,
         purpose=choice.purpose,
-        choices=[choice.to_certificate() | {"reservation": 1}],
+        choices=[*beside, choice.to_certificate() | {"reservation": number}],
     )
 
 
