@@ -445,12 +445,14 @@ def dummy_certificate(
     one = np.zeros(1, dtype=np.int64)
     number = 1 + max((entry["reservation"] for entry in beside), default=0)
     budget = PrivacyBudget(choice.epsilon, choice.delta)
+    account = {key: value for key, value in choice.composition.items() if key != "listed"}
     return build_certificate(
         budget=budget,
         events=(choice.event,),
         price=purchase.priced((choice.event,), budget),
         mechanism={**mechanism, "name": EXPONENTIAL, "scale": scale, "outcome": 0},
-        composition=choice.composition,
+        # twice the price is on no list
+        composition={**account, "kind": "basic"},
         noise={"exact": noise.exact, "description": noise.description},
         released=describe_released(one, one, classes, 0),
         declaration=declaration,

@@ -105,5 +105,5 @@ class NoisyVectorSum:
         drawn = noise.discrete_gaussian(self.sigma, self.coordinates)
         # a sum that noise takes beyond is cut, and never wraps around
         cut = np.clip(exact.astype(np.int64), -(2**61), 2**61)
-        released: IntArray = np.clip(cut + drawn, -LARGEST_INTEGER, LARGEST_INTEGER)
+        released: IntArray = np.clip(cut + drawn, 1 - LARGEST_INTEGER, LARGEST_INTEGER - 1)
         return released
