@@ -16,6 +16,7 @@ __all__ = [
     "COMPOSITIONS",
     "HEADER_LINES",
     "HYPOTHESES",
+    "LARGEST_INTEGER",
     "LEARN_METHODS",
     "NEIGHBOURS",
     "RECORD_CHANGES",
@@ -55,6 +56,9 @@ __all__ = [
     "shown_kind",
     "without_controls",
 ]
+
+#: Largest integer, in size, that is stated or released: beyond it programs read JSON differently.
+LARGEST_INTEGER = 2**53
 
 # The words that settings may have, each list once: as a type, of which the command line makes its
 # options, and as a tuple, which guards compare with. A new ledger's default stands first.

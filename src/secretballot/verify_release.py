@@ -45,6 +45,7 @@ __all__ = [
     "UNDECIDED",
     "Finding",
     "Price",
+    "check_certificate",
     "check_release",
     "exit_code",
     "main",
@@ -173,15 +174,16 @@ def check_values(value: object, depth: int = 0) -> None:
         raise WrongError("The certificate holds an integer beyond 2^53.")
 
 
-def read_certificate(folder: str) -> dict[str, Any]:
-    """Return the certificate of a folder, whose digest fits.
+def certificate_in(content: bytes) -> dict[str, Any]:
+    """Return the certificate that a file holds, whose digest fits and whose fields are all there.
 
     Raises
     ------
     WrongError
         If the file is no certificate of this format.
     """
-    content = b"".join(blocks_of(os.path.join(folder, "certificate.json"), _MAX_CERTIFICATE))
+    if len(content) > _MAX_CERTIFICATE:
+        raise WrongError(f"The certificate has more than {_MAX_CERTIFICATE} bytes.")
     try:
         document = json.loads(content.decode("utf-8"), object_pairs_hook=no_repeated_field)
     except (ValueError, RecursionError):
@@ -200,6 +202,8 @@ def read_certificate(folder: str) -> dict[str, Any]:
     )
     if hashlib.sha256(canonical.encode("ascii")).hexdigest() != document.get("digest"):
         raise WrongError("The digest of the certificate does not fit its text.")
+    check_shape(document, _SHAPE, "certificate")
+    check_words(document)
     return document
 
 
@@ -413,19 +417,28 @@ _ANSWERS_ALL = (
     "vote-table",
     "record-votes",
     "record-moments",
+    "record-moments-of-a-number",
+    "record-moments-of-labels",
     "exponential-choice",
 )
 _UNCOVERED = {"expected_uncovered", "uncovered_votes"}
+_SUMMED = {
+    *("name", "n_stages", "sigma", "bound", "coordinates", "residual_units", "mark_weight"),
+    *("marks", "expected_uncovered", "n_records", "basis", "basis_sha256", "budget", "weights"),
+    *("covered_only", "sums"),
+}
 _MOMENTS = {
-    *("name", "n_stages", "n_classes", "sigma", "bound", "coordinates", "residual_units"),
-    *("mark_weight", "marks", "expected_uncovered", "n_records", "basis", "basis_sha256"),
-    *("budget", "weights", "covered_only", "sums"),
+    "record-moments": {*_SUMMED, "n_classes"},
+    "record-moments-of-a-number": {*_SUMMED, "target_range"},
+    "record-moments-of-labels": {*_SUMMED, "labels"},
 }
 _VOTED = ("name", "n_queries", "n_teachers", "budget", "rows", "answers")
 _TABLES = {
     "votes-of-labels": {*_VOTED, "labels", "ballot", "most_named", "release", "sigma"},
     "votes-of-numbers": {*_VOTED, "target_range", "n_positions", "statistic", "rank", "noise"},
 }
+#: Mechanisms whose outcome stands in their own fields.
+_WITHOUT_CLASSES = {*_MOMENTS, *_TABLES} - {"record-moments"}
 
 
 _POSITIVE = ("n_stages", "coordinates", "bound")
@@ -637,15 +650,15 @@ def check_mechanism(document: dict[str, Any]) -> str:
     )
     check_event(event)
     check_relation(event, document)
-    if (not released["classes"]) != (mechanism["name"] in _TABLES):
-        raise WrongError("Labels have two or more classes, and tables of answers none.")
+    if (not released["classes"]) != (mechanism["name"] in _WITHOUT_CLASSES):
+        raise WrongError("Labels have two or more classes, and sums or tables alone have none.")
     if mechanism["name"] == "exponential-choice":
         check_chosen(document)
         return "One candidate was chosen, by the pure event that is stated."
     if mechanism["name"] in _TABLES:
         check_table(document)
         return "Answers to votes of teachers were released, by the event that is stated."
-    if mechanism["name"] == "record-moments":
+    if mechanism["name"] in _MOMENTS:
         check_moments(document)
         return "Noisy sums over records were released, by the event that is stated."
     fields = _MECHANISMS.get(mechanism["name"])
@@ -733,12 +746,16 @@ def check_moments(document: dict[str, Any]) -> None:
         If they are.
     """
     mechanism, released = document["mechanism"], document["released"]
-    if set(mechanism) - {"start", "class_weights"} != _MOMENTS:
+    of_classes = mechanism["name"] == "record-moments"
+    more = {"start", "class_weights"} if of_classes else set()
+    if set(mechanism) - more != _MOMENTS[mechanism["name"]]:
         raise WrongError("The mechanism lacks or adds a field.")
     stages, marks, stated = (mechanism[key] for key in ("n_stages", "marks", "n_records"))
     if not all(is_count(mechanism[key], 1) for key in _POSITIVE):
         raise WrongError("The sums state no number of stages or coordinates, or no bound.")
     weight, of_labels = mechanism["mark_weight"], document["unit"] == "label"
+    if of_labels and not of_classes:
+        raise WrongError("Where labels alone are private, each is one of some classes.")
     if not is_count(weight) or (weight == 0) != of_labels:
         raise WrongError("What counts a record adds nothing, or something where none is counted.")
     of_public_number = [] if of_labels else ["uncovered"]
@@ -768,10 +785,7 @@ def check_moments(document: dict[str, Any]) -> None:
     budget = {"epsilon": document["epsilon"], "delta": document["delta"]}
     if mechanism["budget"] != budget or not all(map(is_number, mechanism["budget"].values())):
         raise WrongError("The mechanism states another budget than the certificate.")
-    if type(mechanism["n_classes"]) is not int or mechanism["n_classes"] != len(
-        released["classes"]
-    ):
-        raise WrongError("The mechanism states another number of classes than the certificate.")
+    columns = columns_of(mechanism, released)
     if released["n_teachers"]:
         raise WrongError("Sums over records have no teachers.")
     # one more record of a user who stays may move that user's vector by twice the bound
@@ -779,8 +793,7 @@ def check_moments(document: dict[str, Any]) -> None:
         raise WrongError("Sums by user and by record do not add to each other.")
     if not mechanism["mark_weight"] <= mechanism["bound"] // 4:
         raise WrongError("A mark adds more than a quarter of the bound.")
-    coordinates, columns = mechanism["coordinates"], len(released["classes"])
-    columns = 1 if columns == 2 else columns
+    coordinates = mechanism["coordinates"]
     if coordinates <= len(marks) or (coordinates - len(marks)) % columns:
         raise WrongError("The coordinates are no whole number for each column of the model.")
     basis = mechanism["basis"]
@@ -807,8 +820,35 @@ def check_moments(document: dict[str, Any]) -> None:
     units = mechanism["residual_units"]
     if not are_integers(units, stages) or not all(1 <= unit <= 2**20 for unit in units):
         raise WrongError("The residual units are not one integer up to 2^20 for each stage.")
-    if not mechanism["bound"] <= 2**30:
-        raise WrongError("The bound is larger than any that records are cut to.")
+
+
+def columns_of(mechanism: dict[str, Any], released: dict[str, Any]) -> int:
+    """Return how many columns the model of noisy sums has.
+
+    Raises
+    ------
+    WrongError
+        If the mechanism states other targets than the certificate, or labels of points stand beside
+        targets that have none.
+    """
+    if mechanism["name"] == "record-moments":
+        classes = len(released["classes"])
+        if type(mechanism["n_classes"]) is not int or mechanism["n_classes"] != classes:
+            raise WrongError("The mechanism states another number of classes than the certificate.")
+        return 1 if classes == 2 else classes
+    if released["queries"]:
+        raise WrongError("Sums were paid for, and no labels of points.")
+    if mechanism["name"] == "record-moments-of-labels":
+        labels = mechanism["labels"]
+        if not are_sentences(labels) or len(set(labels)) < len(labels):
+            raise WrongError("The labels are no list of names.")
+        return len(labels)
+    bounds = mechanism["target_range"]
+    if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(is_number, bounds)):
+        raise WrongError("The range of the numbers is none.")
+    if not bounds[0] < bounds[1]:
+        raise WrongError("The range of the numbers is empty.")
+    return 1
 
 
 def check_table(document: dict[str, Any]) -> None:
@@ -3107,9 +3147,8 @@ def each_finding(folder: str, minutes: float = MINUTES) -> Iterator[Finding]:
 
 def findings_of(folder: str) -> Iterator[Finding]:
     try:
-        document = read_certificate(os.fspath(folder))
-        check_shape(document, _SHAPE, "certificate")
-        check_words(document)
+        content = b"".join(blocks_of(os.path.join(folder, "certificate.json"), _MAX_CERTIFICATE))
+        document = certificate_in(content)
     except WrongError as error:
         yield Finding("certificate", REFUSED, str(error))
         return
@@ -3118,23 +3157,50 @@ def findings_of(folder: str) -> Iterator[Finding]:
     values: tuple[str, Callable[[], str]] = "labels", lambda: check_labels(document, folder)
     if document["mechanism"]["name"] in _TABLES:
         values = "answers", lambda: check_answers(document, folder)
-    looks: list[tuple[str, Callable[[], str]]] = [
-        ("files", lambda: check_files(document, folder)),
-        ("mechanism", lambda: check_mechanism(document)),
-        ("queries", lambda: check_counts(document)),
-        values,
-        ("account", lambda: check_account(document)),
-        ("software", lambda: check_software(document)),
-        ("assumptions", lambda: check_assumptions(document)),
-    ]
-    looks += [("plan", lambda: check_plan(document))] if "plan" in document else []
-    looks += [("choices", lambda: check_choices(document))] if "choices" in document else []
-    for name, look in looks:
+    for name, look in (("files", lambda: check_files(document, folder)), values):
         found.append(looked(name, look))
         yield found[-1]
+    for finding in terms_of(document):
+        found.append(finding)
+        yield finding
     # prices are taken of what is known to be in range
     if all(finding.verdict == CONFIRMED for finding in found):
         yield from prices_of(document)
+
+
+def terms_of(document: dict[str, Any]) -> Iterator[Finding]:
+    """Yield what there is to find in a certificate itself, but for its prices."""
+    looks: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
+        ("mechanism", check_mechanism),
+        ("queries", check_counts),
+        ("account", check_account),
+        ("software", check_software),
+        ("assumptions", check_assumptions),
+    ]
+    looks += [("plan", check_plan)] if "plan" in document else []
+    looks += [("choices", check_choices)] if "choices" in document else []
+    for name, look in looks:
+        yield looked(name, partial(look, document))
+
+
+def check_certificate(content: bytes) -> list[Finding]:
+    """Return what is found in a certificate.json by itself, but for prices that take seconds.
+
+    Parameters
+    ----------
+    content : bytes
+        Of the file.
+    """
+    try:
+        document = certificate_in(content)
+    except WrongError as error:
+        return [Finding("certificate", REFUSED, str(error))]
+    found = list(terms_of(document))
+    if any(finding.verdict != CONFIRMED for finding in found):
+        return found
+    parts = [document, *document.get("choices", ())]
+    events = [event for part in parts for event in part["events"]]
+    return found if any(one["event"] in _SLOW for one in events) else [*found, *prices_of(document)]
 
 
 def prices_of(document: dict[str, Any]) -> Iterator[Finding]:

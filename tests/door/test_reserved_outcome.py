@@ -69,7 +69,7 @@ def test_it_draws_at_the_scale_of_its_relation(
     seen: list[float] = []
 
     class Noise:
-        exact, description = False, "seen"
+        exact, description = True, "seen"
 
         def exponential_index(self, scores: Any, scale: float, multiplicities: Any = None) -> int:
             seen.append(scale)

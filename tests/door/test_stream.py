@@ -354,7 +354,7 @@ def test_a_stream_reopened_before_every_question_answers_as_one_that_lives_on(
     aggregator = SparseVectorAggregator(2.0, 2.0, 6, 3, refresh=refresh, n_queries=40, delta=0.4)
     labels, draws = [], []
     for reopen in (False, True):
-        noise = ScriptedNoise(tape)
+        noise = ScriptedNoise(tape, exact=True)
         monkeypatch.setattr(purchase, "noise_source", lambda noise=noise: noise)
         folder = tmp_path / str(reopen)
         folder.mkdir()

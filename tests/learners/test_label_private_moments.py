@@ -53,7 +53,7 @@ def test_without_noise_the_model_is_the_likelihood_of_the_records(
     X, _ = plane(3000)
     rng = np.random.default_rng(2)
     y = (rng.random(3000) < 1 / (1 + np.exp(-1.5 * X[:, 0] + X[:, 1]))).astype(int)
-    monkeypatch.setattr(purchase, "exact_noise", lambda: ScriptedNoise([0] * 1000))
+    monkeypatch.setattr(purchase, "exact_noise", lambda: ScriptedNoise([0] * 1000, exact=True))
     model = fitted(X, y, budget=sb.PrivacyBudget(50.0, 0.1))
     shares = model.predict_proba(X)[:, 1]
     coordinates = model.student_.basis.transform(X)

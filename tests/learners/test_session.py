@@ -162,7 +162,7 @@ def test_a_stream_that_has_stopped_says_so(
 class _Tape:
     """Noise from a fixed list, one for all sessions that are opened while it is in place."""
 
-    exact = False
+    exact = True
     description = "a tape"
 
     def __init__(self) -> None:

@@ -44,7 +44,7 @@ class _NeedError(Exception):
 class _Tape:
     """Noise that is played from a list; where the list ends, it says so."""
 
-    exact, description = False, "played"
+    exact, description = True, "played"
 
     def __init__(self) -> None:
         self.values: list[int] = []

@@ -60,7 +60,7 @@ def jointly(*laws: Law) -> Law:
 class Script:
     """Answers a choice with a fixed outcome, and keeps what it was asked to weigh."""
 
-    exact, description = False, "scripted"
+    exact, description = True, "scripted"
 
     def __init__(self) -> None:
         self.outcome, self.law = 0, np.ones(1)

@@ -1,6 +1,7 @@
 """What every aggregator promises: a recipe that answers a fixed number of queries from vote
 counts."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, epsilon_upper
+from secretballot.privacy.accounting.events import FARTHEST
 from secretballot.privacy.noise import NoiseSource
 
 __all__ = [
@@ -22,7 +24,15 @@ __all__ = [
     "budget_or_price",
     "check_fields",
     "check_votes",
+    "widest_count",
 ]
+
+
+def widest_count(spread: float, most: int) -> int:
+    """Return a noisy count with as many characters as any that noise of this standard deviation
+    makes of 0 to `most`, practically; it could have been drawn."""
+    far = math.floor(FARTHEST * (spread + 1))
+    return max(-far, most + far, key=lambda count: len(str(count)))
 
 
 class WeakSignalWarning(UserWarning):

@@ -11,7 +11,7 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import STATISTICS, check_choice, check_count, shown
-from secretballot.aggregation.base import WeakSignalWarning, budget_or_price
+from secretballot.aggregation.base import WeakSignalWarning, budget_or_price, widest_count
 from secretballot.ensemble.vote_tables import (
     LabelVotes,
     NumberVotes,
@@ -302,7 +302,7 @@ class LabelSetVoting(TableVoting):
         """Return dummy answers whose text is as long as that of any."""
         if self.release == "labels":
             return np.ones((n_asked, len(self.labels)), dtype=np.int64)
-        far = -math.ceil(60 * self.sigma) - self.n_teachers
+        far = widest_count(self.sigma, self.n_teachers)
         return np.full((n_asked, self.n_columns), far, dtype=np.int64)
 
 
@@ -525,7 +525,7 @@ class NumberVoting(TableVoting):
         """Return dummy answers whose text is as long as that of any."""
         far = self.n_positions - 1
         if self.rank is None:
-            far = -math.ceil(60 * self.noise) - self.n_teachers * far
+            far = widest_count(self.noise, self.n_teachers * far)
         return np.full((n_asked, 1), far, dtype=np.int64)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from secretballot._typing import IntArray
 from secretballot._validation import name_part
 from secretballot.aggregation import Aggregator, Answers
+from secretballot.aggregation.base import widest_count
 from secretballot.aggregation.record_votes import UNCOVERED_VOTES, asked_terms
 from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
@@ -154,7 +155,6 @@ def release(
     widest = describe(
         _widest_answers(aggregator, counts, len(rows)), purchase.composition_of(ledger, 0)
     )
-    purchase.check_readable(widest.certificate)
     room = purchase.room_for(widest.to_json())
     asked = counts.take(rows)  # before the purchase: what takes memory must not fail after it
 
@@ -166,7 +166,15 @@ def release(
         return released, released.to_json()
 
     return purchase.drawn_once(
-        ledger, events, aggregator.budget, draw, known, request=key, purpose=purpose, room=room
+        ledger,
+        events,
+        aggregator.budget,
+        widest.certificate,
+        draw,
+        known,
+        request=key,
+        purpose=purpose,
+        room=room,
     )
 
 
@@ -248,16 +256,18 @@ def _widest_answers(
     aggregator: Aggregator, counts: VoteCounts | RecordVotes, n_queries: int
 ) -> Answers:
     """Return dummy answers whose text is as long as that of any answers."""
-    label = max((-1, counts.n_classes - 1), key=lambda value: len(str(value)))
+    label = counts.n_classes - 1
+    if (aggregator.most_abstentions, aggregator.most_answers) != (None, None):
+        label = max(-1, label, key=lambda value: len(str(value)))
     sigma, noisy = aggregator.sigma_of_counts, None
     if sigma is not None:
         one_column = counts.n_classes == 2 and not isinstance(counts, RecordVotes)
         shape = (n_queries,) if one_column else (n_queries, counts.n_classes)
-        noisy = np.full(shape, purchase.widest(sigma) - counts.largest_count, dtype=np.int64)
+        noisy = np.full(shape, widest_count(sigma, counts.largest_count), dtype=np.int64)
     outcome = {}
     if isinstance(counts, RecordVotes) and counts.counts_uncovered:
         assert sigma is not None
-        one = purchase.widest(sigma) - counts.largest_count
+        one = widest_count(sigma, counts.largest_count)
         outcome[UNCOVERED_VOTES] = counts.votes_per_record * one
     return Answers(np.full(n_queries, label, dtype=np.int64), noisy, n_queries, outcome)
 

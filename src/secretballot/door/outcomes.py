@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from secretballot._validation import shown
 from secretballot.door import purchase
 from secretballot.ensemble.range_scores import PrivateRangeScores
@@ -18,7 +20,13 @@ from secretballot.privacy.accounting import Event, PrivacyBudget, calibrate_pure
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
 from secretballot.privacy.noise import ExactNoise
-from secretballot.report.certificate.build import check_declaration, time_and_software
+from secretballot.report.certificate.build import (
+    build_certificate,
+    check_declaration,
+    describe_released,
+    time_and_software,
+)
+from secretballot.report.certificate.chosen import EXPONENTIAL
 
 __all__ = [
     "PaidOutcome",
@@ -26,6 +34,7 @@ __all__ = [
     "check_scores_account",
     "choose_by_scores",
     "covers",
+    "dummy_certificate",
     "estimate_minority",
     "estimate_stability",
 ]
@@ -205,6 +214,8 @@ def choose_by_scores(
     *,
     epsilon: float,
     names: Sequence[str] | None = None,
+    classes: Sequence[object] = (0, 1),
+    beside: Sequence[Mapping[str, Any]] = (),
     about: Mapping[str, object] | None = None,
     request: str | None = None,
     purpose: str = "",
@@ -219,6 +230,10 @@ def choose_by_scores(
         depend on these records, unless paid for.
     names : sequence of str, optional
         What the candidates are called, for the certificate; public and distinct.
+    classes : sequence, optional
+        What the chosen candidate will label public points with, for the certificate.
+    beside : sequence of mapping, optional
+        What that certificate will list under ``choices`` beside this one.
     about : mapping, optional
         What the candidates are, as JSON values; public, for the certificate. A stored answer is one
         about the same.
@@ -264,6 +279,8 @@ def choose_by_scores(
         request,
         purpose or "which candidate is right most often",
         declaration,
+        classes,
+        beside,
     )
 
 
@@ -363,6 +380,8 @@ def _paid_outcome(
     request: str | None,
     purpose: str,
     declaration: Mapping[str, object] | None,
+    classes: Sequence[object] = (0, 1),
+    beside: Sequence[Mapping[str, Any]] = (),
 ) -> PaidOutcome:
     """Check, price, ready the noise, then draw once.
 
@@ -388,14 +407,67 @@ def _paid_outcome(
     # before the purchase: an installation that cannot draw must cost nothing
     noise = purchase.exact_noise()
     describe = functools.partial(_outcome_of, purpose, mechanism, event, unit, neighbours)
-    room = purchase.room_for(_stored_fields(describe(_WIDEST, purchase.composition_of(ledger, 0))))
+    account = purchase.composition_of(ledger, 0)
+    room = purchase.room_for(_stored_fields(describe(_WIDEST, account)))
+    certificate = dummy_certificate(describe(0, account), noise, declaration, classes, beside)
 
     def drawn(composition: dict[str, Any]) -> tuple[PaidOutcome, object]:
         choice = describe(draw(noise), composition)
         return choice, _stored_fields(choice)
 
     return purchase.drawn_once(
-        ledger, (event,), budget, drawn, known, request=key, purpose=purpose, room=room
+        ledger,
+        (event,),
+        budget,
+        certificate,
+        drawn,
+        known,
+        request=key,
+        purpose=purpose,
+        room=room,
+    )
+
+
+def dummy_certificate(
+    choice: PaidOutcome,
+    noise: ExactNoise,
+    declaration: Mapping[str, object] | None,
+    classes: Sequence[object],
+    beside: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """Return a certificate that lists a number among its choices, as that of a later release will,
+    and is about a choice among candidates itself, of the same price.
+
+    Parameters
+    ----------
+    choice : PaidOutcome
+        Not yet drawn.
+    noise : ExactNoise
+    declaration : mapping or None
+    classes : sequence
+        Of the released labels.
+    beside : sequence of mapping
+        What else is listed under ``choices``.
+    """
+    mechanism = {"n_candidates": 1, "monotone": False, **choice.mechanism}
+    scale = ExponentialMechanism(
+        choice.event.epsilon,  # type: ignore[attr-defined]
+        monotone=mechanism["monotone"],
+    ).scale
+    one = np.zeros(1, dtype=np.int64)
+    number = 1 + max((entry["reservation"] for entry in beside), default=0)
+    budget = PrivacyBudget(choice.epsilon, choice.delta)
+    return build_certificate(
+        budget=budget,
+        events=(choice.event,),
+        price=purchase.priced((choice.event,), budget),
+        mechanism={**mechanism, "name": EXPONENTIAL, "scale": scale, "outcome": 0},
+        composition=choice.composition,
+        noise={"exact": noise.exact, "description": noise.description},
+        released=describe_released(one, one, classes, 0),
+        declaration=declaration,
+        purpose=choice.purpose,
+        choices=[*beside, choice.to_certificate() | {"reservation": number}],
     )
 
 

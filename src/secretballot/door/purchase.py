@@ -3,7 +3,6 @@ says of the ledger."""
 
 import contextlib
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -33,12 +32,12 @@ from secretballot.privacy.accounting import Event, Price, PrivacyBudget, price
 from secretballot.privacy.ledger import Ledger, LedgerEntry
 from secretballot.privacy.ledger.store import UnknownEndError
 from secretballot.privacy.noise import ExactNoise, NoiseSource, ready_sampler
-from secretballot.report.certificate.fields import (
-    certificate_in,
-    check_fields,
-    check_format,
-    check_optional_fields,
-)
+from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.fields import certificate_in
+from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.certificate.release_files import LABELS_FILE
+from secretballot.report.certificate.verify import verify_certificate
+from secretballot.verify_release import REFUSED, check_certificate
 
 __all__ = [
     "check_counts",
@@ -46,7 +45,6 @@ __all__ = [
     "check_ledger",
     "check_one_record_of_a_user",
     "check_predictions",
-    "check_readable",
     "check_sample",
     "check_types",
     "check_votes_of_records",
@@ -65,7 +63,6 @@ __all__ = [
     "reserved",
     "room_for",
     "stored_first",
-    "widest",
 ]
 
 Answer = TypeVar("Answer")
@@ -312,26 +309,40 @@ def keeps_promise(made: Mapping[str, object], declared: Mapping[str, object]) ->
     return neighbours == made["neighbours"] and unit in units
 
 
-def check_readable(certificate: Mapping[str, Any]) -> None:
-    """Refuse a release whose certificate no verifier would read, such as one with classes that are
-    too long; ask before anything is reserved.
+def _check_readable(certificate: Mapping[str, Any]) -> None:
+    """Refuse a certificate that one of the verifiers would refuse, such as one with classes that
+    are too long.
+
+    The account is shown as it is after a purchase that it admits, as the ledger decides on that.
+    The second verifier plays no games here: they take minutes, and the library has just computed a
+    price of the same events.
 
     Raises
     ------
     ParameterError
-        If it is such a one.
+        If one would.
     """
+    account, choices = certificate["composition"], certificate.get("choices", ())
+    price = dict(zip(("epsilon", "delta"), total_price(certificate), strict=True))
+    whole = {key: max(amount, price[key]) for key, amount in account["budget"].items()}
+    number = 1 + max((choice["reservation"] for choice in choices), default=0)
+    document = {
+        **certificate,
+        "composition": {**account, "budget": whole, "spent_after": whole, "reservation": number},
+        "files": {LABELS_FILE: {"sha256": "0" * 64, "bytes": 0}},
+    }
+    document["digest"] = certificate_digest(document)
+    content = json.dumps(document, indent=2).encode()  # as a release folder has it
     try:
-        # as it will be read from a file; its digest belongs to other answers than these
-        document = certificate_in(json.dumps(certificate).encode())
-        document["composition"]["reservation"] = 1  # none has been made yet
-        check_format(document)
-        check_fields(document)
-        check_optional_fields(document)
+        refused = [check.detail for check in verify_certificate(certificate_in(content)).failures]
     except CertificateError as error:
+        refused = [str(error)]
+    refused += [one.detail for one in check_certificate(content) if one.verdict == REFUSED]
+    if refused:
         raise ParameterError(
-            f"The certificate of this release could not be verified. {error} Nothing was spent."
-        ) from error
+            f"The certificate of this release could not be verified. {refused[0]} Nothing was"
+            " spent."
+        )
 
 
 def noise_source() -> NoiseSource:
@@ -411,16 +422,6 @@ def composition_of(ledger: Ledger, reservation: int) -> dict[str, Any]:
     }
 
 
-def widest(spread: float) -> int:
-    """Return an integer of which noise of this standard deviation or scale draws none with more
-    digits, practically.
-
-    Beyond sixty times the spread lies less than 1e-24 of the noise; such an outcome would only be
-    stored in more bytes.
-    """
-    return -math.ceil(60 * spread)
-
-
 def room_for(content: object) -> int:
     """Return how many bytes are kept for an answer whose text is nowhere wider than `content`, a
     JSON value."""
@@ -443,25 +444,37 @@ def reserved(
     ledger: Ledger,
     events: tuple[Event, ...],
     budget: PrivacyBudget,
+    certificate: Mapping[str, Any],
     *,
     request: str,
     purpose: str,
     queries: int | None = None,
     room: int = 0,
 ) -> tuple[int, bool]:
-    """Return the number of a request's reservation, and whether it was made just now.
+    """Return the number of a request's reservation, and whether it was made just now; every
+    purchase is made here.
 
     One that was left without an answer goes on: nobody saw what was drawn under it.
+
+    Parameters
+    ----------
+    certificate : mapping
+        What will be written, with dummy answers of full size for those that are not known yet. Both
+        verifiers look at it before anything is reserved.
+    ledger, events, budget, request, purpose, queries, room
+        As for `Ledger.reserve`.
 
     Raises
     ------
     ParameterError
-        If the request was reserved for something else.
+        If a verifier would refuse the certificate, or the request was reserved for something else;
+        nothing was spent.
     BudgetError
         If the ledger does not admit the price; nothing was spent.
     LedgerError
         If the ledger cannot be used, or the request was forfeited.
     """
+    _check_readable(certificate)
     try:
         return ledger.reserve(
             events, budget, request=request, purpose=purpose, queries=queries, room=room
@@ -504,6 +517,7 @@ def drawn_once(
     ledger: Ledger,
     events: tuple[Event, ...],
     budget: PrivacyBudget,
+    certificate: Mapping[str, Any],
     draw: Callable[[dict[str, Any]], tuple[Answer, object]],
     known: Callable[[bytes], Answer],
     *,
@@ -515,7 +529,7 @@ def drawn_once(
 
     Parameters
     ----------
-    ledger, events, budget, request, purpose
+    ledger, events, budget, certificate, request, purpose
         As for `reserved`.
     draw : callable
         Takes what the certificate says of the account; returns the answer, and the JSON value to
@@ -537,7 +551,9 @@ def drawn_once(
         size. A draw that fails by itself is not repeated: that may depend on what was drawn.
     """
     with signals_held_back():  # an end between purchase and answer draws once more
-        number, _ = reserved(ledger, events, budget, request=request, purpose=purpose, room=room)
+        number, _ = reserved(
+            ledger, events, budget, certificate, request=request, purpose=purpose, room=room
+        )
         composition = composition_of(ledger, number)
         try:
             answer, content = draw(composition)

@@ -2,11 +2,11 @@
 run out of money."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from secretballot.door import purchase
-from secretballot.door.outcomes import PaidOutcome, check_scores_account
+from secretballot.door.outcomes import PaidOutcome, check_scores_account, dummy_certificate
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.exceptions import ParameterError
@@ -34,6 +34,8 @@ class ReservedOutcome:
         What the scores will be counted by.
     purpose : str
         Why, in a few words; public.
+    classes : sequence, optional
+        What the chosen candidate will label public points with, for the certificate.
 
     Raises
     ------
@@ -67,13 +69,14 @@ class ReservedOutcome:
         unit: str,
         neighbours: str,
         purpose: str,
+        classes: Sequence[object] = (0, 1),
     ) -> None:
         check_scores_account(ledger, unit, neighbours)
         self.ledger, self.request, self.purpose = ledger, request, purpose
         self.epsilon, self.unit, self.neighbours = float(epsilon), unit, neighbours
         drawn_at = calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)
         self._mechanism = ExponentialMechanism(drawn_at, monotone=neighbours == "add-remove")
-        self.reservation = self._reservation()
+        self.reservation = self._reservation(classes)
 
     def drawn(self) -> tuple[PaidOutcome, dict[str, Any]] | None:
         """Return the choice with what was stored about it, or None if it was not drawn yet.
@@ -87,19 +90,28 @@ class ReservedOutcome:
         if content is None:
             return None
         stored = json.loads(content)
-        choice = PaidOutcome(
+        terms = (stored[name] for name in ("mechanism", "outcome", "composition", "drawn"))
+        return self._choice_of(*terms), stored["about"]
+
+    def _choice_of(
+        self,
+        mechanism: dict[str, Any],
+        outcome: int,
+        composition: dict[str, Any],
+        drawn: dict[str, Any],
+    ) -> PaidOutcome:
+        return PaidOutcome(
             self.purpose,
-            stored["mechanism"],
-            stored["outcome"],
+            mechanism,
+            outcome,
             self._mechanism.event(),
             self.epsilon,
             0.0,
             self.unit,
             self.neighbours,
-            stored["composition"],
-            stored["drawn"],
+            composition,
+            drawn,
         )
-        return choice, stored["about"]
 
     def draw(
         self, scores: PrivateScores | PrivateRangeScores, about: Mapping[str, Any]
@@ -155,15 +167,23 @@ class ReservedOutcome:
         about = {"name": "exponential-choice", "epsilon": self.epsilon, "monotone": monotone}
         return {**about, "n_candidates": n_candidates}
 
-    def _reservation(self) -> int:
+    def _reservation(self, classes: Sequence[object]) -> int:
         """Return the number of the reservation, made now if there is none."""
         events, budget = (self._mechanism.event(),), PrivacyBudget(self.epsilon, 0.0)
         entry = self.ledger.entry(self.request)
         if entry is not None:
             return purchase.checked_entry(entry, events, budget).id
         # before the purchase: an installation that cannot draw must cost nothing
-        purchase.exact_noise()
+        noise = purchase.exact_noise()
+        account = purchase.composition_of(self.ledger, 0)
+        choice = self._choice_of(self._described_mechanism(1), 0, account, time_and_software())
+        declaration = {"unit": self.unit, "neighbours": self.neighbours}
         number, _ = purchase.reserved(
-            self.ledger, events, budget, request=self.request, purpose=self.purpose
+            self.ledger,
+            events,
+            budget,
+            dummy_certificate(choice, noise, declaration, classes),
+            request=self.request,
+            purpose=self.purpose,
         )
         return number

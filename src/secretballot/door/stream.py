@@ -93,6 +93,9 @@ class ReleaseStream:
         Why, in a few words; public.
     declaration, choices
         As for `secretballot.release`.
+    plan : mapping, optional
+        What the certificate will say of the run, where it says something: that of a run which asks
+        all queries.
 
     Attributes
     ----------
@@ -151,6 +154,7 @@ class ReleaseStream:
         purpose: str = "",
         declaration: Mapping[str, object] | None = None,
         choices: Sequence[PaidOutcome] = (),
+        plan: Mapping[str, object] | None = None,
     ) -> None:
         purchase.check_types(aggregator, ledger)
         self.aggregator, self.ledger, self.request, self.purpose = (
@@ -178,7 +182,7 @@ class ReleaseStream:
         # have cost the budget
         if kept is not None:
             files.check(kept, terms, reserved=ledger.entry(request) is not None)
-        entry, reserved_now = self._reserved_entry()
+        entry, reserved_now = self._reserved_entry(plan)
         self._origin = files.tie(terms, entry, self._events, reserved_now=reserved_now)
         self.reservation = entry.id
         self.resumable = files.state is not None and ledger.durable
@@ -413,8 +417,10 @@ class ReleaseStream:
             if by_value
             else None
         )
-        certificate = self._certificate_so_far(
-            describe_released(queries, labels, self.classes, self.n_teachers, noisy, points), plan
+        certificate = self._certificate_of(
+            describe_released(queries, labels, self.classes, self.n_teachers, noisy, points),
+            plan,
+            self.reservation,
         )
         return ReleasedLabels(
             queries=queries,
@@ -426,17 +432,20 @@ class ReleaseStream:
             certificate=certificate,
         )
 
-    def _certificate_so_far(
-        self, released: Mapping[str, object], plan: Mapping[str, object] | None
+    def _certificate_of(
+        self,
+        released: Mapping[str, object],
+        plan: Mapping[str, object] | None,
+        reservation: int,
     ) -> dict[str, Any]:
-        """Return the certificate of the whole reservation, with what was released so far."""
+        """Return the certificate of the whole reservation, with what was released."""
         noise = purchase.noise_source()
         return build_certificate(
             budget=self.aggregator.budget,
             events=self._events,
             price=self._paid,
             mechanism=self.aggregator.describe(),
-            composition=purchase.composition_of(self.ledger, self.reservation),
+            composition=purchase.composition_of(self.ledger, reservation),
             noise={"exact": noise.exact, "description": noise.description},
             released=released,
             declaration=self._declaration,
@@ -553,7 +562,18 @@ class ReleaseStream:
         plain: dict[str, Any] = json.loads(json.dumps(terms))
         return plain
 
-    def _reserved_entry(self) -> tuple[LedgerEntry, bool]:
+    def _dummy_certificate(self, plan: Mapping[str, object] | None) -> dict[str, Any]:
+        """Return the certificate of a stream that gave all its answers; of them the digest alone
+        stands there, so one is enough."""
+        one = np.zeros(1, dtype=np.int64)
+        noisy = self._counts_of([self._no_answer()])
+        described = describe_released(one, one, self.classes, self.n_teachers, noisy, "0" * 64)
+        most = self.aggregator.most_answers
+        answered = self.planned if most is None else min(most, self.planned)
+        released = {**described, "queries": self.planned, "answered": answered}
+        return self._certificate_of(released, plan, 0)
+
+    def _reserved_entry(self, plan: Mapping[str, object] | None) -> tuple[LedgerEntry, bool]:
         """Return the entry in the ledger, and whether it was reserved just now."""
         entry, now, budget = self.ledger.entry(self.request), False, self.aggregator.budget
         if entry is None:
@@ -563,6 +583,7 @@ class ReleaseStream:
                 self.ledger,
                 self._events,
                 budget,
+                self._dummy_certificate(plan),
                 request=self.request,
                 purpose=self.purpose,
                 queries=self.planned,

@@ -11,6 +11,7 @@ import numpy as np
 
 from secretballot._signals import signals_held_back
 from secretballot._typing import IntArray
+from secretballot._validation import LARGEST_INTEGER
 from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Price, PrivacyBudget, VectorSumEvent
@@ -30,7 +31,7 @@ from secretballot.report.certificate.build import (
 
 __all__ = ["StagedSums", "release_sums"]
 
-_WIDEST = -(2**53)  # no released integer has more digits
+_WIDEST = -LARGEST_INTEGER  # no released integer has more digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,12 +152,13 @@ def release_sums(
             asked, sums, outcome, ledger, reservation, paid, noise, purpose, declaration
         )
 
-    widest = [np.full(asked.mechanism.coordinates, _WIDEST)] * asked.n_stages
-    room = purchase.room_for(certified(widest, _widest_outcome(asked), 0).to_json())
+    sums = [np.full(asked.mechanism.coordinates, _WIDEST)] * asked.n_stages
+    widest = certified(sums, _widest_outcome(asked), 0)
     # An end between purchase and answer loses nothing here: the same request goes on. So signals
     # are held back for each stage alone.
-    number = _reservation_of(asked, ledger, key, purpose, room)
-    sums: list[IntArray] = []
+    room = purchase.room_for(widest.to_json())
+    number = _reservation_of(asked, ledger, widest.certificate, key, purpose, room)
+    sums = []
     try:
         while len(sums) < asked.n_stages:
             sums.append(_released_stage(records, asked, ledger, number, question, sums, noise))
@@ -216,7 +218,14 @@ def _question_of(asked: StagedSums, declared: Mapping[str, object]) -> bytes:
     return hashlib.sha256(canonical_json(plain).encode()).digest()
 
 
-def _reservation_of(asked: StagedSums, ledger: Ledger, key: str, purpose: str, room: int) -> int:
+def _reservation_of(
+    asked: StagedSums,
+    ledger: Ledger,
+    certificate: Mapping[str, Any],
+    key: str,
+    purpose: str,
+    room: int,
+) -> int:
     """Return the number of the request's reservation, made now unless it goes on."""
     entry = ledger.entry(key)
     if entry is not None:
@@ -225,6 +234,7 @@ def _reservation_of(asked: StagedSums, ledger: Ledger, key: str, purpose: str, r
         ledger,
         (asked.event,),
         asked.budget,
+        certificate,
         request=key,
         purpose=purpose,
         queries=asked.n_stages,

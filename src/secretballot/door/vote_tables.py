@@ -130,6 +130,7 @@ def release_table(
         ledger,
         (voting.event,),
         voting.budget,
+        widest[0].certificate,
         lambda composition: certified(voting.draw(votes.open_at_the_door(), noise), composition),
         lambda content: _same_table(content, key, voting, named, declared, points_sha256),
         request=key,

@@ -1,6 +1,7 @@
 """What each record adds to a sum: its coordinates times what a public model misses of its target:
 a class, several labels, or a number."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_count
+from secretballot._validation import LARGEST_INTEGER, check_count
 from secretballot.bases.integer_model import (
     LARGEST_COORDINATE,
     PROBABILITY_UNIT,
@@ -30,8 +31,8 @@ __all__ = [
     "Residuals",
 ]
 
-#: Bound of a vector's norm. Squares of its entries then add up to less than 2^63.
-LARGEST_BOUND = 2**30
+#: Bound of a vector's norm, whose square a certificate can state.
+LARGEST_BOUND = math.isqrt(LARGEST_INTEGER)
 #: Integers for 1.0 in a residual, at most: finer ones tell no more than probabilities do, and the
 #: squares of residuals add up to less than 2^63.
 LARGEST_UNIT = PROBABILITY_UNIT

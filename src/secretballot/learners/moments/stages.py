@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
+from secretballot._validation import LARGEST_INTEGER
 from secretballot.bases.integer_model import (
     CONSTANT,
     LARGEST_WEIGHT,
@@ -40,7 +41,7 @@ from secretballot.students.moment_fit import MomentFit, ReleasedMoments
 
 __all__ = ["MomentStages", "label_sums", "staged_sums"]
 
-#: Integers for 1.0 in a residual of the first stage.
+#: Integers for 1.0 in a residual of the first stage, unless a bound were too long for that.
 RESIDUAL_UNIT = 2**10
 #: Share of the pool whose coordinates are longer than the bound of the first stage.
 CLIPPED = 0.37
@@ -269,15 +270,13 @@ def staged_sums(
     ParameterError
         If a group's budget is too small for its records to add anything.
     """
-    longest = np.quantile(np.linalg.norm(pool / UNIT, axis=1), 1 - CLIPPED)
-    rest = max(1, round(target.longest * longest * UNIT * RESIDUAL_UNIT))
-    weight = max(1, round(MARK_SHARE * rest))
+    longest = float(np.quantile(np.linalg.norm(pool / UNIT, axis=1), 1 - CLIPPED))
     marks = (UNCOVERED,) if n_records is not None else (RECORDS, UNCOVERED)
-    bound = 1 + math.isqrt(rest**2 + len(marks) * weight**2)
-    # later residuals in finer units: their bound is smaller, and the same in integers
-    units = (RESIDUAL_UNIT, *[round(RESIDUAL_UNIT / target.later)] * (n_stages - 1))
-    coordinates = pool.shape[1] * target.link.n_columns + len(marks)
     replaced = neighbours == "replace-one"
+    unit, bound, weight = _unit_and_bounds(target.longest * longest, len(marks), replaced=replaced)
+    # later residuals in finer units: their bound is smaller, and the same in integers
+    units = (unit, *[round(unit / target.later)] * (n_stages - 1))
+    coordinates = pool.shape[1] * target.link.n_columns + len(marks)
     squared = (4 if replaced else 1) * bound**2
     sigma = calibrate_vector_sum(budget, squared, coordinates, n_stages)
     stages = MomentStages(
@@ -296,6 +295,32 @@ def staged_sums(
     return stages, _asked_by(
         stages, budget, replaced=replaced, basis=basis, points_sha256=points_sha256
     )
+
+
+def _unit_and_bounds(length: float, n_marks: int, *, replaced: bool) -> tuple[int, int, int]:
+    """Return the integers for 1.0 in a residual of the first stage, the bound of a record's vector
+    with so many marks, and what each mark adds; the vector without marks is cut to `length`.
+
+    The unit is `RESIDUAL_UNIT`, or the largest power of two below it at which the squared
+    sensitivity, four bounds squared where a record is replaced, is at most `LARGEST_INTEGER`.
+
+    Any unit keeps the bound and exact sums. `records.vector_sums` rounds each residual to an
+    integer first, up or down, then cuts the coordinates until the product of the two, in integers,
+    is within what the marks leave of the bound: the rounding decides what a record tells, never
+    how much it adds. The bound is rounded up, so vectors and marks fit in. No entry exceeds the
+    bound, which is below 2^27: a block of 2^18 rows adds up to less than 2^53, exact in floats, and
+    2^36 records to less than 2^63.
+    A residual is rounded by half of 1 / unit at most. With 10,000 labels, the most there are, the
+    unit is still 16 or more, for points of the lengths that bases give them.
+    """
+    unit = RESIDUAL_UNIT
+    while True:
+        rest = max(1, round(length * UNIT * unit))
+        weight = max(1, round(MARK_SHARE * rest))
+        bound = 1 + math.isqrt(rest**2 + n_marks * weight**2)
+        if unit == 1 or (4 if replaced else 1) * bound**2 <= LARGEST_INTEGER:
+            return unit, bound, weight
+        unit //= 2
 
 
 def label_sums(

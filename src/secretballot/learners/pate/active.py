@@ -216,6 +216,7 @@ class ActivePATEClassifier(PATEClassifier):
             purpose=self.purpose,
             declaration=declaration,
             choices=choices,
+            plan=begun.plan_of(aggregator.n_queries),
         )
         asked = ask_in_rounds(
             stream,
@@ -464,6 +465,7 @@ def label_actively(
         vault=vault,
         purpose=purpose,
         declaration=declaration,
+        plan=begun.plan_of(aggregator.n_queries),
     )
     learner = LogisticRegression(max_iter=1000) if student is None else student
     interactive = student_in_rounds(

@@ -114,6 +114,13 @@ class BegunQueryRun:
     first: IntArray
     round_size: int
 
+    def plan_of(self, n_queries: int) -> dict[str, object]:
+        """Return what the certificate says of a run that asks so many queries, all it may, in
+        rounds of this size."""
+        full, rest = divmod(n_queries, self.round_size)
+        rounds = [self.round_size] * full + [rest] * (rest > 0)
+        return _plan(n_queries, rounds, self.strategy, "none")
+
 
 def begin_query_run(
     strategy: QueryStrategy, pool: PublicPool, round_size: int | None
@@ -292,9 +299,13 @@ def _plan_summary(
         left = "returned"
     elif stream.resumable and stream.left > 0:
         left = "kept"
+    return _plan(stream.planned, rounds, strategy, left)
+
+
+def _plan(planned: int, rounds: list[int], strategy: QueryStrategy, left: str) -> dict[str, object]:
     return {
-        "planned": stream.planned,
-        "used": stream.used,
+        "planned": planned,
+        "used": sum(rounds),
         "rounds": rounds,
         "strategy": strategy.describe(),
         "left": left,

@@ -13,7 +13,7 @@ from secretballot._seeded import own_global_states
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_positive
 from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores, covers
-from secretballot.door.purchase import check_ledger
+from secretballot.door.purchase import check_ledger, composition_of
 from secretballot.ensemble.rows import take_rows
 from secretballot.ensemble.scores import PrivateScores, unit_numbers
 from secretballot.ensemble.stored_table import StoredTable
@@ -213,6 +213,8 @@ def choose_candidate(
         ledger,
         epsilon=epsilon,
         names=names,
+        classes=values,
+        beside=_listed_beside(models, ledger),
         request=request,
         purpose=purpose or f"choice among {len(names)} candidates by held-out records",
         declaration={
@@ -331,6 +333,22 @@ def _choice_entries(
             known.add(entry["reservation"])
             entries.append(entry)
     return entries
+
+
+def _listed_beside(models: Sequence[Any], ledger: Ledger) -> list[dict[str, Any]]:
+    """Return what the certificate of a choice lists besides: the releases from the same ledger
+    behind the candidates that are not chosen."""
+    account = composition_of(ledger, 0)
+    found = [getattr(model, "released_labels_", None) for model in models]
+    behind = [
+        one
+        for one in found
+        if isinstance(one, ReleasedLabels)
+        and all(one.certificate["composition"][key] == account[key] for key in _ACCOUNT)
+    ]
+    if len(behind) == len(models):  # one of them is chosen
+        behind.remove(min(behind, key=lambda one: len(one.queries)))
+    return _choice_entries({"composition": account}, (), behind)
 
 
 def _as_choice(other: ReleasedLabels) -> dict[str, Any]:

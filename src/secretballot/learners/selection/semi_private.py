@@ -309,7 +309,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             "n_public": len(rows),
             "points_sha256": doubles_digest(points),
         }
-        choice = self._drawn_choice(scores, account, about)
+        choice = self._drawn_choice(scores, account, about, names, unit_name)
         self.hypothesis_ = dichotomies.hypothesis(choice.outcome)
         self.student_ = HypothesisStudent.of(self.hypothesis_, hypotheses, names, n_columns(X))
         if _has_names(X):
@@ -326,18 +326,28 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         )
 
     def _drawn_choice(
-        self, scores: PrivateScores | PrivateRangeScores, account: Ledger, about: dict[str, Any]
+        self,
+        scores: PrivateScores | PrivateRangeScores,
+        account: Ledger,
+        about: dict[str, Any],
+        classes: list[Any],
+        unit_name: str | None,
     ) -> PaidOutcome:
         assert self.budget is not None
         return choose_by_scores(
             scores,
             account,
             epsilon=self.budget.epsilon,
+            classes=classes,
             about=about,
             request=self.request,
             purpose=self.purpose
             or f"which of {scores.n_candidates} {about['hypotheses']} makes the fewest mistakes",
-            declaration={"unit": scores.unit, "neighbours": self.neighbours},
+            declaration={
+                "unit": scores.unit,
+                "unit_column": unit_name,
+                "neighbours": self.neighbours,
+            },
         )
 
     def _fit_candidates(

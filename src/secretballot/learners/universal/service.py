@@ -176,6 +176,7 @@ class UniversalRun:
             unit="record",
             neighbours=terms.neighbours,
             purpose=terms.purpose or f"which of the {terms.hypotheses.name} answers for ever",
+            classes=terms.classes,
         )
         self._asked = AskedPoints(terms.n_features, terms.split.n_first, folder)
         self._stored: dict[bytes, Any] = {}

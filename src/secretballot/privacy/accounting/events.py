@@ -14,6 +14,7 @@ from itertools import islice, pairwise
 from typing import Any, ClassVar
 
 from secretballot._validation import (
+    LARGEST_INTEGER,
     NEIGHBOURS,
     check_choice,
     check_count,
@@ -45,7 +46,7 @@ __all__ = [
 MIN_SCALE, MAX_SCALE = 1e-6, 1e12  # less noise promises nothing; more cannot be drawn
 MAX_LOSS = 1e12  # nats; of one pure part, far beyond any promise
 MAX_THRESHOLD = 10**15  # votes; a thousand of the largest scales
-MAX_SQUARED = 10**18  # units of the grid, squared; norms are computed in 64-bit integers
+FARTHEST = 40  # standard deviations and votes; noise lies beyond with chances below 1e-24
 MAX_COUNT = 10**12  # beyond any real stream; keeps sums exact in float arithmetic
 # orders of a table: below, a divergence says next to nothing; above, no promise needs them
 MIN_ORDER, MAX_ORDER = 1 + 2.0**-10, 2.0**13
@@ -63,6 +64,17 @@ def _checked_count(name: str, value: object) -> int:
     if not number <= MAX_COUNT:
         raise ParameterError(
             name_part(name), f" is {shown(number)}; it must be at most {MAX_COUNT}."
+        )
+    return number
+
+
+def _checked_squared(value: object) -> int:
+    number = check_count("squared_sensitivity", value)
+    if not number <= LARGEST_INTEGER:
+        raise ParameterError(
+            Parameter("squared_sensitivity"),
+            f" is {shown(number)}; it must be at most {LARGEST_INTEGER}, the largest integer that"
+            " a certificate states. Take a coarser grid.",
         )
     return number
 
@@ -398,13 +410,7 @@ class VectorSumEvent(Event):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", _checked_scale("sigma", self.sigma))
-        squared = check_count("squared_sensitivity", self.squared_sensitivity)
-        if not squared <= MAX_SQUARED:
-            raise ParameterError(
-                Parameter("squared_sensitivity"),
-                f" is {shown(squared)}; it must be at most {MAX_SQUARED}, the square of a norm"
-                " that 64-bit integers hold. Take a coarser grid.",
-            )
+        squared = _checked_squared(self.squared_sensitivity)
         object.__setattr__(self, "squared_sensitivity", squared)
         object.__setattr__(self, "coordinates", _checked_count("coordinates", self.coordinates))
         object.__setattr__(self, "count", _checked_count("count", self.count))

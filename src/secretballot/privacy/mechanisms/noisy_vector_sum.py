@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_count
+from secretballot._validation import LARGEST_INTEGER, check_count
 from secretballot.exceptions import DataError
 from secretballot.privacy.accounting import (
     VectorSumEvent,
@@ -13,9 +13,6 @@ from secretballot.privacy.accounting import (
 from secretballot.privacy.noise import NoiseSource, check_scale
 
 __all__ = ["NoisyVectorSum"]
-
-#: Sums and their noise stay within; every reader of JSON reads such integers alike.
-LARGEST_SUM = 2**53 - 1
 
 
 @dataclass(frozen=True)
@@ -102,5 +99,5 @@ class NoisyVectorSum:
         drawn = noise.discrete_gaussian(self.sigma, self.coordinates)
         # a sum that noise takes beyond is cut, and never wraps around
         cut = np.clip(exact.astype(np.int64), -(2**61), 2**61)
-        released: IntArray = np.clip(cut + drawn, -LARGEST_SUM, LARGEST_SUM)
+        released: IntArray = np.clip(cut + drawn, 1 - LARGEST_INTEGER, LARGEST_INTEGER - 1)
         return released

@@ -5,10 +5,10 @@ from typing import Any
 
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_finite
 from secretballot.exceptions import CertificateError
+from secretballot.privacy.accounting.events import FARTHEST
 
 __all__ = [
     "COUNTED_UNCOVERED",
-    "FARTHEST",
     "LARGEST_COUNT",
     "RECORD_VOTES",
     "RECORD_VOTES_ASSUMPTIONS",
@@ -33,8 +33,6 @@ RECORD_VOTES_ASSUMPTIONS = (
 COUNTED_UNCOVERED = ("expected_uncovered", "uncovered_votes")
 #: The counts before the noise are at most this, by rule: how many records there were is private.
 LARGEST_COUNT = 10**12
-#: In standard deviations; noise goes beyond with probability below 1e-347.
-FARTHEST = 40
 
 
 def is_by_record(certificate: Mapping[str, Any]) -> bool:

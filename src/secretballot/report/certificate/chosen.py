@@ -16,7 +16,6 @@ EXPONENTIAL_ASSUMPTIONS = (
     ),
     "A candidate predicts each row from that row alone.",
 )
-_MAX_INTEGER = 2**53  # the largest integer that every reader of JSON reads alike
 
 
 def is_chosen(certificate: Mapping[str, Any]) -> bool:
@@ -90,6 +89,6 @@ def _check_draw(document: Mapping[str, Any]) -> None:
 
 def _checked_integer(mechanism: Mapping[str, Any], key: str) -> int:
     value = mechanism.get(key)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_INTEGER:
+    if isinstance(value, bool) or not isinstance(value, int) or not value >= 0:
         raise CertificateError(f"The mechanism's {key} is {value!r}; it must be an integer.")
     return value

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from secretballot._validation import COMPOSITIONS, NEIGHBOURS, UNITS, shown
+from secretballot._validation import COMPOSITIONS, LARGEST_INTEGER, NEIGHBOURS, UNITS, shown
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.report.certificate.labels_file import class_text
 from secretballot.report.certificate.regular_files import read_regular
@@ -43,7 +43,6 @@ _MAX_TEXT = 10_000  # characters of one string
 _MAX_CHOICES = 100
 _MAX_FILES = 1000
 _MAX_NAME = 255  # characters of a file name
-_MAX_INTEGER = 2**53  # beyond it other programs read another number than was written
 _WITH_ABOUT = 3  # the version of certificates that first had it
 _MAX_KEY_SHOWN = 40  # characters of a field name in a message
 
@@ -81,8 +80,10 @@ def certificate_in(content: bytes) -> dict[str, Any]:
     Raises
     ------
     CertificateError
-        If it is no JSON object.
+        If it is larger than 10 MB, or is no JSON object.
     """
+    if len(content) > _MAX_BYTES:
+        raise CertificateError(f"The certificate has more than {_MAX_BYTES // 10**6} MB.")
     try:
         document = json.loads(content.decode("utf-8"), object_pairs_hook=_without_repeated_names)
     except (ValueError, RecursionError):
@@ -144,7 +145,7 @@ def _refuse_other_than_json(value: object, place: str, depth: int) -> None:
             _refuse_other_than_json(item, place, depth + 1)
     elif isinstance(value, float) and not math.isfinite(value):
         raise CertificateError(f"{place} is {value}; numbers must be finite.")
-    elif isinstance(value, int) and not abs(value) <= _MAX_INTEGER:
+    elif isinstance(value, int) and not abs(value) <= LARGEST_INTEGER:
         raise CertificateError(f"{place} is an integer beyond 2^53.")
     elif isinstance(value, str) and len(value) > _MAX_TEXT:
         raise CertificateError(

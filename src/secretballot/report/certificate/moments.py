@@ -58,8 +58,7 @@ MOMENTS_FIELDS = {
     TARGET_MOMENTS: {*_COMMON, "target_range"},
     LABELS_MOMENTS: {*_COMMON, "labels"},
 }
-_LARGEST = 2**53  # the largest integer that every reader of JSON reads alike
-_LARGEST_UNIT, _LARGEST_BOUND = 2**20, 2**30  # as the records take them
+_LARGEST_UNIT = 2**20  # as the records take them
 _MOST_STAGES = 100
 _MARKS: tuple[list[str], ...] = ([RECORDS, UNCOVERED], [UNCOVERED], [])
 
@@ -165,8 +164,6 @@ def check_moments(document: Mapping[str, Any]) -> None:
     # beyond, the squares by which a vector's length is found would not fit their integers
     if not all(1 <= unit <= _LARGEST_UNIT for unit in mechanism["residual_units"]):
         raise CertificateError(f"A residual unit is not from 1 to {_LARGEST_UNIT}.")
-    if not mechanism["bound"] <= _LARGEST_BOUND:
-        raise CertificateError(f"The bound is above {_LARGEST_BOUND}.")
 
 
 def _columns_of(document: Mapping[str, Any]) -> int:
@@ -238,5 +235,5 @@ def _check_lists(name: str, lists: object, n_lists: int, length: int) -> None:
     for one in lists:
         if not (isinstance(one, list) and len(one) == length):
             raise CertificateError(f"A list of the mechanism's {name} has not {length} integers.")
-        if not all(type(value) is int and abs(value) <= _LARGEST for value in one):
+        if not all(type(value) is int for value in one):
             raise CertificateError(f"The mechanism's {name} hold something else than integers.")

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
+from secretballot._validation import LARGEST_INTEGER
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.by_record import FARTHEST, LARGEST_COUNT, is_by_record
+from secretballot.privacy.accounting.events import FARTHEST
+from secretballot.report.certificate.by_record import LARGEST_COUNT, is_by_record
 from secretballot.report.certificate.labels_file import ABSTAINED, LabelsTable, read_labels
 from secretballot.report.certificate.mechanism_terms import (
     ANSWERS_SOME,
@@ -20,8 +22,6 @@ from secretballot.report.certificate.regular_files import read_regular
 __all__ = ["check_rows"]
 
 _MAX_BYTES = 250 * 10**6
-# of the public pool; larger numbers are read differently by different programs
-_LARGEST_ROW = 2**53
 
 
 def check_rows(document: Mapping[str, Any], path: Path) -> str:
@@ -63,7 +63,7 @@ def check_rows(document: Mapping[str, Any], path: Path) -> str:
 
 
 def _check_queries(queries: IntArray) -> None:
-    if queries.size and not (queries.min() >= 0 and queries.max() <= _LARGEST_ROW):
+    if queries.size and not (queries.min() >= 0 and queries.max() <= LARGEST_INTEGER):
         raise CertificateError("labels.csv names a row of the public pool below 0 or beyond 2^53.")
     if len(np.unique(queries)) < len(queries):
         raise CertificateError("labels.csv names a query twice; each was paid for once.")

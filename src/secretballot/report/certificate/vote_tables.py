@@ -6,6 +6,7 @@ from typing import Any
 
 from secretballot._validation import check_choice, check_count, check_finite, check_positive
 from secretballot.exceptions import CertificateError
+from secretballot.privacy.accounting.events import FARTHEST
 from secretballot.report.certificate.fields import is_sentence
 
 __all__ = [
@@ -26,10 +27,7 @@ TABLE_FIELDS = {
     LABEL_VOTES: {*_COMMON, "labels", "ballot", "most_named", "release", "sigma"},
     NUMBER_VOTES: {*_COMMON, "target_range", "n_positions", "statistic", "rank", "noise"},
 }
-_LARGEST = 2**53  # the largest integer that every reader of JSON reads alike
 _MOST_LABELS, _MOST_IN_SETS, _MOST_POSITIONS = 10_000, 8, 2**16
-#: In standard deviations; noise goes beyond with probability below 1e-347.
-_FARTHEST = 40
 
 
 def has_table(certificate: Mapping[str, Any]) -> bool:
@@ -113,9 +111,7 @@ def check_table(document: Mapping[str, Any]) -> None:
         raise CertificateError("The answers are released as one table, without rounds.")
     width, low, high = _columns_and_bounds(mechanism, teachers)
     rows, answers = mechanism["rows"], mechanism["answers"]
-    if not isinstance(rows, list) or not all(
-        type(row) is int and 0 <= row <= _LARGEST for row in rows
-    ):
+    if not isinstance(rows, list) or not all(type(row) is int and row >= 0 for row in rows):
         raise CertificateError("rows is no list of rows of the public pool.")
     if not rows or len(set(rows)) < len(rows) or not len(rows) <= mechanism["n_queries"]:
         raise CertificateError("rows names none, one twice, or more than were paid for.")
@@ -143,7 +139,7 @@ def _columns_and_bounds(mechanism: Mapping[str, Any], teachers: int) -> tuple[in
             raise CertificateError("most_named is a cap that these labels do not have.")
         if mechanism["release"] == "labels":
             return len(labels), 0, 1
-        far = _FARTHEST * (check_positive("sigma", mechanism["sigma"]) + 1)
+        far = FARTHEST * (check_positive("sigma", mechanism["sigma"]) + 1)
         return 2 ** len(labels) if sets else len(labels), -far, teachers + far
     bounds, steps = mechanism["target_range"], mechanism["n_positions"] - 1
     if not isinstance(bounds, list) or len(bounds) != 2:
@@ -159,5 +155,5 @@ def _columns_and_bounds(mechanism: Mapping[str, Any], teachers: int) -> tuple[in
         if not check_count("rank", rank) <= teachers:
             raise CertificateError("The rank is above the number of teachers.")
         return 1, 0, steps
-    far = _FARTHEST * (check_positive("noise", mechanism["noise"]) + 1)
+    far = FARTHEST * (check_positive("noise", mechanism["noise"]) + 1)
     return 1, -far, teachers * steps + far

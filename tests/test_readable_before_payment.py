@@ -1,0 +1,344 @@
+"""What no verifier would take is refused before it is paid, by every way out; what is paid, both
+take."""
+
+import ast
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from typer.testing import CliRunner
+
+import secretballot as sb
+from secretballot import verify_release as second
+from secretballot._validation import LARGEST_INTEGER
+from secretballot.cli import app
+from secretballot.door.reserved_outcome import ReservedOutcome
+from secretballot.exceptions import CertificateError, ParameterError
+from secretballot.privacy.accounting import (
+    BudgetGroup,
+    VectorSumEvent,
+    WeightedLabelEvent,
+    event_from_json,
+)
+from secretballot.report.certificate.build import certificate_digest
+
+BUDGET = sb.PrivacyBudget(2.0, 1e-6)
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(900, 2))
+Y = (X[:, 0] > 0).astype(int)
+NAMES = np.array(["no", "yes"])
+LONG = "x" * 10_001  # characters, one more than a certificate may have in a string
+VOTES = sb.VoteCounts.from_counts([[30, 70], [60, 40]])
+NOISE = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.3, 1e-7), n_queries=2, n_teachers=100)
+
+
+def account(**terms: Any) -> sb.Ledger:
+    return sb.Ledger.in_memory(**{"dataset": "people", "budget": BUDGET, **terms})
+
+
+def assert_both_take(certificate: dict[str, Any]) -> None:
+    """Compare the verdicts of both programs; files are none of a certificate that stands alone."""
+    assert sb.verify_certificate(certificate).ok
+    listed = certificate | {"files": {"README.txt": {"sha256": "0" * 64, "bytes": 1}}}
+    listed["digest"] = certificate_digest(listed)
+    found = second.check_certificate(json.dumps(listed).encode())
+    assert {one.verdict for one in found} == {second.CONFIRMED}, found
+
+
+# --- many labels ---
+
+
+def labels_learnt(n_labels: int, neighbours: str, ledger: sb.Ledger) -> Any:
+    rows = X[:, [k % 2 for k in range(n_labels)]]
+    model = sb.RecordMomentsMultiLabelClassifier(
+        budget=BUDGET, n_stages=1, neighbours=neighbours, ledger=ledger
+    )
+    names = [f"label {k}" for k in range(n_labels)]
+    return model.fit(X[:700], (rows[:700] > 0).astype(int), X_public=X[700:], labels=names)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("n_labels", [26, 101, 200])
+def test_any_number_of_labels_has_sums_that_both_verifiers_take(
+    n_labels: int, neighbours: str
+) -> None:
+    ledger = account(neighbours=neighbours)
+    model = labels_learnt(n_labels, neighbours, ledger)
+    terms = model.certificate_["mechanism"]
+    squared = model.certificate_["events"][0]["squared_sensitivity"]
+    assert squared == (4 if neighbours == "replace-one" else 1) * terms["bound"] ** 2
+    # no coarser than it must be
+    assert LARGEST_INTEGER // 4 - 10**9 < squared <= LARGEST_INTEGER or n_labels == 26
+    assert_both_take(model.certificate_)
+    assert ledger.spent().epsilon == BUDGET.epsilon
+
+
+@pytest.mark.parametrize(
+    ("n_labels", "neighbours", "unit"),
+    [
+        (20, "replace-one", 1024),
+        (26, "replace-one", 512),
+        (80, "add-remove", 1024),
+        (101, "add-remove", 512),
+        (200, "replace-one", 256),
+    ],
+)
+def test_the_unit_is_as_fine_as_it_may_be(n_labels: int, neighbours: str, unit: int) -> None:
+    """Where 2^10 fits it stays, so that known releases keep their integers."""
+    model = labels_learnt(n_labels, neighbours, account(neighbours=neighbours))
+    assert model.certificate_["mechanism"]["residual_units"] == [unit]
+
+
+def test_a_coarser_unit_learns_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    from secretballot.learners.moments import stages
+
+    points = np.random.default_rng(1).normal(size=(9000, 3))
+    y = np.column_stack([points[:, 0] > 0, points[:, 1] > 1.5, points[:, 2] > 2.3]).astype(int)
+    shares = []
+    for unit in (1024, 128):
+        monkeypatch.setattr(stages, "RESIDUAL_UNIT", unit)
+        model = sb.RecordMomentsMultiLabelClassifier(budget=sb.PrivacyBudget(50.0, 1e-6))
+        model.fit(points[:7000], y[:7000], X_public=points[7000:], labels=["a", "b", "c"])
+        shares.append(model.predict_proba(points[7000:]))
+    assert np.abs(shares[0] - shares[1]).mean() < 0.01
+
+
+def test_the_largest_squared_sensitivity_is_one_number() -> None:
+    for kind, more in (
+        (VectorSumEvent, {"coordinates": 3}),
+        (lambda sigma, squared, **_: BudgetGroup("a", squared, 1.0, 1e-6), {}),
+    ):
+        kind(1e6, LARGEST_INTEGER, **more)
+        with pytest.raises(ParameterError, match="squared_sensitivity is 9007199254740993"):
+            kind(1e6, LARGEST_INTEGER + 1, **more)
+    with pytest.raises(ParameterError, match="must be at most 9007199254740992"):
+        WeightedLabelEvent(1e6, 3, (2**27) ** 2)
+    largest = VectorSumEvent(1e6, LARGEST_INTEGER, 3).to_json()
+    second.check_event(largest)
+    beyond = largest | {"squared_sensitivity": LARGEST_INTEGER + 1}
+    with pytest.raises(second.WrongError):
+        second.check_event(beyond)
+    with pytest.raises(ParameterError):
+        event_from_json(beyond)
+
+
+# --- ways out ---
+
+
+def of_labels(votes: Any = None, **terms: Any) -> Callable[[sb.Ledger], object]:
+    cast = VOTES if votes is None else votes
+    return lambda ledger: sb.release(cast, NOISE, ledger, **terms)
+
+
+def table(names: list[str], declaration: Any = None) -> Callable[[sb.Ledger], object]:
+    cast = sb.ensemble.LabelVotes.from_votes(RNG.random((2, 50, len(names))) < 0.5, names)
+    voting = sb.aggregation.LabelSetVoting.calibrate(BUDGET, 2, n_teachers=50, labels=names)
+    return lambda ledger: sb.door.release_table(cast, voting, ledger, declaration=declaration)
+
+
+def long_table(ledger: sb.Ledger) -> object:
+    n = 250_000
+    cast = sb.ensemble.NumberVotes.from_votes(np.zeros((n, 2)), (0.0, 1.0), n_positions=2)
+    voting = sb.aggregation.NumberVoting.calibrate(
+        BUDGET, n, n_teachers=2, target_range=(0.0, 1.0), n_positions=2
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.aggregation.WeakSignalWarning)
+        return sb.door.release_table(cast, voting, ledger)
+
+
+def moments(learner: Any, y: Any, **terms: Any) -> Callable[[sb.Ledger], object]:
+    return lambda ledger: learner(budget=BUDGET, ledger=ledger).fit(
+        X[:700], y[:700], X_public=X[700:], **terms
+    )
+
+
+def label_moments(ledger: sb.Ledger) -> object:
+    model = sb.LabelPrivateMomentsClassifier(budget=BUDGET, ledger=ledger)
+    return model.fit(X, np.array(["no", LONG])[Y], classes=["no", LONG])
+
+
+def record_votes(ledger: sb.Ledger) -> object:
+    model = sb.RecordVotesClassifier(budget=BUDGET, ledger=ledger)
+    names = np.array(["no", LONG])
+    return model.fit(X[:700], names[Y[:700]], X_public=X[700:], classes=names.tolist())
+
+
+def choice(names: list[str], **terms: Any) -> Callable[[sb.Ledger], object]:
+    models = [DummyClassifier(strategy="constant", constant=k).fit(X, Y) for k in (0, 1)]
+    return lambda ledger: sb.choose_candidate(
+        list(zip(names, models, strict=True)),
+        X,
+        Y,
+        **{"classes": [0, 1], "epsilon": 0.5, "ledger": ledger, "X_public": X[:9], **terms},
+    )
+
+
+def test_more_releases_than_a_certificate_lists_are_not_chosen_among() -> None:
+    """A certificate lists ten label games beside the choice, and no verifier plays more."""
+    ledger = account(budget=sb.PrivacyBudget(20.0, 1e-4))
+    models = [DummyClassifier(strategy="constant", constant=k % 2).fit(X, Y) for k in range(12)]
+    for model in models:
+        model.released_labels_ = sb.release(VOTES, NOISE, ledger)
+
+    def chosen(count: int) -> Any:
+        return sb.choose_candidate(
+            models[:count],
+            X[:20],
+            Y[:20],
+            classes=[0, 1],
+            epsilon=0.5,
+            ledger=ledger,
+            X_public=X[20:29],
+        )
+
+    with pytest.raises((ParameterError, CertificateError), match="11 choices are label games"):
+        chosen(12)
+    assert len(ledger.history()) == 12
+    assert sb.verify_certificate(chosen(11).certified().certificate).ok
+
+
+def semi_private(classes: list[Any], **terms: Any) -> Callable[[sb.Ledger], object]:
+    return lambda ledger: sb.SemiPrivateClassifier(
+        budget=sb.PrivacyBudget(1.0, 0.0), ledger=ledger
+    ).fit(X, np.array(classes, dtype=object)[Y], X_public=X[:40], classes=classes, **terms)
+
+
+def session(classes: list[Any], **terms: Any) -> Callable[[sb.Ledger], object]:
+    names = np.array(classes, dtype=object)
+    teachers = sb.train_teachers("tree", X, names[Y], classes=classes, n_teachers=10)
+    noise = sb.GaussianAggregator.calibrate(BUDGET, 4, n_teachers=10)
+    return lambda ledger: sb.LabelingSession(teachers, noise, ledger, **terms)
+
+
+class Unnamed(sb.queries.MarginSampling):
+    def describe(self) -> dict[str, Any]:
+        return {"name": " "}
+
+
+def in_rounds(ledger: sb.Ledger) -> object:
+    model = sb.ActivePATEClassifier(
+        LogisticRegression(), budget=BUDGET, n_teachers=30, strategy=Unnamed(), ledger=ledger
+    )
+    return model.fit(X[:700], Y[:700], X_public=X[700:], classes=[0, 1])
+
+
+def reserved(ledger: sb.Ledger) -> object:
+    return ReservedOutcome(
+        ledger,
+        epsilon=0.5,
+        request="later",
+        unit="record",
+        neighbours="add-remove",
+        purpose="which",
+        classes=["no", LONG],
+    )
+
+
+OF_A_LABEL = {"unit": "label", "neighbours": "replace-one"}
+REFUSED = {
+    "labels, classes": (
+        of_labels(sb.VoteCounts.from_counts([[30, 70]], classes=["no", LONG])),
+        "classes",
+    ),
+    "labels, purpose": (of_labels(purpose=LONG), "purpose"),
+    "table, name": (table(["ill", LONG]), "labels"),
+    "table of a label": (table(["ill", "old", "tall"], OF_A_LABEL), "not about labels"),
+    "table, size": (long_table, "more than 10 MB"),
+    "moments, classes": (
+        moments(sb.RecordMomentsClassifier, np.array(["no", LONG])[Y], classes=["no", LONG]),
+        "classes",
+    ),
+    "moments of labels, name": (
+        moments(sb.RecordMomentsMultiLabelClassifier, Y[:, None], labels=[LONG]),
+        "labels",
+    ),
+    "moments of a number, purpose": (
+        lambda ledger: sb.RecordMomentsRegressor(
+            budget=BUDGET, target_range=(0, 1), purpose=LONG, ledger=ledger
+        ).fit(X[:700], X[:700, 0], X_public=X[700:]),
+        "purpose",
+    ),
+    "moments of private labels": (label_moments, "classes"),
+    "votes of records": (record_votes, "classes"),
+    "stability, purpose": (
+        lambda ledger: sb.estimate_stability(VOTES, ledger, fraction=0.5, epsilon=0.5, purpose=" "),
+        "purpose",
+    ),
+    "minority, purpose": (
+        lambda ledger: sb.estimate_minority(VOTES, ledger, epsilon=0.5, purpose=LONG),
+        "purpose",
+    ),
+    "choice, name": (choice(["one", LONG]), "string of 10001"),
+    "semi-private, classes": (semi_private(["no", 2**60]), "beyond 2"),
+    "reserved choice, classes": (reserved, "classes"),
+    "session, classes": (session(["no", LONG]), "classes"),
+    "session, purpose": (session([0, 1], purpose=LONG), "purpose"),
+    "rounds, strategy": (in_rounds, "plan.strategy"),
+}
+
+
+@pytest.mark.parametrize("way", REFUSED)
+def test_what_no_verifier_takes_is_refused_before_it_is_paid(way: str) -> None:
+    buy, words = REFUSED[way]
+    of_labels_alone = "of a label" in way or way == "moments of private labels"
+    ledger = account(**(OF_A_LABEL if of_labels_alone else {}))
+    with pytest.raises((ParameterError, CertificateError)) as refused:
+        buy(ledger)
+    assert words[:40] in str(refused.value)
+    assert "Nothing was spent." in str(refused.value) or refused.type is CertificateError
+    assert not ledger.history()
+
+
+def test_every_purchase_is_made_in_one_place() -> None:
+    """Who reserved by another line would skip the look at the certificate."""
+    root = Path(sb.__file__).parent
+    found = [
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if ".reserve(" in (text := path.read_text())
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "reserve"
+        and not (isinstance(node.func.value, ast.Name) and node.func.value.id == "purchase")
+    ]
+    assert found == ["door/purchase.py"]
+
+
+def test_what_an_account_does_not_admit_is_refused_as_that() -> None:
+    """The look at the certificate is no judge of the account."""
+    ledger = account(budget=sb.PrivacyBudget(0.1, 1e-8))
+    with pytest.raises(sb.exceptions.BudgetError):
+        sb.release(VOTES, NOISE, ledger)
+    with pytest.raises(sb.exceptions.BudgetError):
+        sb.estimate_stability(VOTES, ledger, fraction=0.5, epsilon=0.5)
+    assert not ledger.history()
+
+
+# --- the command line ---
+
+
+def test_the_command_line_releases_many_labels_that_both_verify(tmp_path: Path) -> None:
+    names = [f"label {k}" for k in range(26)]
+    table = pd.DataFrame(X.round(3), columns=["a", "b"])
+    for k, name in enumerate(names):
+        table[name] = (X[:, k % 2] > 0).astype(int)
+    table[:200].to_csv(tmp_path / "private.csv", index=False)
+    table.loc[700:760, ["a", "b"]].to_csv(tmp_path / "public.csv", index=False)
+    out = tmp_path / "out"
+    words = ["learn", *(str(tmp_path / f"{one}.csv") for one in ("private", "public"))]
+    words += ["--target", ",".join(names), "--epsilon", "4", "--delta", "1e-5"]
+    runner = CliRunner()
+    learnt = runner.invoke(app, [*words, "--teachers", "20", "--out", str(out)])
+    assert learnt.exit_code == 0, learnt.output
+    verified = runner.invoke(app, ["verify", str(out), "--independent"])
+    assert verified.exit_code == 0, verified.output
+    assert "The second program confirms the release." in verified.output
