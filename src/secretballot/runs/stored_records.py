@@ -116,7 +116,7 @@ def read_to_disk(
     identity = "" if vault is None else wanted.identity()
     if vault is not None:
         public = wanted.schema, wanted.classes, wanted.unit
-        found = StoredTable.found(vault, *public, identity, by_value=source.by_value)
+        found = StoredTable.found(vault, *public, identity, single=source.single)
         if found is not None:
             return StoredRecords(found, found.count_rows(), found.count_units(), found.columns)
     try:
@@ -176,7 +176,7 @@ def _read_blocks(
             entropy_bytes(16).hex(),
             n_units=n_units,
             columns=columns,
-            by_value=source_of(wanted.place, role=ROLE).by_value,
+            single=source_of(wanted.place, role=ROLE).single,
         )
     return StoredRecords(table, cells.n_rows, n_units, columns)
 
