@@ -13,12 +13,15 @@ import numpy as np
 import pandas as pd
 
 from secretballot._naming import name_columns
+from secretballot._typing import FloatArray, ObjectArray
 from secretballot.datasets.cells import texts_of
 from secretballot.datasets.columns import NumericColumn
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import class_indices, read_table, unit_ids
+from secretballot.ensemble.scores import unit_numbers
 from secretballot.exceptions import DataError, ParameterError, SecretBallotError
 from secretballot.learners.training.budget_groups import GivenGroups
+from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.records.vector_sums import check_one_group_each
 from secretballot.runs.progress import Watch
@@ -30,6 +33,7 @@ from secretballot.runs.tables import (
     check_labelled_columns,
     encoded_public,
     holds_private_file,
+    private_row_errors,
     public_table,
 )
 
@@ -154,16 +158,20 @@ def check_tables_of_run(
     declared = tables.classes if tables.classes is not None else schema.classes
     classes = check.attempt(lambda: _declared_classes(declared))
     check.attempt(lambda: encoded_public(tables, schema, public, watch))
-    expected = TableCells.of(public, schema.encoding(public, role="public file"))
+    encoding = schema.encoding(public, role="public file")
+    expected = TableCells.of(public, encoding)
+    points, ids = {"public file": encoding.matrix}, None
     for path, role in ((tables.evaluate, "test file"), (tables.private, "private file")):
         frame = None if path is None else check.attempt(partial(read_table, path, role=role))
         if frame is not None:
             check.rows[role.removesuffix(" file")] = len(frame)
-            _check_labelled(check, tables, frame, role, schema, classes, expected, watch)
+            found = _check_labelled(check, tables, frame, role, schema, classes, expected, watch)
+            if found is not None:
+                points[role] = found
             if role == "private file":
-                _check_private(check, tables, frame, not_public, schema, public, expected)
+                ids = _check_private(check, tables, frame, not_public, schema, public, expected)
                 _check_groups(check, tables, frame, group_budgets)
-    _check_same_file(check, tables)
+    _check_private_rows(check, tables, points, ids)
     return check
 
 
@@ -184,8 +192,9 @@ def _check_labelled(
     classes: tuple[Any, ...] | None,
     expected: TableCells,
     watch: Watch,
-) -> None:
-    """Look at columns, labels and cells of a labelled table."""
+) -> FloatArray | None:
+    """Look at columns, labels and cells of a labelled table, and return it encoded, None where it
+    lacks a column."""
     private = role == "private file"
     check.attempt(lambda: check_labelled_columns(tables, frame, schema, private=private))
     if tables.target in frame.columns and classes is not None:
@@ -196,7 +205,7 @@ def _check_labelled(
     # a missing column was noted above; the cells of the others are looked at all the same
     own = _columns_of(schema, frame)
     if own is None:
-        return
+        return None
     encoding = own.encoding(frame, role=role)
     found = misfits(own, TableCells.of(frame, encoding), expected)
     check.attempt(
@@ -204,6 +213,7 @@ def _check_labelled(
             found, watch, role=role, accepted=tables.accept_unseen, private=private
         )
     )
+    return encoding.matrix if len(own.columns) == len(schema.columns) else None
 
 
 def _check_private(
@@ -214,10 +224,10 @@ def _check_private(
     schema: Schema,
     public: pd.DataFrame,
     expected: TableCells,
-) -> None:
+) -> ObjectArray | None:
     """Look at what the private table alone has: units, columns to drop, shares beside the public
-    ones."""
-    unit = tables.unit
+    ones. Return the units, None without any."""
+    unit, ids = tables.unit, None
     if unit is not None and unit in frame.columns:
         ids = check.attempt(lambda: unit_ids(frame, unit, role="private file"))
         check.units = None if ids is None else len(set(ids))
@@ -231,7 +241,7 @@ def _check_private(
         )
     own = _columns_of(schema, frame)
     if own is None:
-        return
+        return ids
     cells = TableCells.of(frame, own.encoding(frame, role="private file"))
     for column in own.columns:
         name = column.name
@@ -251,6 +261,7 @@ def _check_private(
             )
     # what fits worst is shown first
     check.columns.sort(key=lambda one: (-one.strange, -one.missing, one.name))
+    return ids
 
 
 def _check_groups(
@@ -293,10 +304,22 @@ def _share_beyond(
     return float(((numbers < own.min()) | (numbers > own.max())).mean())
 
 
-def _check_same_file(check: TableCheck, tables: RunTables) -> None:
-    """Say so where one file stands in two places."""
+def _check_private_rows(
+    check: TableCheck,
+    tables: RunTables,
+    points: Mapping[str, FloatArray],
+    ids: ObjectArray | None,
+) -> None:
+    """Say so where the private file, or rows of it, stand in the place of public ones."""
+    same = []
     for path, role in ((tables.public, "public"), (tables.evaluate, "test")):
         if path is not None and holds_private_file(path, tables):
-            check.stopping.append(
+            same.append(
                 DataError(f"The {role} file is the private file; give public records in its place.")
             )
+    check.stopping += same
+    if not same and len(points) == (2 if tables.evaluate is None else 3):
+        X = points["private file"]
+        rows = PrivateRows([one for role, one in points.items() if role != "private file"])
+        rows.add(X, None if ids is None else unit_numbers(ids, len(X)))
+        check.stopping += private_row_errors(tables, rows)
