@@ -254,7 +254,7 @@ def test_public_points_that_are_rows_on_disk_are_refused(tmp_path: Path, n_point
         sb.RecordVotesClassifier(budget=budget),
         sb.SemiPrivateClassifier(candidates=models, budget=sb.PrivacyBudget(1, 0.0)),
     ):
-        with pytest.raises(DataError, match="X_public holds the private records themselves"):
+        with pytest.raises(DataError, match="X_public holds private records"):
             model.fit(table, None, X_public=points, classes=CLASSES)
 
 
