@@ -244,7 +244,7 @@ def test_a_table_at_a_url_says_what_the_file_says(tmp_path: Path, remote: str, k
     assert 0.8 * N < estimated_rows(place) < 1.3 * N
     source = source_of(place)
     assert len(source.digest()) == 64
-    assert not source.single
+    assert source.single == (kind != "folder")
 
 
 def test_a_local_url_is_known_by_pyarrow(tmp_path: Path) -> None:

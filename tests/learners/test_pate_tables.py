@@ -263,7 +263,7 @@ def test_counts_of_sets_are_told_label_by_label() -> None:
         ({"y": Y[:, :2]}, "columns"),
         ({"y": None}, "y is missing"),
         ({"y": Y + 1}, "y"),
-        ({"X_public": X}, "private records themselves"),
+        ({"X_public": X}, "holds private records"),
         ({"teacher": Ridge}, "teacher"),
         ({"student": object()}, "student"),
         ({"ballot": "ranks"}, "ballot"),

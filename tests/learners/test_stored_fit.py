@@ -1,12 +1,15 @@
 """Learners of a table on disk: what they release is that of the same table in memory."""
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import dataset
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
@@ -20,6 +23,7 @@ from secretballot.learners.training import shards as shards_module
 from secretballot.runs.stored_records import store_table
 
 N, CLASSES = 600, ["no", "yes"]
+PARTS = pa.schema([("part", pa.string())])  # what folders or names of files stand for
 
 
 def rows(n: int = N, seed: int = 0) -> pd.DataFrame:
@@ -250,22 +254,98 @@ def test_public_points_that_are_rows_on_disk_are_refused(tmp_path: Path, n_point
         sb.RecordVotesClassifier(budget=budget),
         sb.SemiPrivateClassifier(candidates=models, budget=sb.PrivacyBudget(1, 0.0)),
     ):
-        with pytest.raises(DataError, match="X_public holds the private records themselves"):
+        with pytest.raises(DataError, match="X_public holds private records"):
             model.fit(table, None, X_public=points, classes=CLASSES)
 
 
-def test_folders_by_value_have_no_positions(tmp_path: Path) -> None:
-    for ward, part in rows().groupby("ward"):
-        (tmp_path / "all" / f"ward={ward}").mkdir(parents=True)
-        part.drop(columns=["ward", "person"]).to_parquet(
-            tmp_path / "all" / f"ward={ward}" / "a.parquet", index=False
-        )
+def _plain_folders(folder: Path) -> Any:
+    return folder / "plain"
+
+
+def _hive_folder(folder: Path) -> Any:
+    return folder / "hive"
+
+
+def _dataset_of_directories(folder: Path) -> Any:
+    parts = dataset.DirectoryPartitioning(PARTS)
+    return dataset.dataset(folder / "plain", partitioning=parts)
+
+
+def _dataset_of_file_names(folder: Path) -> Any:
+    return dataset.dataset(folder / "named", partitioning=dataset.FilenamePartitioning(PARTS))
+
+
+def _dataset_of_a_hive_folder(folder: Path) -> Any:
+    return dataset.dataset(folder / "hive")
+
+
+def _folder_of_one_file(folder: Path) -> Any:
+    return folder / "named"
+
+
+def _dataset_of_one_file(folder: Path) -> Any:
+    return dataset.dataset(folder / "private.parquet")
+
+
+@pytest.mark.parametrize(
+    "place_in",
+    [
+        _plain_folders,
+        _hive_folder,
+        _dataset_of_directories,
+        _dataset_of_file_names,
+        _dataset_of_a_hive_folder,
+        _folder_of_one_file,
+        _dataset_of_one_file,
+    ],
+)
+def test_only_one_file_has_positions(tmp_path: Path, place_in: Callable[[Path], Any]) -> None:
+    table = rows().drop(columns="person")
+    table.to_parquet(tmp_path / "private.parquet", index=False)
+    for ward, part in table.groupby("ward"):
+        for name in (f"plain/{ward}/a", f"hive/part={ward}/a", f"named/{ward}_a"):
+            if place_in is _folder_of_one_file and ward != "north":
+                continue
+            path = tmp_path / f"{name}.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part.to_parquet(path, index=False)
     settings: dict[str, Any] = {"schema": SCHEMA, "target": "ill", "classes": CLASSES}
+    settings["drop"] = ["part"]
+    ledger, place = account_by_position(), place_in(tmp_path)
     for _ in range(2):  # written, and found again
-        table = store_table(tmp_path / "all", tmp_path / "vault", **settings)
-        with pytest.raises(ParameterError, match="a record that is replaced moves others"):
-            shards_module.assign_stored_shards(table, 5, "replace-one", tmp_path / "vault")
-    shards_module.assign_stored_shards(table, 5, "add-remove", tmp_path / "vault")
+        stored = store_table(place, tmp_path / "vault", **settings)
+        model = sb.PATEClassifier(
+            "tree",
+            n_teachers=5,
+            budget=sb.PrivacyBudget(5, 1e-4),
+            neighbours="replace-one",
+            ledger=ledger,
+        )
+        with pytest.raises(ParameterError, match="give one file that is not sorted by content"):
+            model.fit(stored, None, X_public=X_PUBLIC, classes=CLASSES)
+        assert ledger.history() == []
+    shards_module.assign_stored_shards(stored, 5, "add-remove", tmp_path / "vault")
+
+
+def account_by_position() -> sb.Ledger:
+    return sb.Ledger.in_memory(
+        dataset="d", budget=sb.PrivacyBudget(100, 1e-3), neighbours="replace-one"
+    )
+
+
+@pytest.mark.parametrize("as_url", [False, True])
+def test_one_file_is_split_by_position(tmp_path: Path, as_url: bool) -> None:
+    path = tmp_path / "private.parquet"
+    rows().to_parquet(path, index=False)
+    stored = store_table(
+        path.as_uri() if as_url else path,
+        tmp_path / "vault",
+        schema=SCHEMA,
+        target="ill",
+        classes=CLASSES,
+        drop=["person"],
+    )
+    shards_module.assign_stored_shards(stored, 5, "replace-one", tmp_path / "vault")
 
 
 def test_records_get_a_shard_of_their_own_at_each_dealing(tmp_path: Path) -> None:

@@ -133,7 +133,8 @@ class TableSource:
     name : str
         Its name, without the kind of file.
     single : bool
-        Whether it is one local file, as everything can read.
+        Whether it was given as one file; only then do places of records follow from no cell, for
+        files of a folder or a dataset may be sorted by what records say.
     """
 
     files: tuple[TableFile, ...]
@@ -163,12 +164,6 @@ class TableSource:
         if problem:
             raise DataError(f"{problem}; check the path.")
         return found
-
-    @property
-    def by_value(self) -> bool:
-        """Whether a record lies where it does because of what it says: in folders that stand for
-        columns."""
-        return any(file.keys for file in self.files)
 
     def shares_file(self, other: "TableSource") -> bool:
         """Return whether a file of this table is one of another table too: the same one, or one of
@@ -215,7 +210,7 @@ class TableSource:
                 part = f"{signature[0]} {signature[1]}"
             else:
                 part = file.digest()
-            if self.single and len(parts) == 1:
+            if self.single and len(parts) == 1 and file.system is None:
                 return part
             name = file.relative or file.path
             digest.update(f"{name}\0{part}\0".encode("utf-8", "surrogatepass"))
@@ -254,18 +249,18 @@ def source_of(place: Place, *, role: str = "file") -> TableSource:
         if not os.path.lexists(path):
             raise DataError(f"{where} does not exist; check the address.")
         # a file here is the same file however it is called
-        return _local_source(path, shown_place(place), where, single=False)
-    return _local_source(os.fspath(place), str(place), where, single=True)
+        return _local_source(path, shown_place(place), where)
+    return _local_source(os.fspath(place), str(place), where)
 
 
-def _local_source(local: str, place: str, where: str, *, single: bool) -> TableSource:
+def _local_source(local: str, place: str, where: str) -> TableSource:
     """Return the files at a path of this machine."""
     if os.path.isdir(local):
         return _folder_source(_local_files(local, where), local, None, place, where)
     if os.path.lexists(local) and not os.path.isfile(local):
         raise DataError(f"{where} is no regular file; give a CSV or Parquet file.")
     file = TableFile(local, place, arrays=_arrays_beside(Path(local), place))
-    return TableSource((file,), place, Path(local).stem, single)
+    return TableSource((file,), place, Path(local).stem, True)
 
 
 def _arrays_beside(table: Path, place: str) -> dict[str, TableFile]:
@@ -339,7 +334,7 @@ def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
     if about.type != fs.FileType.File:
         raise DataError(f"{where} is no regular file; give a CSV or Parquet file.")
     name = PurePosixPath(path).stem
-    return TableSource((TableFile(path, place, {}, system),), place, name, False)
+    return TableSource((TableFile(path, place, {}, system),), place, name, True)
 
 
 def _file_system(url: str, where: str) -> tuple[Any, str]:

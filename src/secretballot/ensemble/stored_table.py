@@ -119,8 +119,9 @@ class StoredTable(Sealed):
         Digest of all that shaped the rows; private.
     serial : str
         Names this very table on disk; drawn at random, never computed from data.
-    by_value : bool
-        Whether a record's place among the others follows from what it says.
+    single : bool
+        Whether it was given as one file, so that a record's place among the others follows from no
+        cell.
     columns : tuple of str
         Of the file; private where its header may be a record.
 
@@ -134,7 +135,6 @@ class StoredTable(Sealed):
         "__cells",
         "__n_rows",
         "__n_units",
-        "by_value",
         "classes",
         "columns",
         "feature_names",
@@ -142,6 +142,7 @@ class StoredTable(Sealed):
         "n_columns",
         "row_type",
         "serial",
+        "single",
         "unit",
         "unit_name",
         "vault",
@@ -160,10 +161,10 @@ class StoredTable(Sealed):
         n_units: int,
         columns: tuple[str, ...],
         *,
-        by_value: bool = False,
+        single: bool = False,
     ) -> None:
         self.vault, self.identity, self.serial = vault, identity, serial
-        self.by_value = by_value
+        self.single = single
         self.classes, self.unit_name = classes, unit_name
         self.unit = "record" if unit_name is None else "user"
         self.feature_names = cells.feature_names
@@ -181,7 +182,7 @@ class StoredTable(Sealed):
         unit_name: str | None,
         identity: str,
         *,
-        by_value: bool = False,
+        single: bool = False,
     ) -> "StoredTable | None":
         """Return the table that lies in a vault, None where there is none that is whole and that
         was made of the same file by the same settings.
@@ -193,7 +194,7 @@ class StoredTable(Sealed):
             As the table was written with.
         identity : str
             Digest of all that shaped the rows; private.
-        by_value : bool
+        single : bool
             As for the table.
         """
         about = _stored_description(vault)
@@ -204,7 +205,7 @@ class StoredTable(Sealed):
             return None
         n_rows = about["n_rows"]
         kept = about["serial"], n_rows, about["n_units"], tuple(map(str, about["columns"]))
-        table = cls(vault, cells, classes, unit_name, identity, *kept, by_value=by_value)
+        table = cls(vault, cells, classes, unit_name, identity, *kept, single=single)
         size = table.row_type.itemsize * n_rows
         # a file that was cut short, or written to since, is not whole
         return table if _size_of(vault / FOLDER / ROWS) == size else None
@@ -321,7 +322,7 @@ class TableWriter:
         *,
         n_units: int,
         columns: Sequence[str],
-        by_value: bool = False,
+        single: bool = False,
     ) -> StoredTable:
         """Return the table, which is whole now and was found to be fit.
 
@@ -335,7 +336,7 @@ class TableWriter:
             About how many units there are; private.
         columns : sequence of str
             Of the file.
-        by_value : bool
+        single : bool
             As for the table.
 
         Raises
@@ -356,7 +357,7 @@ class TableWriter:
         write_secret(self._folder / ABOUT, json.dumps(about).encode())
         public = self._vault, self._cells, self._classes, self._unit_name
         kept = self._n_rows, n_units, tuple(columns)
-        return StoredTable(*public, identity, serial, *kept, by_value=by_value)
+        return StoredTable(*public, identity, serial, *kept, single=single)
 
 
 def forget_table(vault: Path) -> None:

@@ -4,7 +4,7 @@ Everything here is computed from private data without noise and is for the curat
 written, trained or spent.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -13,10 +13,13 @@ import numpy as np
 import pandas as pd
 
 from secretballot._naming import name_columns
+from secretballot._typing import FloatArray, ObjectArray
 from secretballot.datasets.columns import NumericColumn
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import class_indices, read_table, unit_ids
+from secretballot.ensemble.scores import unit_numbers
 from secretballot.exceptions import DataError, ParameterError, SecretBallotError
+from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.runs.progress import Watch
 from secretballot.runs.table_match import TableCells, check_accepted, misfits, settle_misfits
 from secretballot.runs.tables import (
@@ -26,6 +29,7 @@ from secretballot.runs.tables import (
     check_labelled_columns,
     encoded_public,
     holds_private_file,
+    private_row_errors,
     public_table,
 )
 
@@ -141,15 +145,19 @@ def check_tables_of_run(tables: RunTables, watch: Watch | None = None) -> TableC
     declared = tables.classes if tables.classes is not None else schema.classes
     classes = check.attempt(lambda: _declared_classes(declared))
     check.attempt(lambda: encoded_public(tables, schema, public, watch))
-    expected = TableCells.of(public, schema.encoding(public, role="public file"))
+    encoding = schema.encoding(public, role="public file")
+    expected = TableCells.of(public, encoding)
+    points, ids = {"public file": encoding.matrix}, None
     for path, role in ((tables.evaluate, "test file"), (tables.private, "private file")):
         frame = None if path is None else check.attempt(partial(read_table, path, role=role))
         if frame is not None:
             check.rows[role.removesuffix(" file")] = len(frame)
-            _check_labelled(check, tables, frame, role, schema, classes, expected, watch)
+            found = _check_labelled(check, tables, frame, role, schema, classes, expected, watch)
+            if found is not None:
+                points[role] = found
             if role == "private file":
-                _check_private(check, tables, frame, not_public, schema, public, expected)
-    _check_same_file(check, tables)
+                ids = _check_private(check, tables, frame, not_public, schema, public, expected)
+    _check_private_rows(check, tables, points, ids)
     return check
 
 
@@ -170,8 +178,9 @@ def _check_labelled(
     classes: tuple[Any, ...] | None,
     expected: TableCells,
     watch: Watch,
-) -> None:
-    """Look at columns, labels and cells of a labelled table."""
+) -> FloatArray | None:
+    """Look at columns, labels and cells of a labelled table, and return it encoded, None where it
+    lacks a column."""
     private = role == "private file"
     check.attempt(lambda: check_labelled_columns(tables, frame, schema, private=private))
     if tables.target in frame.columns and classes is not None:
@@ -182,7 +191,7 @@ def _check_labelled(
     # a missing column was noted above; the cells of the others are looked at all the same
     own = _columns_of(schema, frame)
     if own is None:
-        return
+        return None
     encoding = own.encoding(frame, role=role)
     found = misfits(own, TableCells.of(frame, encoding), expected)
     check.attempt(
@@ -190,6 +199,7 @@ def _check_labelled(
             found, watch, role=role, accepted=tables.accept_unseen, private=private
         )
     )
+    return encoding.matrix if len(own.columns) == len(schema.columns) else None
 
 
 def _check_private(
@@ -200,10 +210,10 @@ def _check_private(
     schema: Schema,
     public: pd.DataFrame,
     expected: TableCells,
-) -> None:
+) -> ObjectArray | None:
     """Look at what the private table alone has: units, columns to drop, shares beside the public
-    ones."""
-    unit = tables.unit
+    ones. Return the units, None without any."""
+    unit, ids = tables.unit, None
     if unit is not None and unit in frame.columns:
         ids = check.attempt(lambda: unit_ids(frame, unit, role="private file"))
         check.units = None if ids is None else len(set(ids))
@@ -217,7 +227,7 @@ def _check_private(
         )
     own = _columns_of(schema, frame)
     if own is None:
-        return
+        return ids
     cells = TableCells.of(frame, own.encoding(frame, role="private file"))
     for column in own.columns:
         name = column.name
@@ -237,6 +247,7 @@ def _check_private(
             )
     # what fits worst is shown first
     check.columns.sort(key=lambda one: (-one.strange, -one.missing, one.name))
+    return ids
 
 
 def _columns_of(schema: Schema, frame: pd.DataFrame) -> Schema | None:
@@ -257,10 +268,22 @@ def _share_beyond(
     return float(((numbers < own.min()) | (numbers > own.max())).mean())
 
 
-def _check_same_file(check: TableCheck, tables: RunTables) -> None:
-    """Say so where one file stands in two places."""
+def _check_private_rows(
+    check: TableCheck,
+    tables: RunTables,
+    points: Mapping[str, FloatArray],
+    ids: ObjectArray | None,
+) -> None:
+    """Say so where the private file, or rows of it, stand in the place of public ones."""
+    same = []
     for path, role in ((tables.public, "public"), (tables.evaluate, "test")):
         if path is not None and holds_private_file(path, tables):
-            check.stopping.append(
+            same.append(
                 DataError(f"The {role} file is the private file; give public records in its place.")
             )
+    check.stopping += same
+    if not same and len(points) == (2 if tables.evaluate is None else 3):
+        X = points["private file"]
+        rows = PrivateRows([one for role, one in points.items() if role != "private file"])
+        rows.add(X, None if ids is None else unit_numbers(ids, len(X)))
+        check.stopping += private_row_errors(tables, rows)

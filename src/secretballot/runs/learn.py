@@ -22,7 +22,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.rounds import AskableRows
-from secretballot.learners.training.shards import places_by_value
+from secretballot.learners.training.shards import check_positions
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan
 from secretballot.privacy.accounting import PrivacyBudget
@@ -397,8 +397,8 @@ def checked_folder(run: LearnRun) -> RunFolder:
     student_by_name(run.student)
     check_parts(run.without)
     folder = folder_of_run(run)
-    if run.neighbours == "replace-one" and source_of(run.tables.private).by_value:
-        raise places_by_value()
+    if run.neighbours == "replace-one":
+        check_positions(single=source_of(run.tables.private).single)
     return folder
 
 

@@ -20,6 +20,7 @@ from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.ensemble.stored_table import StoredTable, TableWriter, forget_table
 from secretballot.exceptions import DataError
 from secretballot.learners.training.inputs import declared_classes
+from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.shards import partition_key
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.runs.progress import Watch
@@ -87,6 +88,7 @@ def read_to_disk(
     check: Callable[[pd.DataFrame], None],
     settle: Callable[[TableCells], None],
     progress: Callable[[int], None],
+    beside: PrivateRows | None = None,
 ) -> StoredRecords:
     """Read a private table block by block, and keep it in a vault unless that is None.
 
@@ -103,6 +105,8 @@ def read_to_disk(
         Takes which cells could not be read; raises where they are too many.
     progress : callable
         Takes rows read.
+    beside : PrivateRows, optional
+        Takes all rows, encoded, to compare them with public ones.
 
     Raises
     ------
@@ -116,11 +120,13 @@ def read_to_disk(
     identity = "" if vault is None else wanted.identity()
     if vault is not None:
         public = wanted.schema, wanted.classes, wanted.unit
-        found = StoredTable.found(vault, *public, identity, by_value=source.by_value)
+        found = StoredTable.found(vault, *public, identity, single=source.single)
         if found is not None:
+            if beside is not None:
+                beside.add_stored(found)
             return StoredRecords(found, found.count_rows(), found.count_units(), found.columns)
     try:
-        read = _read_blocks(wanted, identity, vault, check, settle, progress)
+        read = _read_blocks(wanted, identity, vault, check, settle, progress, beside)
         if source_of(wanted.place, role=ROLE).signatures() != before:
             raise DataError(
                 f"The {ROLE} {source.shown!r} was changed while it was read; repeat once nothing"
@@ -140,6 +146,7 @@ def _read_blocks(
     check: Callable[[pd.DataFrame], None],
     settle: Callable[[TableCells], None],
     progress: Callable[[int], None],
+    beside: PrivateRows | None,
 ) -> StoredRecords:
     writer, partition = None, None
     if vault is not None:
@@ -163,6 +170,8 @@ def _read_blocks(
             partition = partition or KeyedHashPartition(1, entropy_bytes(32))
             digests = partition.digests(ids)
             units.add(digests)
+        if beside is not None:
+            beside.add(wanted.schema.widen(rows), None if digests is None else digests[:, 0])
         if writer is not None:
             writer.add(rows, index, digests)
         progress(cells.n_rows)
@@ -176,7 +185,7 @@ def _read_blocks(
             entropy_bytes(16).hex(),
             n_units=n_units,
             columns=columns,
-            by_value=source_of(wanted.place, role=ROLE).by_value,
+            single=source_of(wanted.place, role=ROLE).single,
         )
     return StoredRecords(table, cells.n_rows, n_units, columns)
 

@@ -18,7 +18,9 @@ from secretballot._validation import shown
 from secretballot.datasets.cells import texts_of
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import class_indices, read_table, unit_ids
+from secretballot.ensemble.scores import unit_numbers
 from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.target_cells import number_of
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.runs.progress import Caution, Watch
@@ -31,6 +33,7 @@ from secretballot.runs.tables import (
     encoded_public,
     goes_to_disk,
     note_cells,
+    private_row_errors,
     public_table,
     raw_rows_of,
 )
@@ -139,6 +142,10 @@ def read_table_inputs(tables: RunTables, watch: Watch) -> TableInputs:
             " the files do."
         )
     units = None if tables.unit is None else unit_ids(frame, tables.unit, role="private file")
+    rows = PrivateRows([X_public] if test is None else [X_public, test[0]])
+    rows.add(X, None if units is None else unit_numbers(units, len(units)))
+    for error in private_row_errors(tables, rows):
+        raise error
     if tables.bounds is None:
         y: AnyArray = _label_matrix(tables, frame, schema, role="private file")
     else:

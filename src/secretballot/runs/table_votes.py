@@ -15,7 +15,7 @@ from secretballot.ensemble.vote_tables import check_ballot, checked_labels, chec
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.multi_label import PATEMultiLabelClassifier
 from secretballot.learners.pate.regressor import PATERegressor
-from secretballot.learners.training.shards import places_by_value
+from secretballot.learners.training.shards import check_positions
 from secretballot.named_learners import regressor_by_name, teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.publishing.job import NamedStudent, ReleaseJob
@@ -297,8 +297,8 @@ def checked_folder_of_table(run: TableRun) -> RunFolder:
     _named_learners(run)
     check_parts(run.without)
     folder = folder_of_run(run)
-    if run.neighbours == "replace-one" and source_of(run.tables.private).by_value:
-        raise places_by_value()
+    if run.neighbours == "replace-one":
+        check_positions(single=source_of(run.tables.private).single)
     return folder
 
 

@@ -4,7 +4,7 @@ Everything said here is said to the curator alone: it names columns, counts and 
 cell.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,9 +33,11 @@ from secretballot.datasets.tables import (
     read_table,
     unit_ids,
 )
+from secretballot.ensemble.scores import unit_numbers
 from secretballot.ensemble.tally import fits_a_file
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import object_array
+from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.report.metrics import Metrics, metrics_of_student
 from secretballot.report.student.raw_columns import NO_TIME, RawRows
 from secretballot.runs.folder import RunFolder
@@ -64,6 +66,7 @@ __all__ = [
     "holds_private_file",
     "metrics_on_test",
     "note_columns",
+    "private_row_errors",
     "public_table",
     "raw_rows_of",
     "read_inputs",
@@ -356,6 +359,23 @@ def _refuse_private_as_test(tables: RunTables) -> None:
         )
 
 
+def private_row_errors(tables: RunTables, rows: PrivateRows) -> Iterator[DataError]:
+    """Yield the refusals of a public and a test table that hold private rows, by the private rows
+    beside their encoded points, in this order."""
+    if rows.hold(0):
+        yield DataError(
+            "The public file holds rows of the private file, more of them than chance explains, and"
+            " public rows are published; give rows that are known to everybody, and the private"
+            " file with all its equal rows. Nothing was spent."
+        )
+    if tables.evaluate is not None and rows.hold(1):
+        yield DataError(
+            f"The test file {shown_place(tables.evaluate)!r} holds rows of the private file, more"
+            " of them than chance explains; metrics are exact and have no price, so give public"
+            " labelled records with --evaluate, or none. Nothing was spent."
+        )
+
+
 def metrics_on_test(student: Any, inputs: RunInputs) -> Metrics | None:
     """Return how good a student is on the test rows, None where there are none."""
     if inputs.test is None or student is None:
@@ -434,9 +454,12 @@ def read_inputs(tables: RunTables, watch: Watch, vault: Path | None = None) -> R
     if tables.evaluate is not None:
         test, _ = _labelled_table(tables, tables.evaluate, schema, classes, expected, watch)
     raw_rows = raw_rows_of(schema, public)
+    rows = PrivateRows([X_public] if test is None else [X_public, test.X])
     private, units, columns = _private_records(
-        tables, schema, classes, X_public.shape[1], expected, watch, vault
+        tables, schema, classes, rows, expected, watch, vault
     )
+    for error in private_row_errors(tables, rows):
+        raise error
     nowhere = [name for name in not_public if name not in columns]
     if nowhere:
         raise DataError(
@@ -453,19 +476,20 @@ def _private_records(
     tables: RunTables,
     schema: Schema,
     classes: tuple[Any, ...],
-    width: int,
+    rows: PrivateRows,
     public: TableCells,
     watch: Watch,
     vault: Path | None,
 ) -> tuple[LabelledTable | StoredRecords, ObjectArray | None, Collection[str]]:
     """Return the private records, their units if they have any and are in memory, and the columns
-    of the file."""
+    of the file; the records are added to the rows."""
     role = _role_of_file(True)
-    if not goes_to_disk(tables.private, width):
+    if not goes_to_disk(tables.private, len(schema.feature_names)):
         private, frame = _labelled_table(
             tables, tables.private, schema, classes, public, watch, private=True
         )
         units = None if tables.unit is None else unit_ids(frame, tables.unit, role=role)
+        rows.add(private.X, None if units is None else unit_numbers(units, len(units)))
         return private, units, set(frame.columns)
     # no local file that fits into memory: rows are encoded block by block and kept in the vault
     expected_rows = estimated_rows(tables.private, role=role)
@@ -474,7 +498,8 @@ def _private_records(
         vault,
         lambda frame: check_labelled_columns(tables, frame, schema, private=True),
         lambda cells: note_cells(tables, schema, cells, public, watch, role=role),
-        lambda rows: watch.progress(min(rows, expected_rows), expected_rows),
+        lambda count: watch.progress(min(count, expected_rows), expected_rows),
+        rows,
     )
     return read, None, read.columns
 

@@ -175,7 +175,7 @@ class StabilityLabeler(Labeler):
                 ". Nothing was spent.",
             )
         ledger = self._open_account("record" if units is None else "user", self.neighbours)
-        noted = noted_fit(X, X_public, ledger, alone=self.ledger is None, same=same)
+        noted = noted_fit(X, X_public, ledger, alone=self.ledger is None, same=same, units=units)
         teachers = train_teachers(
             self.teacher,
             X,

@@ -116,7 +116,8 @@ class _TableInput(PrivateInput):
         self._persons = None if self._units is None else unit_numbers(self._units, self.n_records)
 
     def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
-        return noted_fit(self._X, X_public, account, alone=alone, same=self._same)
+        same, units = self._same, self._units
+        return noted_fit(self._X, X_public, account, alone=alone, same=same, units=units)
 
     @property
     def n_records(self) -> int:

@@ -124,7 +124,8 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
             declared = check_declaration(declaration)
             released = known_table(account, request, voting, rows, declared, digest)
         if released is None:
-            noted = noted_fit(records, X_public, account, alone=self.ledger is None)
+            alone = self.ledger is None
+            noted = noted_fit(records, X_public, account, alone=alone, units=units)
             if request is not None:
                 refuse_beyond(account, budget, request)
             teacher = self._checked_teacher(records, X_public)

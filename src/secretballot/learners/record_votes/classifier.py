@@ -273,7 +273,7 @@ class RecordVotesClassifier(
         if found is None:
             alone = self.ledger is None
             noted = (
-                noted_fit(X, X_public, account, alone=alone, same=same)
+                noted_fit(X, X_public, account, alone=alone, same=same, units=units)
                 if stored is None
                 else noted_stored_fit(stored, X_public, account, alone=alone)
             )

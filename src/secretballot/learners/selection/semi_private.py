@@ -207,7 +207,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             check_same_columns(X, X_public)
             X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
         account = self._open_account(units is not None)
-        noted = noted_fit(X, X_public, account, alone=self.ledger is None, same=same)
+        noted = noted_fit(X, X_public, account, alone=self.ledger is None, same=same, units=units)
         fit = self._fit_class if self.candidates is None else self._fit_candidates
         fit(X, y, X_public, names, units, None if units is None else unit_name, account)
         noted.paid()

@@ -127,7 +127,7 @@ class _TableInput(LabelledInput):
         return self._X, self._index, self._units
 
     def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
-        return noted_fit(self._X, X_public, account, alone=alone)
+        return noted_fit(self._X, X_public, account, alone=alone, units=self._units)
 
     def checked_teacher(self, teacher: Any, X_public: Any, n_classes: int) -> Any:
         return check_teacher(teacher, self._X, X_public, n_classes)

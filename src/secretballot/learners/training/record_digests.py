@@ -21,7 +21,14 @@ from secretballot.foreign_code import result_of
 from secretballot.learners.training.inputs import n_columns, n_rows
 from secretballot.privacy.noise import entropy_bytes
 
-__all__ = ["RecordDigests", "digests_of_stored", "record_digests"]
+__all__ = [
+    "Hashes",
+    "RecordDigests",
+    "digests_of_stored",
+    "record_digests",
+    "row_hashes",
+    "rows_digest",
+]
 
 Hashes = NDArray[np.uint64]
 
@@ -78,13 +85,29 @@ def record_digests(X: Any) -> RecordDigests | None:
     ----------
     X : array, sparse matrix or frame of shape (n_rows, n_features)
     """
-    hashes = result_of(partial(_row_hashes, X))
-    if hashes is None:  # cells are of no kind that pandas hashes
+    hashes = row_hashes(X)
+    if hashes is None:
         return None
     values, counts = np.unique(hashes, return_counts=True)
     single = values[counts == 1]
-    whole = int(np.add.reduce(_mixed_bits(hashes), dtype=np.uint64))
-    return RecordDigests(n_rows(X), n_columns(X), whole, single[:MOST_KEPT].copy(), len(single))
+    kept = single[:MOST_KEPT].copy()
+    return RecordDigests(n_rows(X), n_columns(X), rows_digest(hashes), kept, len(single))
+
+
+def row_hashes(X: Any) -> Hashes | None:
+    """Return a hash of every row of a table, by the key of this process; None where they cannot be
+    hashed.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+    """
+    return result_of(partial(_row_hashes, X))
+
+
+def rows_digest(hashes: Hashes) -> int:
+    """Return the digest of rows, in any order, by their hashes."""
+    return int(np.add.reduce(_mixed_bits(hashes), dtype=np.uint64))
 
 
 def digests_of_stored(table: StoredTable) -> RecordDigests:
@@ -93,20 +116,6 @@ def digests_of_stored(table: StoredTable) -> RecordDigests:
     return RecordDigests(
         table.count_rows(), table.n_columns, whole, np.empty(0, dtype=np.uint64), 0
     )
-
-
-def rows_among_stored(points: RecordDigests, table: StoredTable) -> tuple[bool, float]:
-    """Return whether some points are all rows of a stored table, and the share, of those points
-    that occur once, of those that occur once in the table."""
-    seen, whole = np.zeros(len(points.kept), dtype=np.int64), np.zeros(1, dtype=np.uint64)
-    for block in table.blocks():
-        hashes = _row_hashes(block.X)
-        whole += np.add.reduce(_mixed_bits(hashes), dtype=np.uint64)
-        if len(seen):
-            places = np.minimum(np.searchsorted(points.kept, hashes), len(seen) - 1)
-            np.add.at(seen, places[points.kept[places] == hashes], 1)
-    equal = (points.n_rows, points.whole) == (table.count_rows(), int(whole[0]))
-    return equal, float(np.mean(seen == 1)) if len(seen) else 0.0
 
 
 @cache

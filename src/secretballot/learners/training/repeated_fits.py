@@ -11,13 +11,15 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+from secretballot.ensemble.scores import unit_numbers
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import DataError, RepeatedFitWarning
+from secretballot.learners.training.inputs import n_rows
+from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.record_digests import (
     RecordDigests,
     digests_of_stored,
     record_digests,
-    rows_among_stored,
 )
 from secretballot.learners.training.surroundings import is_in_search
 from secretballot.privacy.ledger import Ledger
@@ -27,10 +29,6 @@ __all__ = ["NotedFit", "noted_fit", "noted_stored_fit", "private_points"]
 MOST_REMEMBERED = 64  # fits
 #: Share of the records above which two tables count as the same people.
 SAME_RECORDS = 0.1
-#: Share of the public points above which they count as private records; there must be so many of
-#: them, since a few points of a small world are among the records by chance.
-SAME_POINTS, LEAST_POINTS = 0.9, 50
-LEAST_ROWS = 20  # of two tables of the same rows
 
 _PACKAGE = "secretballot."
 _SEARCH = (
@@ -69,10 +67,10 @@ class NotedFit:
 
 
 def noted_fit(
-    X: Any, X_public: Any, account: Ledger, *, alone: bool, same: bool = False
+    X: Any, X_public: Any, account: Ledger, *, alone: bool, same: bool = False, units: Any = None
 ) -> NotedFit:
-    """Refuse public points that are the private records, warn of a repeated fit, and return what
-    notes its payment.
+    """Refuse public points that are private records, warn of a repeated fit, and return what notes
+    its payment.
 
     Parameters
     ----------
@@ -86,11 +84,13 @@ def noted_fit(
         Whether it is an account of this fit alone.
     same : bool
         Whether both tables were given as one object.
+    units : array of shape (n_records,), optional
+        Ids of the units, as `KeyedHashPartition.assign` takes them.
 
     Raises
     ------
     DataError
-        If the public points are the private records.
+        If public points are private records, more of them than chance explains.
 
     Warns
     -----
@@ -98,16 +98,20 @@ def noted_fit(
         If these records, or a tenth of them, were fitted before on another account; or, without a
         ledger, in a cross-validation or a search.
     """
-    digests = record_digests(X)
-    if X_public is not None and _are_records(digests, X_public, same=same):
+    if same:
         raise private_points()
-    return _warned_fit(digests, account, alone=alone)
+    if X_public is not None:
+        rows = PrivateRows([X_public])
+        rows.add(X, None if units is None else unit_numbers(units, n_rows(X)))
+        if rows.hold(0):
+            raise private_points()
+    return _warned_fit(record_digests(X), account, alone=alone)
 
 
 def noted_stored_fit(
     table: StoredTable, X_public: Any, account: Ledger, *, alone: bool
 ) -> NotedFit:
-    """Refuse public points that are the rows of a stored table, warn of a repeated fit of it, and
+    """Refuse public points that are rows of a stored table, warn of a repeated fit of it, and
     return what notes its payment.
 
     Only the same file, stored by the same settings, is known again.
@@ -122,16 +126,18 @@ def noted_stored_fit(
     Raises
     ------
     DataError
-        If the public points are the private records.
+        As for `noted_fit`.
 
     Warns
     -----
     RepeatedFitWarning
         As `noted_fit` does.
     """
-    points = None if X_public is None else record_digests(X_public)
-    if points is not None and _are_stored_records(points, table):
-        raise private_points()
+    if X_public is not None:
+        rows = PrivateRows([X_public])
+        rows.add_stored(table)
+        if rows.hold(0):
+            raise private_points()
     return _warned_fit(digests_of_stored(table), account, alone=alone)
 
 
@@ -161,11 +167,12 @@ def _level_of_caller() -> int:
 
 
 def private_points() -> DataError:
-    """Return the refusal of public points that are the private records."""
+    """Return the refusal of public points that are private records."""
     return DataError(
-        "X_public holds the private records themselves, and public points are published; give"
-        " points that are known to everybody, or, if the features are public and the labels"
-        " alone private, take LabelPrivateClassifier. Nothing was spent."
+        "X_public holds private records, more of them than chance explains, and public points are"
+        " published; give points that are known to everybody, and X with all its equal rows, or,"
+        " if the features are public and the labels alone private, take LabelPrivateClassifier."
+        " Nothing was spent."
     )
 
 
@@ -173,29 +180,3 @@ def _same_people(one: RecordDigests, other: RecordDigests) -> bool:
     if one.n_columns != other.n_columns:
         return False
     return one.same_rows(other) or one.shared(other) >= SAME_RECORDS
-
-
-def _are_stored_records(points: RecordDigests, table: StoredTable) -> bool:
-    """Return the like of `_are_records` for the rows of a table on disk, which are looked at block
-    by block."""
-    tell = points.n_single >= LEAST_POINTS and points.n_columns > 1
-    if not tell and points.n_rows < LEAST_ROWS:
-        return False
-    equal, single = rows_among_stored(points, table)
-    return (points.n_rows >= LEAST_ROWS and equal) or (tell and single >= SAME_POINTS)
-
-
-def _are_records(records: RecordDigests | None, X_public: Any, *, same: bool) -> bool:
-    """Return whether public points are private records: all rows alike, or, of many points that
-    occur once, nine in ten that occur once among the records too."""
-    if same or records is None:
-        return same
-    points = record_digests(X_public)
-    if points is None:
-        return False
-    # in a single column, numbers meet by chance
-    tell = points.n_single >= LEAST_POINTS and points.n_columns > 1
-    equal = points.n_rows >= LEAST_ROWS and points.same_rows(records)
-    return equal or (
-        tell and points.n_single <= records.n_single and points.shared(records) >= SAME_POINTS
-    )

@@ -22,12 +22,12 @@ from secretballot.vault import read_secret, write_secret
 __all__ = [
     "assign_shards",
     "assign_stored_shards",
+    "check_positions",
     "fingerprint",
     "forget_records",
     "learner_identity",
     "partition_key",
     "persons_together",
-    "places_by_value",
     "stored_fingerprint",
 ]
 
@@ -113,7 +113,7 @@ def assign_stored_shards(
     ------
     ParameterError
         If persons are protected under replace-one, or there are more teachers than records there,
-        or a record's position follows from what it says.
+        or the table was not given as one file.
     DataError
         If the vault cannot be read or written.
     """
@@ -121,8 +121,7 @@ def assign_stored_shards(
     if neighbours == "replace-one":
         if table.unit != "record":
             raise _units_under_replace_one()
-        if table.by_value:
-            raise places_by_value()
+        check_positions(single=table.single)
         PositionPartition(n_teachers, table.count_rows())  # refuses too many teachers
         rule, shard_of = "position", _shards_by_place
     elif table.unit != "record":
@@ -182,13 +181,21 @@ def _units_under_replace_one() -> ParameterError:
     )
 
 
-def places_by_value() -> ParameterError:
-    """Return the refusal of shards by position where a position follows from what a record says."""
-    return ParameterError(
-        Argument("neighbours", "replace-one"),
-        " splits by position, and in folders that stand for columns a record that is replaced moves"
-        " others; use 'add-remove', or one file.",
-    )
+def check_positions(*, single: bool) -> None:
+    """Refuse shards by position unless the private table was given as one file.
+
+    Raises
+    ------
+    ParameterError
+        If it was not.
+    """
+    if not single:
+        raise ParameterError(
+            Argument("neighbours", "replace-one"),
+            " splits by position, and in a folder or a dataset of files a record's position may"
+            " follow from what it says; give one file that is not sorted by content, or use"
+            " 'add-remove'.",
+        )
 
 
 def partition_key(vault: Path) -> bytes:
