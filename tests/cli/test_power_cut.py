@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
 from secretballot.privacy.ledger import Ledger
+from secretballot.runs import plan_files
 
 CLASSES = ["--classes", "no,yes"]
 METHODS = {
@@ -135,6 +136,37 @@ def test_a_power_cut_takes_nothing_and_what_is_lost_all_the_same_is_made_again_u
     assert Ledger.open_existing(world / "d.ledger").history() == paid
     [note] = [note for note in json.loads(again.stdout)["notes"] if "release" in note]
     assert "is damaged (certificate.json), so it is made again from what was paid for" in note
+
+
+def test_what_other_verbs_write_is_on_the_disk_too(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, public = world / "deep" / "out" / "release", str(world / "public.csv")
+    key = str(world / "a.pem")
+    with monkeypatch.context() as patched:
+        disk = Disk(patched)
+        assert run("moments", world, "--without", "report").exit_code == 0
+        for words in (
+            ["signing-key", key],
+            ["sign", str(release), "--key", key],
+            ["vault", "new-key", str(world / "vault.key")],
+            ["vault", "encrypt", str(release.parent), "--vault-key", str(world / "vault.key")],
+            ["schema", public, "--out", str(world / "schema.json")],
+            ["predict", str(release), public, "--out", str(world / "said.csv")],
+            ["predict", str(release), public, "--out", str(world / "said.parquet")],
+        ):
+            done = CliRunner().invoke(app, words)
+            assert done.exit_code == 0, done.stderr
+        plan_files._write_all(world / "new" / "plan", {"plan.json": b"{}"})
+        names = "a.pem", "a.pem.pub", "vault.key", "schema.json", "said.csv", "said.parquet", "new"
+        assert not {f"{world / name}: name" for name in names} & {*disk.lost(world)}
+        places = [
+            release / "certificate.sig",
+            release.parent / "vault",
+            *(world / name for name in names),
+        ]
+        assert [lost for place in places for lost in disk.lost(place)] == []
+    assert disk.named_too_early == []
 
 
 def cut(release: Path, name: str) -> None:

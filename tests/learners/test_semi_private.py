@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
-from secretballot.door import purchase
+from secretballot.door import outcomes, purchase
 from secretballot.hypotheses import (
     DecisionStumps,
     FiniteClass,
@@ -32,6 +32,7 @@ from secretballot.learners.selection.sample_sizes import (
 from secretballot.learners.selection.semi_private import one_record_each, private_scores
 from secretballot.learners.training import one_of_each_unit
 from secretballot.publishing.release import write_release
+from secretballot.report.certificate import build
 from secretballot.report.certificate.plan_checks import total_price
 
 PUBLIC = np.array([[1.0], [2.0], [3.0]])
@@ -362,14 +363,20 @@ def _fitted(**settings: Any) -> sb.SemiPrivateClassifier:
     return sb.SemiPrivateClassifier(**given).fit(X, y, X_public=X[:50], classes=[0, 1])
 
 
-def test_a_fit_costs_its_epsilon_and_no_delta_and_repeats_for_nothing(tmp_path: Path):
+def test_a_fit_costs_its_epsilon_and_no_delta_and_repeats_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     ledger = sb.Ledger(
         tmp_path / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(0.6, 1e-6)
     )
     first = _fitted(ledger=ledger, request="monday", purpose="triage")
     assert (ledger.spent().epsilon, ledger.spent().delta) == (0.5, 0.0)
     assert (first.certificate_["epsilon"], first.certificate_["delta"]) == (0.5, 0.0)
+    monkeypatch.setattr(outcomes, "time_and_software", lambda: {"issued": "later"})
+    monkeypatch.setattr(build, "time_and_software", lambda: {"issued": "later"})
     again = _fitted(ledger=ledger, request="monday", purpose="triage")
+    # it says when and by which software the choice was drawn, not taken again
+    assert again.certificate_ == first.certificate_
     assert again.hypothesis_ == first.hypothesis_
     assert len(ledger.history()) == 1
     X, y = _line(300, 3)

@@ -12,6 +12,7 @@ import pytest
 from secretballot.exceptions import DataError
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
 from secretballot.privacy.ledger import Ledger
+from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs.folder import RunFolder, file_digest
 
 DESCRIPTION = {"verb": "learn", "epsilon": 1.0, "private file": "00ff"}
@@ -74,7 +75,8 @@ def test_names_of_unknown_fields_are_not_repeated(tmp_path: Path) -> None:
 
 def finish(out: Path) -> None:
     (out / "release").mkdir()
-    (out / "release" / "certificate.json").write_text("{}")
+    certificate = {"digest": certificate_digest({})}
+    (out / "release" / "certificate.json").write_text(json.dumps(certificate))
 
 
 def test_a_finished_run_is_found_finished_by_the_same_run_and_refused_to_another(
@@ -141,7 +143,8 @@ def test_a_folder_of_something_else_is_refused_and_untouched(
     if stored is not None:
         (tmp_path / "vault").mkdir()
         (tmp_path / "vault" / "run.json").write_text(stored)
-    with pytest.raises(DataError, match="holds no run"):
+    why = "holds no run" if stored is None else r"run\.json' is damaged .* Nothing was spent"
+    with pytest.raises(DataError, match=why):
         RunFolder(tmp_path, DESCRIPTION)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
@@ -242,7 +245,7 @@ def test_a_pipe_in_the_place_of_what_a_run_left_is_no_run_and_keeps_nobody_waiti
     interrupt(tmp_path)
     (tmp_path / "vault" / "run.json").unlink()
     os.mkfifo(tmp_path / "vault" / "run.json")
-    with pytest.raises(DataError, match="holds no run"):
+    with pytest.raises(DataError, match=r"run\.json' is damaged"):
         RunFolder(tmp_path, DESCRIPTION)
 
 

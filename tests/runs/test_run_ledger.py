@@ -1,5 +1,6 @@
 """The account behind a run: the right one, asked early, never paid twice."""
 
+import json
 import os
 import stat
 from contextlib import suppress
@@ -12,6 +13,7 @@ from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
 from secretballot.privacy.ledger import Ledger
+from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs.account import (
     check_account,
     ledger_of_run,
@@ -217,7 +219,8 @@ def test_an_interrupted_run_goes_on_with_the_account_that_it_began_with(
         ledger = ledger_of_run(run, again, "record", Watch())
         assert (ledger.path, again.request) == (named, first.request)
         again.release.mkdir()
-        (again.release / "certificate.json").write_text("{}")
+        certificate = {"digest": certificate_digest({})}
+        (again.release / "certificate.json").write_text(json.dumps(certificate))
     finished = RunFolder(tmp_path / "out", {"verb": "learn"})
     assert finished.finished
     assert place_of_account(run, finished) == named

@@ -203,6 +203,12 @@ class RunFolder:
         stored = _stored_fields(self.vault)
         if stored is not None and (stored["format"], stored["version"]) != (FORMAT, VERSION):
             stored = None
+        if stored is None and os.path.lexists(self.vault / "run.json"):
+            raise DataError(
+                f"{str(self.vault / 'run.json')!r} is damaged or of another version, and it alone"
+                " says under which key this run paid; put it back as it was, or pay anew in another"
+                " folder with --out. Nothing was spent."
+            )
         if os.path.lexists(self.release):
             if stored is None or stored["description"] != _with_method(self._description):
                 raise DataError(
