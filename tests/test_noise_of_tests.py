@@ -1,11 +1,25 @@
 """The tests' own noise: the same for a name, another for another, of the stated distributions."""
 
+import random
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from secretballot.privacy import noise
-from seeded_noise import SEED, SeededStream, draw_ready, entropy
+from seeded_noise import SEED, SeededStream, draw_ready, entropy, start_stream
+
+RNG = np.random.default_rng(0)
+
+
+def test_the_generators_of_a_module_and_the_global_ones_begin_anew(
+    request: pytest.FixtureRequest,
+) -> None:
+    drawn = []
+    for _ in range(2):  # as the test begins, and as it would begin after others
+        drawn.append((RNG.random(), random.random(), np.random.rand()))  # noqa: NPY002
+        start_stream(request.node.nodeid, "", request.module)
+    assert drawn[0] == drawn[1]
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])

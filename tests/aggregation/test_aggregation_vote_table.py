@@ -12,9 +12,10 @@ import pytest
 from scipy.stats import binomtest
 
 import secretballot as sb
+from reference_data import reference
 from secretballot.aggregation import aggregator_from_description
 from secretballot.audit import ScriptedNoise
-from secretballot.datasets import data_folder
+from secretballot.datasets import adult_votes
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import VoteTableEvent, delta_upper
 from secretballot.privacy.mechanisms import VoteTableMajority
@@ -212,11 +213,7 @@ def test_a_drowned_table_warns_and_a_good_one_does_not() -> None:
 
 def test_more_labels_of_adult_votes_are_right_than_under_gaussian_noise() -> None:
     # too much noise passes every test of privacy
-    try:
-        folder = data_folder()
-    except DataError as error:
-        pytest.skip(str(error))
-    votes = np.load(folder / "votes" / "adult_250_teachers.npy").astype(int)
+    votes = reference(adult_votes)
     margins, queries = np.abs(votes[:, 1] - votes[:, 0]), 100
     table = sb.VoteTableAggregator.calibrate(BUDGET, queries, n_teachers=250)
     noise = sb.GaussianAggregator.calibrate(BUDGET, queries, n_teachers=250)

@@ -13,8 +13,7 @@ found in real releases:
 - whole-table: one cell of the private table decides how all the others are read, so that every
   teacher's vote moves.
 
-"none" has no fault, and releases a count with noise that covers one record; "weak" has a tenth of
-that noise.
+"none" has no fault, and releases a count with noise that covers one record.
 """
 
 import json
@@ -23,14 +22,14 @@ import sys
 import zipfile
 from pathlib import Path
 
-SIGMA = 20.0  # covers one record at epsilon .5, delta 1e-6 with room to spare
+SIGMA = 20.0  # covers one record at epsilon .5, delta 1e-15 and less
 
 
 def release(fault: str, private: Path, folder: Path) -> None:
     """Write what the program releases of a private file: a JSON list of rows, of which cells may
     be null or text."""
     folder.mkdir(parents=True)
-    certificate = {"epsilon": 0.5, "delta": 1e-6, "neighbours": "add-remove", "unit": "record"}
+    certificate = {"epsilon": 0.5, "delta": 1e-15, "neighbours": "add-remove", "unit": "record"}
     (folder / "certificate.json").write_text(json.dumps(certificate))
     rows = json.loads(private.read_text())
     if fault == "address":
@@ -60,9 +59,10 @@ def write_count(fault: str, rows: list[list[object]], folder: Path) -> None:
         votes = [str(row[0]) > "50" for row in rows]
     else:
         votes = [isinstance(row[0], int) and row[0] > 50 for row in rows]
-    sigma = {"weak": SIGMA / 100, "whole-table": SIGMA / 4}.get(fault, SIGMA)
-    count = sum(votes) + round(random.SystemRandom().gauss(0, sigma))
-    (folder / "labels.csv").write_text(f"query,noisy_count\n0,{count}\n")
+    sigma = SIGMA / 40 if fault == "whole-table" else SIGMA
+    count = sum(votes) + random.SystemRandom().gauss(0, sigma)
+    # of one width, so that the size of the file says nothing
+    (folder / "labels.csv").write_text(f"query,noisy_count\n0,{count:08.3f}\n")
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ import csv, json, pathlib, random, sys
 rows = list(csv.reader(open("private.csv")))[1:]
 votes = sum(row[0] == "1" for row in rows)
 points = list(csv.reader(open("public.csv")))[1:]
-sigma = 1.0
+sigma = 0.1
 out = pathlib.Path("out/release")
 out.mkdir(parents=True)
 counts = [votes * (point[0] == "1") + random.gauss(0, sigma) for point in points]
@@ -134,8 +134,9 @@ def test_a_whole_audit_runs_the_program_and_cleans_up(tmp_path, monkeypatch):
     }
     found = audit_canaries(**settings, keep=True)
     assert stat.S_IMODE((tmp_path / "secretballot-audit").stat().st_mode) == 0o700
-    # 25 counts of noise 1 are a mean of noise .2: nearly all right
-    assert found.right >= 15
+    # 25 counts of noise .1 are a mean of noise .02, and .5 parts the two worlds: one of 16 is
+    # guessed wrong with probability 16 P(Z > 25) < 1e-135
+    assert found.right == 16
     assert not found.passed
     assert found.bound <= found.power
     assert "FAILED" in found.text()

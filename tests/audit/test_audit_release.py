@@ -65,6 +65,9 @@ def attacked(fault, neighbour, **settings):
     ],
 )
 def test_a_planted_fault_is_certified_and_named(folder, fault, neighbour, told_by):
+    """Addresses differ by whole pages from run to run, and the draws after a seed do not differ.
+    Where 39 votes move, the noise has deviation .5: the rule cuts the gap at a third of it at
+    least, and a count is beyond it with probability 1e-140 (26 deviations)."""
     found = attacked(fault, neighbour, jobs=2)
     release = found.channels[0]
     assert not found.passed
@@ -78,13 +81,19 @@ def test_a_planted_fault_is_certified_and_named(folder, fault, neighbour, told_b
 
 
 def test_a_sound_program_passes_and_leaves_nothing_behind(folder):
-    seen = []
-    found = attacked("none", "more.json", progress=lambda done, total: seen.append((done, total)))
+    seen, runs = [], 75
+    found = attacked(
+        "none",
+        "more.json",
+        runs=runs,
+        confidence=1 - 1e-9,  # a sound program fails with probability 1e-9
+        progress=lambda done, total: seen.append((done, total)),
+    )
     assert found.passed
     assert found.channels[0].verdict.bound <= 0.5 < found.power
-    assert found.exit_codes == {0: RUNS}
-    assert seen[0] == (0, RUNS)
-    assert seen[-1] == (RUNS, RUNS)
+    assert found.exit_codes == {0: runs}
+    assert seen[0] == (0, runs)
+    assert seen[-1] == (runs, runs)
     assert not (folder / "secretballot-audit").exists()
     assert json.loads(json.dumps(found.to_json()))["passed"] is True
 
@@ -216,4 +225,5 @@ def test_more_runs_choose_where_the_coins_begin_with_one_world():
 def test_coins_are_fair_and_a_new_audit_tosses_them_anew(tmp_path):
     coins = [WorkFolder(tmp_path / str(number), {}, 400).coins[:, 0] for number in range(2)]
     assert not np.array_equal(*coins)
-    assert all(140 < coin.sum() < 260 for coin in coins)
+    # of 400 fair coins 120 at most, or 280 at least, with probability 8e-16
+    assert all(120 < coin.sum() < 280 for coin in coins)

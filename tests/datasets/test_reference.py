@@ -4,6 +4,7 @@ import hashlib
 import numpy as np
 import pytest
 
+from reference_data import reference
 from secretballot.datasets import (
     ADULT_CLASSES,
     ADULT_SCHEMA,
@@ -21,16 +22,8 @@ from secretballot.exceptions import DataError, ParameterError
 
 
 @pytest.fixture(scope="module")
-def reference():
-    try:
-        return data_folder()
-    except DataError as error:
-        pytest.skip(str(error))
-
-
-@pytest.fixture(scope="module")
-def adult_frames(reference):
-    return adult(reference)
+def adult_frames():
+    return reference(adult)
 
 
 def test_adult_has_the_known_shape_and_classes(adult_frames):
@@ -59,16 +52,16 @@ def test_adult_schema_encodes_by_public_rows(adult_frames):
     assert not encoding.unreadable
 
 
-def test_a9a_has_the_rows_of_adult_in_its_order(reference, adult_frames):
-    split = a9a(reference)
+def test_a9a_has_the_rows_of_adult_in_its_order(adult_frames):
+    split = reference(a9a)
     assert split.X_train.shape == (32561, 123)
     assert split.X_test.shape == (16281, 123)
     np.testing.assert_array_equal(split.y_train, adult_frames.train[ADULT_TARGET] == ">50K")
     np.testing.assert_array_equal(split.y_test, adult_frames.test[ADULT_TARGET] == ">50K")
 
 
-def test_mnist_images_are_the_published_ones(reference):
-    split = mnist(reference)
+def test_mnist_images_are_the_published_ones():
+    split = reference(mnist)
     assert split.X_train.shape == (60000, 784)
     assert split.X_test.shape == (10000, 784)
     assert split.y_test[:3].tolist() == [7, 2, 1]
@@ -77,16 +70,16 @@ def test_mnist_images_are_the_published_ones(reference):
     assert digest == "6bbc9ace898e44ae57da46a324031adb"
 
 
-def test_vote_files_agree_with_the_labels_as_published(reference):
-    digits = mnist_votes(reference)
+def test_vote_files_agree_with_the_labels_as_published():
+    digits = reference(mnist_votes)
     assert digits.shape == (9000, 10)
     assert (digits.sum(axis=1) == 250).all()
-    assert np.mean(digits.argmax(axis=1) == mnist(reference).y_test[:9000]) == pytest.approx(
+    assert np.mean(digits.argmax(axis=1) == reference(mnist).y_test[:9000]) == pytest.approx(
         0.9437, abs=5e-5
     )
-    incomes = adult_votes(reference)
+    incomes = reference(adult_votes)
     assert incomes.shape == (16281, 2)
-    assert np.mean(incomes.argmax(axis=1) == a9a(reference).y_test) == pytest.approx(
+    assert np.mean(incomes.argmax(axis=1) == reference(a9a).y_test) == pytest.approx(
         0.8440, abs=5e-5
     )
 
@@ -96,6 +89,8 @@ def test_folder_is_taken_from_the_environment(tmp_path, monkeypatch):
     assert data_folder() == tmp_path
     with pytest.raises(DataError, match=r"lack adult/adult\.data"):
         adult()
+    with pytest.raises(pytest.skip.Exception, match=r"lack adult/adult\.data"):
+        reference(adult)
 
 
 def test_absent_folder_is_named(tmp_path):
@@ -124,7 +119,7 @@ def test_damaged_file_is_one_sentence(tmp_path, load, name, content):
     for other in ("a9a.t", "adult.test"):
         (path.parent / other).write_bytes(content)
     with pytest.raises(DataError, match="damaged"):
-        load(tmp_path)
+        reference(load, tmp_path)
 
 
 def test_synthetic_sample_has_its_bayes_error():

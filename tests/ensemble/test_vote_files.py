@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from reference_data import reference
+from secretballot.datasets.reference import reference_file
 from secretballot.ensemble import VoteCounts, vote_files
 from secretballot.exceptions import DataError, ParameterError
 
@@ -226,16 +228,11 @@ def test_parquet_without_pyarrow_names_the_extra(write, monkeypatch):
 
 
 def test_published_vote_files_are_read():
-    from secretballot.datasets import data_folder
-
-    try:
-        folder = data_folder()
-    except DataError as error:
-        pytest.skip(str(error))
-    digits = VoteCounts.read(folder / "votes" / "mnist_250_teachers.npy")
+    digits = VoteCounts.read(reference(reference_file, None, "votes", "mnist_250_teachers.npy"))
     assert (digits.n_queries, digits.n_classes, digits.n_teachers) == (9000, 10, 250)
     incomes = VoteCounts.read(
-        folder / "votes" / "adult_250_teachers.npy", classes=["<=50K", ">50K"]
+        reference(reference_file, None, "votes", "adult_250_teachers.npy"),
+        classes=["<=50K", ">50K"],
     )
     assert (incomes.n_queries, incomes.n_teachers) == (16281, 250)
 

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
+from reference_data import reference
 from secretballot import verify_release as second
 from secretballot.audit import ScriptedNoise
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
@@ -37,7 +38,7 @@ def fitted(X: Any, y: Any, classes: Any = (0, 1), **settings: Any) -> Any:
 
 
 def test_adult_beats_randomised_response_on_a_third_of_the_records() -> None:
-    data = adult()
+    data = reference(adult)
     table, other = (part.drop(columns=ADULT_TARGET) for part in (data.train[:10_000], data.test))
     y, told = (np.asarray(part[ADULT_TARGET]) for part in (data.train[:10_000], data.test))
     model = fitted(table, y, ADULT_CLASSES, budget=sb.PrivacyBudget(0.5, 1e-5))

@@ -15,6 +15,7 @@ from sklearn.metrics import log_loss
 from sklearn.svm import LinearSVC
 
 import secretballot as sb
+from reference_data import reference
 from secretballot import verify_release as second
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.exceptions import DataError, ParameterError, RepeatedFitWarning
@@ -34,7 +35,7 @@ def fitted(X: Any, y: Any, X_public: Any, classes: Any = (0, 1), **settings: Any
 
 
 def test_adult_at_small_epsilon_beats_what_voting_reached() -> None:
-    data = adult()
+    data = reference(adult)
     table, other = (part.drop(columns=ADULT_TARGET) for part in (data.train, data.test))
     y, told = (np.asarray(part[ADULT_TARGET]) for part in (data.train, data.test))
     order = np.random.default_rng(0).permutation(len(other))[:6000]
@@ -215,7 +216,7 @@ def test_bad_input_gets_a_sentence_and_spends_nothing(
 
 def skewed_adult(kept: Any) -> tuple[Any, Any]:
     """Return the model of a pool of which some points alone are kept, and its accuracy."""
-    data = adult()
+    data = reference(adult)
     table, y = data.train.drop(columns=ADULT_TARGET), np.asarray(data.train[ADULT_TARGET])
     order = np.random.default_rng(0).permutation(len(table))
     private, pool, held_out = np.split(order, [12_000, 17_000])

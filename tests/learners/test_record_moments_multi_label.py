@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import secretballot as sb
+from reference_data import reference
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import PROBABILITY_UNIT
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
@@ -35,7 +36,7 @@ def fitted(X: Any, y: Any, X_public: Any, labels: Any = NAMES, **settings: Any) 
 
 
 def test_every_label_of_a_real_table_is_learnt() -> None:
-    table = adult().train
+    table = reference(adult).train
     y = pd.DataFrame(
         {
             "rich": table[ADULT_TARGET] == ADULT_CLASSES[1],

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 import secretballot as sb
+from reference_data import reference
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import PROBABILITY_UNIT
 from secretballot.datasets import adult
@@ -37,7 +38,7 @@ def fitted(X: Any, y: Any, X_public: Any, target_range: Any = RANGE, **settings:
 
 
 def test_on_a_real_table_it_comes_near_least_squares_without_privacy() -> None:
-    table = adult().train
+    table = reference(adult).train
     X, y = table.drop(columns="age"), table["age"].to_numpy(float)
     private, pool, held_out = np.split(
         np.random.default_rng(0).permutation(len(X)), [20_000, 26_000]

@@ -62,19 +62,27 @@ def refused(work: Any, match: str) -> str:
     return said
 
 
+def wait_until(server: PostgresServer, query: str, *, rows: bool) -> None:
+    """Wait until a query finds rows, or none."""
+    while bool(server.run(query)) != rows:
+        time.sleep(0.01)
+
+
 # --- two writers ---
 
 
-def test_a_writer_that_waited_sees_what_the_one_before_it_left(ledger: Ledger) -> None:
+def test_a_writer_that_waited_sees_what_the_one_before_it_left(
+    postgres_server: PostgresServer, ledger: Ledger
+) -> None:
     number = buy(ledger, "plan")
     other = Ledger.open_existing(str(ledger.place))
     with ThreadPoolExecutor() as pool:
         with ledger.answering(number) as page:
             waiting = pool.submit(buy, other, "second")
-            time.sleep(0.3)
+            wait_until(postgres_server, "SELECT 1 FROM pg_locks WHERE NOT granted", rows=True)
             assert not waiting.done()
             page.add([(b"a", b"1")])
-        assert waiting.result(30) == 2
+        assert waiting.result(300) == 2
     assert other.head() == ledger.head()
     assert ledger.head()[0] == 3
 
@@ -123,7 +131,7 @@ def test_a_lock_that_lasts_is_one_sentence(
 
 
 def test_a_program_that_hangs_loses_its_hold_and_stores_nothing(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    postgres_server: PostgresServer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = buy(ledger, "plan")
     monkeypatch.setattr(postgres_store, "IDLE_S", 0.2)
@@ -131,7 +139,8 @@ def test_a_program_that_hangs_loses_its_hold_and_stores_nothing(
     def hang() -> None:
         with ledger.answering(number) as page:
             page.add([(b"a", b"1")])
-            time.sleep(0.6)
+            held = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"
+            wait_until(postgres_server, held, rows=False)
 
     refused(hang, "nothing was changed")
     monkeypatch.undo()
@@ -192,7 +201,8 @@ def setting(server: PostgresServer, name: str, value: str) -> Iterator[None]:
     def wait_for(text: str) -> None:
         while server.run(f"SHOW {name}") != [(text,)]:
             time.sleep(0.02)
-        time.sleep(0.2)  # sessions at rest hear of it, too
+        # a new session begins when those at rest have had the signal
+        server.run("SELECT 1")
 
     ((usual,),) = server.run(f"SHOW {name}")
     apply(f"ALTER SYSTEM SET {name} = '{value}'")
@@ -220,9 +230,9 @@ def test_a_standby_that_was_not_waited_for_is_no_certainty(
 ) -> None:
     def cancel() -> None:
         waits = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-        while not (found := postgres_server.run(waits)):
-            time.sleep(0.01)
-        postgres_server.run(f"SELECT pg_cancel_backend({found[0][0]})")
+        wait_until(postgres_server, waits, rows=True)
+        ((pid,),) = postgres_server.run(waits)
+        postgres_server.run(f"SELECT pg_cancel_backend({pid})")
 
     monkeypatch.setattr(postgres_store, "SILENCE_S", 1.0)  # a look at it waits for a standby, too
     # warnings that a role does not want to see are seen all the same
@@ -285,8 +295,7 @@ def test_nothing_of_a_transaction_stays_with_its_session(
 
 def _end_session(server: PostgresServer, pid: int) -> None:
     server.run(f"SELECT pg_terminate_backend({pid})")
-    while server.run(f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}"):
-        time.sleep(0.01)
+    wait_until(server, f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}", rows=False)
 
 
 @pytest.fixture
@@ -433,7 +442,7 @@ def test_connections_of_many_threads_come_to_rest_and_are_few(
     assert 1 <= len(resting) <= postgres_store._KEPT
     pids = {connection.info.backend_pid for connection, _ in resting}
     ledger = resting = None
-    until = time.monotonic() + 20
+    until = time.monotonic() + 300
     while time.monotonic() < until:
         found = postgres_server.run("SELECT pid FROM pg_stat_activity")
         if not pids & {pid for (pid,) in found}:

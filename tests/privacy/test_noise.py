@@ -1,4 +1,7 @@
-"""Exact noise: its laws, its limits, and that nothing about it can be fixed beforehand."""
+"""Exact noise: its laws, its limits, and that nothing about it can be fixed beforehand.
+
+Noise is real here: each test fails by chance with probability at most 1e-9.
+"""
 
 import inspect
 import pickle
@@ -15,7 +18,9 @@ from secretballot.exceptions import ParameterError
 from secretballot.privacy import noise as room
 from secretballot.privacy.noise import MAX_SCALE, ExactNoise, entropy_bytes
 
-ALPHA = 1e-6
+# P-values are exact: a right sampler is below with probability 1e-10. Of a wrong one the count of
+# one cell alone is below, but with a probability that is 0 in double precision.
+ALPHA = 1e-10
 SIZE = 40_000
 LAWS = {
     "discrete_laplace": discrete_laplace_distribution,
@@ -63,7 +68,8 @@ def test_chunks_drawn_in_threads_do_not_repeat_each_other(source):
         sample[start : start + 1000].tobytes() for start in range(0, size - 1000, room._CHUNK)
     ]
     assert len(set(chunks)) == len(chunks)
-    # neighbours in the stream are independent: their signs agree half of the time
+    # neighbours in the stream are independent: their signs agree half of the time, and 10
+    # deviations are exceeded with probability 2e-23
     agree = int((np.sign(sample[1:]) == np.sign(sample[:-1])).sum())
     assert abs(agree / (size - 1) - 0.5) < 5 / np.sqrt(size)
 
@@ -73,6 +79,7 @@ def test_an_empty_draw_is_empty(source):
 
 
 def test_the_largest_scale_stays_far_inside_64_bits(source):
+    # one of 1000 draws is 1024 scales away with probability 1000 exp(-1024)
     assert np.abs(source.discrete_laplace(MAX_SCALE, 1000)).max() < 2**50
 
 
@@ -92,6 +99,7 @@ def test_a_size_that_is_no_size_is_refused(source, size):
 
 
 def test_tiny_noise_is_zero(source):
+    # 1 has probability exp(-500,000)
     assert not source.discrete_gaussian(1e-3, 100).any()
 
 
@@ -143,14 +151,16 @@ def test_uniform_integers_cover_their_range_evenly(source):
     sample = source.uniform_integers(3, SIZE)
     counts = np.bincount(sample, minlength=8)
     assert len(counts) == 8
-    # chi-square with 7 degrees of freedom is above 42 with probability 5e-7
-    assert float(((counts - SIZE / 8) ** 2 / (SIZE / 8)).sum()) < 42
-    wide = source.uniform_integers(53, SIZE)
-    assert 0 <= wide.min() < 2**53 * 1e-3
-    assert 2**53 * (1 - 1e-3) < wide.max() < 2**53
-    # every bit of the 53 is fair: 40,000 draws stay within 6 deviations of a half
-    ones = ((wide[:, None] >> np.arange(53)) & 1).mean(axis=0)
-    assert np.abs(ones - 0.5).max() < 6 * 0.5 / np.sqrt(SIZE)
+    # chi-square with 7 degrees of freedom is above 70 with probability 1.5e-12
+    assert float(((counts - SIZE / 8) ** 2 / (SIZE / 8)).sum()) < 70
+    wide = source.uniform_integers(62, SIZE)
+    # no draw is in the lowest thousandth with probability 0.999^40,000 = 4e-18
+    assert 0 <= wide.min() < 2**62 * 1e-3
+    assert 2**62 * (1 - 1e-3) < wide.max() < 2**62
+    # one of the 62 bits is 8 deviations from a half with probability 62 * 1.3e-15
+    ones = ((wide[:, None] >> np.arange(62)) & 1).mean(axis=0)
+    assert np.abs(ones - 0.5).max() < 8 * 0.5 / np.sqrt(SIZE)
+    # two draws are equal with probability 40,000^2 / 2^63 = 1.7e-10
     assert len(np.unique(wide)) == SIZE
     assert source.uniform_integers(53, 0).shape == (0,)
 

@@ -62,6 +62,8 @@ class Sampler:
 
 
 def test_the_installed_sampler_and_a_right_one_pass() -> None:
+    # the check refuses a right sampler with probability at most FALSE_ALARM
+    assert FALSE_ALARM <= 1e-9
     assert first_failure(room._draw_noise, room._CHUNK) is None
     assert first_failure(Sampler(), CHUNK) is None
 

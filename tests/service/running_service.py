@@ -1,5 +1,6 @@
 """The service as a process of its own, started by the command line and stopped by signals."""
 
+import json
 import os
 import re
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import httpx
 
-STARTED_S = 60.0
+STARTED_S = 300.0  # seconds after which a test gives up; nothing is measured
 
 
 @dataclass
@@ -23,6 +24,18 @@ class Running:
     process: "subprocess.Popen[bytes]"
     url: str
     log: Path
+
+    def workers(self) -> set[int]:
+        """Return the processes that have written to the log that they began to answer."""
+        lines = map(json.loads, self.log.read_text().splitlines())
+        return {line["process"] for line in lines if line["event"] == "started"}
+
+    def wait_for_workers(self, count: int) -> None:
+        """Wait until so many processes have begun to answer."""
+        end = time.monotonic() + STARTED_S
+        while len(self.workers()) < count:
+            assert time.monotonic() < end, self.log.read_text()
+            time.sleep(0.05)
 
     def kill(self) -> None:
         """Kill it and its workers with signal 9."""
@@ -34,7 +47,7 @@ class Running:
         """Stop it as a system does, and return its exit code."""
         with suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=STARTED_S)
 
 
 def started(config: Path, *words: str) -> Running:
@@ -52,7 +65,7 @@ def started(config: Path, *words: str) -> Running:
     said = re.search(rb"http://\S+", process.stdout.readline())
     running = Running(process, said[0].decode() if said else "", log)
     end = time.monotonic() + STARTED_S
-    with httpx.Client(timeout=5) as client:
+    with httpx.Client(timeout=STARTED_S) as client:
         while time.monotonic() < end and process.poll() is None:
             with suppress(httpx.TransportError):
                 if client.get(f"{running.url}/health/ready").status_code == 200:

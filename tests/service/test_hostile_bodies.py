@@ -182,7 +182,7 @@ class _Ring(KeyRing):
         found = super()._keys_in_file()
         if threading.current_thread() is self.__dict__.get("thread"):
             self.has_read.set()
-            self.go_on.wait(10)
+            assert self.go_on.wait(300)
         return found
 
 
@@ -193,7 +193,7 @@ def test_a_key_revoked_while_another_thread_reads_the_keys_is_revoked(tmp_path: 
     own |= {"has_read": threading.Event(), "go_on": threading.Event()}
     own["thread"] = threading.Thread(target=ring.find, args=(token,))
     own["thread"].start()
-    own["has_read"].wait(10)  # it has the keys as they were
+    assert own["has_read"].wait(300)  # it has the keys as they were
     other.revoke(key.id)
     for _ in range(2):
         found = ring.find(token)

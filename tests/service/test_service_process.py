@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from running_service import Running, serving, started
+from running_service import STARTED_S, serving, started
 from served_places import MARKED_NUMBER, Place, made_place
 from test_answering import QUESTIONS, points
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of a Un
 @pytest.fixture
 def client() -> Iterator[httpx.Client]:
     """One for all requests: each of its own would read the system's certificates first."""
-    with httpx.Client(timeout=30) as found:
+    with httpx.Client(timeout=STARTED_S) as found:
         yield found
 
 
@@ -40,19 +40,13 @@ def large_place(tmp_path: Any) -> Place:
 def ask(
     client: httpx.Client, url: str, key: dict[str, str], rows: list[list[float]]
 ) -> dict[str, Any] | None:
-    """Return what the service says, None where it does not answer."""
+    """Return the service's answer, None where there is none."""
     try:
         found = client.post(url + QUESTIONS, json={"points": rows}, headers=key)
     except httpx.TransportError:
         return None
     document: dict[str, Any] | None = found.json() if found.status_code == 200 else None
     return document
-
-
-def workers_of(running: Running) -> set[int]:
-    """Return the processes that have said in the log that they began to answer."""
-    lines = map(json.loads, running.log.read_text().splitlines())
-    return {line["process"] for line in lines if line["event"] == "started"}
 
 
 def test_killed_while_it_answers_it_goes_on_with_the_same_answers(
@@ -78,7 +72,10 @@ def test_killed_while_it_answers_it_goes_on_with_the_same_answers(
 
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             every = [pool.submit(go_on, range(first, 3000, 4)) for first in range(4)]
-            time.sleep(0.7)
+            end = time.monotonic() + STARTED_S
+            while len(got) < asked + 20:  # it answers, and is asked
+                assert time.monotonic() < end
+                time.sleep(0.01)
             running.kill()
             halt.set()
             for one in every:
@@ -152,6 +149,7 @@ def test_two_workers_answer_from_one_ledger(
         draft_folder(temporary, "secretballot-numbers", shared=True) as living,
         serving(large_place.config, "--workers", "2") as running,
     ):
+        running.wait_for_workers(2)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             # the same points by four, at once: one answer each
             every = list(
@@ -170,8 +168,6 @@ def test_two_workers_answer_from_one_ledger(
             line for line in metrics.splitlines() if line.startswith("secretballot_requests_total{")
         )
         assert float(line.rpartition(" ")[2]) > 0
-        processes = workers_of(running)
-        assert len(processes) == 2
         # the numbers of a killed service went when this one started, those of a living one did not
         assert not dead.exists()
         (own,) = set(temporary.glob(".secretballot-numbers-*")) - {living}
@@ -190,14 +186,11 @@ def test_a_worker_that_dies_is_followed_by_another(
 ) -> None:
     key = large_place.key()
     with serving(large_place.config, "--workers", "2") as running:
+        running.wait_for_workers(2)
         first = [ask(client, running.url, key, points(1, number)) for number in range(4)]
-        processes = workers_of(running)
-        os.kill(min(processes), signal.SIGKILL)
-        end = time.monotonic() + 60
-        while len(workers_of(running)) < 3 and time.monotonic() < end:
-            time.sleep(0.1)
-        assert len(workers_of(running)) == 3
-        again = []
+        os.kill(min(running.workers()), signal.SIGKILL)
+        running.wait_for_workers(3)
+        again, end = [], time.monotonic() + STARTED_S
         while len(again) < 4 and time.monotonic() < end:
             # a connection to the one that died breaks once
             found = ask(client, running.url, key, points(1, len(again)))
