@@ -1,5 +1,5 @@
 """Ledgers with a fixed list of events: what may be taken, that nothing is taken twice, and that it
-outlives handles, checkpoints, copies and refusals. On both back ends."""
+outlives handles and refusals. On both back ends."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +18,7 @@ from secretballot.privacy.accounting import (
     VectorSumEvent,
     event_lists,
 )
-from secretballot.privacy.ledger import Amount, Ledger, book
+from secretballot.privacy.ledger import Amount, Ledger
 from secretballot.privacy.ledger.file import create_file
 from secretballot.privacy.ledger.terms import GivenTerms
 
@@ -167,25 +167,6 @@ def test_a_program_that_prices_the_list_higher_takes_nothing_off_it(
         take(ledger, "first", PureEvent(0.01, 1))
     with pytest.raises(BudgetError, match=r"listed events cost delta 1\.1e-05"):
         ledger.check()
-
-
-def test_checkpoints_count_what_was_taken(
-    ledgers: Ledgers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(book, "EVERY", 3)
-    place = ledgers.place()
-    ledger = Ledger(place, dataset="registry", budget=BUDGET, events=LISTED)
-    for number in range(8):
-        ledger.commit(take(ledger, f"r{number}", PureEvent(0.01, 2), GaussianEvent(60.0, 1)), b"a")
-    again = Ledger.open_existing(place)
-    assert again._own_book._seen.start > 0  # it did not read every row
-    assert again.remaining_events() == (PureEvent(0.01, 14), GaussianEvent(60.0, 32))
-    again.check()
-    # what a copy holds is the same account with the same list
-    other = ledgers.place("copy")
-    Ledger.copy(place, other)
-    copied = Ledger.open_existing(other)
-    assert (copied.account, copied.remaining_events()) == (again.account, again.remaining_events())
 
 
 @pytest.mark.parametrize("text", ["list", "list []", "list [", 'list [{"event": "pure"}]', "soup"])

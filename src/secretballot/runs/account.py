@@ -25,7 +25,6 @@ __all__ = [
     "PaidRun",
     "check_account",
     "describe_listed",
-    "drop_own_ledger",
     "ledger_of_run",
     "named_account",
     "open_ledger",
@@ -241,18 +240,9 @@ def refuse_own_noise(run: object, names: Sequence[str]) -> None:
 
 
 def describe_listed(settings: dict[str, Any]) -> None:
-    """Say in the description of a run which listed noise it has; nothing where it has none, as
-    runs of before there were any do not name it."""
-    listed = settings.pop("listed")
-    if listed is not None:
-        settings["listed"] = listed.describe()
-
-
-def drop_own_ledger(settings: dict[str, Any]) -> None:
-    """Leave the account out of a run's description unless it is its own, as runs that were begun
-    before there was a choice have it."""
-    if not settings["own_ledger"]:
-        settings.pop("own_ledger")
+    """Say in the description of a run which listed noise it has."""
+    if settings["listed"] is not None:
+        settings["listed"] = settings["listed"].describe()
 
 
 def ledger_of_run(

@@ -48,7 +48,6 @@ from secretballot.runs.account import (
     PaidRun,
     check_account,
     describe_listed,
-    drop_own_ledger,
     ledger_of_run,
     place_of_account,
     refuse_own_noise,
@@ -104,7 +103,6 @@ __all__ = [
 ]
 
 VOTES = "votes"
-_OF_GROUPS = ("group_budgets", "groups_are_public", "group_shares")
 _OF_OTHER_NOISE = ("max_unstable", "threshold", "max_answers")
 
 
@@ -250,12 +248,7 @@ class LearnRun:
         # a plan shapes the result by the settings alone
         for name in ("tables", "out", "jobs", "engine", "send_shards", "without", "plan", "force"):
             settings.pop(name)
-        drop_own_ledger(settings)
         describe_listed(settings)
-        # runs of before these options were begun without them
-        for name in ("threshold", "max_answers", *_OF_GROUPS):
-            if settings[name] is None:
-                settings.pop(name)
         described = {"verb": "learn", "method": VOTES, **settings, **self.tables.description()}
         plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
         return plain

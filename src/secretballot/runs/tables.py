@@ -132,16 +132,13 @@ class RunTables:
         The test file shapes nothing, so it may be another one when a run is taken up; nor do the
         columns whose cells are accepted as they are.
         """
-        names = {name: getattr(self, name) for name in ("target", "classes", "unit", "drop")}
+        names = ("target", "classes", "unit", "drop", "budget_column", "bounds", "labels")
         files = {"private": self.private, "public": self.public, "schema": self.schema}
         digests = {
             f"{name} file": None if path is None else table_digest(path)
             for name, path in files.items()
         }
-        # runs of before there were groups were begun without a word of them
-        grouped = {} if self.budget_column is None else {"budget_column": self.budget_column}
-        several = {"bounds": self.bounds, "labels": self.labels}
-        return {**names, **grouped, **{k: v for k, v in several.items() if v}, **digests}
+        return {**{name: getattr(self, name) for name in names}, **digests}
 
     @property
     def targets(self) -> tuple[str, ...]:

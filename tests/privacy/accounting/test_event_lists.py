@@ -39,7 +39,6 @@ from secretballot.privacy.accounting import (
     price,
     sum_sigma,
 )
-from secretballot.privacy.ledger.checkpoints import Checkpoint
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 EPSILONS = (0.2, 0.6, 1.1)
@@ -317,14 +316,6 @@ def test_only_a_list_takes_events() -> None:
     for name, events in (("list", None), ("basic", [PureEvent(0.1, 1)])):
         with pytest.raises(ParameterError, match="composition 'list'"):
             filter_for(name, BUDGET, events=events)
-
-
-def test_a_checkpoint_keeps_what_was_taken() -> None:
-    totals = Totals(2, taken=(7, 0))
-    row = Checkpoint(2, 0, 2, totals, {}, "decimals").to_row()
-    assert Checkpoint.of_row((*row, "now")).totals == totals
-    hostile = (*row[:3], '[2, "0", "0", -7, 0]', *row[4:], "now")
-    assert Checkpoint.of_row(hostile) is None
 
 
 # --- sums over records ---

@@ -5,17 +5,16 @@ from contextlib import contextmanager
 from typing import Self
 
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.ledger.chain import Progress, add_checkpoint, read_account
-from secretballot.privacy.ledger.checkpoints import EVERY
-from secretballot.privacy.ledger.following import catch_up, start_of
+from secretballot.privacy.ledger.chain import Progress, read_account
+from secretballot.privacy.ledger.following import catch_up
 from secretballot.privacy.ledger.store import Store, Transaction
-from secretballot.privacy.ledger.terms import filter_of, in_brief, utc_now
+from secretballot.privacy.ledger.terms import filter_of, in_brief
 
 __all__ = ["Book"]
 
 
 class Book:
-    """Check an account from its last checkpoint but one, and remember how far that went.
+    """Check every row of an account, and remember how far that went.
 
     Parameters
     ----------
@@ -46,7 +45,7 @@ class Book:
             store.check_tables(transaction)
             self.account = read_account(transaction, self.where)
             self.filter = filter_of(self.account, self.where)
-            start = start_of(transaction, self.account, self.filter, self.where)
+            start = Progress(0, self.account.digest)
             # Replaced whole, never changed in place: threads read it without a lock.
             self._seen = catch_up(transaction, start, self.filter, self.where)
 
@@ -92,7 +91,7 @@ class Book:
         At the end it is durable, or nothing is changed.
 
         In this order: what is new is checked; the caller writes; what was written is read back and
-        checked, and a checkpoint follows it when one is due; the transaction is committed.
+        checked; the transaction is committed.
 
         Parameters
         ----------
@@ -109,9 +108,6 @@ class Book:
             self._seen = seen = catch_up(transaction, known, self.filter, self.where)
             yield transaction, seen
             written = catch_up(transaction, seen, self.filter, self.where)
-            if written.position - written.checkpoint >= EVERY:
-                add_checkpoint(transaction, written, self.filter, utc_now())
-                written = catch_up(transaction, written, self.filter, self.where)
         self._seen = written
         for work in list(self.after_commit.values()):
             work(written.position, written.chain.hex())
@@ -130,13 +126,5 @@ class Book:
         """
         with self.reading() as (transaction, _):
             self._store.check_pages(transaction)
-            self._follow_all(transaction)
-
-    def follow_all(self, transaction: Transaction, seen: Progress) -> None:
-        """Check the rows that a checkpoint stood for, too, if any; it is done once."""
-        if seen.start:
-            self._follow_all(transaction)
-
-    def _follow_all(self, transaction: Transaction) -> None:
-        start = Progress(0, self.account.digest)
-        self._seen = catch_up(transaction, start, self.filter, self.where)
+            start = Progress(0, self.account.digest)
+            self._seen = catch_up(transaction, start, self.filter, self.where)

@@ -13,11 +13,9 @@ from typing import Any, Literal, Self
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.ledger import file, room
 from secretballot.privacy.ledger.chain import Account
-from secretballot.privacy.ledger.following import follow_from_first
-from secretballot.privacy.ledger.schema import ADDED, EARLIER, SCHEMA_VERSION, UPGRADABLE
 from secretballot.privacy.ledger.store import Found, Transaction
 
-__all__ = ["SqliteStore", "SqliteTransaction", "upgrade_file"]
+__all__ = ["SqliteStore", "SqliteTransaction"]
 
 
 class SqliteTransaction:
@@ -263,41 +261,3 @@ def _make_room(connection: sqlite3.Connection, reservation: int) -> None:
     connection.execute("BEGIN IMMEDIATE")
     room.give_back(connection, reservation)
     connection.execute("COMMIT")
-
-
-def upgrade_file(path: Path) -> bool:
-    """Bring a file of the version before to this one, in one transaction.
-
-    Wholly or not at all, whatever breaks.
-
-    In this order: the file is checked as the program that wrote it would have done, the new tables
-    are made, every row is followed along the chain, and only then the version is changed. The rows,
-    and what vaults know the account by, stay as they are.
-
-    Returns
-    -------
-    bool
-        Whether anything was to be done.
-
-    Raises
-    ------
-    LedgerError
-        If it is no such file, is damaged or was changed by hand.
-    """
-    file.check_place(path)
-    where = f"Ledger {path}"
-    with file.sqlite_in_words(where), closing(file.connect(path)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        if connection.execute("PRAGMA user_version").fetchone()[0] != UPGRADABLE:
-            file.check_header(connection, where)
-            return False
-        file.check_application(connection, where)
-        file.check_pages(connection, where)
-        file.check_body(connection, where, EARLIER)
-        for statement in ADDED:
-            connection.execute(statement)
-        connection.execute(room.BALLAST_STATEMENT)
-        follow_from_first(SqliteTransaction(connection, path), where)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-    return True
