@@ -21,12 +21,10 @@ from ledger_throughput import ANSWER, BUDGET, EVENTS, PRICE
 from secretballot.privacy.accounting import Grant
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.ledger.chain import (
-    add_checkpoint,
     add_closing,
     add_reservation,
     encode_events,
 )
-from secretballot.privacy.ledger.checkpoints import EVERY
 from secretballot.privacy.ledger.following import catch_up
 
 TURNS = 9
@@ -43,9 +41,6 @@ def filled(path: Path, releases: int, composition: str) -> Ledger:
             seen = catch_up(connection, seen, rule, where)
             add_closing(connection, seen, number, released=ANSWER, reason=None, used=None, at="")
             seen = catch_up(connection, seen, rule, where)
-            if seen.position - seen.checkpoint >= EVERY:
-                add_checkpoint(connection, seen, rule, "")
-                seen = catch_up(connection, seen, rule, where)
     return ledger
 
 

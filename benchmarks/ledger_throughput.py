@@ -17,8 +17,7 @@ from statistics import median
 
 from secretballot.privacy.accounting import GaussianEvent, Grant, PrivacyBudget
 from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.ledger.chain import add_checkpoint, add_reservation, encode_events
-from secretballot.privacy.ledger.checkpoints import EVERY
+from secretballot.privacy.ledger.chain import add_reservation, encode_events
 from secretballot.privacy.ledger.following import catch_up
 
 BUDGET = PrivacyBudget(100.0, 2e-5)
@@ -51,9 +50,6 @@ def filled(path: Path, rows: int, composition: str) -> Ledger:
         for number in range(rows):
             add_reservation(connection, seen, f"old{number}", "", text, grant=grant, at="")
             seen = catch_up(connection, seen, rule, where)
-            if seen.position - seen.checkpoint >= EVERY:
-                add_checkpoint(connection, seen, rule, "")
-                seen = catch_up(connection, seen, rule, where)
     return ledger
 
 

@@ -60,11 +60,15 @@ def test_the_options_of_a_long_verb_stand_in_panels() -> None:
     assert text.split("─ Options ─")[1].split("╰")[0].count("│") == 2
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_gets_a_script_that_completes(shell: str) -> None:
-    shown = CliRunner().invoke(app, ["--show-completion", shell], prog_name="secretballot")
-    assert shown.exit_code == 0
-    assert "secretballot" in shown.stdout
+def test_a_shell_completes_verbs_and_options() -> None:
+    for words, found in (("lea", "learn"), ("learn --metho", "--method")):
+        env = {
+            "_SECRETBALLOT_COMPLETE": "complete_bash",
+            "COMP_WORDS": f"secretballot {words}",
+            "COMP_CWORD": str(len(words.split())),
+        }
+        result = CliRunner().invoke(app, [], prog_name="secretballot", env=env)
+        assert (result.exit_code, result.stdout.split()) == (0, [found])
 
 
 def test_no_words_at_all_show_the_help() -> None:

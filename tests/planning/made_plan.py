@@ -54,7 +54,7 @@ WEIGHED = (
 
 def made_plan(
     best: Candidate = BEST,
-    weighed: tuple[Candidate, ...] = WEIGHED,
+    evaluated: tuple[Candidate, ...] = WEIGHED,
     *,
     constant: float = 0.6,
     frontier: tuple[FrontierPoint, ...] | None = None,
@@ -66,7 +66,7 @@ def made_plan(
         frontier = (
             FrontierPoint(0.1, None),
             FrontierPoint(1.0, best),
-            FrontierPoint(4.0, weighed[-1]),
+            FrontierPoint(4.0, evaluated[-1]),
         )
     if improvements is None:
         improvements = (
@@ -79,7 +79,7 @@ def made_plan(
         "stand-in",
         ("Shards are alike.",),
         best,
-        weighed,
+        evaluated,
         constant,
         frontier,
         improvements,

@@ -297,11 +297,11 @@ def test_a_plan_of_a_threshold_is_kept_and_turned_into_options(
 ) -> None:
     setting = Setting(100, name, "labels", 60, strategy=strategy, threshold=80, max_answers=20)
     best = replace(made.votes, setting=setting)
-    plan = replace(made, recommended=best, weighed=(best, *made.weighed))
+    plan = replace(made, recommended=best, evaluated=(best, *made.evaluated))
     kept = json.loads(json.dumps(plan.to_json()))
     assert Plan.from_json(kept) == plan
     assert kept["recommended"]["setting"]["threshold"] == 80
-    others = [one["setting"] for one in kept["weighed"]]
+    others = [one["setting"] for one in kept["evaluated"]]
     assert not any(
         "threshold" in one for one in others if one["aggregator"] not in ("confident", name)
     )

@@ -74,7 +74,7 @@ def test_every_candidate_has_a_mark_of_its_recipe() -> None:
 def test_teachers_are_those_of_the_recommended_recipe() -> None:
     worse = candidate(Setting(50, "gaussian", "counts", 500), vote=0.9, label=0.6, student=0.5)
     # the better of two with 50 teachers is drawn
-    picture = draw_teachers(made_plan(weighed=(*WEIGHED, worse)))
+    picture = draw_teachers(made_plan(evaluated=(*WEIGHED, worse)))
     assert marks(picture.inline(), "vote") == 2
     assert marks(picture.inline(), "labels") == 2
     assert "teachers (K); noisy counts" in letters(picture)
@@ -83,10 +83,10 @@ def test_teachers_are_those_of_the_recommended_recipe() -> None:
 @pytest.mark.parametrize(
     "plan",
     [
-        made_plan(weighed=(BEST,), frontier=()),
-        made_plan(weighed=(BEST,), frontier=(FrontierPoint(0.1, None),), constant=0.999),
+        made_plan(evaluated=(BEST,), frontier=()),
+        made_plan(evaluated=(BEST,), frontier=(FrontierPoint(0.1, None),), constant=0.999),
         made_plan(
-            weighed=(BEST,),
+            evaluated=(BEST,),
             frontier=tuple(FrontierPoint(10.0**power, BEST) for power in range(-4, 5)),
         ),
     ],
@@ -110,7 +110,7 @@ def test_words_stay_within_the_picture() -> None:
             ("passive", "margin", "committee", "disagreement", "k-center", "entropy"), 1
         )
     ]
-    for picture in draw_plan_pictures(made_plan(weighed=(BEST, *many))).values():
+    for picture in draw_plan_pictures(made_plan(evaluated=(BEST, *many))).values():
         figure = Figure(figsize=(5.0, picture.height), layout="constrained")
         axes = figure.add_subplot()
         picture.paint(axes)

@@ -107,7 +107,7 @@ def test_other_numbers_of_teachers_are_told_from_the_recommended() -> None:
     worst = candidate(Setting(900, "gaussian", "counts", 1000), vote=0.70, label=0.70, student=0.70)
     text = [
         sentence
-        for sentence in reasons(made_plan(weighed=(*WEIGHED, more, worst)))
+        for sentence in reasons(made_plan(evaluated=(*WEIGHED, more, worst)))
         if re.match(r"Why not \d+ teachers", sentence)
     ]
     assert text == [
@@ -124,11 +124,11 @@ def test_other_numbers_of_teachers_are_told_from_the_recommended() -> None:
 
 def test_a_rival_whose_range_reaches_into_ours_is_said_to() -> None:
     near = candidate(Setting(200, "gaussian", "labels", 300), vote=0.86, label=0.70, student=0.81)
-    assert reasons(made_plan(weighed=(BEST, near)))[-1].endswith("; the ranges overlap.")
+    assert reasons(made_plan(evaluated=(BEST, near)))[-1].endswith("; the ranges overlap.")
     worse = replace(near, expected=replace(near.expected, vote_accuracy=share(0.5)))
     assert (
         "since its votes would be right 0.500 of the time"
-        in reasons(made_plan(weighed=(BEST, worse)))[-1]
+        in reasons(made_plan(evaluated=(BEST, worse)))[-1]
     )
 
 

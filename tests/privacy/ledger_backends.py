@@ -1,6 +1,5 @@
 """The two back ends of a ledger as tests see them: free places, copies, edits by hand."""
 
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -11,7 +10,6 @@ from uuid import uuid4
 import psycopg
 
 from secretballot._databases import DatabasePlace
-from secretballot.privacy.ledger import Ledger
 
 __all__ = ["DatabaseLedgers", "FileLedgers", "Ledgers"]
 
@@ -29,12 +27,6 @@ class FileLedgers:
     def place(self, name: str = "ledger") -> str:
         """Return a place where nothing is."""
         return str(self._folder / f"{name}.sqlite")
-
-    def copy_of(self, original: Path) -> str:
-        """Return the place of a copy of a file."""
-        for item in original.parent.iterdir():
-            shutil.copy(item, self._folder)
-        return str(self._folder / original.name)
 
     def literal(self, value: bytes) -> str:
         """Return bytes as they stand in a statement."""
@@ -77,12 +69,6 @@ class DatabaseLedgers:
         """Return a place where nothing is."""
         self._names.setdefault(name, f"t{uuid4().hex[:20]}")
         return self._url(schema=self._names[name])
-
-    def copy_of(self, original: Path) -> str:
-        """Return the place of a copy of a file."""
-        place = self.place()
-        Ledger.copy(original, place)
-        return place
 
     def literal(self, value: bytes) -> str:
         """Return bytes as they stand in a statement."""

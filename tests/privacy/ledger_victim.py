@@ -14,8 +14,7 @@ import sqlite3
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,8 @@ import psycopg
 from secretballot._databases import DatabasePlace, file_or_database
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.privacy.accounting import PrivacyBudget, PureEvent
-from secretballot.privacy.ledger import Ledger, book, postgres_store
+from secretballot.privacy.ledger import Ledger, postgres_store
 
-VERSION_2 = Path(__file__).with_name("ledger_version_2.sql")
 BUDGET = PrivacyBudget(1.0, 1e-5)
 
 
@@ -174,7 +172,6 @@ _ALIKE = (  # many of each
 
 def statements(path: Place, _: int) -> object:
     """Kill at the first step of reserve and commit, the second, ... until the victim survives."""
-    book.EVERY = 3  # so that many of the victims write a checkpoint too
     Ledger(path, dataset="registry", budget=BUDGET)
     seen = []
     while not seen or seen[-1]["signal"]:
@@ -209,64 +206,6 @@ def creation(path: Place, _: int) -> object:
             {"signal": ended, "made": made, "spent": Ledger.open_existing(place).spent().epsilon}
         )
     return seen
-
-
-def upgrade(path: Place, _: int) -> object:
-    """Kill the upgrade of a ledger of version 2 at its first step, then the second, ... until the
-    victim survives."""
-    seen = []
-    while not seen or seen[-1]["signal"]:
-        place, steps = path.with_name(f"{len(seen)}.sqlite"), len(seen)
-        with closing(sqlite3.connect(place)) as connection:
-            connection.executescript(VERSION_2.read_text(encoding="utf-8"))
-
-        def work(say: Callable[[str], None], place: Path = place, steps: int = steps) -> None:
-            Mortal.possess(steps)
-            Ledger.upgrade(place)
-
-        _, ended = fork(work)
-        with closing(sqlite3.connect(place)) as connection:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-        Ledger.upgrade(place)
-        ledger = Ledger.open_existing(place)
-        ledger.check()
-        seen.append({"signal": ended, "version": version, "spent": ledger.spent().epsilon})
-    return seen
-
-
-def migration(path: Place, _: int) -> object:
-    """Kill the upgrade of a database at its first step, then the second, ... until the victim
-    survives."""
-
-    def second(schema: str) -> Iterator[str]:
-        yield "ALTER TABLE account ADD COLUMN note TEXT"
-        yield "CREATE INDEX closing_by_state ON closing (state)"
-
-    buy(Ledger(path, dataset="registry", budget=BUDGET), "first", 0.25)
-    postgres_store.MIGRATIONS, postgres_store.VERSION = (*postgres_store.MIGRATIONS, second), 2
-    seen = []
-    while not seen or seen[-1]["signal"]:
-        steps = len(seen)
-
-        def work(say: Callable[[str], None], steps: int = steps) -> None:
-            Mortal.possess(steps)
-            Ledger.upgrade(path)
-
-        _, ended = fork(work)
-        settle(path)
-        columns = (
-            "SELECT max(number), (SELECT count(*) FROM information_schema.columns WHERE"
-            " table_schema = current_schema() AND column_name = 'note'),"
-            " to_regclass('closing_by_state') IS NOT NULL FROM migration"
-        )
-        with postgres_store._single_connection(path, "") as connection:
-            version, added, indexed = connection.execute(columns).fetchone()
-        seen.append({"signal": ended, "version": version, "whole": added == indexed == version - 1})
-        if version == 2:
-            break
-    ledger = Ledger.open_existing(path)
-    ledger.check()
-    return {"seen": seen, "spent": ledger.spent().epsilon}
 
 
 def room_for_answers(path: Place, _: int) -> object:
@@ -461,8 +400,6 @@ def read_only(path: Place, _: int) -> object:
 
 
 VERBS = (
-    migration,
-    upgrade,
     room_for_answers,
     statements,
     creation,

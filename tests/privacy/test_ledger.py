@@ -542,18 +542,6 @@ def test_a_ledger_is_at_its_place_alone(ledgers: Ledgers) -> None:
     assert not Ledger.exists(ledgers.place("other"))
 
 
-def test_a_copy_is_the_same_account_at_another_place(ledgers: Ledgers) -> None:
-    ledger = Ledger(ledgers.place(), dataset="registry", budget=BUDGET)
-    ledger.commit(buy(ledger, "a"), b"answer")
-    copied = ledgers.place("copy")
-    assert Ledger.copy(str(ledger.place), copied) == ledger.head()
-    copy = Ledger.open_existing(copied)
-    assert (copy.account, copy.history()) == (ledger.account, ledger.history())
-    assert copy.released("a") == b"answer"
-    with pytest.raises(LedgerError, match=r"There is something at .* already"):
-        Ledger.copy(str(ledger.place), copied)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_process_has_connections_of_its_own(place: str) -> None:
     ledger = Ledger(place, dataset="registry", budget=BUDGET)

@@ -123,27 +123,6 @@ def test_kill_during_creation_leaves_no_half_made_ledger(place: str) -> None:
     assert made[-1]
 
 
-def test_kill_during_an_upgrade_leaves_the_old_ledger_or_the_new_one(path: Path) -> None:
-    deaths = victims("upgrade", path)
-    assert len(deaths) > 30
-    assert {death["spent"] for death in deaths} == {0.3}
-    versions = [death["version"] for death in deaths]
-    assert versions == sorted(versions)
-    assert set(versions) == {2, 3}
-
-
-def test_kill_during_a_migration_leaves_the_old_version_or_the_new_one(database: Any) -> None:
-    places = DatabaseLedgers(database.url)
-    found = victims("migration", places.place())
-    places.drop_all()
-    versions = [death["version"] for death in found["seen"]]
-    assert len(versions) > 20
-    assert versions == sorted(versions)
-    assert set(versions) == {1, 2}
-    assert all(death["whole"] for death in found["seen"])
-    assert found["spent"] == 0.25
-
-
 def test_an_answer_whose_room_was_claimed_is_stored_on_a_full_disk(path: Path) -> None:
     found = victims("room_for_answers", path)
     for size, room, words in found["seen"]:

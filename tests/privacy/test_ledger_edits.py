@@ -1,8 +1,6 @@
 """Edits by hand, in a file and in a database: refused while the guards stand, noticed where they
 were taken away."""
 
-from pathlib import Path
-
 import pytest
 
 from ledger_backends import Ledgers
@@ -18,10 +16,10 @@ def buy(ledger: Ledger, request: str) -> int:
     return ledger.reserve([PureEvent(0.1, 1)], PRICE, request=request, purpose="test")
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def place(ledgers: Ledgers) -> str:
     """A ledger with an answered, a forfeited and an open reservation."""
-    place = tmp_path_factory.mktemp("original") / "ledger.sqlite"
+    place = ledgers.place()
     ledger = Ledger(place, dataset="registry", budget=BUDGET)
     for request in ("answered", "forfeited", "open"):
         buy(ledger, request)
@@ -30,11 +28,6 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with ledger.answering(3) as page:
         page.add([(b"first", b"0"), (b"second", b"1")])
     return place
-
-
-@pytest.fixture
-def place(original: Path, ledgers: Ledgers) -> str:
-    return ledgers.copy_of(original)
 
 
 def refusal(place: str) -> str:

@@ -221,21 +221,13 @@ def test_sqlite_file_of_another_program_is_refused(tmp_path: Path) -> None:
     assert "is an SQLite file but no ledger" in refusal(tmp_path / "other.sqlite")
 
 
-@pytest.mark.parametrize(
-    ("version", "mend"),
-    [
-        (SCHEMA_VERSION + 1, "update secretballot"),
-        (2, "bring it up with secretballot ledger upgrade"),
-        (1, "go on with the earlier version"),
-        (0, "restore it"),
-    ],
-)
-def test_other_version_is_refused_naming_both(path: Path, version: int, mend: str) -> None:
+@pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, SCHEMA_VERSION - 1, 0])
+def test_other_version_is_refused_naming_both(path: Path, version: int) -> None:
     living = Ledger(path, dataset="registry")
     run_sql(path, f"PRAGMA user_version = {version}")
     said = refusal(path)
     assert (
-        f"has format version {version} and this program reads version {SCHEMA_VERSION}; {mend}"
+        f"has format version {version} and this program reads version {SCHEMA_VERSION}; use the"
         in said
     )
     with pytest.raises(LedgerError, match="format version"):

@@ -18,7 +18,7 @@ from campaigns.postgres_server import PostgresServer
 from typer.testing import CliRunner
 
 import secretballot as sb
-from ledger_backends import DatabaseLedgers, FileLedgers
+from ledger_backends import DatabaseLedgers
 from secretballot._databases import DatabasePlace
 from secretballot.cli import app
 from secretballot.door.known_ledger import keep_in_step
@@ -608,13 +608,10 @@ def test_a_guard_that_is_gone_is_noticed(
     refused(lambda: Ledger.open_existing(place), "tables or triggers that were changed by hand")
 
 
-def test_no_checkpoint_is_removed_nor_a_migration(
+def test_no_row_is_removed_nor_the_version(
     databases: DatabaseLedgers, place: str, ledger: Ledger
 ) -> None:
     for statement in (
-        "DELETE FROM checkpoint",
-        "UPDATE checkpoint SET parts = 0",
-        "TRUNCATE checkpoint",
         "UPDATE migration SET number = 7",
         "TRUNCATE reservation CASCADE",
     ):
@@ -625,167 +622,35 @@ def test_no_checkpoint_is_removed_nor_a_migration(
 # --- versions ---
 
 
-def second_migration(schema: str) -> Iterator[str]:
-    yield "ALTER TABLE account ADD COLUMN note TEXT"
-    yield "CREATE INDEX closing_by_state ON closing (state)"
-
-
-def broken_migration(schema: str) -> Iterator[str]:
-    yield from second_migration(schema)
-    yield "SELECT 1 / 0"
-
-
-@contextmanager
-def later_program(monkeypatch: pytest.MonkeyPatch, migration: Any = second_migration) -> Any:
-    """Be the version after this one."""
+def test_an_account_of_another_version_is_refused(
+    place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buy(ledger, "a")
     with monkeypatch.context() as patch:
-        patch.setattr(postgres_store, "MIGRATIONS", (*postgres_schema.MIGRATIONS, migration))
-        patch.setattr(postgres_store, "VERSION", 2)
-        yield
-
-
-def test_two_versions_on_one_database_are_told_apart_and_upgraded(
-    databases: DatabaseLedgers, place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    buy(ledger, "a")
-    head = ledger.head()
-    assert not Ledger.upgrade(place)
-    with later_program(monkeypatch):
-        for use in (ledger.spent, lambda: Ledger.open_existing(place), lambda: buy(ledger, "b")):
-            refused(
-                use,
-                "has format version 1 and this program reads version 2; bring it up with"
-                " secretballot ledger upgrade",
-            )
-        assert Ledger.upgrade(place)
-        assert not Ledger.upgrade(place)
-        assert ledger.head() == head
-        buy(ledger, "b")
-    for use in (
-        ledger.spent,
-        lambda: Ledger.open_existing(place),
-        lambda: buy(ledger, "c"),
-        lambda: Ledger.upgrade(place),
-        lambda: Ledger.grant(place, "anybody"),
-    ):
-        refused(use, "has format version 2 and this program reads version 1; update secretballot")
-    with databases.open(place) as run:
-        assert run("SELECT number FROM migration ORDER BY number") == [(1,), (2,)]
-
-
-def test_a_migration_that_breaks_leaves_the_version_before(
-    databases: DatabaseLedgers, place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    buy(ledger, "a")
-    with later_program(monkeypatch, broken_migration):
-        refused(lambda: Ledger.upgrade(place), "cannot be trusted any further|division by zero")
-    with databases.open(place) as run:
-        columns = run(
-            "SELECT column_name FROM information_schema.columns WHERE table_name = 'account'"
-            " AND table_schema = current_schema()"
-        )
-        assert ("note",) not in columns
-    assert buy(ledger, "b") == 2
-
-
-def test_an_edited_ledger_is_not_upgraded(
-    databases: DatabaseLedgers, place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    buy(ledger, "a")
-    with databases.edited(place) as run:
-        run("UPDATE reservation SET epsilon = 0.01")
-    with later_program(monkeypatch):
-        refused(lambda: Ledger.upgrade(place), "changed by hand at entry 1")
-    with databases.open(place) as run:
-        assert run("SELECT max(number) FROM migration") == [(1,)]
-
-
-def test_nothing_is_upgraded_where_nothing_is(place: str) -> None:
-    refused(lambda: Ledger.upgrade(place), "is not there, or this role may not see it")
-
-
-# --- copies and backups ---
-
-
-def filled(place: str | Path) -> Ledger:
-    ledger = Ledger(place, dataset="registry", budget=BUDGET, composition="renyi")
-    for request in ("answered", "forfeited", "plan", "ünicode"):
-        buy(ledger, request)
-    ledger.commit(1, bytes(range(256)) * 300)
-    ledger.forfeit(2, "broken off\nfor a reason")
-    with ledger.answering(3) as page:
-        page.add([(b"q%d" % number, bytes(number)) for number in range(1100)])
-    with ledger.answering(3) as page:
-        page.add([(b"", b"")])
-    ledger.commit(3, b"all", parts=1101)
-    return ledger
-
-
-def test_a_copy_is_the_same_account_there_and_back(
-    databases: DatabaseLedgers, tmp_path: Path
-) -> None:
-    source = filled(tmp_path / "ledger.sqlite")
-    there, back = databases.place(), tmp_path / "back.sqlite"
-    for origin, target in ((tmp_path / "ledger.sqlite", there), (there, back)):
-        assert Ledger.copy(origin, target) == source.head()
-        copy = Ledger.open_existing(target)
-        copy.check()
-        assert (copy.account, copy.head()) == (source.account, source.head())
-        assert (copy.history(), copy.spent()) == (source.history(), source.spent())
-        assert copy.released("answered") == bytes(range(256)) * 300
-    assert buy(copy, "next") == 5
-    assert buy(Ledger.open_existing(there), "next") == 5
-
-
-def test_a_copy_goes_to_a_free_place_alone(databases: DatabaseLedgers, tmp_path: Path) -> None:
-    filled(tmp_path / "ledger.sqlite")
-    place = databases.place()
-    mine = Ledger(place, dataset="registry", budget=BUDGET)
-    refused(lambda: Ledger.copy(tmp_path / "ledger.sqlite", place), "There is something at")
-    refused(lambda: Ledger.copy(place, tmp_path / "ledger.sqlite"), "There is something at")
-    assert mine.releases() == 0
-
-
-def test_an_edited_ledger_is_not_copied(databases: DatabaseLedgers, tmp_path: Path) -> None:
-    place = tmp_path / "ledger.sqlite"
-    filled(place)
-    with FileLedgers(tmp_path).edited(str(place)) as run:
-        run("UPDATE reservation SET epsilon = 0.01 WHERE id = 1")
-    refused(lambda: Ledger.copy(place, databases.place()), "changed by hand at entry 1")
-    assert not Ledger.exists(databases.place())
-    assert not Ledger.exists(tmp_path / "other.sqlite")
-
-
-@pytest.mark.parametrize("target", ["file", "database"])
-def test_a_copy_that_breaks_leaves_nothing(
-    databases: DatabaseLedgers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
-) -> None:
-    filled(tmp_path / "ledger.sqlite")
-    place = databases.place() if target == "database" else str(tmp_path / "copy.sqlite")
-    copied = "secretballot.privacy.ledger.copying.rows_in_order"
-    real = sb.privacy.ledger.copying.rows_in_order
-    monkeypatch.setattr(copied, lambda transaction: list(real(transaction))[:-1])
-    refused(lambda: Ledger.copy(tmp_path / "ledger.sqlite", place), "does not end where")
-    assert not Ledger.exists(place)
-    assert {path.name for path in tmp_path.iterdir()} <= {"ledger.sqlite", "ledger.sqlite-journal"}
+        patch.setattr(postgres_store, "VERSION", postgres_schema.VERSION + 1)
+        for use in (
+            ledger.spent,
+            lambda: Ledger.open_existing(place),
+            lambda: buy(ledger, "b"),
+            lambda: Ledger.grant(place, "anybody"),
+        ):
+            refused(use, "has format version 2 and this program reads version 3; use the version")
+    assert ledger.releases() == 1
 
 
 def test_a_backup_put_back_is_noticed_by_the_vault(
     databases: DatabaseLedgers, place: str, ledger: Ledger, tmp_path: Path
 ) -> None:
-    vault = tmp_path / "vault"
     buy(ledger, "a")
-    Ledger.copy(place, tmp_path / "backup.sqlite")
-    keep_in_step(vault, ledger)
+    position, chain = ledger.head()
     buy(ledger, "b")
-    moved = databases.place("moved")
-    Ledger.copy(place, moved)
-    keep_in_step(vault, Ledger.open_existing(moved))  # the same account, as far as this one
-    with databases.open(place) as run:
-        run(f"DROP SCHEMA {DatabasePlace(place).schema} CASCADE")
-    Ledger.copy(tmp_path / "backup.sqlite", place)
+    keep_in_step(tmp_path / "vault", ledger)
+    with databases.edited(place) as run:  # what a dump of before leaves
+        run("DELETE FROM reservation WHERE id = 2")
+        literal = databases.literal(bytes.fromhex(chain))
+        run(f"UPDATE head SET position = {position}, chain = {literal}")
     restored = Ledger.open_existing(place)
-    refused(lambda: keep_in_step(vault, restored), "is an older copy, or another one")
+    refused(lambda: keep_in_step(tmp_path / "vault", restored), "is an older copy, or another one")
     refused(ledger.spent, "lost entries, or was replaced by an older copy")
 
 
@@ -793,9 +658,8 @@ def test_a_backup_put_back_is_noticed_by_the_vault(
 
 
 def test_a_password_is_told_to_nobody_but_the_server(
-    postgres_server: PostgresServer, roles: tuple[str, str], caplog: pytest.LogCaptureFixture,
-    tmp_path: Path,
-) -> None:  # fmt: skip
+    postgres_server: PostgresServer, roles: tuple[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("DEBUG")
     right = f"postgresql://curator:{SECRET}@127.0.0.1:{postgres_server.port}/postgres?schema=p"
     wrong = right.replace(SECRET, SECRET[::-1])
@@ -814,9 +678,7 @@ def test_a_password_is_told_to_nobody_but_the_server(
         ["ledger", "show", wrong, "--json"],
         ["ledger", "show", right.replace(f":{SECRET}", f":{SECRET}@")],
         ["ledger", "history", wrong],
-        ["ledger", "copy", right, str(tmp_path / "copy.sqlite")],
         ["ledger", "create", right, "--dataset", "x", "--epsilon", "1", "--delta", "1e-6"],
-        ["ledger", "upgrade", right],
         ["ledger", "grant", right, "asker"],
     ):
         result = CliRunner().invoke(app, words)
@@ -827,8 +689,8 @@ def test_a_password_is_told_to_nobody_but_the_server(
         assert secret not in text
 
 
-def test_commands_take_a_database(databases: DatabaseLedgers, tmp_path: Path) -> None:
-    place, back = databases.place(), tmp_path / "back.sqlite"
+def test_commands_take_a_database(databases: DatabaseLedgers) -> None:
+    place = databases.place()
 
     def run(*words: str) -> str:
         result = CliRunner().invoke(app, ["ledger", *words])
@@ -841,9 +703,6 @@ def test_commands_take_a_database(databases: DatabaseLedgers, tmp_path: Path) ->
     assert "registry" in run("show", place)
     assert "by hand" in run("history", place)
     assert ledger.head()[1] in run("check", place)
-    assert "of this format already" in run("upgrade", place)
-    assert ledger.head()[1] in run("copy", place, str(back))
-    assert Ledger.open_existing(back).head() == ledger.head()
     again = CliRunner().invoke(
         app, ["ledger", "create", place, "--dataset", "r", "--epsilon", "1", "--delta", "0"]
     )

@@ -3,7 +3,6 @@ part of what was paid for."""
 
 import json
 import math
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +26,6 @@ from secretballot.report.release.page import render_page
 from secretballot.report.wording import at_most_text, percent_text, value_text
 
 Make = Callable[..., ReleasedLabels]
-OLD = Path(__file__).parent / "release_version_2"
 SAID = {"title": "Stays in the wards", "controller": "The trust", "contact": "office@example.org"}
 
 
@@ -37,25 +35,6 @@ def with_fields(released: ReleasedLabels, **fields: Any) -> dict[str, Any]:
 
 
 # --- on the certificate ---
-
-
-def test_a_release_of_the_version_before_still_verifies(tmp_path: Path) -> None:
-    """It was written by the program of that version."""
-    assert read_certificate(OLD / "certificate.json")["version"] == 2
-    assert verify_certificate(OLD).ok
-    assert second.exit_code(second.check_release(str(OLD))) == 0
-    assert read_release(OLD).n_teachers == 60
-    # but such a one cannot have what came later
-    folder = tmp_path / "old"
-    shutil.copytree(OLD, folder)
-    document = read_certificate(folder / "certificate.json") | {"about": SAID}
-    text = json.dumps(document | {"digest": certificate_digest(document)})
-    (folder / "certificate.json").write_text(text)
-    (failure,) = verify_certificate(folder).failures
-    assert "about came with version 3 of certificates" in failure.detail
-    (finding,) = second.check_release(str(folder))
-    assert finding.verdict == second.REFUSED
-    assert "version 2 has no field 'about'" in finding.detail
 
 
 @pytest.mark.parametrize(

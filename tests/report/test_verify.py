@@ -231,7 +231,7 @@ def test_labels_alone_do_not_pay_for_counts(make_binary: Make) -> None:
     ("event", "held"),
     [
         (ArgmaxGaussianEvent(60.0, 60), True),
-        (GaussianEvent(60.0, 120), True),  # as earlier versions priced them
+        (GaussianEvent(60.0, 120), False),
         (GaussianEvent(60.0, 60), False),
         (ArgmaxGaussianEvent(60.0, 59), False),
         (ArgmaxGaussianEvent(61.0, 60), False),

@@ -261,7 +261,7 @@ BAD_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
         "is 0",
     ),
     "recommended is not weighed": (
-        lambda path: spoilt(path, lambda v: v.update(weighed=[])),
+        lambda path: spoilt(path, lambda v: v.update(evaluated=[])),
         "not among those",
     ),
     "a strategy of nobody's": (

@@ -19,7 +19,7 @@ from test_answering import QUESTIONS, points, problem
 
 import secretballot as sb
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.ledger import Ledger, terms
+from secretballot.privacy.ledger import terms
 from secretballot.privacy.ledger.schema import SCHEMA_VERSION
 from secretballot.service import audit_log
 from secretballot.service.app import application
@@ -70,50 +70,27 @@ def database_place(server: Any, folder: Path) -> Iterator[tuple[Place, str]]:
     yield made_place(folder, ledger_at=url), url
 
 
-@contextmanager
-def later_program(monkeypatch: pytest.MonkeyPatch, *more: str) -> Iterator[None]:
-    """Be the version after this one, whose migration runs `more` in the end."""
-    from secretballot.privacy.ledger import postgres_schema, postgres_store
-
-    def migration(_: str) -> Iterator[str]:
-        yield "ALTER TABLE account ADD COLUMN note TEXT"
-        yield from more
-
-    with monkeypatch.context() as patch:
-        patch.setattr(postgres_store, "MIGRATIONS", (*postgres_schema.MIGRATIONS, migration))
-        patch.setattr(postgres_store, "VERSION", postgres_schema.VERSION + 1)
-        yield
-
-
-def test_of_two_versions_on_one_database_one_answers_and_the_other_refuses(
+def test_another_version_of_the_program_refuses_and_takes_nothing(
     postgres_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with database_place(postgres_server, tmp_path) as (place, url):
+    from secretballot.privacy.ledger import postgres_schema, postgres_store
+
+    with database_place(postgres_server, tmp_path) as (place, _):
         key = place.key(quota=6)
-        with TestClient(application(place.settings, opened=True)) as earlier:
-            first = ask(earlier, key, 3)
-            with later_program(monkeypatch):
-                # the newer one waits for the upgrade, which nobody but its owner may run
-                with pytest.raises(LedgerError, match="bring it up with secretballot ledger up"):
+        with TestClient(application(place.settings, opened=True)) as client:
+            first = ask(client, key, 3)
+            with monkeypatch.context() as patch:
+                patch.setattr(postgres_store, "VERSION", postgres_schema.VERSION + 1)
+                refused_everywhere(client, place, key)
+                with pytest.raises(LedgerError, match="use the version of secretballot"):
                     application(place.settings, opened=True)
-                assert Ledger.upgrade(url)
-                with TestClient(application(place.settings, opened=True)) as later:
-                    assert ask(later, key, 4).json()["answers"][:3] == first.json()["answers"]
-            refused_everywhere(earlier, place, key)
-            with pytest.raises(LedgerError, match="update secretballot"):
-                application(place.settings, opened=True)
-        with later_program(monkeypatch):
-            session = sb.LabelingSession.reopen(place.folder / "vault")
-            assert session.used == 4
-            session.ledger.check()
-            with TestClient(application(place.settings, opened=True)) as later:
-                # what the earlier one refused took nothing of the quota
-                assert later.get("/v1/key", headers=key).json()["asked"] == {"registry": 4}
-                assert ask(later, key, 2, 4).json()["left"] == QUERIES - 6
+            assert ask(client, key, 4).json()["answers"][:3] == first.json()["answers"]
+            # what was refused took nothing of the quota
+            assert client.get("/v1/key", headers=key).json()["asked"] == {"registry": 4}
 
 
-def test_a_migration_that_breaks_or_hangs_leaves_the_service_as_it_was(
-    postgres_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_database_that_hangs_leaves_the_service_as_it_was(
+    postgres_server: Any, tmp_path: Path
 ) -> None:
     import psycopg
 
@@ -124,24 +101,20 @@ def test_a_migration_that_breaks_or_hangs_leaves_the_service_as_it_was(
         key = place.key()
         with TestClient(application(place.settings, opened=True)) as client:
             first = answered(client, key, 3)
-            with later_program(monkeypatch, "SELECT 1 / 0"), pytest.raises(LedgerError):
-                Ledger.upgrade(url)
-            assert answered(client, key, 3) == first
-            # one that hangs holds these two, as an upgrade does
-            with psycopg.connect(**DatabasePlace(url).words) as upgrade:
-                upgrade.execute(f'SET search_path TO "{DatabasePlace(url).schema}"')
-                upgrade.execute("LOCK TABLE migration, head IN ACCESS EXCLUSIVE MODE")
+            with psycopg.connect(**DatabasePlace(url).words) as owner:
+                owner.execute(f'SET search_path TO "{DatabasePlace(url).schema}"')
+                owner.execute("LOCK TABLE migration, head IN ACCESS EXCLUSIVE MODE")
                 began = time.monotonic()
                 for start in (0, 20):
                     problem(ask(client, key, 1, start), "ledger-unavailable")
                 assert time.monotonic() - began < 5
                 assert client.get("/health/ready").status_code == 503
-                upgrade.rollback()
+                owner.rollback()
             assert answered(client, key, 3)["answers"] == first["answers"]
         assert sb.LabelingSession.reopen(place.folder / "vault").used in (3, 4)
 
 
-def test_a_ledger_file_that_another_version_has_upgraded_is_refused(place: Place) -> None:
+def test_a_ledger_file_of_another_version_is_refused(place: Place) -> None:
     key, ledger = place.key(), place.folder / "registry.ledger"
 
     def be_version(number: int) -> None:

@@ -104,61 +104,6 @@ def check(file: File, as_json: AsJson = False) -> None:
 
 
 @app.command(epilog=EXIT_CODES)
-def upgrade(file: File, as_json: AsJson = False) -> None:
-    """Bring a ledger of an earlier format to this one; earlier versions cannot use it afterwards.
-
-    Keep a copy. It is done in one transaction, wholly or not at all; in a database the role that
-    owns the ledger does it, and then grants its writers their rights anew.
-
-    \b
-    Example: secretballot ledger upgrade registry.ledger
-    """
-    from secretballot.privacy.ledger import Ledger
-
-    upgraded = Ledger.upgrade(file)
-    if as_json:
-        print_json({"upgraded": upgraded})
-        return
-    say(
-        "The ledger was checked and upgraded."
-        if upgraded
-        else "The ledger is of this format already."
-    )
-
-
-@app.command(epilog=EXIT_CODES)
-def copy(
-    file: File,
-    target: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TARGET",
-            parser=ledger_place,
-            help="A free place: a file, or the URL of a PostgreSQL database.",
-        ),
-    ],
-    as_json: AsJson = False,
-) -> None:
-    """Copy a ledger to a free place, with its chain checked before and after.
-
-    Both are the same account then. Use one of them alone from there on: two that are both used
-    would each admit the whole budget.
-
-    \b
-    Example: secretballot ledger copy registry.ledger
-             "postgresql://owner@db.example/ledgers?schema=registry"
-    """
-    from secretballot.privacy.ledger import Ledger
-
-    rows, chain = Ledger.copy(file, target)
-    if as_json:
-        print_json({"rows": rows, "chain": chain})
-        return
-    say(f"All {rows} rows were copied and checked; the last one is {chain}.")
-    say("From here on use one of the two alone, and put the other out of reach.")
-
-
-@app.command(epilog=EXIT_CODES)
 def grant(
     file: File,
     role: Annotated[str, typer.Argument(metavar="ROLE", help="A role of the database.")],
@@ -166,7 +111,7 @@ def grant(
 ) -> None:
     """Let a role of the database read a ledger and add rows, and nothing else.
 
-    The role that owns the ledger does it, once and after each upgrade.
+    The role that owns the ledger does it, once.
 
     \b
     Example: secretballot ledger grant

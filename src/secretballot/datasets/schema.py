@@ -34,15 +34,7 @@ from secretballot.exceptions import DataError
 __all__ = ["Encoding", "Schema"]
 
 FORMAT = "secretballot/schema"
-#: The kinds of column, and encodings of free text, that each version has brought; a schema is
-#: written in the first version that has all of its own, so that older programs read what they can.
-_KINDS_OF_VERSION = {
-    1: ("numeric", "categorical", "ignored"),
-    2: ("boolean", "date", "duration", "text"),
-    3: ("vector",),
-    4: ("text tfidf", "text hashed"),
-}
-VERSION = max(_KINDS_OF_VERSION)
+VERSION = 4
 _ENTRIES_AT_ONCE = 2**20  # of a column, on the way to a sparse matrix
 
 
@@ -375,16 +367,9 @@ class Schema:
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON, complete: `from_json` needs no public table to read it."""
         columns = {column.name: column.to_json() for column in self.columns}
-        kinds = {
-            " ".join(column[key] for key in ("kind", "encoding") if key in column)
-            for column in columns.values()
-        }
-        version = max(
-            number for number, own in _KINDS_OF_VERSION.items() if number == 1 or kinds & {*own}
-        )
         return {
             "format": FORMAT,
-            "version": version,
+            "version": VERSION,
             "columns": columns,
             **({} if self.classes is None else {"classes": list(self.classes)}),
         }
@@ -429,10 +414,10 @@ def _check_header(declared: object) -> None:
             " or say nothing."
         )
     version = declared.get("version", VERSION)
-    if isinstance(version, bool) or version not in [*_KINDS_OF_VERSION]:
+    if isinstance(version, bool) or version != VERSION:
         raise DataError(
-            f"The schema has version {shown(version)} and this program reads versions up to"
-            f" {VERSION}; use the program that wrote it, or a newer one."
+            f"The schema has version {shown(version)} and this program reads version {VERSION};"
+            " use the program that wrote it."
         )
     classes = declared.get("classes")
     if classes is not None and not (isinstance(classes, list) and len(classes) >= 2):

@@ -505,9 +505,7 @@ def _open_store(
     except Exception:
         # A learner that cannot be pickled cannot be kept either.
         return None
-    # what teachers of arrays depend on is named as before there were any of sparse matrices
-    form = ["sparse"] if sparse else []
-    bound = [fingerprint, learner, recipe.random_state, n_teachers, n_classes, *form]
+    bound = [fingerprint, learner, recipe.random_state, n_teachers, n_classes, sparse]
     return TeacherStore(Path(vault), _binding_of(bound))
 
 

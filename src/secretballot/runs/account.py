@@ -22,7 +22,6 @@ __all__ = [
     "AccountState",
     "PaidRun",
     "check_account",
-    "drop_own_ledger",
     "ledger_of_run",
     "named_account",
     "open_ledger",
@@ -182,13 +181,6 @@ def state_of_account(run: PaidRun, folder: RunFolder, unit: str) -> AccountState
         left.epsilon >= price.epsilon and left.delta >= price.delta
     )
     return AccountState(path, True, own, ledger.budget, left, ledger.releases(), admits)
-
-
-def drop_own_ledger(settings: dict[str, Any]) -> None:
-    """Leave the account out of a run's description unless it is its own, as runs that were begun
-    before there was a choice have it."""
-    if not settings["own_ledger"]:
-        settings.pop("own_ledger")
 
 
 def ledger_of_run(

@@ -35,7 +35,6 @@ from secretballot.runs.about import (
 )
 from secretballot.runs.account import (
     check_account,
-    drop_own_ledger,
     ledger_of_run,
     place_of_account,
 )
@@ -124,10 +123,8 @@ class ChooseRun:
         """Return, as JSON, all that shapes the result: the settings and the digests of the
         files."""
         settings = with_words(asdict(self), self.about)
-        settings["n_public"] = settings.pop("n_cover")  # as runs that were begun before call it
         for name in ("tables", "out", "candidates", "without", "force"):
             settings.pop(name)
-        drop_own_ledger(settings)
         described = {"verb": "choose", **settings, **self.tables.description()}
         plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
         return {**plain, "candidates": [file_digest(path) for path in self.candidates]}

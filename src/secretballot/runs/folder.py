@@ -43,6 +43,13 @@ _BEGINNINGS = frozenset(
         "table",
     }
 )
+_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "format": str,
+    "version": int,
+    "request": str,
+    "account": (str, type(None)),
+    "description": dict,
+}
 _WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 #: What tells the vault of a run or of a fit.
 _SECRETS = ("run.lock", "partition.key", "record.ids")
@@ -210,7 +217,7 @@ class RunFolder:
                 " folder with --out. Nothing was spent."
             )
         if os.path.lexists(self.release):
-            if stored is None or stored["description"] != _with_method(self._description):
+            if stored is None or stored["description"] != self._description:
                 raise DataError(
                     f"The folder {str(self.root)!r} holds a finished release; give another one with"
                     " --out."
@@ -231,7 +238,7 @@ class RunFolder:
         return {*_names_in(self.root)} <= {"vault"} and {*_names_in(self.vault)} <= {"run.lock"}
 
     def _refuse_other(self, described: Mapping[str, Any]) -> None:
-        now = _with_method(self._description)
+        now = self._description
         other = {key for key in {*described, *now} - _FREE if described.get(key) != now.get(key)}
         # what else stands in the file may be anything, and may be long
         named = [
@@ -320,19 +327,7 @@ def _stored_fields(vault: Path) -> dict[str, Any] | None:
     content = None
     with suppress(DataError):  # a file that cannot be read is no run's either
         content = read_secret(vault / "run.json", largest=LARGEST_JSON)
-    kinds = {"format": str, "version": int, "request": str, "description": dict}
-    stored = None if content is None else json_fields(content, kinds)
-    if stored is not None and content is not None:
-        stored["description"] = _with_method(stored["description"])
-        # runs that were begun by earlier versions say nothing of it
-        stored["account"] = (json_fields(content, {"account": str}) or {}).get("account")
-    return stored
-
-
-def _with_method(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a description with its method; runs begun before there was another one vote."""
-    method = {"method": "votes"} if description.get("verb") == "learn" else {}
-    return {**method, **description}
+    return None if content is None else json_fields(content, _FIELDS)
 
 
 def _is_file_at(handle: int, place: Path) -> bool:

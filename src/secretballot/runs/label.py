@@ -28,7 +28,6 @@ from secretballot.runs.about import (
 )
 from secretballot.runs.account import (
     check_account,
-    drop_own_ledger,
     ledger_of_run,
     place_of_account,
 )
@@ -133,11 +132,6 @@ class LabelRun:
         settings = with_words(asdict(self), self.about)
         for name in ("out", "without", "force"):
             settings.pop(name)
-        drop_own_ledger(settings)
-        # runs of before these options were begun without them
-        for name in ("threshold", "max_answers"):
-            if settings[name] is None:
-                settings.pop(name)
         path = settings.pop("votes")
         plain: dict[str, Any] = json.loads(json.dumps({"verb": "label", **settings}, default=str))
         return {**plain, "vote file": file_digest(path)}

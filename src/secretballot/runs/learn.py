@@ -44,7 +44,6 @@ from secretballot.runs.about import (
 from secretballot.runs.account import (
     PaidRun,
     check_account,
-    drop_own_ledger,
     ledger_of_run,
     place_of_account,
 )
@@ -228,14 +227,6 @@ class LearnRun:
         # a plan shapes the result by the settings alone
         for name in ("tables", "out", "jobs", "engine", "send_shards", "without", "plan", "force"):
             settings.pop(name)
-        drop_own_ledger(settings)
-        # runs of before these options were begun without them
-        for name in (
-            "threshold",
-            "max_answers",
-        ):
-            if settings[name] is None:
-                settings.pop(name)
         described = {"verb": "learn", "method": VOTES, **settings, **self.tables.description()}
         plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
         return plain

@@ -35,7 +35,6 @@ from secretballot.runs.about import (
 )
 from secretballot.runs.account import (
     check_account,
-    drop_own_ledger,
     ledger_of_run,
     place_of_account,
 )
@@ -68,7 +67,7 @@ __all__ = [
 MOMENTS, RECORD_VOTES = "moments", "record-votes"
 #: Settings that votes of records alone have.
 _OF_VOTES = ("queries", "votes_per_record")
-#: Settings that moments alone have; runs that were begun before there were any do not name them.
+#: Settings that moments alone have.
 _OF_MOMENTS = ("class_weight", "positive_rate")
 
 Learner = RecordMomentsClassifier | RecordVotesClassifier
@@ -165,10 +164,6 @@ class RecordsRun:
         # a plan shapes the result by the settings alone
         for name in ("tables", "out", "without", "plan", "force", *foreign):
             settings.pop(name)
-        drop_own_ledger(settings)
-        for name in _OF_MOMENTS:
-            if settings[name] is None:
-                settings.pop(name)
         described = {"verb": "learn", **settings, **self.tables.description()}
         plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
         return plain

@@ -31,7 +31,6 @@ from secretballot.runs.about import (
 )
 from secretballot.runs.account import (
     check_account,
-    drop_own_ledger,
     ledger_of_run,
     place_of_account,
 )
@@ -151,7 +150,6 @@ class TableRun:
         settings = with_words(asdict(self), self.about)
         for name in ("tables", "out", "without", "force"):
             settings.pop(name)
-        drop_own_ledger(settings)
         described = {
             "verb": "learn",
             "method": "votes",

@@ -131,14 +131,13 @@ class RunTables:
         The test file shapes nothing, so it may be another one when a run is taken up; nor do the
         columns whose cells are accepted as they are.
         """
-        names = {name: getattr(self, name) for name in ("target", "classes", "unit", "drop")}
+        names = ("target", "classes", "unit", "drop", "bounds", "labels")
         files = {"private": self.private, "public": self.public, "schema": self.schema}
         digests = {
             f"{name} file": None if path is None else table_digest(path)
             for name, path in files.items()
         }
-        several = {"bounds": self.bounds, "labels": self.labels}
-        return {**names, **{k: v for k, v in several.items() if v}, **digests}
+        return {**{name: getattr(self, name) for name in names}, **digests}
 
     @property
     def targets(self) -> tuple[str, ...]:

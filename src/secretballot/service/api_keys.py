@@ -38,8 +38,8 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "quota": (int, type(None)),
     "made_at": str,
     "revoked_at": (str, type(None)),
+    "expires_at": (str, type(None)),
 }
-_EXPIRES = "expires_at"  # which keys of earlier versions do not have
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -264,11 +264,10 @@ def _key_of(document: Any) -> ApiKey | None:
         return None
     if not all(isinstance(name, str) for name in about["datasets"]):
         return None
-    expires = document.get(_EXPIRES)
     # a day that cannot be read must not make a key that holds for ever
-    if expires is not None and not _is_moment(expires):
+    if about["expires_at"] is not None and not _is_moment(about["expires_at"]):
         return None
-    return ApiKey(**{**about, "datasets": tuple(about["datasets"])}, expires_at=expires)
+    return ApiKey(**{**about, "datasets": tuple(about["datasets"])})
 
 
 def _is_moment(text: object) -> bool:

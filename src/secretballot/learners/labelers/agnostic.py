@@ -10,7 +10,6 @@ import joblib
 import numpy as np
 from numpy.typing import ArrayLike
 
-from secretballot._old_names import takes_old_names
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice
 from secretballot.aggregation import RelabelledAggregator
@@ -129,7 +128,6 @@ class AgnosticLabeler(Labeler):
     (True, 20)
     """
 
-    @takes_old_names(name="request")
     def __init__(
         self,
         hypotheses: HypothesisClass | None = None,

@@ -45,11 +45,6 @@ class Labeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no typ
     vault: str | Path | None
     request: str
 
-    @property
-    def name(self) -> str:
-        """The old name of `request`."""
-        return self.request
-
     def reopen(self) -> Self:
         """Go on after a restart with what a `fit` with this vault and this request reserved,
         without the data.

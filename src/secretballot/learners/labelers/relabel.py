@@ -9,7 +9,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from secretballot._old_names import takes_old_names
 from secretballot._typing import IntArray
 from secretballot._validation import check_positive
 from secretballot.door.purchase import exact_noise
@@ -22,7 +21,6 @@ from secretballot.privacy.mechanisms import ExponentialMechanism
 __all__ = ["check_class", "relabel"]
 
 
-@takes_old_names(et="relabel_epsilon")
 def relabel(
     X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass, *, relabel_epsilon: float = 1.0
 ) -> IntArray:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from secretballot._json_files import LARGEST_JSON, json_fields
-from secretballot._old_names import takes_old_names
 from secretballot._typing import BoolArray, IntArray, ObjectArray
 from secretballot._validation import check_instance, check_name, check_path
 from secretballot.aggregation import Aggregator, aggregator_from_description
@@ -146,7 +145,6 @@ class LabelingSession:
     (10, 1, 9)
     """
 
-    @takes_old_names(name="request")
     def __init__(
         self,
         teachers: TrainedTeachers,
@@ -190,13 +188,7 @@ class LabelingSession:
             }
             write_secret(_session_file(durable, request), json.dumps(about).encode())
 
-    @property
-    def name(self) -> str:
-        """The old name of `request`."""
-        return self.request
-
     @classmethod
-    @takes_old_names(name="request")
     def reopen(cls, vault: str | Path, *, request: str = "session") -> Self:
         """Go on with a session after a restart, from its vault and its ledger alone.
 

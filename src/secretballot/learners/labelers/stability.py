@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from secretballot._old_names import takes_old_names
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability
 from secretballot.aggregation import SparseVectorAggregator
 from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
@@ -93,7 +92,6 @@ class StabilityLabeler(Labeler):
     (True, 20, 1)
     """
 
-    @takes_old_names(name="request")
     def __init__(
         self,
         teacher: Any = None,

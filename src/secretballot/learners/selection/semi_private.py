@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from secretballot._old_names import takes_old_names
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores
@@ -132,7 +131,6 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
     ([0, 1], 22, 1.0)
     """
 
-    @takes_old_names(n_public="n_cover")
     def __init__(
         self,
         hypotheses: HypothesisClass | None = None,

@@ -12,7 +12,6 @@ import joblib
 import numpy as np
 
 from secretballot._json_files import LARGEST_JSON, json_fields
-from secretballot._old_names import takes_old_names
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.teachers import TeacherEnsemble
@@ -114,11 +113,6 @@ class TrainedTeachers:
         """Number of teachers; public."""
         return self.ensemble.n_teachers
 
-    @property
-    def takes_holes(self) -> bool:
-        """The old name of `takes_missing`."""
-        return self.takes_missing
-
     @classmethod
     def load(cls, vault: str | Path) -> "TrainedTeachers":
         """Return the teachers kept in a vault, without the data they were trained on.
@@ -175,7 +169,6 @@ class TrainedTeachers:
         refuse_unfit("X", points, takes_missing=self.takes_missing)
         return points
 
-    @takes_old_names(plan="request")
     def vote(self, points: Any, *, request: str | None = None) -> VoteCounts:
         """Return the votes of all teachers on public points; the counts are secret.
 

@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._json_files import LARGEST_JSON, json_fields
-from secretballot._old_names import takes_old_names
 from secretballot._typing import FloatArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_name
 from secretballot.aggregation import RelabelledAggregator
@@ -144,7 +143,6 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
     ('yes', inf)
     """
 
-    @takes_old_names(name="request", n_public="n_cover", share="epsilon_share")
     def __init__(
         self,
         hypotheses: HypothesisClass | None = None,
@@ -193,11 +191,6 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         self.engine = engine
         self.random_state = random_state
         self.progress = progress
-
-    @property
-    def name(self) -> str:
-        """The old name of `request`."""
-        return self.request
 
     def fit(
         self, X: Any, y: ArrayLike, *, classes: Sequence[Any], public_points_known: Any = None

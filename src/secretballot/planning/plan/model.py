@@ -51,9 +51,6 @@ THRESHOLDS = ("confident", INTERACTIVE)  # that have a threshold and a number of
 PLANNED = ("gaussian", TABLE, "laplace", *STREAMS, *THRESHOLDS)  # aggregators that are forecast
 BALANCED = "balanced"
 #: Fields that came later, and what they are where a file lacks them; written where they say more.
-_LATER_OF_TASK = {"positive_rate": None, "class_weight": None, "aggregator": None}
-_LATER_OF_SETTING = {"threshold": None, "max_answers": None}
-_LATER_OF_MOMENTS = {"rare": None, "rare_share": None}
 
 
 @dataclass(frozen=True)
@@ -385,7 +382,7 @@ class Plan:
     recommended : Candidate or None
         The best setting of votes; None where the task is about rare classes, which record moments
         alone are planned for.
-    weighed : tuple of Candidate
+    evaluated : tuple of Candidate
         The same as `evaluated`, under the name that the JSON of a plan has for it.
     evaluated : tuple of Candidate
         All that were evaluated, best first; the recommended one among them.
@@ -426,7 +423,7 @@ class Plan:
     source: str
     assumptions: tuple[str, ...]
     recommended: Candidate | None
-    weighed: tuple[Candidate, ...]
+    evaluated: tuple[Candidate, ...]
     constant_accuracy: float
     frontier: tuple[FrontierPoint, ...]
     improvements: tuple[Improvement, ...]
@@ -453,13 +450,13 @@ class Plan:
         # rare classes are forecast for moments alone
         if self.recommended is None or self.task.about_rare_classes:
             alone = self.recommended is None and self.task.about_rare_classes
-            if not alone or self.weighed or self.frontier or self.improvements:
+            if not alone or self.evaluated or self.frontier or self.improvements:
                 raise ParameterError(
                     "a plan about rare classes, and no other, is about record moments alone; give"
                     " no setting of votes with it."
                 )
             return
-        if self.recommended not in self.weighed:
+        if self.recommended not in self.evaluated:
             raise ParameterError(
                 "the recommended candidate is not among those that were evaluated; give it too."
             )
@@ -506,7 +503,7 @@ class Plan:
     @property
     def teachers_given(self) -> bool:
         """Whether the number of teachers was given beforehand, by silos or votes that exist."""
-        return len({one.setting.n_teachers for one in self.weighed}) == 1
+        return len({one.setting.n_teachers for one in self.evaluated}) == 1
 
     @property
     def votes_alone(self) -> bool:
@@ -520,26 +517,10 @@ class Plan:
             return self.moments.student_accuracy
         return None if self.method == "moments" else self.votes.expected.student_accuracy
 
-    @property
-    def evaluated(self) -> tuple[Candidate, ...]:
-        """All candidates that were evaluated, best first."""
-        # plans in files carry the older name, and their format may not change
-        return self.weighed
-
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values, from which `from_json` rebuilds it."""
         # through JSON and back: tuples become lists, and nan is refused here, not by a reader
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
-        _leave_out(plain["task"], _LATER_OF_TASK)
-        for candidate in (
-            *plain["weighed"],
-            plain["recommended"],
-            *(point["candidate"] for point in plain["frontier"]),
-        ):
-            if candidate is not None:
-                _leave_out(candidate["setting"], _LATER_OF_SETTING)
-        if plain["moments"] is not None:
-            _leave_out(plain["moments"], _LATER_OF_MOMENTS)
         return {"format": FORMAT, "version": VERSION, **plain}
 
     @classmethod
@@ -569,13 +550,6 @@ class Plan:
             raise DataError(f"{UNFIT}{problem}") from None
 
 
-def _leave_out(plain: dict[str, Any], later: Mapping[str, Any]) -> None:
-    """Leave out fields that say nothing, so that a plan without them is written as ever."""
-    for name, usual in later.items():
-        if plain[name] == usual:
-            del plain[name]
-
-
 def _plan_of(values: Mapping[str, Any]) -> Plan:
     # plans that were written before moments could be forecast, or classes be kept, lack the fields
     plain = _checked_fields(Plan, {"moments": None, "classes": None, **values})
@@ -583,11 +557,13 @@ def _plan_of(values: Mapping[str, Any]) -> Plan:
     if not all(isinstance(text, str) for text in assumptions):
         raise DataError("assumptions must be sentences.")
     return Plan(
-        task=Task(**_checked_fields(Task, plain["task"], _LATER_OF_TASK)),
+        task=Task(**_checked_fields(Task, plain["task"])),
         source=plain["source"],
         assumptions=tuple(assumptions),
         recommended=(None if plain["recommended"] is None else _candidate_of(plain["recommended"])),
-        weighed=tuple(_candidate_of(each) for each in _checked_list("weighed", plain["weighed"])),
+        evaluated=tuple(
+            _candidate_of(each) for each in _checked_list("evaluated", plain["evaluated"])
+        ),
         constant_accuracy=plain["constant_accuracy"],
         frontier=tuple(
             _frontier_point_of(each) for each in _checked_list("frontier", plain["frontier"])
@@ -638,7 +614,7 @@ def check_weighted_names(weight: object, classes: Sequence[object]) -> None:
 
 
 def _moments_of(values: object) -> MomentsForecast:
-    plain = _checked_fields(MomentsForecast, values, _LATER_OF_MOMENTS)
+    plain = _checked_fields(MomentsForecast, values)
     return MomentsForecast(
         _estimate_of(plain["student_accuracy"]),
         tuple(
@@ -685,7 +661,7 @@ def _candidate_of(values: object) -> Candidate:
         for name, each in _checked_fields(Expected, plain["expected"]).items()
     }
     return Candidate(
-        Setting(**_checked_fields(Setting, plain["setting"], _LATER_OF_SETTING)),
+        Setting(**_checked_fields(Setting, plain["setting"])),
         plain["noise"],
         Expected(**expected),
     )
@@ -708,12 +684,10 @@ def _improvement_of(values: object) -> Improvement:
     return Improvement(plain["change"], _estimate_of(plain["student_accuracy"]))
 
 
-def _checked_fields(
-    kind: type, values: object, later: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """Return the values if they are exactly the fields of a dataclass, of which some came later."""
+def _checked_fields(kind: type, values: object) -> dict[str, Any]:
+    """Return the values if they are exactly the fields of a dataclass."""
     names = [field.name for field in fields(kind)]
-    given = {**(later or {}), **values} if isinstance(values, Mapping) else {}
+    given = dict(values) if isinstance(values, Mapping) else {}
     if sorted(map(str, given)) != sorted(names):
         raise DataError(f"{kind.__name__} must have exactly the fields {', '.join(names)}.")
     return given

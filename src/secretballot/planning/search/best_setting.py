@@ -95,7 +95,7 @@ def make_plan(
         source=model.source,
         assumptions=(*model.assumptions, *_left_out_sentences(evaluation)),
         recommended=recommended,
-        weighed=tuple(sorted(evaluated, key=lambda one: -one.expected.student_accuracy.value)),
+        evaluated=tuple(sorted(evaluated, key=lambda one: -one.expected.student_accuracy.value)),
         constant_accuracy=float(model.constant_accuracy),
         frontier=frontier,
         improvements=improvements,

@@ -3,9 +3,9 @@
 What is reserved is spent, whatever happens afterwards: a crash between reserve and commit costs and
 is never refunded.
 
-What gives rows their meaning (`chain`, `following`, `checkpoints`, `terms`, `answering`, `entries`,
-`book`) stands above two back ends (`store`): a file (`sqlite_store`, with `file`, `room`, `schema`)
-and a database (`postgres_store`, with `postgres_schema`). `places` chooses between them.
+What gives rows their meaning (`chain`, `following`, `terms`, `answering`, `entries`, `book`) stands
+above two back ends (`store`): a file (`sqlite_store`, with `file`, `room`, `schema`) and a database
+(`postgres_store`, with `postgres_schema`). `places` chooses between them.
 """
 
 from secretballot.privacy.ledger.handle import Ledger

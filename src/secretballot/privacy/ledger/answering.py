@@ -13,7 +13,6 @@ from secretballot.privacy.accounting import (
     VoteTableEvent,
 )
 from secretballot.privacy.ledger.chain import Account, Progress, Reserved, add_parts, encode_events
-from secretballot.privacy.ledger.following import check_row
 from secretballot.privacy.ledger.store import Transaction
 from secretballot.privacy.ledger.terms import in_brief, utc_now
 
@@ -73,29 +72,23 @@ class AnswerPage:
 
     def find(self, questions: Iterable[bytes]) -> dict[bytes, bytes]:
         """Return the stored answers to those of `questions` that were asked before."""
-        listed, found = list(questions), {}
+        listed, found = list(questions), dict[bytes, bytes]()
         for start in range(0, len(listed), _AT_ONCE):
             block = listed[start : start + _AT_ONCE]
             statement = f"{_ANSWERS} ({', '.join('?' * len(block))})"
             rows = self._open_transaction.execute(statement, (self._reservation, *block)).fetchall()
-            for answer, question in map(self._trusted_answer, rows):
-                found[question] = answer
+            found |= {bytes(question): bytes(answer) for question, answer in rows}
         return found
 
     def parts(self) -> list[tuple[bytes, bytes]]:
         """Return every (question, answer), in the order in which they were answered."""
         rows = self._open_transaction.execute(_PARTS, (self._reservation,)).fetchall()
-        return [(question, answer) for answer, question in map(self._trusted_answer, rows)]
+        return [(bytes(question), bytes(answer)) for question, answer in rows]
 
     def last(self) -> bytes | None:
         """Return the answer given last, None where there is none yet."""
         row = self._open_transaction.execute(_LAST, (self._reservation,)).fetchone()
-        return None if row is None else self._trusted_answer(row)[0]
-
-    def _trusted_answer(self, row: tuple[int, bytes, bytes]) -> tuple[bytes, bytes]:
-        """Return answer and question of a row that was not edited by hand."""
-        check_row(self._open_transaction, self._seen, row[0], self._where)
-        return bytes(row[1]), bytes(row[2])
+        return None if row is None else bytes(row[0])
 
     def add(self, parts: Sequence[tuple[bytes, bytes]]) -> None:
         """Store answers as (question, answer); none of the questions may have an answer yet."""
@@ -215,9 +208,7 @@ _STEPPED = (LabelGaussianEvent, ArgmaxGaussianEvent, VoteTableEvent, GaussianEve
 _UNCOUNTED = 2**62  # other events are kept whole, however many answers they gave
 _COUNT = "SELECT coalesce(max(number), 0) FROM part WHERE reservation = ?"
 _CLOSED = "SELECT state FROM closing WHERE reservation = ?"
-_ANSWERS = "SELECT position, answer, question FROM part WHERE reservation = ? AND question IN"
+_ANSWERS = "SELECT question, answer FROM part WHERE reservation = ? AND question IN"
 _AT_ONCE = 500  # questions in one statement
-_LAST = (
-    "SELECT position, answer, question FROM part WHERE reservation = ? ORDER BY number DESC LIMIT 1"
-)
-_PARTS = "SELECT position, answer, question FROM part WHERE reservation = ? ORDER BY number"
+_LAST = "SELECT answer FROM part WHERE reservation = ? ORDER BY number DESC LIMIT 1"
+_PARTS = "SELECT question, answer FROM part WHERE reservation = ? ORDER BY number"

@@ -5,22 +5,21 @@ from contextlib import contextmanager
 from typing import Self
 
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.ledger.chain import Progress, add_checkpoint, read_account
-from secretballot.privacy.ledger.checkpoints import EVERY
-from secretballot.privacy.ledger.following import catch_up, contains_row, start_of
+from secretballot.privacy.ledger.chain import Progress, read_account
+from secretballot.privacy.ledger.following import catch_up, contains_row
 from secretballot.privacy.ledger.store import (
     BrokenOffError,
     Store,
     Transaction,
     UnknownEndError,
 )
-from secretballot.privacy.ledger.terms import filter_of, in_brief, utc_now
+from secretballot.privacy.ledger.terms import filter_of, in_brief
 
 __all__ = ["Book"]
 
 
 class Book:
-    """Check an account from its last checkpoint but one, and remember how far that went.
+    """Check every row of an account, and remember how far that went.
 
     Parameters
     ----------
@@ -51,7 +50,7 @@ class Book:
             store.check_tables(transaction)
             self.account = read_account(transaction, self.where)
             self.filter = filter_of(self.account, self.where)
-            start = start_of(transaction, self.account, self.filter, self.where)
+            start = Progress(0, self.account.digest)
             # Replaced whole, never changed in place: threads read it without a lock.
             self._seen = catch_up(transaction, start, self.filter, self.where)
 
@@ -97,8 +96,8 @@ class Book:
         At the end it is durable, or nothing is changed.
 
         In this order: what is new is checked; the caller writes; what was written is read back and
-        checked, and a checkpoint follows it when one is due; the transaction is committed. Where
-        the end of that is unknown, the last row is looked up on a new connection.
+        checked; the transaction is committed. Where the end of that is unknown, the last row is
+        looked up on a new connection.
 
         Parameters
         ----------
@@ -120,9 +119,6 @@ class Book:
                 self._seen = seen = catch_up(transaction, known, self.filter, self.where)
                 yield transaction, seen
                 written = catch_up(transaction, seen, self.filter, self.where)
-                if written.position - written.checkpoint >= EVERY:
-                    add_checkpoint(transaction, written, self.filter, utc_now())
-                    written = catch_up(transaction, written, self.filter, self.where)
         except UnknownEndError as error:
             if written is None or not self._is_stored(written, error):
                 raise
@@ -133,8 +129,7 @@ class Book:
     def _is_stored(self, written: Progress, unknown: UnknownEndError) -> bool:
         """Return whether a transaction of unknown end is durable, False where nobody can look.
 
-        Behind the lock: what still works on that transaction has ended. The row that is added makes
-        certain that all rows before it are on the disk, too.
+        Behind the lock: what still works on that transaction has ended.
 
         Raises
         ------
@@ -148,8 +143,7 @@ class Book:
                     transaction, written.position, written.chain.hex(), self.account
                 )
                 if found:
-                    newest = catch_up(transaction, written, self.filter, self.where)
-                    add_checkpoint(transaction, newest, self.filter, utc_now())
+                    transaction.confirm_earlier()
         except LedgerError:
             if found is not False:  # else nothing is to be made certain of
                 return False
@@ -171,13 +165,5 @@ class Book:
         """
         with self.reading() as (transaction, _):
             self._store.check_pages(transaction)
-            self._follow_all(transaction)
-
-    def follow_all(self, transaction: Transaction, seen: Progress) -> None:
-        """Check the rows that a checkpoint stood for, too, if any; it is done once."""
-        if seen.start:
-            self._follow_all(transaction)
-
-    def _follow_all(self, transaction: Transaction) -> None:
-        start = Progress(0, self.account.digest)
-        self._seen = catch_up(transaction, start, self.filter, self.where)
+            start = Progress(0, self.account.digest)
+            self._seen = catch_up(transaction, start, self.filter, self.where)

@@ -11,8 +11,7 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.accounting import Event, Filter, Grant, Totals, event_from_json
-from secretballot.privacy.ledger.checkpoints import Checkpoint, priced_by
+from secretballot.privacy.accounting import Event, Grant, Totals, event_from_json
 from secretballot.privacy.ledger.schema import APPLICATION_ID, DIGEST_VERSION
 from secretballot.privacy.ledger.store import Transaction
 
@@ -20,7 +19,6 @@ __all__ = [
     "Account",
     "Progress",
     "Reserved",
-    "add_checkpoint",
     "add_closing",
     "add_parts",
     "add_reservation",
@@ -88,10 +86,6 @@ class Progress:
         ids are 1, 2, 3, ...
     open_parts : mapping of int to int
         How many parts each open reservation has, where it has any.
-    start : int
-        Rows up to this position were taken from a checkpoint, not followed.
-    checkpoint : int
-        Position of the last checkpoint.
     """
 
     position: int
@@ -100,24 +94,11 @@ class Progress:
     parts: int = 0
     closings: int = 0
     open_parts: Mapping[int, int] = field(default_factory=dict)
-    start: int = 0
-    checkpoint: int = 0
 
     @property
     def reservations(self) -> int:
         """Number of reservations."""
         return self.totals.grants
-
-    def as_checkpoint(self, rule: Filter) -> Checkpoint:
-        """Return what a checkpoint after these rows says."""
-        return Checkpoint(
-            self.reservations,
-            self.parts,
-            self.closings,
-            self.totals,
-            dict(self.open_parts),
-            priced_by(rule),
-        )
 
 
 class Reserved(NamedTuple):
@@ -255,25 +236,6 @@ def add_closing(
     chain = link(seen.chain, (position, "closing", *fields.values()))
     row = {"position": position, "chain": chain, **fields, "released": released}
     transaction.append("closing", [row])
-
-
-def add_checkpoint(transaction: Transaction, seen: Progress, rule: Filter, at: str) -> None:
-    """Append what all rows up to `seen` come to."""
-    position, stated = seen.position + 1, (*seen.as_checkpoint(rule).to_row(), at)
-    chain = link(seen.chain, (position, "checkpoint", *stated))
-    fields = dict(zip(_CHECKPOINT, stated, strict=True))
-    transaction.append("checkpoint", [{"position": position, "chain": chain, **fields}])
-
-
-_CHECKPOINT = (
-    "reservations",
-    "parts",
-    "closings",
-    "totals",
-    "open_parts",
-    "priced_by",
-    "made_at",
-)
 
 
 def read_account(transaction: Transaction, where: str) -> Account:

@@ -4,21 +4,20 @@ from dataclasses import replace
 from typing import Any
 
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.ledger.chain import Progress
-from secretballot.privacy.ledger.following import check_row, is_answer, reserved_in
+from secretballot.privacy.ledger.following import is_answer, reserved_in
 from secretballot.privacy.ledger.store import Transaction
 from secretballot.privacy.ledger.terms import LedgerEntry, in_brief
 
 __all__ = ["answer_of", "entries_of", "entry_of", "refuse_known"]
 
 _ENTRIES = """
-SELECT reservation.position, closing.position, id, request, purpose, events, epsilon, delta,
+SELECT id, request, purpose, events, epsilon, delta,
        coalesce(state, 'reserved'), reserved_at, closed_at, released_sha256, reason,
        (SELECT coalesce(max(number), 0) FROM part WHERE reservation = id)
 FROM reservation LEFT JOIN closing ON reservation = id
 """
 _ANSWER = """
-SELECT reservation.position, closing.position, released, released_sha256
+SELECT released, released_sha256
 FROM closing JOIN reservation ON reservation = id
 WHERE request = ? AND state = 'committed'
 """
@@ -38,29 +37,14 @@ _KNOWN = {
 
 
 def entries_of(transaction: Transaction, where: str) -> list[LedgerEntry]:
-    """Return every reservation, oldest first; all rows must have been followed."""
-    return [
-        _entry_of_row(where, *row[2:]) for row in transaction.execute(f"{_ENTRIES} ORDER BY id")
-    ]
+    """Return every reservation, oldest first."""
+    return [_entry_of_row(where, *row) for row in transaction.execute(f"{_ENTRIES} ORDER BY id")]
 
 
-def entry_of(
-    transaction: Transaction, seen: Progress, request: str, where: str
-) -> LedgerEntry | None:
-    """Return the reservation of a request, None where there is none.
-
-    Raises
-    ------
-    LedgerError
-        If it was edited by hand.
-    """
+def entry_of(transaction: Transaction, request: str, where: str) -> LedgerEntry | None:
+    """Return the reservation of a request, None where there is none."""
     row = transaction.execute(f"{_ENTRIES} WHERE request = ?", (request,)).fetchone()
-    if row is None:
-        return None
-    for position in row[:2]:
-        if position is not None:
-            check_row(transaction, seen, position, where)
-    return _entry_of_row(where, *row[2:])
+    return None if row is None else _entry_of_row(where, *row)
 
 
 def _entry_of_row(
@@ -72,7 +56,7 @@ def _entry_of_row(
     )
 
 
-def answer_of(transaction: Transaction, seen: Progress, request: str, where: str) -> bytes | None:
+def answer_of(transaction: Transaction, request: str, where: str) -> bytes | None:
     """Return the released bytes of a committed request, None where there is no answer.
 
     Raises
@@ -83,9 +67,7 @@ def answer_of(transaction: Transaction, seen: Progress, request: str, where: str
     row = transaction.execute(_ANSWER, (request,)).fetchone()
     if row is None:
         return None
-    asked, answered, answer, digest = row
-    for position in (asked, answered):
-        check_row(transaction, seen, position, where)
+    answer, digest = row
     if digest is None or not is_answer(answer, digest):
         raise LedgerError(f"{where} had an answer changed by hand; restore it from a copy.")
     return bytes(answer)

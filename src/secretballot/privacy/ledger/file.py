@@ -3,7 +3,7 @@ told in words."""
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import astuple
 from pathlib import Path
@@ -12,17 +12,11 @@ from secretballot._drafts import draft_file, sweep_drafts, sync_folder
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.ledger.chain import Account
 from secretballot.privacy.ledger.room import BALLAST_STATEMENT
-from secretballot.privacy.ledger.schema import (
-    APPLICATION_ID,
-    SCHEMA_VERSION,
-    STATEMENTS,
-    UPGRADABLE,
-)
+from secretballot.privacy.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, STATEMENTS
 from secretballot.privacy.ledger.terms import in_brief
 from secretballot.vault import release_above
 
 __all__ = [
-    "check_application",
     "check_body",
     "check_header",
     "check_pages",
@@ -93,10 +87,8 @@ def create_tables(connection: sqlite3.Connection, account: Account) -> None:
     connection.execute("COMMIT")
 
 
-def create_file(
-    path: Path, account: Account, fill: Callable[[sqlite3.Connection], object] | None = None
-) -> bool:
-    """Make a ledger file, complete or not at all; `fill` adds its first rows.
+def create_file(path: Path, account: Account) -> bool:
+    """Make a ledger file, complete or not at all.
 
     If another process made one meanwhile, leave that one. Return whether it was made here.
 
@@ -125,10 +117,6 @@ def create_file(
         try:
             with closing(connect(draft)) as connection:
                 create_tables(connection, account)
-                if fill is not None:
-                    connection.execute("BEGIN IMMEDIATE")
-                    fill(connection)
-                    connection.execute("COMMIT")
                 connection.execute(BALLAST_STATEMENT)
             made = True
             # a link takes the name at once or not at all: two processes cannot make two ledgers
@@ -176,18 +164,6 @@ def check_place(path: Path) -> None:
         )
 
 
-def check_application(connection: sqlite3.Connection, where: str) -> None:
-    """Refuse an SQLite file of another program, with `LedgerError`.
-
-    Raises
-    ------
-    LedgerError
-        If the file is of another program.
-    """
-    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        raise LedgerError(f"{where} is an SQLite file but no ledger; give the path of the ledger.")
-
-
 def check_header(connection: sqlite3.Connection, where: str) -> None:
     """Refuse a file that is no ledger or has another format version.
 
@@ -196,26 +172,17 @@ def check_header(connection: sqlite3.Connection, where: str) -> None:
     LedgerError
         In either case.
     """
-    check_application(connection, where)
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise LedgerError(f"{where} is an SQLite file but no ledger; give the path of the ledger.")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version != SCHEMA_VERSION:
-        fix = "update secretballot" if version > SCHEMA_VERSION else "restore it from a copy"
-        if version == UPGRADABLE:
-            fix = (
-                "bring it up with secretballot ledger upgrade, after which earlier versions cannot"
-                " read it"
-            )
-        elif 1 <= version < UPGRADABLE:
-            fix = "go on with the earlier version of secretballot that made it"
         raise LedgerError(
             f"{where} has format version {version} and this program reads version {SCHEMA_VERSION};"
-            f" {fix}."
+            " use the version of secretballot that made it."
         )
 
 
-def check_body(
-    connection: sqlite3.Connection, where: str, statements: tuple[str, ...] = STATEMENTS
-) -> None:
+def check_body(connection: sqlite3.Connection, where: str) -> None:
     """Refuse a file that is damaged, as far as a short look tells, or has lost the triggers that
     keep it append-only.
 
@@ -229,7 +196,7 @@ def check_body(
     found = {
         sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
     }
-    if found != set(statements):
+    if found != set(STATEMENTS):
         raise LedgerError(
             f"{where} has tables or triggers that were changed by hand; restore it from a copy."
         )

@@ -1,9 +1,7 @@
-"""How a reader follows the rows of a ledger: from the first one, from a checkpoint, or only on from
-where it was.
+"""How a reader follows the rows of a ledger: from the first one, or only on from where it was.
 
 A row that was followed is one whose SHA-256, and those of all rows before it, are as stored, up to
-the row `head`. From a checkpoint on, what was before it is taken from its row, with the number of
-rows and the parts of what was open then.
+the row `head`.
 """
 
 import functools
@@ -13,28 +11,16 @@ from typing import Any, NamedTuple
 
 from secretballot.exceptions import LedgerError, SecretBallotError
 from secretballot.privacy.accounting import Filter, Grant
-from secretballot.privacy.ledger.chain import (
-    Account,
-    Progress,
-    Reserved,
-    decode_events,
-    link,
-    read_account,
-)
-from secretballot.privacy.ledger.checkpoints import Checkpoint, priced_by
+from secretballot.privacy.ledger.chain import Account, Progress, Reserved, decode_events, link
 from secretballot.privacy.ledger.store import Transaction
-from secretballot.privacy.ledger.terms import filter_of, in_brief
+from secretballot.privacy.ledger.terms import in_brief
 
 __all__ = [
     "catch_up",
-    "check_row",
     "contains_row",
-    "follow_from_first",
     "is_answer",
     "reserved_in",
     "reserved_of",
-    "rows_in_order",
-    "start_of",
 ]
 
 # What the chain covers of each kind of row, in this order: n a number, t text, f a float, b bytes.
@@ -42,14 +28,11 @@ _COVERED = {
     "reservation": "id n, request t, purpose t, events t, epsilon f, delta f, reserved_at t",
     "part": "reservation n, number n, question b, answer b, answered_at t",
     "closing": "reservation n, state t, released_sha256 t, reason t, used t, closed_at t",
-    "checkpoint": (
-        "reservations n, parts n, closings n, totals t, open_parts t, priced_by t, made_at t"
-    ),
 }
 # the chain covers the released bytes of a closing through their SHA-256
 _READ = {**_COVERED, "closing": f"{_COVERED['closing']}, released b"}
 # one column of the whole for each that a kind has of a type, since a union has one type in each
-_TYPES = {"n": ("BIGINT", 3), "t": ("TEXT", 5), "f": ("DOUBLE PRECISION", 2), "b": ("BYTEA", 2)}
+_TYPES = {"n": ("BIGINT", 2), "t": ("TEXT", 5), "f": ("DOUBLE PRECISION", 2), "b": ("BYTEA", 2)}
 _SLOTS = [f"{letter}{i}" for letter, (_, most) in _TYPES.items() for i in range(most)]
 _AT_ONCE = 500  # rows, of which each may hold an answer of some size
 
@@ -110,14 +93,6 @@ def _row_of(found: tuple[Any, ...]) -> Row:
     return Row(found[0], kind, found[2], fields, found[_RELEASED])
 
 
-def rows_in_order(transaction: Transaction) -> Iterator[tuple[str, dict[str, object]]]:
-    """Give the table and the columns of every row of an account, in the order they were written."""
-    for found in _found_after(transaction, 0):
-        columns = _columns_of(found[1])
-        values = {name: found[3 + _SLOTS.index(slot)] for slot, name in columns.items()}
-        yield found[1], {"position": found[0], "chain": found[2], **values}
-
-
 def _rows_after(transaction: Transaction, position: int) -> Iterator[Row]:
     """Give all rows after a position, in order."""
     return map(_row_of, _found_after(transaction, position))
@@ -167,33 +142,19 @@ def catch_up(transaction: Transaction, seen: Progress, rule: Filter, where: str)
     return walk.progress()
 
 
-def follow_from_first(transaction: Transaction, where: str) -> Progress:
-    """Check every row of an account from its terms on, and return what they come to.
-
-    Raises
-    ------
-    LedgerError
-        If its terms are gone, or a row was edited, removed or added by hand.
-    """
-    account = read_account(transaction, where)
-    return catch_up(transaction, Progress(0, account.digest), filter_of(account, where), where)
-
-
 class _Walk:
     """A reader on its way along the rows; what it has counted becomes a `Progress` at the end."""
 
     def __init__(self, transaction: Transaction, seen: Progress, rule: Filter, where: str) -> None:
         self._transaction, self._rule, self._where = transaction, rule, where
-        self._seen, self._pricing = seen, priced_by(rule)
         self._take = {
             "reservation": self._add_reservation,
             "part": self._add_part,
             "closing": self._add_closing,
-            "checkpoint": self._agrees_with_count,
         }
         self.position, self.chain = seen.position, seen.chain
         self._totals, self._parts, self._closings = seen.totals, seen.parts, seen.closings
-        self._open_parts, self._checkpoint = dict(seen.open_parts), seen.checkpoint
+        self._open_parts = dict(seen.open_parts)
 
     def follow(self, row: Row) -> None:
         """Take one row more, or refuse it.
@@ -221,8 +182,6 @@ class _Walk:
             self._parts,
             self._closings,
             self._open_parts,
-            self._seen.start,
-            self._checkpoint,
         )
 
     def _add_reservation(self, row: Row) -> bool:
@@ -250,26 +209,12 @@ class _Walk:
         self._closings += 1
         self._open_parts.pop(number, None)
         if used is not None:
-            events, epsilon, delta = _purchase_of(
-                self._transaction, self._seen, number, self._where
-            )
+            events, epsilon, delta = _purchase_of(self._transaction, number)
             reserved = self._rule.costs(_checked_grant(events, epsilon, delta, self._where))
             self._totals = self._totals.changed(
                 reserved, self._rule.costs(_checked_grant(used, epsilon, delta, self._where))
             )
         return True
-
-    def _agrees_with_count(self, row: Row) -> bool:
-        """Return whether a checkpoint says what was counted.
-
-        Sums only if this very program has priced them.
-        """
-        self._checkpoint = row.position
-        stated = Checkpoint.of_row(row.fields)
-        own = self.progress().as_checkpoint(self._rule)
-        if stated is None or stated.counts != own.counts:
-            return False
-        return stated.priced_by != self._pricing or stated.totals == own.totals
 
 
 def _next_link(chain: bytes, row: Row) -> bytes:
@@ -280,41 +225,6 @@ def _row_at(transaction: Transaction, position: int) -> Row | None:
     statement = _ROWS.format(which="= ?")
     found = transaction.execute(statement, (position,) * len(_COVERED)).fetchone()
     return None if found is None else _row_of(found)
-
-
-def check_row(transaction: Transaction, seen: Progress, position: int, where: str) -> None:
-    """Refuse a row that was not followed, as it lies before the start, and does not follow from the
-    one before it.
-
-    Parameters
-    ----------
-    transaction : Transaction
-    seen : Progress
-        What was followed.
-    position : int
-        Of the row.
-    where : str
-        Name of the ledger, for messages.
-
-    Raises
-    ------
-    LedgerError
-        If it was edited by hand.
-    """
-    if position <= seen.start:
-        _linked_row(transaction, position, where)
-
-
-def _linked_row(transaction: Transaction, position: int, where: str) -> Row:
-    """Return a row, if it follows from the one before it, or the first one from the terms of the
-    account."""
-    row, before = _row_at(transaction, position), _row_at(transaction, position - 1)
-    previous = before.chain if before is not None else read_account(transaction, where).digest
-    if row is None or (before is None) != (position == 1) or _next_link(previous, row) != row.chain:
-        raise LedgerError(
-            f"{where} was changed by hand at entry {position}; restore it from a copy."
-        )
-    return row
 
 
 def contains_row(transaction: Transaction, position: int, chain: str, account: Account) -> bool:
@@ -328,98 +238,24 @@ def contains_row(transaction: Transaction, position: int, chain: str, account: A
     return row is not None and isinstance(row.chain, bytes) and row.chain.hex() == chain
 
 
-def start_of(transaction: Transaction, account: Account, rule: Filter, where: str) -> Progress:
-    """Return the progress from which a new reader follows.
-
-    That of the last checkpoint but one, else of no row at all.
-
-    So the newest thousand rows and more are always followed. Of a checkpoint are looked at: its own
-    link, the number of all rows, and the parts of every reservation that was open then, on which
-    its next answer depends. Sums that were priced by another program are not taken over.
-
-    Raises
-    ------
-    LedgerError
-        If the file does not fit the checkpoint.
-    """
-    # only sums that this very pricing computed are taken over; the last but one checkpoint leaves
-    # rows to check after it
-    select = (
-        "SELECT position FROM checkpoint WHERE priced_by = ? ORDER BY position DESC LIMIT 1"
-        " OFFSET 1"
-    )
-    found = transaction.execute(select, (priced_by(rule),)).fetchone()
-    if found is None:
-        return Progress(0, account.digest)
-    position = found[0]
-    row = _linked_row(transaction, position, where)
-    stated = Checkpoint.of_row(row.fields) if row.kind == "checkpoint" else None
-    if stated is None or not _fits_file(transaction, position, stated):
-        raise LedgerError(
-            f"{where} does not fit its checkpoint at entry {position}; restore it from a copy."
-        )
-    return Progress(
-        position,
-        row.chain,
-        stated.totals,
-        stated.parts,
-        stated.closings,
-        stated.open_parts,
-        start=position,
-        checkpoint=position,
-    )
-
-
-_COUNTS = """
-SELECT (SELECT count(*) FROM reservation), (SELECT count(*) FROM part),
-       (SELECT count(*) FROM closing),
-       (SELECT count(*) FROM checkpoint), (SELECT position FROM head),
-       (SELECT count(*) FROM reservation WHERE position > ?),
-       (SELECT count(*) FROM part WHERE position > ?),
-       (SELECT count(*) FROM closing WHERE position > ?)
-"""
-_PARTS_BEFORE = "SELECT count(*), max(number) FROM part WHERE reservation = ? AND position < ?"
-_CLOSED_BEFORE = "SELECT count(*) FROM closing WHERE reservation = ? AND position < ?"
-
-
-def _fits_file(transaction: Transaction, position: int, stated: Checkpoint) -> bool:
-    reservations, parts, closings, checkpoints, head, *later = transaction.execute(
-        _COUNTS, (position,) * 3
-    ).fetchone()
-    if reservations + parts + closings + checkpoints != head:
-        return False
-    before = (reservations - later[0], parts - later[1], closings - later[2])
-    if before != (stated.reservations, stated.parts, stated.closings):
-        return False
-    for reservation, count in stated.open_parts.items():
-        if transaction.execute(_PARTS_BEFORE, (reservation, position)).fetchone() != (count, count):
-            return False
-        if transaction.execute(_CLOSED_BEFORE, (reservation, position)).fetchone() != (0,):
-            return False
-    return True
-
-
-def reserved_of(transaction: Transaction, seen: Progress, reservation: int, where: str) -> Reserved:
+def reserved_of(transaction: Transaction, reservation: int, where: str) -> Reserved:
     """Return what a reservation holds.
 
     Raises
     ------
     LedgerError
-        If it was edited by hand, or this program cannot read it.
+        If this program cannot read it.
     """
-    return reserved_in(_purchase_of(transaction, seen, reservation, where)[0], where)
+    return reserved_in(_purchase_of(transaction, reservation)[0], where)
 
 
-def _purchase_of(
-    transaction: Transaction, seen: Progress, reservation: int, where: str
-) -> tuple[str, float, float]:
+def _purchase_of(transaction: Transaction, reservation: int) -> tuple[str, float, float]:
     """Return events, epsilon and delta of a reservation.
 
     What is given back must not exceed what was taken.
     """
-    select = "SELECT position, events, epsilon, delta FROM reservation WHERE id = ?"
-    position, events, epsilon, delta = transaction.execute(select, (reservation,)).fetchone()
-    check_row(transaction, seen, position, where)
+    select = "SELECT events, epsilon, delta FROM reservation WHERE id = ?"
+    events, epsilon, delta = transaction.execute(select, (reservation,)).fetchone()
     return events, epsilon, delta
 
 

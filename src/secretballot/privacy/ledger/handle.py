@@ -17,7 +17,6 @@ from secretballot.privacy.accounting import (
 from secretballot.privacy.ledger.answering import AnswerPage, check_used, refuse_unknown_or_closed
 from secretballot.privacy.ledger.book import Book
 from secretballot.privacy.ledger.chain import Progress, add_closing, add_reservation
-from secretballot.privacy.ledger.copying import copy_account
 from secretballot.privacy.ledger.entries import (
     answer_of,
     entries_of,
@@ -33,7 +32,6 @@ from secretballot.privacy.ledger.places import (
     name_of,
     place_of,
     store_at,
-    upgrade_at,
 )
 from secretballot.privacy.ledger.sqlite_store import SqliteStore
 from secretballot.privacy.ledger.store import BrokenOffError, UnknownEndError, repeated
@@ -120,10 +118,7 @@ class Ledger:
     Contents : public parameters, times and released bytes; nothing that was computed from private
         data otherwise.
     Limits : the rows form a hash chain, so that an edit by hand, or an older copy put in place
-        under a living handle, is noticed. A new handle follows the newest thousand rows and more;
-        of what was before it takes the sums from a checkpoint in the chain, and looks at the number
-        of rows and at what was open. An edit there changes nothing that may be spent or asked, and
-        is noticed by `check`, by `history`, and wherever the row itself is read. The chain is no
+        under a living handle, is noticed. A new handle follows every row. The chain is no
         signature: who can write the file can forge it whole, delete it, restore an old copy before
         the next start (vaults that used it notice), or keep two ledgers for the same data. Guard
         the vault accordingly. In a database the owner of the tables can do all that; a writer can
@@ -204,23 +199,6 @@ class Ledger:
         return ledger
 
     @staticmethod
-    def upgrade(path: str | os.PathLike[str] | DatabasePlace) -> bool:
-        """Bring a ledger of an earlier format to this one, in one transaction.
-
-        Return whether anything was to be done.
-
-        Every row is checked first and stays as it is, and vaults go on knowing the account. Earlier
-        versions of this program cannot read it afterwards. In a database the role that owns the
-        tables does it, by numbered migrations, and grants its writers their rights anew.
-
-        Raises
-        ------
-        LedgerError
-            If it is no ledger, is damaged or was changed by hand; nothing was changed.
-        """
-        return upgrade_at(place_of(path))
-
-    @staticmethod
     def exists(path: str | os.PathLike[str] | DatabasePlace) -> bool:
         """Return whether something is at a place, so that no ledger is made there.
 
@@ -232,34 +210,6 @@ class Ledger:
             If the database cannot be asked.
         """
         return is_taken(place_of(path))
-
-    @staticmethod
-    def copy(
-        source: str | os.PathLike[str] | DatabasePlace,
-        target: str | os.PathLike[str] | DatabasePlace,
-    ) -> tuple[int, str]:
-        """Copy a ledger with every row of it into a free place, from a file into a database, back,
-        or between two of a kind.
-
-        Every row is followed along the chain before and after. The copy is the same account: vaults
-        that know one know the other. From then on use one of them alone, since two that are both
-        used would each admit the whole budget.
-
-        Returns
-        -------
-        rows : int
-            How many rows there are.
-        chain : str
-            SHA-256 of the last one, in hexadecimal.
-
-        Raises
-        ------
-        LedgerError
-            If either place cannot be used or trusted, or something is at the target already; then
-            nothing is left there.
-        """
-        copied = copy_account(place_of(source), place_of(target))
-        return copied.position, copied.chain.hex()
 
     @staticmethod
     def grant(path: str | os.PathLike[str] | DatabasePlace, role: str) -> None:
@@ -363,17 +313,13 @@ class Ledger:
 
     @repeated
     def history(self) -> list[LedgerEntry]:
-        """Return every reservation, oldest first, after checking every row of the ledger."""
-        with self._own_book.reading() as (transaction, seen):
-            self._own_book.follow_all(transaction, seen)
+        """Return every reservation, oldest first."""
+        with self._own_book.reading() as (transaction, _):
             return entries_of(transaction, self._own_book.where)
 
     @repeated
     def check(self) -> None:
         """Check every page of the file and every row of the account, from the first one on.
-
-        Opening a ledger follows the newest thousand rows and more, and takes what was before them
-        from a checkpoint.
 
         Raises
         ------
@@ -416,8 +362,8 @@ class Ledger:
     def entry(self, request: str) -> LedgerEntry | None:
         """Return the reservation of a request, None where there is none."""
         check_text("request", request)
-        with self._own_book.reading() as (transaction, seen):
-            return entry_of(transaction, seen, request, self._own_book.where)
+        with self._own_book.reading() as (transaction, _):
+            return entry_of(transaction, request, self._own_book.where)
 
     def call_after_commits(self, name: str, work: Callable[[int, str], object]) -> None:
         """Let `work` have what `head` returns after everything that this handle writes.
@@ -606,8 +552,8 @@ class Ledger:
             If the bytes are not the ones that were committed, or the ledger cannot be read.
         """
         check_text("request", request)
-        with self._own_book.reading() as (transaction, seen):
-            return answer_of(transaction, seen, request, self._own_book.where)
+        with self._own_book.reading() as (transaction, _):
+            return answer_of(transaction, request, self._own_book.where)
 
     # --- handles ---
 
@@ -680,7 +626,7 @@ class Ledger:
                 )
             text = None
             if used is not None:
-                reserved = reserved_of(transaction, seen, number, self._own_book.where)
+                reserved = reserved_of(transaction, number, self._own_book.where)
                 text = check_used(self._own_book.account, reserved, used, answered)
             # the room kept for the answer goes first: it is what the answer is written into
             transaction.give_room_back(number)

@@ -1,7 +1,6 @@
 """Which back end keeps an account: a path means an SQLite file, a URL a PostgreSQL database."""
 
 import os
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,9 +8,8 @@ from secretballot._databases import DatabasePlace, is_database
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.ledger.chain import Account
 from secretballot.privacy.ledger.file import create_file, sqlite_in_words
-from secretballot.privacy.ledger.following import follow_from_first
-from secretballot.privacy.ledger.sqlite_store import SqliteStore, SqliteTransaction, upgrade_file
-from secretballot.privacy.ledger.store import Store, Transaction, repeated
+from secretballot.privacy.ledger.sqlite_store import SqliteStore
+from secretballot.privacy.ledger.store import Store, repeated
 from secretballot.privacy.ledger.terms import absolute_path
 
 __all__ = [
@@ -22,11 +20,9 @@ __all__ = [
     "name_of",
     "place_of",
     "store_at",
-    "upgrade_at",
 ]
 
 Place = Path | DatabasePlace
-Fill = Callable[[Transaction], object]  # puts the first rows into a new account
 
 
 def place_of(given: object) -> Place:
@@ -81,9 +77,8 @@ def store_at(place: Place) -> Store:
     return PostgresStore(place)
 
 
-def create_at(place: Place, account: Account, fill: Fill | None = None) -> bool:
-    """Make an account, complete with its first rows or not at all; leave one that another program
-    made meanwhile.
+def create_at(place: Place, account: Account) -> bool:
+    """Make an account, complete or not at all; leave one that another program made meanwhile.
 
     Return whether it was made here.
 
@@ -94,31 +89,11 @@ def create_at(place: Place, account: Account, fill: Fill | None = None) -> bool:
     """
     if isinstance(place, Path):
         with sqlite_in_words(f"Ledger {place}"):
-            if fill is None:
-                return create_file(place, account)
-            return create_file(place, account, lambda draft: fill(SqliteTransaction(draft, None)))
+            return create_file(place, account)
     _need_driver(place)
     from secretballot.privacy.ledger.postgres_store import create_account
 
-    return create_account(place, account, fill)
-
-
-def upgrade_at(place: Place) -> bool:
-    """Bring an account to the format of this program, in one transaction.
-
-    Return whether anything was to be done.
-
-    Raises
-    ------
-    LedgerError
-        If there is none, it cannot be trusted, or it is newer than this program.
-    """
-    if isinstance(place, Path):
-        return upgrade_file(place)
-    _need_driver(place)
-    from secretballot.privacy.ledger.postgres_store import upgrade_account
-
-    return upgrade_account(place, follow_from_first)
+    return create_account(place, account)
 
 
 def grant_at(place: Place, role: str) -> None:

@@ -1,8 +1,8 @@
-"""The tables of an account in PostgreSQL, as numbered migrations, and who may do what to them.
+"""The tables of an account in PostgreSQL, and who may do what to them.
 
 The tables are those of a file, column by column, so that the same rows have the same hash chain.
-Two roles stand over them. The owner makes and upgrades them and spends nothing. A writer may read,
-and add rows to the four tables of the chain; it has no right to change or remove any, nor to touch
+Two roles stand over them. The owner makes them and spends nothing. A writer may read,
+and add rows to the three tables of the chain; it has no right to change or remove any, nor to touch
 `head`. What moves `head` is a trigger with the owner's rights, which lets a row in only where it is
 the next one: whatever programs believe, no two rows ever have one place.
 """
@@ -11,9 +11,17 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["CHAIN_TABLES", "FOUND", "MIGRATIONS", "VERSION", "expected_parts", "rights_of_writer"]
+__all__ = [
+    "CHAIN_TABLES",
+    "FOUND",
+    "VERSION",
+    "expected_parts",
+    "rights_of_writer",
+    "statements_of",
+]
 
-CHAIN_TABLES = ("reservation", "part", "closing", "checkpoint")
+VERSION = 2  # of the tables
+CHAIN_TABLES = ("reservation", "part", "closing")
 
 _TABLES = {
     "migration": """
@@ -69,21 +77,9 @@ _TABLES = {
     closed_at TEXT NOT NULL,
     chain BYTEA NOT NULL CHECK (octet_length(chain) = 32)
 """,
-    "checkpoint": """
-    position BIGINT PRIMARY KEY,
-    reservations BIGINT NOT NULL,
-    parts BIGINT NOT NULL,
-    closings BIGINT NOT NULL,
-    totals TEXT NOT NULL,
-    open_parts TEXT NOT NULL,
-    priced_by TEXT NOT NULL,
-    made_at TEXT NOT NULL,
-    chain BYTEA NOT NULL CHECK (octet_length(chain) = 32)
-""",
 }
 _KEYS = (  # unique ones, as `FOUND` names them
     ("account", "id"),
-    ("checkpoint", "position"),
     ("closing", "position"),
     ("closing", "reservation"),
     ("head", "id"),
@@ -236,7 +232,8 @@ def _account_triggers() -> Iterator[_Trigger]:
     yield _Trigger("head", "head_step", "BEFORE UPDATE", 19, "refuse_step", "FOR EACH ROW")
 
 
-def _first_migration(schema: str) -> Iterator[str]:
+def statements_of(schema: str) -> Iterator[str]:
+    """Give the statements that make all tables, functions and triggers in a schema of that name."""
     for table, columns in _TABLES.items():
         yield f"CREATE TABLE {table} ({columns})"
     for function in _FUNCTIONS:
@@ -245,11 +242,6 @@ def _first_migration(schema: str) -> Iterator[str]:
     for trigger in _account_triggers():
         yield trigger.statement()
 
-
-#: What each version adds to the one before, given the name of the schema: the first makes it all. A
-#: migration that was ever released stays as it is.
-MIGRATIONS = (_first_migration,)
-VERSION = len(MIGRATIONS)
 
 #: Everything in a schema that a promise rests on, one line each; `expected_parts` is what it should
 #: find.

@@ -38,10 +38,10 @@ from secretballot.exceptions import LedgerError
 from secretballot.privacy.ledger.chain import Account
 from secretballot.privacy.ledger.postgres_schema import (
     FOUND,
-    MIGRATIONS,
     VERSION,
     expected_parts,
     rights_of_writer,
+    statements_of,
 )
 from secretballot.privacy.ledger.schema import APPLICATION_ID
 from secretballot.privacy.ledger.store import (
@@ -58,7 +58,6 @@ __all__ = [
     "create_account",
     "grant_writer",
     "has_account",
-    "upgrade_account",
 ]
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
@@ -152,6 +151,10 @@ class PostgresTransaction:
 
     def give_room_back(self, reservation: int) -> None:
         """Give nothing back."""
+
+    def confirm_earlier(self) -> None:
+        """Write nothing: the lock on the row `head` is in the log already, whose order is that of
+        the commits."""
 
 
 class PostgresStore:
@@ -478,30 +481,17 @@ def _roll_back(connection: Connection, error: BaseException) -> None:
 
 
 def _check_version(connection: Connection, where: str) -> None:
-    """Refuse an account that another version of this program made or upgraded."""
-    version = _version_of(connection)
-    if version != VERSION:
-        raise LedgerError(_other_version(where, version))
-
-
-def _version_of(connection: Connection) -> object:
+    """Refuse an account that another version of this program made."""
     found = connection.execute("SELECT max(number) FROM migration").fetchone()
-    return found[0] if found is not None else None
-
-
-def _other_version(where: str, version: object) -> str:
-    fix = "restore it from a copy"
-    if isinstance(version, int):
-        fix = (
-            "update secretballot"
-            if version > VERSION
-            else "bring it up with secretballot ledger upgrade, after which earlier versions cannot"
-            " use it"
+    version = found[0] if found is not None else None
+    if version != VERSION:
+        raise LedgerError(
+            f"{where} has format version {version} and this program reads version {VERSION}; use"
+            " the version of secretballot that made it."
         )
-    return f"{where} has format version {version} and this program reads version {VERSION}; {fix}."
 
 
-# --- making, upgrading, rights ---
+# --- making, rights ---
 
 
 def has_account(place: DatabasePlace) -> bool:
@@ -521,9 +511,7 @@ def _is_there(connection: Connection) -> bool:
     return bool(found and found[0])
 
 
-def create_account(
-    place: DatabasePlace, account: Account, fill: Callable[[Transaction], object] | None = None
-) -> bool:
+def create_account(place: DatabasePlace, account: Account) -> bool:
     """Make an account with all its tables, complete or not at all.
 
     If another program made one meanwhile, leave that one.
@@ -532,8 +520,6 @@ def create_account(
     ----------
     place : DatabasePlace
     account : Account
-    fill : callable, optional
-        Adds the first rows.
 
     Returns
     -------
@@ -551,8 +537,9 @@ def create_account(
         if _is_there(connection):
             return False
         _make_schema(connection, place)
-        for number in range(1, VERSION + 1):
-            _run_migration(connection, place, number)
+        for statement in statements_of(place.schema):
+            connection.execute(statement.encode())
+        connection.execute("INSERT INTO migration VALUES (%s, %s)", [VERSION, utc_now()])
         columns = vars(account)
         connection.execute(
             sql.SQL("INSERT INTO account (id, {}) VALUES (1, {})").format(
@@ -562,13 +549,11 @@ def create_account(
             list(columns.values()),
         )
         connection.execute("INSERT INTO head VALUES (1, 0, %s)", [account.digest])
-        if fill is not None:
-            fill(PostgresTransaction(connection))
     return True
 
 
 def _lock_name(connection: Connection, place: DatabasePlace) -> None:
-    """Wait until nobody else makes or upgrades this account; there is no row yet to take."""
+    """Wait until nobody else makes this account; there is no row yet to take."""
     digest = hashlib.sha256(place.schema.encode()).digest()
     key = int.from_bytes(digest[:4], "big", signed=True)
     connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", [APPLICATION_ID, key])
@@ -593,50 +578,6 @@ def _make_schema(connection: Connection, place: DatabasePlace) -> None:
             " make tables in it; name another with ?schema=NAME, or use the role that owns it."
             " Nothing was changed."
         )
-
-
-def _run_migration(connection: Connection, place: DatabasePlace, number: int) -> None:
-    for statement in MIGRATIONS[number - 1](place.schema):
-        connection.execute(statement.encode())
-    connection.execute("INSERT INTO migration VALUES (%s, %s)", [number, utc_now()])
-
-
-def upgrade_account(place: DatabasePlace, check_rows: Callable[[Transaction, str], object]) -> bool:
-    """Run the migrations that an account lacks, all in one transaction, wholly or not at all.
-
-    Parameters
-    ----------
-    place : DatabasePlace
-    check_rows : callable
-        Follows every row along the chain, given the name for messages; called before and after.
-
-    Returns
-    -------
-    bool
-        Whether anything was to be done.
-
-    Raises
-    ------
-    LedgerError
-        If there is no account, it is newer than this program, its rows were changed by hand, or the
-        role may not change its tables.
-    """
-    where = f"Ledger {place.name}"
-    with _single_connection(place, "ISOLATION LEVEL READ COMMITTED") as connection:
-        _lock_name(connection, place)
-        version = _version_of(connection)
-        if version == VERSION:
-            return False
-        if not isinstance(version, int) or version > VERSION:
-            raise LedgerError(_other_version(where, version))
-        # readers see the old tables or the new ones; in the order in which they are read, as
-        # otherwise a writer would wait for this one and this one for the writer
-        connection.execute("LOCK TABLE migration, head IN ACCESS EXCLUSIVE MODE")
-        check_rows(PostgresTransaction(connection), where)
-        for number in range(version + 1, VERSION + 1):
-            _run_migration(connection, place, number)
-        check_rows(PostgresTransaction(connection), where)
-    return True
 
 
 def grant_writer(place: DatabasePlace, role: str) -> None:

@@ -2,7 +2,7 @@
 
 Nothing is ever updated or deleted but the one row `head`, which counts forward: a reservation is
 one row, each part of an answer that is given in parts another, its closing (committed or forfeited)
-the last. Every thousand rows a checkpoint repeats what all rows before it come to. Beside this
+the last. Beside this
 account, `room` holds places on the disk for answers that are paid for and not written yet; it says
 nothing, and comes and goes.
 """
@@ -10,18 +10,14 @@ nothing, and comes and goes.
 from collections.abc import Iterator
 
 __all__ = [
-    "ADDED",
     "APPLICATION_ID",
     "DIGEST_VERSION",
-    "EARLIER",
     "SCHEMA_VERSION",
     "STATEMENTS",
-    "UPGRADABLE",
 ]
 
 APPLICATION_ID = 0x53424C54  # "SBLT", in the header of the file
-SCHEMA_VERSION = 3
-UPGRADABLE = 2  # the version before: the same rows without checkpoints and room
+SCHEMA_VERSION = 4
 DIGEST_VERSION = 2  # part of the digest of an account for ever: vaults know their ledger by it
 
 _TABLES = """
@@ -72,19 +68,6 @@ CREATE TABLE closing (
     reason TEXT CHECK ((reason IS NOT NULL) = (state = 'forfeited')),
     used TEXT,
     closed_at TEXT NOT NULL,
-    chain BLOB NOT NULL CHECK (length(chain) = 32)
-)
-"""
-_NEW_TABLES = """
-CREATE TABLE checkpoint (
-    position INTEGER PRIMARY KEY,
-    reservations INTEGER NOT NULL,
-    parts INTEGER NOT NULL,
-    closings INTEGER NOT NULL,
-    totals TEXT NOT NULL,
-    open_parts TEXT NOT NULL,
-    priced_by TEXT NOT NULL,
-    made_at TEXT NOT NULL,
     chain BLOB NOT NULL CHECK (length(chain) = 32)
 );
 CREATE TABLE room (
@@ -137,17 +120,4 @@ def _trigger_statements() -> Iterator[str]:
     yield _NO_LATE_PART
 
 
-def _new_triggers() -> Iterator[str]:
-    yield _GUARDS.format(table="checkpoint", verb="DELETE", when="")
-    yield _GUARDS.format(table="checkpoint", verb="UPDATE", when="")
-    taken = _NOT_NEXT.format(table="checkpoint", taken="position = new.position")
-    yield _GUARDS.format(table="checkpoint", verb="INSERT", when=taken)
-
-
-def _all_statements(tables: str, triggers: Iterator[str]) -> tuple[str, ...]:
-    return tuple(statement.strip() for statement in (*tables.split(";"), *triggers))
-
-
-EARLIER = _all_statements(_TABLES, _trigger_statements())  # all there was in version 2
-ADDED = _all_statements(_NEW_TABLES, _new_triggers())
-STATEMENTS: tuple[str, ...] = (*EARLIER, *ADDED)
+STATEMENTS = tuple(statement.strip() for statement in (*_TABLES.split(";"), *_trigger_statements()))

@@ -13,12 +13,11 @@ from typing import Any, Literal, Self
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.ledger import file, room
 from secretballot.privacy.ledger.chain import Account
-from secretballot.privacy.ledger.following import follow_from_first
-from secretballot.privacy.ledger.schema import ADDED, EARLIER, SCHEMA_VERSION, UPGRADABLE
+from secretballot.privacy.ledger.schema import SCHEMA_VERSION
 from secretballot.privacy.ledger.store import Found, Transaction, UnknownEndError
 from secretballot.privacy.ledger.terms import in_brief
 
-__all__ = ["SqliteStore", "SqliteTransaction", "upgrade_file"]
+__all__ = ["SqliteStore", "SqliteTransaction"]
 
 
 class SqliteTransaction:
@@ -57,6 +56,11 @@ class SqliteTransaction:
     def give_room_back(self, reservation: int) -> None:
         """Make the room of a reservation free."""
         room.give_back(self.connection, reservation)
+
+    def confirm_earlier(self) -> None:
+        """Write the version of the file over itself: this commit's journal replaces the one whose
+        end is unknown."""
+        self.connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 @dataclass(frozen=True)
@@ -284,41 +288,3 @@ def _make_room(connection: sqlite3.Connection, reservation: int) -> None:
     connection.execute("BEGIN IMMEDIATE")
     room.give_back(connection, reservation)
     connection.execute("COMMIT")
-
-
-def upgrade_file(path: Path) -> bool:
-    """Bring a file of the version before to this one, in one transaction.
-
-    Wholly or not at all, whatever breaks.
-
-    In this order: the file is checked as the program that wrote it would have done, the new tables
-    are made, every row is followed along the chain, and only then the version is changed. The rows,
-    and what vaults know the account by, stay as they are.
-
-    Returns
-    -------
-    bool
-        Whether anything was to be done.
-
-    Raises
-    ------
-    LedgerError
-        If it is no such file, is damaged or was changed by hand.
-    """
-    file.check_place(path)
-    where = f"Ledger {path}"
-    with file.sqlite_in_words(where), closing(file.connect(path)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        if connection.execute("PRAGMA user_version").fetchone()[0] != UPGRADABLE:
-            file.check_header(connection, where)
-            return False
-        file.check_application(connection, where)
-        file.check_pages(connection, where)
-        file.check_body(connection, where, EARLIER)
-        for statement in ADDED:
-            connection.execute(statement)
-        connection.execute(room.BALLAST_STATEMENT)
-        follow_from_first(SqliteTransaction(connection, path), where)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-    return True

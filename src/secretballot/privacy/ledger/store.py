@@ -91,6 +91,11 @@ class Transaction(Protocol):
         """Make the space of a reservation free for what is written next."""
         ...
 
+    def confirm_earlier(self) -> None:
+        """Let the end of this transaction be durable, and with it all that was committed before,
+        though no row is added."""
+        ...
+
 
 class Store(Protocol):
     """Where one account is kept.

@@ -43,7 +43,6 @@ _MAX_TEXT = 10_000  # characters of one string
 _MAX_CHOICES = 100
 _MAX_FILES = 1000
 _MAX_NAME = 255  # characters of a file name
-_WITH_ABOUT = 3  # the version of certificates that first had it
 _MAX_KEY_SHOWN = 40  # characters of a field name in a message
 
 Rule = tuple[Callable[[Any], bool], str]
@@ -111,19 +110,17 @@ def check_format(document: Mapping[str, Any]) -> str:
     Raises
     ------
     CertificateError
-        If it is another format, a newer version, or not made of JSON values.
+        If it is another format, another version, or not made of JSON values.
     """
     if document.get("format") != FORMAT:
         raise CertificateError(
             f"The format is not {FORMAT}; give the certificate.json of a release."
         )
     version = document.get("version")
-    if isinstance(version, bool) or not isinstance(version, int) or not version >= 1:
-        raise CertificateError("The version of the certificate is not an integer of at least 1.")
-    if version > VERSION:
+    if isinstance(version, bool) or not isinstance(version, int) or version != VERSION:
         raise CertificateError(
-            f"The certificate has version {version}; this program reads up to {VERSION}. Update"
-            " secretballot."
+            f"The certificate has version {shown(version)} and this program reads version"
+            f" {VERSION}; use the version of secretballot that wrote it."
         )
     _refuse_other_than_json(document, "certificate", 0)
     return f"{FORMAT}, version {version}."
@@ -405,17 +402,12 @@ def check_optional_fields(document: Mapping[str, Any]) -> list[str]:
     if "files" in document:
         _check_files(document["files"])
     if "about" in document:
-        _check_about(document["about"], document["version"])
+        _check_about(document["about"])
     return [name for name in ("plan", "choices", "files", "about") if name in document]
 
 
-def _check_about(about: object, version: int) -> None:
-    """Refuse words on the release that no page could show, or that its version does not have."""
-    if version < _WITH_ABOUT:
-        raise CertificateError(
-            f"The field about came with version {_WITH_ABOUT} of certificates, and this one has"
-            f" version {version}."
-        )
+def _check_about(about: object) -> None:
+    """Refuse words on the release that no page could show."""
     if not isinstance(about, Mapping) or not about or not set(about) <= set(ABOUT):
         raise CertificateError(
             f"The field about must hold one or more of {', '.join(ABOUT)}, and nothing else."

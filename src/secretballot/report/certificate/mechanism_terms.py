@@ -29,7 +29,6 @@ __all__ = [
     "ANSWERS_SOME",
     "check_terms",
     "count_columns_of",
-    "earlier_events_of_terms",
     "events_of_terms",
     "most_abstentions",
     "most_answers",
@@ -173,19 +172,6 @@ def _stream_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
 def _has_table(mechanism: Mapping[str, Any]) -> bool:
     """Return whether a stream answers by a table of chances, as its fields say."""
     return "charge" in mechanism
-
-
-def earlier_events_of_terms(document: Mapping[str, Any]) -> list[Event] | None:
-    """Return the events by which earlier versions priced the same mechanism, which cost no less.
-
-    None where there were no others. Labels of more than two classes were once priced as the counts
-    that they are read off.
-    """
-    mechanism = document["mechanism"]
-    labels = mechanism["name"] == "gaussian" and mechanism["release"] == "labels"
-    if not labels or mechanism["n_classes"] == 2:
-        return None
-    return [event_from_json(_gaussian_event_fields({**mechanism, "release": "counts"}))]
 
 
 def _gaussian_event_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
