@@ -37,7 +37,7 @@ PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 ROOMY := awk 'NR == 2 && $$4 > 8000000 { print "/dev/shm" }'
 export PYTEST_DEBUG_TEMPROOT ?= $(shell test -w /dev/shm && df -Pk /dev/shm | $(ROOMY))
 
-.PHONY: demo demo-service demo-service-sqlite test test-runs test-fast test-lowest check docs test-slow bench figures rates audit fuzz fuzz-service torture smoke clean
+.PHONY: demo demo-service demo-service-sqlite test test-lowest check docs test-slow bench figures rates audit fuzz fuzz-service torture smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
@@ -51,26 +51,16 @@ demo-service: $(VENV)/.ready
 demo-service-sqlite: $(VENV)/.ready
 	$(BIN)/python -m secretballot.service.demonstration demo-service
 
-# Files that start programs, services and databases, or repeat whole runs.
-WHOLE := $(addprefix tests/,$(shell cat tests/whole_runs.txt))
-
 # Files that have processes of their own: they import torch, beside which every small fit takes longer, or start clusters,
 # whose threads stay and draw from the generators that other tests look at.
 APART := tests/torch_learners tests/test_docs_examples.py tests/test_docstring_examples.py \
 	tests/ensemble/test_dask_engine.py tests/ensemble/test_ray_engine.py \
 	tests/learners/test_learners_on_engines.py tests/cli/test_learn_on_engines.py
 
+# Everything that must hold.
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest $(PARALLEL) $(WHOLE:%=--ignore=%) $(APART:%=--ignore=%)
-
-# The other half: whole programs, clusters, and every example of the documentation.
-test-runs: $(VENV)/.ready
-	$(BIN)/python -m pytest $(PARALLEL) $(WHOLE)
+	$(BIN)/python -m pytest $(PARALLEL) $(APART:%=--ignore=%)
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup $(APART)
-
-# Under a minute: without the files that take seconds (tests/long_files.txt).
-test-fast: $(VENV)/.ready
-	$(BIN)/python -m pytest $(PARALLEL) --fast
 
 # With the lowest version of every dependency that pyproject.toml allows; that newer ones warn of older ones is no news.
 test-lowest:
@@ -88,7 +78,7 @@ check: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python tools/house_measures.py --check
+	$(BIN)/python tools/size.py --check
 
 # The site: build/site/index.html. A broken link or anchor, or a script, style or font from elsewhere, ends it.
 docs: build/docs-env/.ready

@@ -1,5 +1,4 @@
-"""For all tests: every certificate that is built, and every release folder that is made, is
-shown to both verifiers."""
+"""For all tests: fixtures, and both verifiers on what tests of releases make."""
 
 import functools
 import gc
@@ -38,8 +37,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = Path(__file__).parent
-# of the files beside, one a line: what takes seconds, and what starts programs
-LONG_FILES = frozenset((HERE / "long_files.txt").read_text().split())
+# where every certificate that is built and every folder that is made is shown to both verifiers
+OF_RELEASES = ("golden", "publishing", "report")
 
 # How long an example takes says how busy the machine is. Examples are the same in every run, as
 # noise is, unless another stream is asked for.
@@ -116,16 +115,6 @@ def nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     seeded, so that two fits would differ, or by chance would not."""
     monkeypatch.setattr(purchase, "noise_source", _NoNoise)
     monkeypatch.setattr(shards, "entropy_bytes", lambda size: bytes(i % 251 for i in range(size)))
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--fast", action="store_true", help="leave out the files of long_files.txt")
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    if not config.getoption("--fast"):
-        return None
-    return (collection_path.relative_to(HERE).as_posix() in LONG_FILES) or None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -225,15 +214,16 @@ def shown_to_both(draft: Path, target: Path) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _both_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:
+def _both_verifiers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(second, "_minutes", ContextVar("minutes", default=MINUTES))
     monkeypatch.setattr(second, "label_price", quick_label_price)
     monkeypatch.setattr(second, "gaussian_delta", gaussian_delta)
     monkeypatch.setattr(second, "confident_price", quick_confident_price)
     monkeypatch.setattr(second, "classes_fit", lambda *_: False)
     monkeypatch.setattr(second, "class_game_profile", lambda *_: None)
-    monkeypatch.setattr(certificates, "delta_upper", both_prices)
-    monkeypatch.setattr(publishing, "move_into_place", shown_to_both)
+    if request.path.relative_to(HERE).parts[0] in OF_RELEASES:
+        monkeypatch.setattr(certificates, "delta_upper", both_prices)
+        monkeypatch.setattr(publishing, "move_into_place", shown_to_both)
 
 
 @pytest.fixture
