@@ -207,8 +207,8 @@ def findings(source, module):
 
 def all_findings():
     caught, called = set(), set()
-    for room in PRIVATE_SIDE:
-        for path in sorted((SOURCE / room).rglob("*.py")):
+    for package in PRIVATE_SIDE:
+        for path in sorted((SOURCE / package).rglob("*.py")):
             module = path.relative_to(SOURCE).as_posix()
             found = findings(path.read_text(), module)
             caught |= found[0]
