@@ -138,34 +138,38 @@ def test_a_power_cut_takes_nothing_and_what_is_lost_all_the_same_is_made_again_u
     assert "is damaged (certificate.json), so it is made again from what was paid for" in note
 
 
+def lost_of(disk: Disk, *places: Path) -> list[str]:
+    """Return what a power cut would take of files and folders, or of their names."""
+    names = {f"{place}: name" for place in places}
+    return [
+        lost
+        for place in places
+        for lost in [*disk.lost(place), *(names & {*disk.lost(place.parent)})]
+    ]
+
+
 def test_what_other_verbs_write_is_on_the_disk_too(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release, public = world / "deep" / "out" / "release", str(world / "public.csv")
+    release, vault = (world / "deep" / "out" / name for name in ("release", "vault"))
+    public, secret, said = (str(world / name) for name in ("public.csv", "vault.key", "said.csv"))
     key = str(world / "a.pem")
     with monkeypatch.context() as patched:
         disk = Disk(patched)
         assert run("moments", world, "--without", "report").exit_code == 0
-        for words in (
-            ["signing-key", key],
-            ["sign", str(release), "--key", key],
-            ["vault", "new-key", str(world / "vault.key")],
-            ["vault", "encrypt", str(release.parent), "--vault-key", str(world / "vault.key")],
-            ["schema", public, "--out", str(world / "schema.json")],
-            ["predict", str(release), public, "--out", str(world / "said.csv")],
-            ["predict", str(release), public, "--out", str(world / "said.parquet")],
+        for words, *written in (
+            (["signing-key", key], world / "a.pem", world / "a.pem.pub"),
+            (["sign", str(release), "--key", key], release / "certificate.sig"),
+            (["vault", "new-key", secret], Path(secret)),
+            (["vault", "encrypt", str(vault), "--vault-key", secret], *vault.iterdir()),
+            (["schema", public, "--out", str(world / "schema.json")], world / "schema.json"),
+            (["predict", str(release), public, "--out", said], Path(said)),
         ):
             done = CliRunner().invoke(app, words)
             assert done.exit_code == 0, done.stderr
+            assert lost_of(disk, *written) == []
         plan_files._write_all(world / "new" / "plan", {"plan.json": b"{}"})
-        names = "a.pem", "a.pem.pub", "vault.key", "schema.json", "said.csv", "said.parquet", "new"
-        assert not {f"{world / name}: name" for name in names} & {*disk.lost(world)}
-        places = [
-            release / "certificate.sig",
-            release.parent / "vault",
-            *(world / name for name in names),
-        ]
-        assert [lost for place in places for lost in disk.lost(place)] == []
+        assert lost_of(disk, world / "new") == []
     assert disk.named_too_early == []
 
 
