@@ -83,8 +83,6 @@ _NUMBERS, _NUMBERS_AT = "secretballot-numbers", "PROMETHEUS_MULTIPROC_DIR"
 
 
 def _serve_until_stopped(settings: ServiceSettings, listening: socket.socket) -> None:
-    import uvicorn
-
     from secretballot.service.app import application
     from secretballot.service.json_logs import log_in_json
 
@@ -95,7 +93,7 @@ def _serve_until_stopped(settings: ServiceSettings, listening: socket.socket) ->
         _settle_memory()
         # the server has stopped in order when it raises the signal again: an end, not a death
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        uvicorn.Server(_server_config(app, settings)).run(sockets=[listening])
+        _run_server(app, settings, listening)
         return
     del app
     Workers(settings, listening).run()
@@ -108,11 +106,21 @@ def _settle_memory() -> None:
     gc.freeze()
 
 
-def _server_config(app: Any, settings: ServiceSettings) -> Any:
+def _run_server(app: Any, settings: ServiceSettings, listening: socket.socket) -> None:
+    """Serve until a signal, and end soon after it whatever hangs."""
     import uvicorn
 
     own = settings.listening
-    return uvicorn.Config(
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, *signal_and_frame: Any) -> None:
+            # a thread that waits for a ledger would hold the process; it may be ended anywhere
+            late = threading.Timer(own.stop_seconds + _LATE_S, os._exit, [0])
+            late.daemon = True
+            late.start()
+            super().handle_exit(*signal_and_frame)
+
+    config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
@@ -123,6 +131,10 @@ def _server_config(app: Any, settings: ServiceSettings) -> Any:
         limit_concurrency=own.connections,
         timeout_graceful_shutdown=max(1, round(own.stop_seconds)),
     )
+    Server(config).run(sockets=[listening])
+
+
+_LATE_S = 1.0  # seconds for what comes after the last answer of a stop
 
 
 class Workers:
@@ -197,8 +209,6 @@ def work_until_stopped(settings: ServiceSettings, listening: socket.socket) -> N
     """Be a worker: answer on the socket until a signal comes, or the first process is gone."""
     hold_draft(Path(os.environ[_NUMBERS_AT]))  # until it has ended, its first process or not
 
-    import uvicorn
-
     from secretballot.service.app import application
     from secretballot.service.json_logs import log_in_json
 
@@ -206,7 +216,7 @@ def work_until_stopped(settings: ServiceSettings, listening: socket.socket) -> N
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     app = application(settings, opened=True)
     _settle_memory()
-    uvicorn.Server(_server_config(app, settings)).run(sockets=[listening])
+    _run_server(app, settings, listening)
 
 
 def _stop_with_parent() -> None:

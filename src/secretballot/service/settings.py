@@ -37,14 +37,14 @@ class Listening:
     connections : int
         Connections that a worker holds at once.
     stop_seconds : float
-        How long a stop waits for what is being answered.
+        How long a stop waits for what is being answered; a second later the process has ended.
     """
 
     host: str = "127.0.0.1"
     port: int = 8711
     workers: int = 1
     connections: int = 1000
-    stop_seconds: float = 20.0
+    stop_seconds: float = 8.0
 
 
 @dataclass(frozen=True)
