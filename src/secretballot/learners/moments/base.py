@@ -40,7 +40,7 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.surroundings import refuse_private_steps
+from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget, VectorSumEvent
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels, ReleasedSums
@@ -103,7 +103,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         """Release the sums of all stages, and note certificate, coverage and columns."""
         # Settings, then public points and the basis, then the account; private records come last,
         # and are only mapped before the purchase.
-        refuse_private_steps(self)
+        warn_inside_sklearn(alone=self.ledger is None)
         given = GivenGroups() if given_groups is None else given_groups
         group_budgets = given.checked_budgets()
         budget, listed = self._checked_budget(
@@ -122,7 +122,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 groups.check_public_sizes()
         check_keeping(self.ledger, None, self.request)
         account = account_of_fit(self.ledger, budget, unit=private.unit, neighbours=self.neighbours)
-        noted = private.noted(X_public, account, alone=self.ledger is None)
+        private.refuse_points(X_public)
         with one_thread():
             basis = unfitted_basis(self.basis, X_public, class_shares).fit(X_public)
             pool = with_constant(basis.integers(X_public))
@@ -160,7 +160,6 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                     **({} if groups is None else {"assumptions": [GROUPS_ASSUMPTION]}),
                 },
             )
-        noted.paid()
         _refuse_other_weights(stages, released.certificate["mechanism"])
         self.certificate_ = released.certificate
         mechanism = released.certificate["mechanism"]

@@ -21,13 +21,15 @@ from secretballot.learners.training.inputs import (
     n_rows,
     with_public_types,
 )
-from secretballot.learners.training.repeated_fits import NotedFit, noted_fit, noted_stored_fit
+from secretballot.learners.training.private_points import (
+    refuse_private_points,
+    refuse_stored_points,
+)
 from secretballot.learners.training.stored_input import (
     blocks_by_unit,
     check_stored_table,
     numbers_of_units,
 )
-from secretballot.privacy.ledger import Ledger
 from secretballot.records.mapped_rows import mapped_rows
 from secretballot.records.vector_sums import (
     BoundedRecords,
@@ -66,9 +68,8 @@ class PrivateInput(ABC):
         """
 
     @abstractmethod
-    def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
-        """Refuse public points, of shape (n_public, n_features), that are the records, and warn of
-        a repeated fit."""
+    def refuse_points(self, X_public: Any) -> None:
+        """Refuse public points, of shape (n_public, n_features), that are the records."""
 
     @property
     @abstractmethod
@@ -134,8 +135,8 @@ class _TableInput(PrivateInput):
             check_one_group_each(self._persons, groups.numbers)
         self._groups = groups.numbers
 
-    def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
-        return noted_fit(self._X, X_public, account, alone=alone, same=self._same)
+    def refuse_points(self, X_public: Any) -> None:
+        refuse_private_points(self._X, X_public, same=self._same)
 
     @property
     def n_records(self) -> int:
@@ -173,8 +174,8 @@ class _StoredInput(PrivateInput):
             " do not go with a table on disk; give records that are in memory.",
         )
 
-    def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
-        return noted_stored_fit(self._table, X_public, account, alone=alone)
+    def refuse_points(self, X_public: Any) -> None:
+        refuse_stored_points(self._table, X_public)
 
     @property
     def n_records(self) -> int:

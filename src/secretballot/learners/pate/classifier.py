@@ -49,10 +49,10 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.labelled_input import LabelledInput, labelled_input
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.repeated_fits import NotedFit, private_points
+from secretballot.learners.training.private_points import private_points
 from secretballot.learners.training.shards import forget_records
 from secretballot.learners.training.student_predictions import StudentPredictions
-from secretballot.learners.training.surroundings import refuse_private_steps
+from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget
@@ -356,11 +356,7 @@ class PATEClassifier(
         -------
         As for the class: `released_labels_` and `certificate_` are all that comes out.
         """
-        refuse_private_steps(
-            self,
-            carries_points=not self._features_are_public,
-            features_public=self._features_are_public,
-        )
+        warn_inside_sklearn(alone=self.ledger is None)
         # asked now: with their types both tables are new objects
         same = X_public is X and not self._features_are_public
         names = declared_classes(classes)
@@ -518,7 +514,8 @@ class PATEClassifier(
         # teachers. The record ids go before anything is released (`forget_records`). An estimate is
         # paid and drawn before the answers, since it sets their number and noise.
         account = self._open_account(private)
-        noted = self._noted_fit(private, X_public, account)
+        if not self._features_are_public:
+            private.refuse_points(X_public)
         teacher = private.checked_teacher(self.teacher, X_public, len(names))
         askable = self._askable_rows(n_rows(X_public))
         estimated = None
@@ -542,7 +539,7 @@ class PATEClassifier(
             aggregator = estimated.aggregator_by(choices[0])
             rows = self._rows_to_ask(aggregator.n_queries, askable)
             counts = counts.take(np.searchsorted(askable, rows))
-        released = release(
+        return release(
             counts,
             aggregator,
             account,
@@ -553,8 +550,6 @@ class PATEClassifier(
             choices=choices,
             points_sha256=points_digest(take_rows(X_public, rows)),
         )
-        noted.paid()
-        return released
 
     def _release_weighted_votes(
         self, private: LabelledInput, X_public: Any, names: list[Any], voters: GroupedVoters
@@ -562,7 +557,8 @@ class PATEClassifier(
         """Return what left the door, where each group has teachers and votes of its own; in the
         order of `_release_votes`."""
         account = self._open_account(private, voters)
-        noted = self._noted_fit(private, X_public, account)
+        if not self._features_are_public:
+            private.refuse_points(X_public)
         teacher = private.checked_teacher(self.teacher, X_public, len(names))
         askable = self._askable_rows(n_rows(X_public))
         aggregator = self.planned_weights(len(askable), len(names), voters)
@@ -583,7 +579,7 @@ class PATEClassifier(
         # the record ids go before anything is released
         if self.vault is not None:
             forget_records(Path(self.vault))
-        released = release(
+        return release(
             counts,
             aggregator,
             account,
@@ -593,13 +589,6 @@ class PATEClassifier(
             declaration=self._public_declaration(private),
             points_sha256=points_digest(asked),
         )
-        noted.paid()
-        return released
-
-    def _noted_fit(self, private: LabelledInput, X_public: Any, account: Ledger) -> NotedFit:
-        """Refuse private records as public points, and warn of a repeated fit."""
-        points = None if self._features_are_public else X_public
-        return private.noted(points, account, alone=self.ledger is None)
 
     def planned_aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
         """Return recipe and noise of a fit, from public numbers alone; nothing is paid.

@@ -2,11 +2,10 @@
 
 A row is hashed by itself, with a key that is drawn in this process and leaves it never. Of a table
 are kept the smallest hashes of those rows that occur once: a row that is kept of one table is kept
-of every part that contains it, unless that part has many smaller ones, so that overlapping folds
-of a cross-validation are told from others. All of it is private, and stays in memory.
+of every part that contains it, unless that part has many smaller ones. All of it is private, and
+stays in memory.
 """
 
-import hashlib
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,7 +19,7 @@ from secretballot.ensemble.stored_table import StoredTable
 from secretballot.learners.training.inputs import n_columns, n_rows
 from secretballot.privacy.noise import entropy_bytes
 
-__all__ = ["RecordDigests", "digests_of_stored", "record_digests"]
+__all__ = ["RecordDigests", "record_digests", "rows_among_stored"]
 
 Hashes = NDArray[np.uint64]
 
@@ -85,14 +84,6 @@ def record_digests(X: Any) -> RecordDigests | None:
     single = values[counts == 1]
     whole = int(np.add.reduce(_mixed_bits(hashes), dtype=np.uint64))
     return RecordDigests(n_rows(X), n_columns(X), whole, single[:MOST_KEPT].copy(), len(single))
-
-
-def digests_of_stored(table: StoredTable) -> RecordDigests:
-    """Return what is known of a stored table: that it is this one."""
-    whole = int.from_bytes(hashlib.sha256(table.identity.encode()).digest()[:8], "big")
-    return RecordDigests(
-        table.count_rows(), table.n_columns, whole, np.empty(0, dtype=np.uint64), 0
-    )
 
 
 def rows_among_stored(points: RecordDigests, table: StoredTable) -> tuple[bool, float]:
