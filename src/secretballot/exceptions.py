@@ -28,11 +28,11 @@ __all__ = [
     "LedgerError",
     "Parameter",
     "ParameterError",
-    "RepeatedFitWarning",
     "ResourceError",
     "SamplerError",
     "SecretBallotError",
     "ServiceError",
+    "UnpricedFitWarning",
 ]
 
 
@@ -221,21 +221,23 @@ class CertificateError(SecretBallotError):
     """
 
 
-class RepeatedFitWarning(UserWarning):
-    """The same private records are fitted again, and no certificate adds up what that costs.
+class UnpricedFitWarning(UserWarning):
+    """scikit-learn fits a learner as a part of something of which no certificate states the whole
+    price: a pipeline, or, without a ledger, a search.
 
-    For the curator alone: that it appears may depend on private records. It comes before anything
-    is spent, so that ``warnings.simplefilter("error", RepeatedFitWarning)`` stops a second fit.
+    It comes before anything is spent: ``warnings.simplefilter("error", UnpricedFitWarning)`` stops
+    the fit.
 
     Examples
     --------
+    >>> from sklearn.pipeline import make_pipeline
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> model = sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(epsilon=1.0, delta=1e-6))
-    >>> given = {"X_public": X[200:], "classes": [0, 1]}
-    >>> model = model.fit(X[:200], (X[:200, 0] > 0).astype(int), **given)
-    >>> with warnings.catch_warnings(record=True) as told:
+    >>> learner = sb.LabelPrivateMomentsClassifier(budget=sb.PrivacyBudget(1.0, 1e-6))
+    >>> pipeline = make_pipeline("passthrough", learner)
+    >>> with warnings.catch_warnings(record=True) as seen:
     ...     warnings.simplefilter("always")
-    ...     model = model.fit(X[:200], (X[:200, 0] > 0).astype(int), **given)
-    >>> [warning.category.__name__ for warning in told]
-    ['RepeatedFitWarning']
+    ...     given = {f"{pipeline.steps[-1][0]}__classes": [0, 1]}
+    ...     pipeline = pipeline.fit(X, (X[:, 0] > 0).astype(int), **given)
+    >>> [warning.category.__name__ for warning in seen]
+    ['UnpricedFitWarning']
     """

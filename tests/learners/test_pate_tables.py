@@ -2,7 +2,6 @@
 units, and what is refused before anything is spent."""
 
 import pickle
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import secretballot as sb
 from secretballot.ensemble.table_teachers import label_ballots, number_ballots
-from secretballot.exceptions import DataError, ParameterError, RepeatedFitWarning
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.released import labels_of_table
 
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
@@ -28,13 +27,6 @@ CENTRES = np.array([0.0, 0.5, 1.0])
 Y = (X > CENTRES).astype(int)
 NUMBERS = 3 * X[:, 0] - X[:, 1]
 TEACHERS = 60
-
-
-@pytest.fixture(autouse=True)
-def repeated_fits_are_meant() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RepeatedFitWarning)
-        yield
 
 
 def labels_model(**settings: Any) -> Any:

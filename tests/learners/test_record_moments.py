@@ -18,7 +18,7 @@ import secretballot as sb
 from reference_data import reference
 from secretballot import verify_release as second
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
-from secretballot.exceptions import DataError, ParameterError, RepeatedFitWarning
+from secretballot.exceptions import DataError, ParameterError
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 
@@ -136,7 +136,6 @@ def test_one_odd_record_changes_no_other_and_raises_nothing() -> None:
     odd = [np.nan, np.inf, -np.inf, 1e308, -1e-308]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", RepeatedFitWarning)
         for value in odd:
             private = frame[:1000].copy()
             private.iloc[7, 1] = value

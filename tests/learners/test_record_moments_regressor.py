@@ -19,7 +19,7 @@ from reference_data import reference
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import PROBABILITY_UNIT
 from secretballot.datasets import adult
-from secretballot.exceptions import DataError, ParameterError, RepeatedFitWarning
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.moments.targets import NumberTarget
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -163,7 +163,6 @@ def test_one_odd_target_raises_nothing_and_warns_of_nothing(value: Any) -> None:
     odd[7] = value
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", RepeatedFitWarning)
         fitted(X[:600], odd, X[600:])
         fitted(X[:600], list(odd), X[600:])
 

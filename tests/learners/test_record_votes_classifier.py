@@ -273,7 +273,6 @@ def test_a_record_that_the_basis_cannot_map_votes_for_nothing_without_a_word(
     rest = np.delete(np.arange(12), 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", sb.exceptions.RepeatedFitWarning)
         found = counts(odd, y, pool, basis=Picky(kind), votes_per_record=2)
     assert np.array_equal(found, counts(X[rest], y[rest], pool, votes_per_record=2))
     assert capsys.readouterr() == ("", "")
@@ -314,7 +313,6 @@ def test_a_record_that_the_basis_cannot_place_is_uncovered_without_a_word(
     rest = np.delete(np.arange(12), 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", sb.exceptions.RepeatedFitWarning)
         settings = {"basis": Doubtful(kind), "votes_per_record": 2}
         # as many uncovered ones as there are is worth a warning, once it is released
         warnings.filterwarnings("ignore", "About .* % of the records have values")

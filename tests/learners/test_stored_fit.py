@@ -1,6 +1,5 @@
 """Learners of a table on disk: what they release is that of the same table in memory."""
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from secretballot.datasets.schema import Schema
 from secretballot.ensemble import stored_table
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.ensemble.teachers import TeacherEnsemble
-from secretballot.exceptions import DataError, ParameterError, RepeatedFitWarning
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.moments import base as moments_base
 from secretballot.learners.training import shards as shards_module
 from secretballot.runs.stored_records import store_table
@@ -374,29 +373,11 @@ def test_without_a_vault_nothing_is_left_but_the_table(tmp_path: Path) -> None:
         sb.ActivePATEClassifier("tree", n_teachers=20, budget=sb.PrivacyBudget(5, 1e-4)),
         sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(5, 1e-4)),
     ):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RepeatedFitWarning)
-            model.fit(table, None, X_public=X_PUBLIC, classes=CLASSES)
+        model.fit(table, None, X_public=X_PUBLIC, classes=CLASSES)
         assert model.n_features_in_ == table.n_columns
         # fifteen runs of each: .86, .74 and .90 at least; means .88, .87, .90, deviations to .04
         assert model.score(SCHEMA.encode(rows(500, 9)), rows(500, 9)["ill"]) > 0.6
     assert sorted(path.name for path in (tmp_path / "vault").iterdir()) == ["table"]
-
-
-def test_the_same_table_on_another_account_is_warned_of(tmp_path: Path) -> None:
-    table = kept(tmp_path)
-
-    def fit() -> None:
-        sb.RecordMomentsClassifier(budget=sb.PrivacyBudget(5, 1e-4)).fit(
-            table, None, X_public=X_PUBLIC, classes=CLASSES
-        )
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RepeatedFitWarning)
-        fit()
-    with pytest.warns(RepeatedFitWarning) as warned:
-        fit()
-    assert warned[0].filename == __file__
 
 
 def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path: Path) -> None:

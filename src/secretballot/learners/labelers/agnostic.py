@@ -32,9 +32,8 @@ from secretballot.learners.training.inputs import (
     dummy_rows,
     refuse_more_classes,
 )
-from secretballot.learners.training.repeated_fits import noted_fit
 from secretballot.learners.training.shards import assign_shards
-from secretballot.learners.training.surroundings import refuse_private_steps
+from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trained import TrainedTeachers, check_teacher, keep_teachers
 from secretballot.privacy.accounting import Grant, PrivacyBudget, filter_for
 from secretballot.privacy.ledger import Ledger
@@ -192,7 +191,7 @@ class AgnosticLabeler(Labeler):
         """
         # Everything that follows from public numbers comes first, and is refused first: an error
         # after the sample was drawn could tell of the sample.
-        refuse_private_steps(self, carries_points=False)
+        warn_inside_sklearn(alone=self.ledger is None)
         budget, names = required_budget(self.budget), declared_classes(classes)
         refuse_more_classes(names)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
@@ -214,7 +213,6 @@ class AgnosticLabeler(Labeler):
         teacher = self._checked_teacher(points, aggregator)
         ledger = self._open_account("record", self.neighbours)
         self._refuse_divergence(ledger, aggregator)
-        noted = noted_fit(points, None, ledger, alone=self.ledger is None)
         teachers = self._sampled_teachers(
             teacher, points, index, names, aggregator, n_teachers, ledger
         )
@@ -222,7 +220,6 @@ class AgnosticLabeler(Labeler):
         self.session_ = LabelingSession(
             teachers, aggregator, ledger, request=self.request, purpose=self.purpose
         )
-        noted.paid()
         self.n_teachers_, self.max_unstable_ = n_teachers, aggregator.most_abstentions
         self.sampling_rate_ = aggregator.event.rate
         return self

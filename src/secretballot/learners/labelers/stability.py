@@ -23,8 +23,8 @@ from secretballot.learners.labelers.stream_sizes import (
 )
 from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.inputs import as_matrix, declared_classes, n_rows
-from secretballot.learners.training.repeated_fits import noted_fit
-from secretballot.learners.training.surroundings import refuse_private_steps
+from secretballot.learners.training.private_points import refuse_private_points
+from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trained import train_teachers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
@@ -157,7 +157,7 @@ class StabilityLabeler(Labeler):
         """
         # What follows from public numbers is settled, and the account asked, before hours go into
         # teachers; the session, which pays, comes last.
-        refuse_private_steps(self, carries_points=X_public is not None)
+        warn_inside_sklearn(alone=self.ledger is None)
         same = X_public is X
         X = as_matrix("X", X)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
@@ -173,7 +173,7 @@ class StabilityLabeler(Labeler):
                 ". Nothing was spent.",
             )
         ledger = self._open_account("record" if units is None else "user", self.neighbours)
-        noted = noted_fit(X, X_public, ledger, alone=self.ledger is None, same=same, units=units)
+        refuse_private_points(X, X_public, same=same, units=units)
         teachers = train_teachers(
             self.teacher,
             X,
@@ -193,7 +193,6 @@ class StabilityLabeler(Labeler):
         self.session_ = LabelingSession(
             teachers, aggregator, ledger, request=self.request, purpose=self.purpose
         )
-        noted.paid()
         self.n_teachers_, self.max_unstable_ = n_teachers, aggregator.max_unstable
         return self
 

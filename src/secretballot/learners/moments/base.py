@@ -33,7 +33,7 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.surroundings import refuse_private_steps
+from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels, ReleasedSums
@@ -95,7 +95,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         """Release the sums of all stages, and note certificate, coverage and columns."""
         # Settings, then public points and the basis, then the account; private records come last,
         # and are only mapped before the purchase.
-        refuse_private_steps(self)
+        warn_inside_sklearn(alone=self.ledger is None)
         budget = self._checked_budget(X.unit_name if isinstance(X, StoredTable) else units)
         private, X_public = private_input(X, y, X_public, units, unit_name, target.classes)
         check_start(start, target.classes, X_public)
@@ -103,7 +103,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         private.read(target)
         check_keeping(self.ledger, None, self.request)
         account = account_of_fit(self.ledger, budget, unit=private.unit, neighbours=self.neighbours)
-        noted = private.noted(X_public, account, alone=self.ledger is None)
+        private.refuse_points(X_public)
         with one_thread():
             basis = unfitted_basis(self.basis, X_public, class_shares).fit(X_public)
             pool = with_constant(basis.integers(X_public))
@@ -138,7 +138,6 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                     "neighbours": self.neighbours,
                 },
             )
-        noted.paid()
         _refuse_other_weights(stages, released.certificate["mechanism"])
         self.certificate_ = released.certificate
         mechanism = released.certificate["mechanism"]

@@ -26,9 +26,8 @@ from secretballot.learners.training.account import account_of_fit
 from secretballot.learners.training.inputs import as_matrix, n_rows, with_public_types
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.repeated_fits import noted_fit
 from secretballot.learners.training.student_predictions import StudentPredictions
-from secretballot.learners.training.surroundings import refuse_private_steps
+from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.records import PrivateLabels
@@ -142,7 +141,7 @@ class LabelPrivateMomentsClassifier(
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
-        refuse_private_steps(self, carries_points=False, features_public=True)
+        warn_inside_sklearn(alone=self.ledger is None)
         target = ClassTarget.declared(classes)
         budget = checked_basis_and_budget(self.basis, self.budget)
         X = as_matrix("X", X)
@@ -152,7 +151,6 @@ class LabelPrivateMomentsClassifier(
         labels = target.read(y, n_rows(X))
         check_keeping(self.ledger, None, self.request)
         account = account_of_fit(self.ledger, budget, unit="label", neighbours="replace-one")
-        noted = noted_fit(typed, None, account, alone=self.ledger is None)
         with one_thread():
             basis = unfitted_basis(self.basis, typed).fit(typed)
             points = with_constant(basis.integers(typed))
@@ -176,7 +174,6 @@ class LabelPrivateMomentsClassifier(
                 },
             )
         assert isinstance(released, ReleasedLabels)
-        noted.paid()
         self.released_labels_ = released
         self.certificate_ = released.certificate
         self.classes_ = np.asarray(list(target.classes))

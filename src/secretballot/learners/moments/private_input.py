@@ -19,13 +19,12 @@ from secretballot.learners.training.inputs import (
     n_rows,
     with_public_types,
 )
-from secretballot.learners.training.repeated_fits import NotedFit, noted_fit, noted_stored_fit
+from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.stored_input import (
     blocks_by_unit,
     check_stored_table,
     numbers_of_units,
 )
-from secretballot.privacy.ledger import Ledger
 from secretballot.records.mapped_rows import mapped_rows
 from secretballot.records.vector_sums import (
     BoundedRecords,
@@ -53,9 +52,8 @@ class PrivateInput(ABC):
         """Read the targets; `DataError` where they are none."""
 
     @abstractmethod
-    def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
-        """Refuse public points, of shape (n_public, n_features), that are the records, and warn of
-        a repeated fit."""
+    def refuse_points(self, X_public: Any) -> None:
+        """Refuse public points, of shape (n_public, n_features), that are the records."""
 
     @property
     @abstractmethod
@@ -115,9 +113,8 @@ class _TableInput(PrivateInput):
         self._targets = target.read(self._y, self.n_records)
         self._persons = None if self._units is None else unit_numbers(self._units, self.n_records)
 
-    def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
-        same, units = self._same, self._units
-        return noted_fit(self._X, X_public, account, alone=alone, same=same, units=units)
+    def refuse_points(self, X_public: Any) -> None:
+        refuse_private_points(self._X, X_public, same=self._same, units=self._units)
 
     @property
     def n_records(self) -> int:
@@ -140,8 +137,8 @@ class _StoredInput(PrivateInput):
     def read(self, target: Target) -> None:
         """Do nothing: the classes were read when the table was stored."""
 
-    def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
-        return noted_stored_fit(self._table, X_public, account, alone=alone)
+    def refuse_points(self, X_public: Any) -> None:
+        refuse_private_points(self._table, X_public)
 
     @property
     def n_records(self) -> int:

@@ -184,7 +184,7 @@ class ActivePATEClassifier(PATEClassifier):
         # A first proposal is made by the smallest aggregator that may come of it before anything is
         # trained or paid: a strategy that cannot work says so for nothing.
         account = self._open_account(private)
-        noted = self._noted_fit(private, X_public, account)
+        private.refuse_points(X_public)
         learner = private.checked_teacher(self.teacher, X_public, len(names))
         askable = AskableRows.of(X_public, self._askable_rows(n_rows(X_public)))
         estimated = None
@@ -233,7 +233,6 @@ class ActivePATEClassifier(PATEClassifier):
                 self.random_state,
             ),
         )
-        noted.paid()
         settle(stream, asked)
         self.explanation_ = asked.explanation
         return asked.released

@@ -41,10 +41,10 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.labelled_input import LabelledInput, labelled_input
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.repeated_fits import NotedFit, private_points
+from secretballot.learners.training.private_points import private_points
 from secretballot.learners.training.shards import forget_records
 from secretballot.learners.training.student_predictions import StudentPredictions
-from secretballot.learners.training.surroundings import refuse_private_steps
+from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget
@@ -317,11 +317,7 @@ class PATEClassifier(
         -------
         As for the class: `released_labels_` and `certificate_` are all that comes out.
         """
-        refuse_private_steps(
-            self,
-            carries_points=not self._features_are_public,
-            features_public=self._features_are_public,
-        )
+        warn_inside_sklearn(alone=self.ledger is None)
         # asked now: with their types both tables are new objects
         same = X_public is X and not self._features_are_public
         names = declared_classes(classes)
@@ -412,7 +408,8 @@ class PATEClassifier(
         # teachers. The record ids go before anything is released (`forget_records`). An estimate is
         # paid and drawn before the answers, since it sets their number and noise.
         account = self._open_account(private)
-        noted = self._noted_fit(private, X_public, account)
+        if not self._features_are_public:
+            private.refuse_points(X_public)
         teacher = private.checked_teacher(self.teacher, X_public, len(names))
         askable = self._askable_rows(n_rows(X_public))
         estimated = None
@@ -435,7 +432,7 @@ class PATEClassifier(
             aggregator = estimated.aggregator_by(choices[0])
             rows = self._rows_to_ask(aggregator.n_queries, askable)
             counts = counts.take(np.searchsorted(askable, rows))
-        released = release(
+        return release(
             counts,
             aggregator,
             account,
@@ -446,13 +443,6 @@ class PATEClassifier(
             choices=choices,
             points_sha256=points_digest(take_rows(X_public, rows)),
         )
-        noted.paid()
-        return released
-
-    def _noted_fit(self, private: LabelledInput, X_public: Any, account: Ledger) -> NotedFit:
-        """Refuse private records as public points, and warn of a repeated fit."""
-        points = None if self._features_are_public else X_public
-        return private.noted(points, account, alone=self.ledger is None)
 
     def planned_aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
         """Return recipe and noise of a fit, from public numbers alone; nothing is paid.

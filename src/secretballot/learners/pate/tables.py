@@ -27,9 +27,9 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.repeated_fits import noted_fit, private_points
+from secretballot.learners.training.private_points import private_points, refuse_private_points
 from secretballot.learners.training.shards import assign_shards
-from secretballot.learners.training.surroundings import refuse_private_steps
+from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedTable
@@ -88,7 +88,7 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         """
         # settings and public points first, then the account, private records last; what can be
         # refused is refused before hours go into teachers
-        refuse_private_steps(self)
+        warn_inside_sklearn(alone=self.ledger is None)
         budget = required_budget(self.budget)
         check_keeping(self.ledger, None, self.request)
         check_count("n_teachers", self.n_teachers)
@@ -124,8 +124,7 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
             declared = check_declaration(declaration)
             released = known_table(account, request, voting, rows, declared, digest)
         if released is None:
-            alone = self.ledger is None
-            noted = noted_fit(records, X_public, account, alone=alone, units=units)
+            refuse_private_points(records, X_public, units=units)
             if request is not None:
                 refuse_beyond(account, budget, request)
             teacher = self._checked_teacher(records, X_public)
@@ -143,7 +142,6 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 declaration=declaration,
                 points_sha256=digest,
             )
-            noted.paid()
         self.released_table_, self.certificate_ = released, released.certificate
         self.n_features_in_ = n_columns(records)
         if hasattr(records, "columns") and all(isinstance(name, str) for name in records.columns):

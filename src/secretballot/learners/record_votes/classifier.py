@@ -42,10 +42,10 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.repeated_fits import noted_fit, noted_stored_fit
+from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.student_predictions import StudentPredictions
-from secretballot.learners.training.surroundings import refuse_private_steps
+from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
@@ -247,7 +247,7 @@ class RecordVotesClassifier(
         those of `fit`."""
         # Public values first, then the account, then private records: what can be refused is
         # refused before a record is looked at.
-        refuse_private_steps(self)
+        warn_inside_sklearn(alone=self.ledger is None)
         same = X_public is X
         names = declared_classes(classes)
         stored = X if isinstance(X, StoredTable) else None
@@ -271,12 +271,7 @@ class RecordVotesClassifier(
             index = class_indices(y, names, n_rows(X))
         found = self._stored_release(names, by_unit, aggregator, asked, X_public)
         if found is None:
-            alone = self.ledger is None
-            noted = (
-                noted_fit(X, X_public, account, alone=alone, same=same, units=units)
-                if stored is None
-                else noted_stored_fit(stored, X_public, account, alone=alone)
-            )
+            refuse_private_points(X, X_public, same=same, units=units)
             self._try_student(X_public, names, len(asked))
             points = basis.integers(take_rows(X_public, asked))
             nearest = NearestPoints(points, aggregator.votes_per_record)
@@ -311,7 +306,6 @@ class RecordVotesClassifier(
                 },
                 points_sha256=points_digest(take_rows(X_public, asked)),
             )
-            noted.paid()
         self.released_labels_, self.certificate_ = found, found.certificate
         self.votes_per_record_ = aggregator.votes_per_record
         assert found.noisy_counts is not None

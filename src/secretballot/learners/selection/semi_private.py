@@ -43,9 +43,9 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.one_of_each_unit import one_record_each
 from secretballot.learners.training.point_digests import doubles_digest
-from secretballot.learners.training.repeated_fits import noted_fit, noted_stored_fit
+from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.stored_input import check_stored_table
-from secretballot.learners.training.surroundings import refuse_private_steps
+from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialMechanism
@@ -192,7 +192,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         """
         # Settings, then columns by their public types, then the account: all of it before a score
         # is counted on a private record.
-        refuse_private_steps(self, carries_points=X_public is not None)
+        warn_inside_sklearn(alone=self.ledger is None)
         same = X_public is X
         names = declared_classes(classes)
         self._check_settings(X.unit_name if isinstance(X, StoredTable) else units)
@@ -205,10 +205,9 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             check_same_columns(X, X_public)
             X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
         account = self._open_account(units is not None)
-        noted = noted_fit(X, X_public, account, alone=self.ledger is None, same=same, units=units)
+        refuse_private_points(X, X_public, same=same, units=units)
         fit = self._fit_class if self.candidates is None else self._fit_candidates
         fit(X, y, X_public, names, units, None if units is None else unit_name, account)
-        noted.paid()
         self._note_release(names, n_columns(X))
         if _has_names(X):
             self.feature_names_in_ = np.asarray(X.columns, dtype=object)
@@ -228,9 +227,8 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         check_stored_table(table, y, units, points, names)
         points = with_public_types(points, points)
         account = self._open_account(table.unit == "user")
-        noted = noted_stored_fit(table, points, account, alone=self.ledger is None)
+        refuse_private_points(table, points)
         self._fit_candidates(table, None, points, names, None, table.unit_name, account)
-        noted.paid()
         self._note_release(names, table.n_columns)
 
     def _note_release(self, names: list[Any], width: int) -> None:

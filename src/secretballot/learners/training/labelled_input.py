@@ -21,7 +21,7 @@ from secretballot.learners.training.inputs import (
     n_rows,
     with_public_types,
 )
-from secretballot.learners.training.repeated_fits import NotedFit, noted_fit, noted_stored_fit
+from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.shards import (
     assign_shards,
     assign_stored_shards,
@@ -30,7 +30,6 @@ from secretballot.learners.training.shards import (
 )
 from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.trained import check_teacher
-from secretballot.privacy.ledger import Ledger
 
 __all__ = ["LabelledInput", "labelled_input"]
 
@@ -56,9 +55,8 @@ class LabelledInput(ABC):
         """All that teachers of these records depend on besides settings; private."""
 
     @abstractmethod
-    def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
-        """Refuse public points, of shape (n_public, n_features) or None, that are the records, and
-        warn of a repeated fit."""
+    def refuse_points(self, X_public: Any) -> None:
+        """Refuse public points, of shape (n_public, n_features), that are the records."""
 
     @abstractmethod
     def checked_teacher(self, teacher: Any, X_public: Any, n_classes: int) -> Any:
@@ -126,8 +124,8 @@ class _TableInput(LabelledInput):
     def identity(self) -> tuple[Any, ...]:
         return self._X, self._index, self._units
 
-    def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
-        return noted_fit(self._X, X_public, account, alone=alone, units=self._units)
+    def refuse_points(self, X_public: Any) -> None:
+        refuse_private_points(self._X, X_public, units=self._units)
 
     def checked_teacher(self, teacher: Any, X_public: Any, n_classes: int) -> Any:
         return check_teacher(teacher, self._X, X_public, n_classes)
@@ -179,8 +177,8 @@ class _StoredInput(LabelledInput):
     def identity(self) -> tuple[Any, ...]:
         return (self._table.identity,)
 
-    def noted(self, X_public: Any, account: Ledger, *, alone: bool) -> NotedFit:
-        return noted_stored_fit(self._table, X_public, account, alone=alone)
+    def refuse_points(self, X_public: Any) -> None:
+        refuse_private_points(self._table, X_public)
 
     def checked_teacher(self, teacher: Any, X_public: Any, n_classes: int) -> Any:
         # rows encoded by a schema have no missing values, so those of the points speak for them

@@ -1,13 +1,9 @@
-"""Digests of records: whether two tables share rows, found out without keeping a row.
+"""Hashes of rows, by which equal rows are found without keeping a row.
 
-A row is hashed by itself, with a key that is drawn in this process and leaves it never. Of a table
-are kept the smallest hashes of those rows that occur once: a row that is kept of one table is kept
-of every part that contains it, unless that part has many smaller ones, so that overlapping folds
-of a cross-validation are told from others. All of it is private, and stays in memory.
+A row is hashed by itself, with a key that is drawn in this process and leaves it never. All of it
+is private, and stays in memory.
 """
 
-import hashlib
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -16,82 +12,21 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from secretballot.ensemble.stored_table import StoredTable
 from secretballot.foreign_code import result_of
 from secretballot.learners.training.inputs import n_columns, n_rows
 from secretballot.privacy.noise import entropy_bytes
 
 __all__ = [
     "Hashes",
-    "RecordDigests",
-    "digests_of_stored",
-    "record_digests",
     "row_hashes",
     "rows_digest",
 ]
 
 Hashes = NDArray[np.uint64]
 
-MOST_KEPT = 1 << 14  # 128 KiB for a table
-_LEAST_SHARED = 5  # rows that both tables would have kept, before a share of them says anything
 _BLOCK = 1 << 15  # rows hashed at once
 _HALF, _THIRD = np.uint64(32), np.uint64(29)
 _MIXER = np.uint64(0xBF58476D1CE4E5B9)  # of splitmix64
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RecordDigests:
-    """What is known of the rows of a table, all of it private.
-
-    Attributes
-    ----------
-    n_rows, n_columns : int
-    whole : int
-        Digest of all rows, in any order.
-    kept : ndarray of uint64, ascending
-        Smallest hashes of rows that occur once.
-    n_single : int
-        Rows that occur once.
-    """
-
-    n_rows: int
-    n_columns: int
-    whole: int
-    kept: Hashes
-    n_single: int
-
-    def same_rows(self, other: "RecordDigests") -> bool:
-        """Return whether both tables have the same rows, in any order."""
-        return (self.n_rows, self.whole) == (other.n_rows, other.whole)
-
-    def shared(self, other: "RecordDigests") -> float:
-        """Return the share, of the table with fewer rows that occur once, of those that occur once
-        in the other too; 0 where they are too few to tell."""
-        ends = [one.kept[-1] for one in (self, other) if one.n_single > len(one.kept)]
-        mine, others = (
-            one.kept[: np.searchsorted(one.kept, min(ends), side="right")] if ends else one.kept
-            for one in (self, other)
-        )
-        fewer = min(len(mine), len(others))
-        if fewer < _LEAST_SHARED:
-            return 0.0
-        return len(np.intersect1d(mine, others, assume_unique=True)) / fewer
-
-
-def record_digests(X: Any) -> RecordDigests | None:
-    """Return what there is to know of the rows of a table; None where they cannot be hashed.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-    """
-    hashes = row_hashes(X)
-    if hashes is None:
-        return None
-    values, counts = np.unique(hashes, return_counts=True)
-    single = values[counts == 1]
-    kept = single[:MOST_KEPT].copy()
-    return RecordDigests(n_rows(X), n_columns(X), rows_digest(hashes), kept, len(single))
 
 
 def row_hashes(X: Any) -> Hashes | None:
@@ -108,14 +43,6 @@ def row_hashes(X: Any) -> Hashes | None:
 def rows_digest(hashes: Hashes) -> int:
     """Return the digest of rows, in any order, by their hashes."""
     return int(np.add.reduce(_mixed_bits(hashes), dtype=np.uint64))
-
-
-def digests_of_stored(table: StoredTable) -> RecordDigests:
-    """Return what is known of a stored table: that it is this one."""
-    whole = int.from_bytes(hashlib.sha256(table.identity.encode()).digest()[:8], "big")
-    return RecordDigests(
-        table.count_rows(), table.n_columns, whole, np.empty(0, dtype=np.uint64), 0
-    )
 
 
 @cache

@@ -60,7 +60,7 @@ FILE = "teachers.json"
 _KEPT = {
     "serial": str,
     "fingerprint": str,
-    "takes_holes": bool,
+    "takes_missing": bool,
     "n_teachers": int,
     "random_state": int,
     "classes": list,
@@ -150,7 +150,7 @@ class TrainedTeachers:
             classes,
             about["declaration"],
             template,
-            about["takes_holes"],
+            about["takes_missing"],
             about["serial"],
             place,
         )
@@ -401,8 +401,8 @@ def keep_teachers(
         "classes": list(classes),
         "declaration": dict(declaration),
         "random_state": random_state,
+        "takes_missing": takes_missing,
     }
-    about |= {"takes_holes": takes_missing}  # the field's name, which older vaults have
     about |= {"template": _template_to_keep(about, template), "fingerprint": digest}
     content, ensemble = read_secret(vault / FILE, largest=LARGEST_JSON), None
     if content is None:

@@ -33,8 +33,8 @@ from secretballot.learners.training.inputs import (
     refuse_more_classes,
     single_point,
 )
-from secretballot.learners.training.repeated_fits import noted_fit
-from secretballot.learners.training.surroundings import refuse_private_steps
+from secretballot.learners.training.private_points import refuse_private_points
+from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trained import reservation_folder
 from secretballot.learners.universal.budget_split import BudgetSplit, split_budget
 from secretballot.learners.universal.hypothesis_phase import check_class_size
@@ -219,7 +219,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         """
         # Checks by public numbers come first, then the account is asked, then what an earlier fit
         # kept is compared; only then the first part trains and reserves.
-        refuse_private_steps(self, carries_points=False)
+        warn_inside_sklearn(alone=self.ledger is None)
         same = public_points_known is X
         names = declared_classes(classes)
         refuse_more_classes(names)
@@ -241,7 +241,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
             # foreign members meet all records once: a machine that fails at one does so unpaid
             hypotheses.dichotomies(points)
         account = self._open_account()
-        noted = noted_fit(points, known, account, alone=self.ledger is None, same=same)
+        refuse_private_points(points, known, same=same)
         lasting = self.vault is not None and account.durable
         folder = self._reservation_folder() if lasting else None
         about = self._plan_description(hypotheses, names, points.shape[1], split, account)
@@ -260,7 +260,6 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         self._begin_run(hypotheses, about, session, account, records, folder)
         if known is not None:
             self._draw_at_once(known)
-        noted.paid()
         return self
 
     def reopen(self) -> Self:

@@ -50,7 +50,6 @@ INTERACTIVE = "interactive"  # that contradicts a student which learns between r
 THRESHOLDS = ("confident", INTERACTIVE)  # that have a threshold and a number of answers
 PLANNED = ("gaussian", TABLE, "laplace", *STREAMS, *THRESHOLDS)  # aggregators that are forecast
 BALANCED = "balanced"
-#: Fields that came later, and what they are where a file lacks them; written where they say more.
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,6 @@ __all__ = [
 ]
 
 FORMAT = "secretballot/certificate"
-# 1: a folder's certificate is bound to labels.csv alone. 2: `files` binds it to every file of the
-# folder. 3: `about`, in the curator's words.
 VERSION = 3
 CERTIFICATE_FILE = "certificate.json"
 #: Parts of `about`, each of which may be left out.

@@ -1,0 +1,56 @@
+"""Public points that are private records.
+
+Whether they are refused may depend on private records, so the refusal is not for publication
+(`docs/explanation/threat-model.md`).
+"""
+
+from typing import Any
+
+from secretballot.ensemble.scores import unit_numbers
+from secretballot.ensemble.stored_table import StoredTable
+from secretballot.exceptions import DataError
+from secretballot.learners.training.inputs import n_rows
+from secretballot.learners.training.private_rows import PrivateRows
+
+__all__ = ["private_points", "refuse_private_points"]
+
+
+def refuse_private_points(X: Any, X_public: Any, *, same: bool = False, units: Any = None) -> None:
+    """Refuse public points that are private records.
+
+    Parameters
+    ----------
+    X : StoredTable, or array, sparse matrix or frame of shape (n_records, n_features)
+        Private, with public types.
+    X_public : array, sparse matrix or frame of shape (n_public, n_features), or None
+    same : bool
+        Whether both tables were given as one object.
+    units : array of shape (n_records,), optional
+        Ids of the units, as `KeyedHashPartition.assign` takes them.
+
+    Raises
+    ------
+    DataError
+        If public points are private records, more of them than chance explains.
+    """
+    if X_public is None:
+        return
+    if same:
+        raise private_points()
+    rows = PrivateRows([X_public])
+    if isinstance(X, StoredTable):
+        rows.add_stored(X)
+    else:
+        rows.add(X, None if units is None else unit_numbers(units, n_rows(X)))
+    if rows.hold(0):
+        raise private_points()
+
+
+def private_points() -> DataError:
+    """Return the refusal of public points that are private records."""
+    return DataError(
+        "X_public holds private records, more of them than chance explains, and public points are"
+        " published; give points that are known to everybody, and X with all its equal rows, or,"
+        " if the features are public and the labels alone private, take LabelPrivateClassifier."
+        " Nothing was spent."
+    )
