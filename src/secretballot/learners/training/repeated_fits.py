@@ -98,13 +98,8 @@ def noted_fit(
         If these records, or a tenth of them, were fitted before on another account; or, without a
         ledger, in a cross-validation or a search.
     """
-    if same:
+    if X_public is not None and _are_records(X, X_public, units, same=same):
         raise private_points()
-    if X_public is not None:
-        rows = PrivateRows([X_public])
-        rows.add(X, None if units is None else unit_numbers(units, n_rows(X)))
-        if rows.hold(0):
-            raise private_points()
     return _warned_fit(record_digests(X), account, alone=alone)
 
 
@@ -180,3 +175,10 @@ def _same_people(one: RecordDigests, other: RecordDigests) -> bool:
     if one.n_columns != other.n_columns:
         return False
     return one.same_rows(other) or one.shared(other) >= SAME_RECORDS
+
+
+def _are_records(X: Any, X_public: Any, units: Any, *, same: bool) -> bool:
+    """Return whether private records are among the public points, more than chance explains."""
+    rows = PrivateRows([X_public])
+    rows.add(X, None if units is None else unit_numbers(units, n_rows(X)))
+    return same or rows.hold(0)
