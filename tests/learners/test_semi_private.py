@@ -360,7 +360,11 @@ def test_frames_are_read_by_their_columns():
 def _fitted(**settings: Any) -> sb.SemiPrivateClassifier:
     X, y = _line(300, 3)
     given = {"hypotheses": Intervals(), "budget": sb.PrivacyBudget(0.5, 1e-6)} | settings
-    return sb.SemiPrivateClassifier(**given).fit(X, y, X_public=X[:50], classes=[0, 1])
+    return sb.SemiPrivateClassifier(**given).fit(X, y, X_public=_points(50), classes=[0, 1])
+
+
+def _points(n: int) -> Any:
+    return _line(n, 4)[0]
 
 
 def test_a_fit_costs_its_epsilon_and_no_delta_and_repeats_for_nothing(
@@ -381,7 +385,7 @@ def test_a_fit_costs_its_epsilon_and_no_delta_and_repeats_for_nothing(
     assert len(ledger.history()) == 1
     X, y = _line(300, 3)
     with pytest.raises(sb.ParameterError, match="another question"):
-        clone(again).set_params(ledger=ledger).fit(X, y, X_public=X[50:100], classes=[0, 1])
+        clone(again).set_params(ledger=ledger).fit(X, y, X_public=_points(60), classes=[0, 1])
     with pytest.raises(sb.BudgetError):
         _fitted(ledger=ledger)
 
@@ -403,16 +407,13 @@ def test_the_certificate_says_a_choice_was_made_and_nothing_of_teachers():
 
 
 def _describe(mechanism: dict[str, Any], certificate: dict[str, Any]) -> dict[str, Any]:
-    return (
-        Intervals().dichotomies(_line(300, 3)[0][:50]).hypothesis(mechanism["outcome"]).describe()
-    )
+    return Intervals().dichotomies(_points(50)).hypothesis(mechanism["outcome"]).describe()
 
 
 def test_the_release_folder_is_whole_and_verifies(tmp_path: Path):
     model = _fitted()
-    X, _ = _line(300, 3)
     folder = write_release(
-        tmp_path / "release", model.released_labels_, student=model.student_, X_public=X[:50]
+        tmp_path / "release", model.released_labels_, student=model.student_, X_public=_points(50)
     )
     assert sb.verify_certificate(folder.path).ok
     assert "student.skops" in folder.files
@@ -438,7 +439,7 @@ def test_the_best_of_some_fitted_models_is_found_with_names_or_without():
     y = _models()[1].predict(X)
     for candidates in (_models(), list(zip("abc", _models(), strict=True))):
         model = sb.SemiPrivateClassifier(candidates=candidates, budget=sb.PrivacyBudget(1.0, 0.0))
-        model.fit(X, y, X_public=X[:30], classes=[False, True])
+        model.fit(X, y, X_public=_points(30), classes=[False, True])
         assert model.score(X, y) == 1.0
         assert model.n_candidates_ == 3
         assert model.choice_.outcome == 1
@@ -469,14 +470,14 @@ def test_students_of_the_same_ledger_put_their_price_on_the_certificate(tmp_path
     }
     students = [
         sb.PATEClassifier(n_queries=n, **wide).fit(
-            X[:600], y[:600], X_public=X[:100], classes=[0, 1]
+            X[:600], y[:600], X_public=_points(100), classes=[0, 1]
         )
         for n in (5, 9)
     ]
     model = sb.SemiPrivateClassifier(
         candidates=students, budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger
     )
-    model.fit(X[600:], y[600:], X_public=X[:100], classes=[0, 1])
+    model.fit(X[600:], y[600:], X_public=_points(100), classes=[0, 1])
     assert model.certificate_["mechanism"]["name"] == "gaussian"
     assert len(model.certificate_["choices"]) == 2
     assert sb.verify_certificate(model.certificate_).ok
@@ -485,7 +486,7 @@ def test_students_of_the_same_ledger_put_their_price_on_the_certificate(tmp_path
     model = sb.SemiPrivateClassifier(
         candidates=[students[0], outsider], budget=sb.PrivacyBudget(2.0, 0.0), ledger=ledger
     )
-    model.fit(X[600:], zeros, X_public=X[:100], classes=[0, 1])
+    model.fit(X[600:], zeros, X_public=_points(100), classes=[0, 1])
     assert sb.verify_certificate(model.certificate_).ok
     assert len(model.certificate_["choices"]) == 1
 
@@ -520,7 +521,7 @@ def test_nonsense_is_refused_before_anything_is_spent(tmp_path: Path, settings, 
         "budget": sb.PrivacyBudget(0.5, 0.0),
         "ledger": ledger,
     } | settings
-    call = {"X_public": X[:50], "classes": [0, 1]} | changes
+    call = {"X_public": _points(50), "classes": [0, 1]} | changes
     with pytest.raises((sb.ParameterError, sb.DataError), match=words):
         sb.SemiPrivateClassifier(**given).fit(X, y, **call)
     assert ledger.history() == []
@@ -529,7 +530,7 @@ def test_nonsense_is_refused_before_anything_is_spent(tmp_path: Path, settings, 
 def test_equal_public_points_are_one():
     X, y = _line(300, 3)
     model = sb.SemiPrivateClassifier(Intervals(), budget=PROMISE)
-    model.fit(X, y, X_public=np.tile(X[:10], (5, 1)), classes=[0, 1])
+    model.fit(X, y, X_public=np.tile(_points(10), (5, 1)), classes=[0, 1])
     assert model.n_candidates_ == 10 * 11 // 2 + 1
 
 
