@@ -102,7 +102,7 @@ def test_a_batch_corrects_what_a_student_predicts(monkeypatch: pytest.MonkeyPatc
 def test_a_stream_counts_answers_over_restarts_and_stops(tmp_path: Path) -> None:
     ledger = sb.Ledger(tmp_path / "one.sqlite", dataset="registry", budget=sb.PrivacyBudget(9, 0.1))
     vault = tmp_path / "vault"
-    terms = sb.ConfidentAggregator(90, 5.0, 5.0, 30, max_answers=3, delta=1e-5)
+    terms = sb.ConfidentAggregator(90, 5.0, 5.0, 61, max_answers=3, delta=1e-5)
     asked = [b"%d" % number for number in range(30)]
     first = stream(terms, ledger, vault)
     # two clear votes are answered and two even ones refused: a top of 50 is 40 below the threshold
@@ -112,7 +112,7 @@ def test_a_stream_counts_answers_over_restarts_and_stops(tmp_path: Path) -> None
     assert first.used == 4
     assert answered <= 2
     again = stream(terms, ledger, vault)
-    assert again.left == 26
+    assert again.left == 57
     more = again.answer(votes([100] * 10), asked[4:14])
     assert int((more.labels >= 0).sum()) == 3 - answered
     assert again.left == 0
