@@ -359,7 +359,7 @@ class Killed(BaseException):
 def test_a_conversion_that_breaks_off_is_repeated_or_turned_back(
     convert: Any, back: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settle = whole_vaults._replace_durably
+    settle = whole_vaults.put_in_place
     for broken in range(3):
         shutil.rmtree(tmp_path / "vault", ignore_errors=True)
         closed()
@@ -373,10 +373,10 @@ def test_a_conversion_that_breaks_off_is_repeated_or_turned_back(
                 raise Killed
             settle(*given)
 
-        monkeypatch.setattr(whole_vaults, "_replace_durably", breaking)
+        monkeypatch.setattr(whole_vaults, "put_in_place", breaking)
         with pytest.raises(Killed):
             convert(vault, source())
-        monkeypatch.setattr(whole_vaults, "_replace_durably", settle)
+        monkeypatch.setattr(whole_vaults, "put_in_place", settle)
         found = files_of(vault)
         assert not found.whole
         assert set(found.encrypted) | set(found.plain) == set(content)
