@@ -218,6 +218,7 @@ def test_disk_trouble_is_one_sentence(tmp_path, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")
 
+    vault.make_vault(tmp_path / "vault" / "teachers")
     monkeypatch.setattr(vault.os, "fsync", full)
     with pytest.raises(DataError, match="No space left on device"):
         run(tmp_path / "vault")
