@@ -9,6 +9,8 @@ from uuid import uuid4
 import numpy as np
 import psycopg
 import pytest
+from campaigns.postgres_proxy import PostgresProxy
+from campaigns.postgres_server import PostgresServer
 from typer.testing import CliRunner, Result
 
 import secretballot as sb
@@ -88,6 +90,64 @@ def test_a_run_that_was_broken_off_goes_on_and_pays_once(
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["resumed"] is True
     assert ledger.releases() == 1
+
+
+@pytest.fixture
+def proxy(postgres_server: PostgresServer) -> Iterator[PostgresProxy]:
+    between = PostgresProxy(postgres_server)
+    yield between
+    between.close()
+
+
+def test_a_run_goes_on_where_acknowledgements_are_lost(
+    tmp_path: Path, proxy: PostgresProxy
+) -> None:
+    place = proxy.url(f"t{uuid4().hex[:20]}")
+    for statement in (b"INSERT INTO head", b"INSERT INTO reservation", b"INSERT INTO closing"):
+        proxy.lose(statement, "acknowledgement")
+    done = label(tmp_path, "--ledger", place, "--out", str(tmp_path / "one"))
+    assert done.exit_code == 0, done.output
+    assert proxy.faults == []
+    assert [entry.state for entry in Ledger.open_existing(place).history()] == ["committed"]
+
+
+def test_a_run_whose_answer_could_not_be_stored_goes_on_and_pays_once(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--ledger", place, "--out", str(tmp_path / "one"))
+
+    def full(*_: object, **__: object) -> None:
+        raise sb.LedgerError("The disk is full.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "commit", full)
+        assert label(tmp_path, *words).exit_code == 2
+    done = label(tmp_path, *words)
+    assert done.exit_code == 0, done.output
+    ledger = Ledger.open_existing(place)
+    assert [entry.state for entry in ledger.history()] == ["committed"]
+    assert json.loads(done.stdout)["resumed"] is True
+
+
+@pytest.mark.parametrize("when", ["statement", "commit", "acknowledgement"])
+def test_a_question_is_answered_once_wherever_its_connection_breaks(
+    tmp_path: Path, proxy: PostgresProxy, when: Any
+) -> None:
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    teachers = sb.train_teachers(
+        "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=20, vault=tmp_path / "v"
+    )
+    budget = sb.PrivacyBudget(2.0, 1e-6)
+    place = proxy.url(f"t{uuid4().hex[:20]}")
+    ledger = sb.Ledger(place, dataset="registry", budget=budget)
+    session = sb.LabelingSession(teachers, sb.GaussianAggregator.calibrate(budget, 10), ledger)
+    points = np.random.default_rng(1).normal(size=(3, 2))
+    proxy.lose(b"COPY part", when)
+    first = session.ask_many(points)
+    assert proxy.faults == []
+    proxy.lose(b"FROM part", "statement")
+    assert session.ask_many(points).labels.tolist() == first.labels.tolist()
+    assert (proxy.faults, session.used) == ([], 3)
 
 
 def test_a_session_goes_on_from_its_vault_and_its_database(tmp_path: Path, place: str) -> None:

@@ -100,6 +100,59 @@ def test_an_interrupted_draw_stays_spent(
         sb.release(counts, aggregator, ledger)
 
 
+def test_a_release_that_could_not_be_stored_goes_on_and_is_paid_once(
+    counts: sb.VoteCounts,
+    ledger: sb.Ledger,
+    aggregator: sb.GaussianAggregator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise sb.LedgerError("The disk is full.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sb.Ledger, "commit", full)
+        with pytest.raises(sb.LedgerError, match="full"):
+            sb.release(counts, aggregator, ledger, request="mine")
+    assert ledger.history()[0].state == "reserved"
+    with pytest.raises(sb.ParameterError, match="reserved for something else"):
+        sb.release(counts, sb.GaussianAggregator(50.0, 26, delta=1e-6), ledger, request="mine")
+    released = sb.release(counts, aggregator, ledger, request="mine")
+    assert sb.release(counts, aggregator, ledger, request="mine") == released
+    assert sb.verify_certificate(released.certificate).ok
+    assert (ledger.releases(), ledger.spent().epsilon) == (1, 1.0)
+
+
+def test_of_two_processes_with_one_request_the_first_that_stores_answers_for_both(
+    counts: sb.VoteCounts,
+    ledger: sb.Ledger,
+    aggregator: sb.GaussianAggregator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first: list[sb.ReleasedLabels] = []
+
+    class Overtaken(ExactNoise):
+        def discrete_gaussian(self, sigma: float, size: int) -> Any:
+            if not first:
+                monkeypatch.undo()
+                first.append(sb.release(counts, aggregator, ledger, request="one"))
+            return super().discrete_gaussian(sigma, size)
+
+    monkeypatch.setattr(purchase, "noise_source", Overtaken)
+    assert sb.release(counts, aggregator, ledger, request="one") == first[0]
+    assert len(first) == ledger.releases() == 1
+
+
+def test_a_stream_that_has_answered_is_no_release_that_was_interrupted(
+    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+) -> None:
+    about = {"classes": ["no", "yes"], "n_teachers": 250, "request": "one"}
+    stream = sb.door.ReleaseStream(aggregator, ledger, **about)
+    stream.answer(counts.take([3]), [b"a"])
+    with pytest.raises(sb.LedgerError, match="has given 1 answers in parts"):
+        sb.release(counts, aggregator, ledger, request="one")
+    assert ledger.released("one") is None
+
+
 def test_the_same_request_gets_the_stored_answer_for_nothing(
     counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
 ) -> None:

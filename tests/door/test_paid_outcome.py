@@ -122,6 +122,21 @@ def test_an_interrupted_draw_stays_spent(
 
 
 @BUYERS
+def test_an_outcome_that_could_not_be_stored_is_paid_once(
+    buy: Buy, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise sb.LedgerError("The disk is full.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sb.Ledger, "commit", full)
+        with pytest.raises(sb.LedgerError, match="full"):
+            buy(ledger, request="one")
+    assert buy(ledger, request="one") == buy(ledger, request="one")
+    assert (ledger.releases(), ledger.spent().epsilon) == (1, 0.2)
+
+
+@BUYERS
 def test_a_repeated_request_is_free_and_another_question_is_refused(
     buy: Buy, ledger: sb.Ledger
 ) -> None:

@@ -4,11 +4,13 @@ import concurrent.futures
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from test_answering import QUESTIONS, points
 
 import secretballot as sb
 from secretballot._drafts import draft_folder
+from secretballot.privacy.ledger import file
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of a Unix")
 
@@ -116,6 +119,22 @@ def test_a_stop_answers_first_what_was_asked(large_place: Place, client: httpx.C
         "stopped",
     ]
     assert str(MARKED_NUMBER) not in running.log.read_text()
+
+
+def test_a_stop_ends_a_service_whose_ledger_is_locked(tmp_path: Path, client: httpx.Client) -> None:
+    place = made_place(tmp_path, more="[listen]\nstop_seconds = 1.0")
+    with (
+        serving(place.config) as running,
+        closing(sqlite3.connect(tmp_path / "registry.ledger", isolation_level=None)) as other,
+    ):
+        other.execute("BEGIN EXCLUSIVE")
+        # a look at the ledger waits for the lock, long after the one who asked has left
+        with pytest.raises(httpx.ReadTimeout):
+            client.post(
+                running.url + QUESTIONS, json={"points": points(1)}, headers=place.key(), timeout=2
+            )
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(file.WAIT_S / 2) == 0
 
 
 #: A service that was killed: it could not remove the folder of its numbers.
