@@ -1,5 +1,5 @@
-"""The notebooks run from the first cell to the last, are kept without outputs, and stand in the
-gallery."""
+"""The notebooks run from the first cell to the last, are kept without outputs, and stand on
+the first page."""
 
 import json
 import re
@@ -56,8 +56,8 @@ def test_a_notebook_is_kept_plain(path: Path) -> None:
             assert not re.search(r"^\s*[!%]", "".join(cell["source"]), re.MULTILINE)
 
 
-def test_the_gallery_names_every_notebook() -> None:
-    text = (ROOT / "docs" / "guides" / "gallery.md").read_text(encoding="utf-8")
+def test_the_first_page_names_every_notebook() -> None:
+    text = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     assert {Path(name).stem for name in re.findall(r"notebooks/([\w-]+\.ipynb)", text)} == {
         path.stem for path in NOTEBOOKS
     }

@@ -1676,7 +1676,7 @@ def ranged_price(event: dict[str, Any], epsilon: float) -> Price:
     """Return bounds on the price of draws whose losses lie in intervals of one length.
 
     From above by a Renyi divergence of a e^2 / 8 each, or as parts; from below by randomised
-    response of half the length, which is such a draw (docs/explanation/prices.md, section 18).
+    response of half the length, which is such a draw (docs/explanation/prices.md, section 16).
     """
     count, length = event["count"], event["epsilon"]
     if count * length <= epsilon * (1 + 1e-9):

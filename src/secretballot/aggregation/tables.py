@@ -129,7 +129,7 @@ class LabelSetVoting(TableVoting):
     Price : m * n_queries adaptive labels of the label-only game, where labels alone are released
         one by one; else as many unit shifts of discrete Gaussian noise.
     Source : Dziedzic et al. 2022, arXiv:2211.15410, for the three ballots; the prices are proved in
-        docs/explanation/prices.md, section 18.
+        docs/explanation/prices.md, section 16.
     Rounding : upward, in the accountant.
 
     Raises
@@ -345,7 +345,7 @@ class NumberVoting(TableVoting):
     Price : of a mean, one vector sum over all queries; of a quantile, a draw of bounded range for
         each query, which are composed adaptively.
     Source : Dong, Durfee, Rogers 2020, arXiv:1909.13830, for the range; the prices are proved in
-        docs/explanation/prices.md, section 18.
+        docs/explanation/prices.md, section 16.
     Rounding : upward, in the accountant.
 
     Raises

@@ -97,7 +97,7 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
         point, which moves as many counts as there are labels, or twice `most_named`, or 2 of sets.
     Price : `budget`, composed in `ledger` with everything else released from the same data.
     Source : Dziedzic et al. 2022, arXiv:2211.15410, for the ballots; prices proved in
-        docs/explanation/prices.md, section 18.
+        docs/explanation/prices.md, section 16.
     Rounding : upward.
 
     Examples

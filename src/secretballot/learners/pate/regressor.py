@@ -89,7 +89,7 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
     Price : `budget`, composed in `ledger` with everything else released from the same data: a
         vector sum for means, draws of bounded range for quantiles.
     Source : Dong, Durfee, Rogers 2020, arXiv:1909.13830, for quantiles; prices proved in
-        docs/explanation/prices.md, section 18.
+        docs/explanation/prices.md, section 16.
     Rounding : upward.
 
     Examples

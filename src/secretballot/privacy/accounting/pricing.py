@@ -316,7 +316,7 @@ def _renyi_divergences(event: Event, *, labels_apart: bool = True) -> FloatArray
         case PureEvent():
             return event.count * responses_renyi(event.epsilon)
         case BoundedRangeEvent():
-            # docs/explanation/prices.md, section 18
+            # docs/explanation/prices.md, section 16
             ranged = _ORDERS * (event.epsilon**2 / 8)
             return event.count * np.minimum(ranged, responses_renyi(event.epsilon))
         case StabilityEvent():

@@ -64,7 +64,7 @@ class VoteQuantile(Mechanism):
     Price : per query a loss in an interval of length epsilon that holds 0: the ratio of two weights
         lies within e^(1 / scale) either way, and the ratio of the sums is one number.
     Source : Asi and Duchi 2020, arXiv:2005.10630, for the distance; Dong, Durfee, Rogers 2020,
-        arXiv:1909.13830, for the range; docs/explanation/prices.md, section 18.
+        arXiv:1909.13830, for the range; docs/explanation/prices.md, section 16.
     Rounding : the scale is the smallest float that keeps the range within epsilon.
 
     Raises
