@@ -7,7 +7,7 @@ from typing import Any
 
 from golden.dice import Dice
 
-LISTS = 10_000
+LISTS = 1_400
 FEW = 300  # the first ones, small enough for every run of the tests
 
 NeutralEvent = dict[str, Any]
@@ -35,13 +35,15 @@ def a_list(number: int) -> dict[str, Any]:
         beside = 0 if few or dice.uniform() < 0.9 else 1
     for _ in range(beside):
         quick = CHEAP if few and beside > 1 else (*CHEAP, "binary-labels")
-        kinds.append(dice.pick(GAMES if dice.uniform() < 0.03 else quick))
+        slow = dice.uniform() < 0.03 and beside == 1
+        kinds.append(dice.pick(GAMES if slow else quick))
     loss = dice.log_uniform(0.3 if few else 0.03, 5)  # about what each event may cost, in nats
     events = []
+    games = len(kinds) > 1 and any(kind in GAMES for kind in kinds)
     for kind in kinds:
-        share, most = loss / math.sqrt(len(kinds)), 12 if few else 400
+        share, most = loss / math.sqrt(len(kinds)), 12 if few or games else 400
         if kind in GAMES:
-            share, most = (max(0.3, share), 12) if len(kinds) > 1 else (share, min(most, 100))
+            share, most = (max(0.3, share), most) if games else (share, min(most, 100))
         elif len(kinds) > 1:
             most = min(most, 60)
         events.append(an_event(dice, kind, share, most))
@@ -56,7 +58,7 @@ def a_list(number: int) -> dict[str, Any]:
 def an_event(dice: Dice, kind: str, loss: float, most: int) -> NeutralEvent:
     """Draw an event of a kind, with at most so many answers."""
     n = dice.log_integer(1, most)
-    many = n * dice.pick((1, 1, 1, 50))  # what costs no work may be more
+    many = n * dice.pick((1, 1, 1, 50 if most > 12 else 1))  # what costs no work may be more
     each = loss / math.sqrt(n)
 
     def scale(steps: int, at: float = loss, least: float = 0.3) -> float:

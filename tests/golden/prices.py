@@ -15,12 +15,12 @@ from pathlib import Path
 
 from golden.adapters import delta_at, prices_of
 from golden.lists import FEW, LISTS, a_list, digest_of_lists
+from golden.moved import LAST_DIGITS, Moved
 from golden.truth import least_of
 
 RECORDED = Path(__file__).parent / "prices.csv"
 USUAL, MOST = 1.002, 1.01  # of the recorded price, on 99 lists of 100 and on all
 MORE = 1e-4  # of epsilon, which is no more anywhere
-LAST_DIGITS = 1e-6  # machines differ below
 NEGLIGIBLE = 1e-15  # delta; below it nothing is promised
 SLACK = 1e-12  # for sums of floats in the enumerations
 
@@ -33,16 +33,6 @@ class Row:
     epsilon: float
     least_delta: float
     least_epsilon: float
-
-
-@dataclass(frozen=True)
-class Moved:
-    """One price that moved, and whether that is refused."""
-
-    entry: str
-    old: float
-    new: float
-    finding: str  # "below", "fell", "dearer" or "above"
 
 
 def recorded() -> list[Row]:
@@ -61,7 +51,9 @@ def recorded() -> list[Row]:
 
 def write(rows: Iterable[Row]) -> None:
     """Replace the recorded prices."""
-    lines = [f"{r.delta:.9g},{r.epsilon:.9g},{r.least_delta:.6g},{r.least_epsilon:.6g}" for r in rows]
+    lines = [
+        f"{r.delta:.9g},{r.epsilon:.9g},{r.least_delta:.6g},{r.least_epsilon:.6g}" for r in rows
+    ]
     RECORDED.write_text("\n".join([digest_of_lists(), *lines]) + "\n")
 
 
@@ -94,22 +86,24 @@ def _one(
 
 
 def all_moved(numbers: range) -> list[Moved]:
-    """Return what moved among the lists of these numbers.
+    """Return what moved among the lists of these numbers, priced now."""
+    return _moved_of(numbers, _spread(_prices, numbers))
 
-    "above" is what is beyond the usual tolerance; it is left out where it is one list of a hundred
-    at most, as it may be.
-    """
+
+def rows_moved(rows: list[Row]) -> list[Moved]:
+    """Return what moved between the recorded rows and all new ones."""
+    return _moved_of(range(LISTS), [(row.delta, row.epsilon) for row in rows])
+
+
+def _moved_of(numbers: range, new: list[tuple[float, float]]) -> list[Moved]:
+    """Return what moved; what is beyond the usual tolerance alone is left out where it is one list
+    of a hundred at most, as it may be."""
     rows, found = recorded(), []
-    for number, (delta, epsilon) in zip(numbers, priced(numbers), strict=True):
+    for number, (delta, epsilon) in zip(numbers, new, strict=True):
         found += moved(number, rows[number], delta, epsilon)
     above = [one for one in found if one.finding in ("above", "dearer")]
     few_enough = len(above) <= max(1, len(numbers) // 50)  # two prices a list
     return [one for one in found if not (few_enough and one.finding == "above")]
-
-
-def priced(numbers: range) -> Iterable[tuple[float, float]]:
-    """Yield both prices of each list; more than a few of them on all cores."""
-    return _spread(_prices, numbers)
 
 
 def new_rows() -> list[Row]:
