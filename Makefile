@@ -37,7 +37,7 @@ PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 ROOMY := awk 'NR == 2 && $$4 > 8000000 { print "/dev/shm" }'
 export PYTEST_DEBUG_TEMPROOT ?= $(shell test -w /dev/shm && df -Pk /dev/shm | $(ROOMY))
 
-.PHONY: demo demo-service demo-service-sqlite test test-lowest check docs test-slow bench figures rates audit fuzz fuzz-service torture smoke clean
+.PHONY: demo demo-service demo-service-sqlite test golden test-lowest check docs test-slow bench figures rates audit fuzz fuzz-service torture smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
@@ -62,6 +62,11 @@ test: $(VENV)/.ready
 	$(BIN)/python -m pytest $(PARALLEL) $(APART:%=--ignore=%)
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup $(APART)
 
+
+# Recorded prices of all lists of events, runs of every method and every verb: a table of what moved (tests/golden). The prices
+# take half an hour of one core; `make test` has 300 of them. To record anew: python -m golden.regenerate, beside.
+golden: $(VENV)/.ready
+	PYTHONPATH=tests $(BIN)/python -W ignore -m golden
 # With the lowest version of every dependency that pyproject.toml allows; that newer ones warn of older ones is no news.
 test-lowest:
 	rm -rf build/lowest && $(PYTHON) -m venv build/lowest

@@ -7,6 +7,17 @@ import random
 import numpy as np
 import pytest
 
+from golden.truth import (
+    beside,
+    bits,
+    delta_of,
+    gaussian,
+    label,
+    laplace_tail,
+    passing,
+    repeated,
+    wrong,
+)
 from secretballot.privacy.accounting import (
     AbstentionTableEvent,
     ArgmaxGaussianEvent,
@@ -24,86 +35,7 @@ from secretballot.privacy.accounting import (
 from secretballot.privacy.accounting.abstention_table import answer_weights
 from secretballot.privacy.accounting.filters import Grant
 
-MOST = 400  # atoms that are kept
 EPSILONS = (-1.0, 0.0, 0.05, 0.3, 1.0, 2.0, 5.0)
-
-# Every pair is two arrays, the chances of all outcomes on both sides.
-
-
-def merged(p, q):
-    """Return a pair that tells no more: outcomes of nearly one ratio are told as one."""
-    keep = (p > 0) | (q > 0)
-    p, q = p[keep], q[keep]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        loss = np.log(p) - np.log(q)
-    sure = np.isinf(loss)
-    order = np.argsort(loss[~sure])
-    groups = np.arange(len(order)) * MOST // max(len(order), MOST)
-    middle = [np.bincount(groups, side[~sure][order]) for side in (p, q)]
-    ends = [[side[loss == end].sum() for end in (math.inf, -math.inf)] for side in (p, q)]
-    return tuple(np.concatenate(both) for both in zip(middle, ends, strict=True))
-
-
-def beside(one, other):
-    """Return the pair of two independent ones."""
-    return merged(*(np.outer(a, b).ravel() for a, b in zip(one, other, strict=True)))
-
-
-def repeated(pair, count):
-    found = pair
-    for _ in range(count - 1):
-        found = beside(found, pair)
-    return found
-
-
-def delta_of(pair, epsilon):
-    """Return the larger true delta of both directions."""
-    p, q = pair
-    factor = math.exp(epsilon)
-    return max(np.maximum(0, a - factor * b).sum() for a, b in ((p, q), (q, p)))
-
-
-def bits(p, q):
-    return np.array([p, 1 - p]), np.array([q, 1 - q])
-
-
-def gaussian(sigma, shift):
-    k = np.arange(-math.ceil(12 * sigma), math.ceil(12 * sigma) + shift + 1)
-    sides = [np.exp(-((k - mean) ** 2) / (2 * sigma**2)) for mean in (0, shift)]
-    return merged(*(side / side.sum() for side in sides))
-
-
-def label(sigma, votes):
-    """Return the chances of each class to have the highest noisy count, lowest class first."""
-    k = np.arange(-math.ceil(12 * sigma), math.ceil(12 * sigma) + max(votes) + 1)
-    weights = [np.exp(-((k - n) ** 2) / (2 * sigma**2)) for n in votes]
-    chances = [weight / weight.sum() for weight in weights]
-    below = [np.cumsum(chance) - chance for chance in chances]
-    upto = [np.cumsum(chance) for chance in chances]
-    found = []
-    for j, chance in enumerate(chances):
-        rivals = [below[i] if i < j else upto[i] for i in range(len(votes)) if i != j]
-        found.append(float((chance * np.prod(rivals, axis=0)).sum()))
-    return np.array(found)
-
-
-def laplace_tail(value, scale):
-    """Return P(X >= value) of discrete Laplace noise."""
-    r = math.exp(-1 / scale)
-    return r**value / (1 + r) if value >= 1 else 1 - r ** (1 - value) / (1 + r)
-
-
-def passing(event, distance):
-    """Return the chance that a query passes the noisy threshold of a sparse vector."""
-    y = np.arange(-math.ceil(40 * event.threshold_scale), math.ceil(40 * event.threshold_scale) + 1)
-    weight = np.exp(-np.abs(y) / event.threshold_scale)
-    tails = [laplace_tail(event.threshold - distance + 1 + int(n), event.query_scale) for n in y]
-    return float(weight @ np.array(tails) / weight.sum())
-
-
-def wrong(chance):
-    """Return the pair of an answer that differs, and of an abstention."""
-    return np.array([chance, 0.0, 1 - chance]), np.array([0.0, chance, 1 - chance])
 
 
 def drawn(rng: random.Random) -> tuple[Event, tuple]:

@@ -1,0 +1,60 @@
+"""Golden references: 300 prices, every method in process, every verb. See `make golden`."""
+
+import pytest
+
+from golden import prices, recorded, regenerate
+from golden.lists import FEW
+from golden.moved import INTEGERS, Moved
+from golden.runs import RUNS, is_possible, recorded_run
+
+
+@pytest.fixture(autouse=True)
+def _both_verifiers() -> None:
+    """Leave certificates to the runs of `verify` among the verbs: here values are compared."""
+
+
+@pytest.fixture(scope="module")
+def known_runs() -> recorded.Values:
+    return recorded.read("runs")
+
+
+def test_recorded_prices_are_above_what_their_lists_can_tell() -> None:
+    assert prices.is_fine(prices.recorded())
+
+
+@pytest.mark.parametrize("start", range(0, FEW, 50))
+def test_prices_are_those_recorded(start: int) -> None:
+    found = prices.all_moved(range(start, start + 50))
+    assert not found, recorded.table(found)
+
+
+@pytest.mark.parametrize("noise", recorded.NOISES)
+@pytest.mark.parametrize("name", RUNS)
+def test_runs_are_those_recorded(name: str, noise: str, known_runs: recorded.Values) -> None:
+    if not is_possible(name):
+        pytest.skip("reference data is not there")
+    entry = f"{name}, noise {noise}"
+    found = list(recorded.moved(known_runs, {entry: recorded.as_json(recorded_run(name, noise))}))
+    assert not found, recorded.table(found)
+
+
+def test_verbs_mean_what_is_recorded() -> None:
+    found = list(recorded.moved(recorded.read("verbs"), recorded.verbs_now(long=False)))
+    assert not found, recorded.table(found)
+
+
+@pytest.mark.parametrize(
+    ("moved", "given", "sentence"),
+    [
+        (Moved("list 3 (counts) delta", 2e-6, 1e-6, "fell"), {}, "--proof"),
+        (Moved("list 3 (counts) delta", 2e-6, 1e-6, "fell"), {"proof": "prices.md, 3"}, None),
+        (Moved("list 3 (counts) delta", 2e-6, 1e-9, "below"), {"proof": "prices.md, 3"}, "below"),
+        (Moved("moments, noise zero: opened", 1, 2, INTEGERS), {}, "--replaces moments"),
+        (Moved("moments, noise zero: opened", 1, 2, INTEGERS), {"replaces": ["pate"]}, "moments"),
+        (Moved("moments, noise zero: opened", 1, 2, INTEGERS), {"replaces": ["moments"]}, None),
+        (Moved("moments, noise zero: values[0]", [0.1], [0.2], "moved"), {}, None),
+    ],
+)
+def test_what_must_not_be_recorded_is_refused(moved, given, sentence) -> None:
+    refused = regenerate.refusals([moved], **{"replaces": [], "proof": "", **given})
+    assert [sentence in one for one in refused] == ([] if sentence is None else [True])

@@ -1,0 +1,200 @@
+"""Every verb once on small real data, and what its run means: exit code, promise, answers, files.
+
+Today's words of each command stand in `COMMANDS`; what is recorded does not depend on them.
+"""
+
+import asyncio
+import csv
+import io
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_breast_cancer
+from typer.testing import CliRunner
+
+from secretballot.cli import app
+
+PROGRAM = Path(__file__).parents[1] / "audit" / "planted_faults.py"
+TABLES = "private.csv public.csv --target benign --classes no,yes"
+PRICE = "--epsilon 4 --delta 1e-4"
+LEARN = f"learn {TABLES} {PRICE} --yes --json --evaluate test.csv"
+VOTES = "--method votes --teachers 20 --queries 60 --teacher naive-bayes"
+COMMANDS: dict[str, str] = {
+    "plan: schema": "schema public.csv --out schema.json",
+    "plan: price": f"price {PRICE} --public 100 --method votes --teachers 20 --queries 60 --json",
+    "plan": f"plan --records 350 --public 100 --classes 2 --curve 10:.8,100:.9 {PRICE} --json "
+    "--aggregator gaussian --teachers 20",
+    "check": f"{LEARN} --check",
+    "learn: nothing spent": f"{LEARN} --dry-run",
+    "ledger: create": "ledger create all.ledger --dataset private --epsilon 20 --delta 1e-2",
+    "learn: record moments": f"{LEARN} --ledger all.ledger --out moments",
+    "learn: repeated": f"{LEARN} --ledger all.ledger --out moments",
+    "learn: votes": f"{LEARN} {VOTES} --ledger all.ledger --out votes",
+    "learn: record votes": f"{LEARN} --method record-votes --ledger all.ledger --out record-votes",
+    "learn: semi-private": f"choose {TABLES} --hypotheses stumps --epsilon 2 --yes --json "
+    "--ledger all.ledger --out chosen",
+    "learn: a number": "learn numbers.csv public.csv --target size --bounds 0,30 "
+    f"{PRICE} --yes --json --own-ledger --out numbers",
+    "learn: too dear": f"{LEARN} --epsilon 99 --ledger all.ledger --out dear",
+    "label": f"label --votes votes.csv --kind votes --header no --classes no,yes {PRICE} --yes "
+    "--json --own-ledger --out labels",
+    "sign: a key": "signing-key key.pem",
+    "sign": "sign moments --key key.pem --json",
+    "predict": "predict moments test.csv --out predictions.csv",
+    "evaluate": "compare moments votes --evaluate test.csv --target benign --json",
+    "verify": "verify moments --independent --json --key key.pem.pub",
+    "verify: votes": "verify votes --independent --json",
+    "verify: record votes": "verify record-votes --independent --json",
+    "verify: semi-private": "verify chosen --independent --json",
+    "verify: a number": "verify numbers --independent --json",
+    "verify: labels": "verify labels --independent --json",
+    "verify: changed": "verify changed --json",
+    "ledger: show": "ledger show all.ledger --json",
+    "ledger: check": "ledger check all.ledger --json",
+    "serve: prepare": f"prepare {TABLES} {PRICE} --yes --json --teachers 20 --questions 8 "
+    "--teacher naive-bayes --name registry --ledger service.ledger --total-epsilon 4 "
+    "--total-delta 1e-4",
+    "serve: key": "keys add --role analyst --dataset registry --config service/service.toml --json",
+    "audit": f"audit release --private rows.json --neighbour more.json --runs 6 --seed 3 --program "
+    f"@{sys.executable}@-S@{PROGRAM}@ --json -- none rows.json --out released",
+    "demo": "demo --out demonstration --json",
+}
+LONG = ("demo",)  # ten seconds; `make golden` alone
+# where today's JSON has what a run found or spent
+NUMBERS: dict[str, tuple[str, ...]] = {
+    "plan: price": ("sigma", "queries", "teachers"),
+    "plan": ("recommended/setting/n_teachers", "recommended/setting/release", "task/epsilon"),
+    "check": ("releasable", "rows/private", "rows/public", "classes/yes"),
+    "learn: nothing spent": ("method", "epsilon", "delta", "account/releases"),
+    "verify": ("ok", "signature"),
+    "verify: changed": ("ok",),
+    "ledger: show": ("releases", "spent/epsilon", "spent/delta", "remaining/epsilon"),
+    "ledger: check": ("ok", "rows"),
+    "serve: prepare": ("epsilon", "delta", "questions", "left"),
+    "serve: key": ("role", "datasets"),
+    "audit": ("passed", "promise/epsilon", "runs"),
+}
+
+
+def recorded_verbs(*, long: bool) -> dict[str, dict[str, Any]]:
+    """Run every command in turn, and return what each of them means."""
+    found = {}
+    with in_tables() as folder:
+        for name, command in COMMANDS.items():
+            if name in LONG and not long:
+                continue
+            before(name, folder)
+            words = [word.replace("@", " ").strip() for word in command.split()]
+            done = CliRunner().invoke(app, words)
+            out = words[words.index("--out") + 1] if "--out" in words else ""
+            found[name] = {"exit": done.exit_code, **release_in(folder / out / "release")}
+            if name in NUMBERS and done.stdout.startswith("{"):
+                said = json.loads(done.stdout)
+                found[name] |= {path: value_at(said, path) for path in NUMBERS[name]}
+        found["serve: one question"] = asked_once(folder)
+        predicted = pd.read_csv(folder / "predictions.csv")
+        found["predict"] |= {"rows": len(predicted), "columns": list(predicted.columns)}
+        schema = json.loads((folder / "schema.json").read_text())["columns"]
+        found["plan: schema"]["columns"] = {name: one["kind"] for name, one in schema.items()}
+    return found
+
+
+def before(name: str, folder: Path) -> None:
+    """Prepare what a command needs beside the tables."""
+    if name == "verify: changed":
+        shutil.copytree(folder / "moments" / "release", folder / "changed")
+        labels = (folder / "changed" / "labels.csv").read_text()
+        (folder / "changed" / "labels.csv").write_text(labels.replace("yes", "no", 1))
+    if name == "audit":
+        rows = [[age, 0.5] for age in range(60)]
+        (folder / "rows.json").write_text(json.dumps(rows))
+        (folder / "more.json").write_text(json.dumps([*rows, [None, 0.5]]))
+
+
+def value_at(said: Any, path: str) -> Any:
+    for name in path.split("/"):
+        said = said.get(name) if isinstance(said, dict) else None
+    return said
+
+
+def release_in(release: Path) -> dict[str, Any]:
+    """Return what a release folder promises and holds."""
+    if not release.is_dir():
+        return {}
+    certificate = json.loads((release / "certificate.json").read_text())
+    found: dict[str, Any] = {
+        "promise": [certificate["price"][name] for name in ("epsilon", "delta")],
+        "unit": [certificate["unit"], certificate["neighbours"]],
+        "files": sorted(path.name for path in release.iterdir()),
+    }
+    for path in (release / "labels.csv", release / "answers.csv"):
+        if path.is_file():
+            rows = list(csv.reader(io.StringIO(path.read_text())))
+            found |= {"answers": len(rows) - 1, "columns": rows[0]}
+    return found
+
+
+def asked_once(folder: Path) -> dict[str, Any]:
+    """Start the prepared service in this process, and ask it for the labels of three points."""
+    from secretballot.service.api_keys import KeyRing
+    from secretballot.service.app import application
+    from secretballot.service.settings import read_settings
+
+    settings = read_settings(folder / "service" / "service.toml")
+    token = KeyRing(settings.state).add("analyst", ["registry"])[1]
+    service = application(settings, opened=True)
+    points = json.loads(pd.read_csv(folder / "public.csv")[:3].to_json(orient="records"))
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(service)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            address = "/v1/datasets/registry/sessions/session/questions"
+            key = {"Authorization": f"Bearer {token}"}
+            return await client.post(address, json={"points": points}, headers=key)
+
+    async def ask_and_close() -> httpx.Response:
+        try:
+            return await ask()
+        finally:
+            await service.service.close()
+
+    answer = asyncio.run(ask_and_close())
+    found = answer.json()
+    labels = [one["label"] in ("no", "yes") for one in found["answers"]]
+    return {"status": answer.status_code, "labels": labels, "left": found.get("left")}
+
+
+@contextmanager
+def in_tables() -> Iterator[Path]:
+    """Change to a new folder with small real tables, for as long as the block lasts."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    cells = X[["mean radius", "mean texture", "mean concavity", "worst area"]].round(3)
+    cells.columns = ["radius", "texture", "concavity", "area"]
+    order = np.random.RandomState(32).permutation(len(cells))
+    whole = cells.assign(benign=np.where(y == 1, "yes", "no")).iloc[order]
+    here = Path.cwd()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        whole[:350].to_csv(folder / "private.csv", index=False)
+        whole[350:450].drop(columns="benign").to_csv(folder / "public.csv", index=False)
+        whole[450:].to_csv(folder / "test.csv", index=False)
+        numbers = whole[:350].drop(columns="benign")
+        numbers.assign(size=whole["radius"][:350]).to_csv(folder / "numbers.csv", index=False)
+        votes = np.random.RandomState(33).randint(2, size=(40, 20))
+        text = pd.DataFrame(np.where(votes == 1, "yes", "no"))
+        text.to_csv(folder / "votes.csv", index=False, header=False)
+        os.chdir(folder)
+        try:
+            yield folder
+        finally:
+            os.chdir(here)
