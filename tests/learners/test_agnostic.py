@@ -279,13 +279,13 @@ def test_another_name_is_another_sample_and_another_charge(tmp_path: Path) -> No
     ledger = ledger_at(tmp_path, budget=ROOMY)
     settings = {"ledger": ledger, "vault": tmp_path / "vault"}
     serials = {
-        labeler(**settings, name=name).fit(X, Y, classes=CLASSES).session_._teachers.serial
+        labeler(**settings, request=name).fit(X, Y, classes=CLASSES).session_._teachers.serial
         for name in ("a", "b")
     }
     assert len(serials) == 2
     assert ledger.spent().epsilon == 2 * BUDGET.epsilon
     with pytest.raises(BudgetError):
-        labeler(**settings, name="c", progress=lambda done, of: pytest.fail("trained")).fit(
+        labeler(**settings, request="c", progress=lambda done, of: pytest.fail("trained")).fit(
             X, Y, classes=CLASSES
         )
 
@@ -305,15 +305,15 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
         sb.GaussianAggregator.calibrate(BUDGET, 5, n_teachers=100, release="labels"),
     ):
         with pytest.raises(ParameterError, match=r"drawn for one (request|reservation)"):
-            sb.LabelingSession(kept, aggregator, ledger, name="another")
+            sb.LabelingSession(kept, aggregator, ledger, request="another")
     with pytest.raises(ParameterError, match="drawn for one reservation"):
         kept.vote(kept.points([[0.1]]))
     memory = sb.Ledger.in_memory(dataset="D", budget=roomy, neighbours="replace-one")
     with pytest.raises(ParameterError, match="in memory"):
-        sb.LabelingSession(kept, own, memory, name=found.name)
+        sb.LabelingSession(kept, own, memory, request=found.request)
     assert ledger.spent() == spent
     assert memory.spent().epsilon == 0
-    assert sb.LabelingSession(kept, own, ledger, name=found.name).ask([0.9]).label == "yes"
+    assert sb.LabelingSession(kept, own, ledger, request=found.request).ask([0.9]).label == "yes"
 
 
 def test_the_price_of_a_sample_is_not_had_for_teachers_of_all_records() -> None:

@@ -196,7 +196,7 @@ def test_a_session_reopened_before_every_question_answers_as_one_that_lives_on(
         answers = []
         for point in POINTS[:20]:
             if reopened:
-                session = sb.LabelingSession.reopen(vault, name="True")
+                session = sb.LabelingSession.reopen(vault, request="True")
             if not session.left:
                 break
             answer = session.ask(point)
@@ -210,7 +210,7 @@ def test_a_session_reopened_before_every_question_answers_as_one_that_lives_on(
 
 def test_reopening_needs_vault_and_ledger_alone(vault: Path, ledger: sb.Ledger) -> None:
     first = begun(vault, SPARSE, ledger, request="ward 3").ask_many(POINTS[:4])
-    again = sb.LabelingSession.reopen(vault, name="ward 3")
+    again = sb.LabelingSession.reopen(vault, request="ward 3")
     assert again.ask_many(POINTS[:4]).labels.tolist() == first.labels.tolist()
     assert len(ledger.history()) == 1
     assert ledger.spent().epsilon == SPARSE.budget.epsilon
@@ -219,7 +219,7 @@ def test_reopening_needs_vault_and_ledger_alone(vault: Path, ledger: sb.Ledger) 
 def test_what_cannot_be_reopened_says_why(vault: Path, ledger: sb.Ledger, tmp_path: Path) -> None:
     begun(vault, LABELS, ledger).ask(POINTS[0])
     with pytest.raises(sb.DataError, match="holds no session 'other'"):
-        sb.LabelingSession.reopen(vault, name="other")
+        sb.LabelingSession.reopen(vault, request="other")
     with pytest.raises(sb.DataError, match="holds no session"):
         sb.LabelingSession.reopen(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()

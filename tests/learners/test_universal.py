@@ -511,7 +511,7 @@ def test_a_plan_goes_on_only_with_the_settings_and_the_data_it_began_with(tmp_pa
     with pytest.raises(sb.ParameterError, match="other settings"):
         sb.UniversalLabeler(Intervals(), **settings(tmp_path)).reopen()
     with pytest.raises(sb.DataError, match="no universal labeler 'another'"):
-        reopened(tmp_path, name="another")
+        reopened(tmp_path, request="another")
     with pytest.raises(sb.ParameterError, match="vault is None"):
         sb.UniversalLabeler(Thresholds()).reopen()
     assert len(ledger_at(tmp_path).history()) == history

@@ -52,7 +52,7 @@ def test_a_session_says_what_it_takes(teachers, given, sentence):
     with pytest.raises(sb.ParameterError, match=f"^{sentence}"):
         sb.LabelingSession(*first, **settings)
     with pytest.raises(sb.ParameterError, match=r"^request is 3; it must be a string\.$"):
-        sb.LabelingSession.reopen(".", name=3)
+        sb.LabelingSession.reopen(".", request=3)
     with pytest.raises(sb.ParameterError, match=r"^vault is 3; give the path"):
         sb.LabelingSession.reopen(3)
 

@@ -310,10 +310,11 @@ def test_events_beyond_all_reason_are_refused_quickly(make_binary: Make) -> None
     }
 
 
-def test_a_newer_version_is_refused_with_the_mend(make_binary: Make) -> None:
-    check = verify_certificate(make_binary().certificate | {"version": 4}).failures[0]
+@pytest.mark.parametrize("version", [2, 4, True, 3.0, None])
+def test_another_version_is_refused(make_binary: Make, version: object) -> None:
+    check = verify_certificate(make_binary().certificate | {"version": version}).failures[0]
     assert check.name == "format"
-    assert "Update secretballot" in check.detail
+    assert "this program reads version 3" in check.detail
 
 
 @pytest.mark.parametrize(

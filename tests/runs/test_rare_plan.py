@@ -216,16 +216,14 @@ def test_a_plan_for_a_stand_in_with_a_rare_class_names_the_way_out(
     assert no_figure_sentences(made) == []  # it is about the class
 
 
-def test_plans_that_were_written_before_have_no_such_fields(made: sb.Plan) -> None:
-    old = sb.plan(4000, 300, budget=BUDGET, curve={10: 0.7, 100: 0.8})
-    values = old.to_json()
-    assert {"positive_rate", "class_weight"} & set(values["task"]) == set()
-    assert sb.Plan.from_json(values) == old
+def test_plans_whose_fields_contradict_each_other_are_refused(made: sb.Plan) -> None:
+    other = sb.plan(4000, 300, budget=BUDGET, curve={10: 0.7, 100: 0.8})
+    assert sb.Plan.from_json(other.to_json()) == other
     told = made.to_json()
     rare = told["moments"]["rare"]
     half = {"value": 0.5, "low": 0.5, "high": 0.5}
     for odd in (
-        {"recommended": old.to_json()["recommended"]},
+        {"recommended": other.to_json()["recommended"]},
         {"task": {**told["task"], "positive_rate": 2.0}},
         {"task": {**told["task"], "class_weight": ["balanced"]}},
         {"task": {**told["task"], "positive_rate": None, "class_weight": None}},
