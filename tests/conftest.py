@@ -19,7 +19,8 @@ from hypothesis import settings as hypothesis_settings
 
 from secretballot import verify_release as second
 from secretballot.door import purchase
-from secretballot.learners.training import repeated_fits, shards
+from secretballot.learners.training import shards
+from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.publishing import release as publishing
 from secretballot.report.certificate import build as certificates
 from secretballot.report.certificate.verify import verify_certificate
@@ -68,7 +69,7 @@ gaussian_delta = functools.cache(second.gaussian_delta)
 @pytest.fixture
 def records_may_be_public(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let public points be the private records, as in a world so small that there are no others."""
-    monkeypatch.setattr(repeated_fits, "_are_records", lambda *_, **__: False)
+    monkeypatch.setattr(PrivateRows, "hold", lambda *_: False)
 
 
 class GivenServer:

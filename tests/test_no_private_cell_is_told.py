@@ -176,38 +176,6 @@ def test_a_run_tells_no_cell_of_its_private_table(
     refuse_marks(seen)
 
 
-GROUPED = (*MOMENTS[:7], *MOMENTS[11:], "--budget-column", "ward", "--groups-are-public")
-GROUPED += ("--group-budget", "north=1,1e-5", "--group-budget", "south=4,1e-4")
-
-
-@pytest.mark.parametrize("more", [(), ("--check",)])
-@pytest.mark.parametrize(
-    ("cells", "code"),
-    [
-        ({(7, "ward"): MARK}, 2),
-        ({(7, "ward"): "", (8, "ward"): MARK}, 2),
-        ({(6, "id"): MARK, (7, "id"): MARK, (7, "ward"): "south"}, 2),
-        ({(6, "id"): MARK, (7, "id"): MARK}, 0),
-    ],
-)
-def test_groups_of_records_tell_no_cell(
-    cells: dict[tuple[int, str], str],
-    code: int,
-    more: tuple[str, ...],
-    folder: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    rows = records()
-    for first, second in zip(rows[::2], rows[1::2], strict=True):
-        first[2] = second[2] = "north"  # all records of a person in one group
-    for (row, column), cell in cells.items():
-        planted(row, column, cell)(rows)
-    (folder / "private.csv").write_bytes(table(HEADER, rows))
-    found, seen = told((*GROUPED, *more), folder, caplog)
-    assert found == code, seen[:2000]
-    refuse_marks(seen)
-
-
 @pytest.mark.parametrize("name", CELLS)
 @pytest.mark.parametrize("more", [(), ("--json",), ("--accept-unseen", "age,ward")])
 def test_a_check_tells_no_cell_and_writes_nothing(
