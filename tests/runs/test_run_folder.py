@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, LedgerError
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
 from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.ledger.store import UnknownEndError
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs.folder import RunFolder, file_digest
 
@@ -48,6 +49,14 @@ def test_an_interrupted_run_is_taken_up_under_its_key(tmp_path: Path) -> None:
     with RunFolder(tmp_path / "out", DESCRIPTION) as folder:
         assert folder.resumed
         assert folder.request == key
+
+
+def test_a_run_that_may_have_paid_keeps_its_key(tmp_path: Path) -> None:
+    for error, kept in ((LedgerError("x"), False), (UnknownEndError("x"), True)):
+        folder = RunFolder(tmp_path / "out", DESCRIPTION)
+        with pytest.raises(LedgerError), folder:
+            raise error
+        assert (RunFolder(tmp_path / "out", DESCRIPTION).request == folder.request) is kept
 
 
 def test_another_run_is_refused_and_told_what_differs(tmp_path: Path) -> None:

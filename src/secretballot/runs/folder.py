@@ -20,6 +20,7 @@ from secretballot._drafts import sweep_drafts, try_lock
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot.exceptions import DataError, LedgerError
 from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.ledger.store import UnknownEndError
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.publishing.place import damaged_file
 from secretballot.vault import make_vault, read_secret, write_secret
@@ -165,8 +166,13 @@ class RunFolder:
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if self._lock is None:
             return
-        # An interruption by hand leaves everything: only an error says that nobody will go on.
-        failed = kind is not None and issubclass(kind, Exception)
+        # An interruption by hand leaves everything: only an error says that nobody will go on. What
+        # may have been paid, and is not seen yet, goes on under its key.
+        failed = (
+            kind is not None
+            and issubclass(kind, Exception)
+            and not issubclass(kind, UnknownEndError)
+        )
         if failed and not self.resumed and self._nothing_kept():
             shutil.rmtree(self.vault, ignore_errors=True)
             with suppress(OSError):

@@ -247,7 +247,8 @@ class SqliteStore:
             except sqlite3.Error as error:
                 # the last write to the disk may have been done and its end not confirmed; where
                 # others hold the file, nothing was written yet
-                if kind == "DEFERRED" or error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                code = getattr(error, "sqlite_errorcode", -1) & 0xFF
+                if kind == "DEFERRED" or code == sqlite3.SQLITE_BUSY:
                     raise
                 broken = in_brief(error), file.error_sentence(error, self.where, after)
         except BaseException:
