@@ -7,8 +7,6 @@ from typing import Any, Literal
 
 from campaigns.postgres_server import PostgresServer
 
-__all__ = ["PostgresProxy"]
-
 When = Literal["statement", "commit", "acknowledgement"]
 
 

@@ -17,14 +17,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "PostgresServer",
-    "children_of",
-    "is_alive",
-    "programs_of_postgres",
-    "reason_for_none",
-]
-
 _PATIENCE_S = 60.0
 _RULES = """
 local all all trust

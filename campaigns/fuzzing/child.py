@@ -31,8 +31,6 @@ from campaigns.fuzzing.rules import LONGEST_SECONDS, Answer, breach
 from campaigns.fuzzing.targets import TARGETS, Target
 from secretballot.cli.outcome import failure_of
 
-__all__ = ["answer_of", "inputs_read", "main"]
-
 MOST_BYTES = 2 << 30
 #: Places at which each drawn set of edits is carried out: drawing takes longer than reading most
 #: files. (Lists of sets would be no way to save that time: Hypothesis copies parts of what it drew,

@@ -10,20 +10,6 @@ from hypothesis import strategies as st
 
 from campaigns.fuzzing.rules import MARKER
 
-__all__ = [
-    "byte_edits",
-    "cell_edits",
-    "edited_bytes",
-    "edited_document",
-    "edited_rows",
-    "few_byte_edits",
-    "field_edits",
-    "hostile_cells",
-    "hostile_values",
-    "moved",
-    "text_of",
-]
-
 _PLACES = st.integers(0, 2**20)
 
 #: Texts that have broken parsers before: numbers at their limits, quotes, delimiters, control

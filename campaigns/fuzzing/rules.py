@@ -4,8 +4,6 @@ import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
 
-__all__ = ["DONE", "MARKER", "Answer", "breach"]
-
 #: Stands in private cells; it must not come back in anything that is said.
 MARKER = "MARKER-7719-private"
 DONE, BAD_INPUT, BUDGET_REFUSED, NOT_VERIFIED, UNDECIDED = 0, 2, 3, 4, 5

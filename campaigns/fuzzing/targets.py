@@ -22,8 +22,6 @@ import secretballot as sb
 from campaigns.fuzzing import edits
 from campaigns.fuzzing.rules import BAD_INPUT, BUDGET_REFUSED, DONE, MARKER, NOT_VERIFIED, UNDECIDED
 
-__all__ = ["TARGETS", "Target"]
-
 N_PRIVATE, N_PUBLIC, N_TEACHERS = 60, 20, 12
 
 

@@ -17,8 +17,6 @@ import secretballot as sb
 from secretballot.service.api_keys import KeyRing
 from secretballot.service.audit_log import AuditLog, AuditRow
 
-__all__ = ["Analyst", "Dataset", "Notes", "Received", "asking", "faults_in_books", "made_dataset"]
-
 QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
 #: What a service under blows may say; anything else is a fault.
 EXPECTED = ("ledger-unavailable", "busy", "quota-spent", "budget-spent")

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["DEFECT", "DEFECTS"]
-
 #: Variable of the environment that names the defect.
 DEFECT = "SECRETBALLOT_CAMPAIGN_DEFECT"
 _LATE_S = 0.4

@@ -17,21 +17,6 @@ import numpy as np
 
 import secretballot as sb
 
-__all__ = [
-    "VERBS",
-    "Books",
-    "command",
-    "environment",
-    "leftovers",
-    "make_files",
-    "open_books",
-    "processes_of",
-    "processes_that_stay",
-    "run",
-    "run_forked",
-    "temporary_place",
-]
-
 N_PRIVATE, N_PUBLIC, N_TEACHERS = 240, 60, 20
 #: (epsilon, delta) of every command here, and room for many of them in the ledger.
 PRICE = (1.0, 1e-5)

@@ -15,8 +15,6 @@ from campaigns.postgres_server import PostgresServer
 from secretballot.privacy.accounting import PureEvent
 from secretballot.privacy.ledger import Ledger
 
-__all__ = ["database_kills"]
-
 PRICE = sb.PrivacyBudget(0.001, 1e-9)
 #: Purchases that one ledger admits, and questions to its one plan, which is the first of them.
 ROOM, QUESTIONS = 120, 400

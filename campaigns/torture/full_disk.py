@@ -12,8 +12,6 @@ from pathlib import Path
 
 from campaigns.torture.commands import command, leftovers, make_files, open_books, run
 
-__all__ = ["full_disk", "small_disk"]
-
 _ALLOWED = (0, 2)
 
 

@@ -18,8 +18,6 @@ from campaigns.torture.commands import (
     run_forked,
 )
 
-__all__ = ["kills_of_commands", "kills_of_forks"]
-
 _STRUCK = 0.7  # share of the starts that are killed; the others may run to their end
 _LONGEST = 120.0  # seconds
 

@@ -31,8 +31,6 @@ from campaigns.torture.analysts import (
 from campaigns.torture.service import RunningService, asked_again, use_up
 from secretballot.privacy.ledger import Ledger
 
-__all__ = ["reason_for_no_networks", "two_machines"]
-
 PLANNED, BLOWS_OF_A_ROUND = 10_000, 12
 #: What befalls one of the machines, and how often.
 BLOWS = {

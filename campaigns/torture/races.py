@@ -8,8 +8,6 @@ import secretballot as sb
 from campaigns.torture.commands import PRICE, clear, command, leftovers, open_books, run_forked
 from secretballot.privacy.accounting import PureEvent
 
-__all__ = ["folder_races", "ledger_races"]
-
 
 def _wait_all(children: list[int]) -> Counter[int]:
     """Return how often each exit code came."""

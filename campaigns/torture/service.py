@@ -32,8 +32,6 @@ from campaigns.torture.analysts import (
 from campaigns.torture.broken_service import DEFECT
 from secretballot.privacy.ledger import Ledger
 
-__all__ = ["RunningService", "asked_again", "service_kills", "use_up"]
-
 #: Questions of one session, and kills of one round at most.
 PLANNED, KILLS_OF_A_ROUND = 3000, 40
 #: How often each is killed, with the ledger in a file and in a database.

@@ -17,8 +17,6 @@ from campaigns.torture.commands import (
     run_forked,
 )
 
-__all__ = ["signals_of"]
-
 #: Exit codes that are in order: done before the signal came, interrupted, or ended by the signal
 #: itself.
 _ALLOWED = {signal.SIGINT: (0, 130), signal.SIGTERM: (0, 130, -15), signal.SIGHUP: (0, 130, -1)}

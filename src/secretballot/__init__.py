@@ -123,7 +123,8 @@ if TYPE_CHECKING:
     from secretballot.released import ReleasedLabels
     from secretballot.report.certificate.verify import verify_certificate
     from secretballot.report.student.export import load_student
-    from secretballot.runs.plan import classifier_by_plan, plan, read_plan
+    from secretballot.runs.plan import classifier_by_plan, plan
+    from secretballot.runs.plan_files import read_plan
     from secretballot.runs.stored_records import store_table
     from secretballot.service.remote import RemoteSession, connect
     from secretballot.students import (
@@ -201,7 +202,7 @@ _HOMES = {
     "sign_release": "publishing.signing",
     "load_student": "report.student.export",
     "plan": "runs.plan",
-    "read_plan": "runs.plan",
+    "read_plan": "runs.plan_files",
     "relabel": "learners.labelers.relabel",
     "release": "door",
     "train_teachers": "learners.training.trained",

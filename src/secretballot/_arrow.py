@@ -16,8 +16,6 @@ import pandas as pd
 from secretballot._naming import name_columns
 from secretballot.exceptions import DataError
 
-__all__ = ["as_arrow", "dictionary_of", "frame_of_arrow"]
-
 
 def as_arrow(table: Any) -> Any:
     """Return the Arrow table that an object is (pyarrow) or can be made (polars), else None."""

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator
 
 from secretballot.exceptions import DataError
 
-__all__ = ["lines_of"]
-
 
 def lines_of(file: Iterable[str], where: str) -> Iterator[str]:
     """Yield the lines of a text file that was opened with ``newline=""``.

@@ -7,8 +7,6 @@ from urllib.parse import quote, unquote
 
 from secretballot.exceptions import Parameter, ParameterError
 
-__all__ = ["DatabasePlace", "file_or_database", "is_database"]
-
 DEFAULT_SCHEMA = "secretballot"
 _SCHEME = re.compile(r"postgres(ql)?://", re.IGNORECASE)
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")

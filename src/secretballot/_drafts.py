@@ -23,21 +23,6 @@ except (
 ):  # Windows has no such locks; drafts of dead writers then stay until somebody removes them
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "draft_file",
-    "draft_folder",
-    "hold_draft",
-    "is_draft_of",
-    "make_folder",
-    "put_in_place",
-    "sweep_drafts",
-    "sync_folder",
-    "sync_tree",
-    "try_lock",
-    "wait_for_lock",
-    "write_file",
-    "write_new",
-]
 
 # a dot, the name to be, and what `tempfile` adds
 _DRAFT = re.compile(r"\.(?P<name>.+)-[a-z0-9_]{8}")

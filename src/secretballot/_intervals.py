@@ -5,8 +5,6 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["plain_interval"]
-
 
 def plain_interval(interval: "pd.Interval[Any]") -> "pd.Interval[Any]":
     """Return an interval whose numeric ends are integers where they can be, else floating point.

@@ -5,8 +5,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-__all__ = ["LARGEST_JSON", "json_fields"]
-
 LARGEST_JSON = 1 << 24  # bytes; the largest of these files lists the columns of a table
 _DEEPEST = 64  # our own are at most six levels deep
 _LONGEST_NUMBER = 400  # digits; Python takes quadratic time to read longer integers

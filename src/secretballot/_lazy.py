@@ -5,8 +5,6 @@ from collections.abc import Collection, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["load_name"]
-
 
 def load_name(package: str, name: str, homes: Mapping[str, str], rooms: Collection[str]) -> Any:
     """Return what a package promises under a name, for its ``__getattr__``.

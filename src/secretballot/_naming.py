@@ -5,8 +5,6 @@ from collections.abc import Iterable, Sequence
 
 from secretballot._validation import shown
 
-__all__ = ["NAMED_AT_MOST", "integers_or_words", "name_columns", "name_rows"]
-
 #: Rows or columns a message names; it counts the rest.
 NAMED_AT_MOST = 10
 _INTEGER = re.compile(r"-?[0-9]{1,18}")

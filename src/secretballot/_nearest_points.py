@@ -8,8 +8,6 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError, ParameterError
 
-__all__ = ["NearestPoints"]
-
 # Every sum of products of coordinates stays below this, and so every score below 2^52: exact in
 # floating point, in whatever order a library adds.
 _LARGEST_SUM = 2**50

@@ -9,8 +9,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-__all__ = ["is_url", "place_of", "shown_place", "table_name"]
-
 _SCHEME = r"[a-z][a-z0-9+.\-]+"
 #: Also of several in a row, as fsspec has them ("simplecache::s3://...").
 _URL = re.compile(rf"{_SCHEME}(::{_SCHEME})*://", re.IGNORECASE)

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from secretballot._seeded import own_global_states
 
-__all__ = ["SEARCH_TREES", "SEARCH_TREE_COUNTERS", "PublicState", "without_padding"]
-
 SEARCH_TREES = ("KDTree", "KDTree32", "KDTree64", "BallTree", "BallTree32", "BallTree64")
 # In the state of a search tree: how much it has been asked so far, which tells of the points that
 # were predicted.

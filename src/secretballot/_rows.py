@@ -10,8 +10,6 @@ import numpy as np
 
 from secretballot._typing import IntArray
 
-__all__ = ["take_rows"]
-
 
 def take_rows(X: Any, rows: IntArray) -> Any:
     """Return the given rows of an array, sparse matrix or frame, in their order.

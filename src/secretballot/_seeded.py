@@ -24,8 +24,6 @@ import sklearn
 from secretballot._validation import shown
 from secretballot.exceptions import Parameter, ParameterError
 
-__all__ = ["ALONE", "own_global_states", "public_seed", "seed_of", "with_own_seeds"]
-
 # All that is lent here belongs to the whole process: two steps in two threads would share it, so
 # they take turns. Workers that are processes do not meet here.
 ALONE = threading.RLock()

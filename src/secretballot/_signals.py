@@ -5,8 +5,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-__all__ = ["signals_held_back"]
-
 #: Ctrl-C, the wish of a system or a queue that the program ends, a terminal that is closed.
 _ENDING = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)

@@ -5,18 +5,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "AnyArray",
-    "BoolArray",
-    "Classifier",
-    "CountArray",
-    "FloatArray",
-    "IntArray",
-    "Matrix",
-    "ObjectArray",
-    "UnsignedArray",
-]
-
 AnyArray = NDArray[Any]
 BoolArray = NDArray[np.bool_]
 CountArray = NDArray[np.int32]  # vote counts, which never exceed the number of teachers

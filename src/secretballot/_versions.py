@@ -3,8 +3,6 @@ does who verifies."""
 
 import re
 
-__all__ = ["WRONG_OPENDP", "draws_wrong_noise"]
-
 #: Releases of OpenDP whose discrete Laplace and Gaussian noise is not the stated distribution.
 WRONG_OPENDP = ((0, 14, 0), (0, 14, 1))
 

@@ -25,23 +25,8 @@ import sklearn
 from threadpoolctl import ThreadpoolController
 
 from secretballot._rows import take_rows
-from secretballot._seeded import own_global_states, seed_of
+from secretballot._seeded import own_global_states
 from secretballot.exceptions import ResourceError
-
-__all__ = [
-    "FAILURES",
-    "as_sentence",
-    "each_alone",
-    "is_exact",
-    "isolated",
-    "one_thread",
-    "resource_failure",
-    "result_of",
-    "result_once_seeded",
-    "results_of",
-    "rows_alone",
-    "seed_of",
-]
 
 S = TypeVar("S")
 T = TypeVar("T")

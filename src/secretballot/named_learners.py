@@ -15,17 +15,6 @@ from typing import Any
 from secretballot._validation import shown
 from secretballot.exceptions import Parameter, ParameterError
 
-__all__ = [
-    "REGRESSOR_NAMES",
-    "STUDENTS_ALONE",
-    "TEACHER_NAMES",
-    "imports_a_class",
-    "refused_setting",
-    "regressor_by_name",
-    "teacher_by_name",
-    "with_settings",
-]
-
 #: Names of students that are no teachers.
 STUDENTS_ALONE = ("auto", "boosted")
 

@@ -16,15 +16,6 @@ from secretballot._drafts import (
 from secretballot._validation import check_path
 from secretballot.exceptions import DataError
 
-__all__ = [
-    "SeenHead",
-    "keep_secret",
-    "make_vault",
-    "read_secret",
-    "release_above",
-    "write_secret",
-]
-
 
 def make_vault(path: str | Path) -> Path:
     """Return the folder at `path`, made with mode 0700 if it is not there, closed to others if it

@@ -39,19 +39,6 @@ from itertools import accumulate, pairwise
 from operator import mul
 from typing import Any
 
-__all__ = [
-    "CONFIRMED",
-    "REFUSED",
-    "UNDECIDED",
-    "Finding",
-    "Price",
-    "check_certificate",
-    "check_release",
-    "exit_code",
-    "main",
-    "price_events",
-]
-
 CONFIRMED, REFUSED, UNDECIDED = "ok", "FAILED", "unsure"
 NOTHING_TO_CHECK = 2
 WAIT = "wait"  # no verdict: what follows takes long

@@ -578,7 +578,7 @@ class FailingConnection:
 
     def execute(self, statement: str, *values: Any) -> Any:
         self._writes = not statement.startswith("BEGIN") and (
-            self._writes or statement.startswith("INSERT")
+            self._writes or statement.startswith(("INSERT", "PRAGMA user_version ="))
         )
         if statement != "COMMIT" or not self._writes or not self._failures:
             return self._connection.execute(statement, *values)
@@ -604,8 +604,7 @@ def test_what_failed_at_its_end_is_looked_up_and_paid_once(
     ledger = Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
     failures[:] = [done]
     number = buy(ledger, "a")
-    # a row after it was written without an error, and so this one lasts
-    assert ledger.head()[0] == (2 if done else 1)
+    assert ledger.head()[0] == 1
     failures[:] = [done]
     ledger.commit(number, b"answer")
     assert failures == []

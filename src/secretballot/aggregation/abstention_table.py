@@ -36,8 +36,6 @@ from secretballot.privacy.mechanisms import (
 )
 from secretballot.privacy.noise import NoiseSource
 
-__all__ = ["AbstentionTableAggregator", "AbstentionTableVoting"]
-
 _TABLE = ("order", "charge", "false_answer", "max_unstable")
 _FIELDS = (*_TABLE, "n_queries", "n_classes", "calibration", "budget")
 _HARDLY_EVER = 0.01  # a unanimous vote answered less often than this makes a release useless

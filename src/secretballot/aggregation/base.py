@@ -16,17 +16,6 @@ from secretballot.privacy.accounting import Event, PrivacyBudget, epsilon_upper
 from secretballot.privacy.accounting.events import FARTHEST
 from secretballot.privacy.noise import NoiseSource
 
-__all__ = [
-    "Aggregator",
-    "AnswerRun",
-    "Answers",
-    "WeakSignalWarning",
-    "budget_or_price",
-    "check_fields",
-    "check_votes",
-    "widest_count",
-]
-
 
 def widest_count(spread: float, most: int) -> int:
     """Return a noisy count with as many characters as any that noise of this standard deviation

@@ -42,13 +42,6 @@ from secretballot.privacy.mechanisms import (
 )
 from secretballot.privacy.noise import NoiseSource, check_scale
 
-__all__ = [
-    "ConfidentAggregator",
-    "ConfidentVoting",
-    "InteractiveAggregator",
-    "predicted_votes",
-]
-
 _FIELDS = (
     *("threshold", "threshold_sigma", "sigma", "n_queries", "max_answers", "n_classes"),
     *("calibration", "budget"),

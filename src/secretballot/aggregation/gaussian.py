@@ -39,7 +39,6 @@ from secretballot.privacy.noise import check_scale
 if TYPE_CHECKING:
     pass
 
-__all__ = ["GaussianAggregator", "paper_sigma", "right_chance", "warn_if_drowned"]
 
 _FIELDS = ("sigma", "n_queries", "n_classes", "release", "n_teachers", "calibration", "budget")
 

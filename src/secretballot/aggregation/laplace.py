@@ -29,8 +29,6 @@ from secretballot.privacy.mechanisms import (
 )
 from secretballot.privacy.noise import check_scale
 
-__all__ = ["LaplaceAggregator", "laplace_deviation"]
-
 _FIELDS = ("scale", "n_queries", "n_classes", "release", "calibration", "budget")
 _NODES = 4000  # quantiles of the noise at which chances of more than two classes are averaged
 

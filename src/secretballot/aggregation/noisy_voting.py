@@ -12,8 +12,6 @@ from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.mechanisms import majority, plurality
 from secretballot.privacy.noise import NoiseSource
 
-__all__ = ["NoisyVoting", "NoisyVotingRun", "is_drowned"]
-
 # A unanimous vote that is right less often than this share of the way from guessing to certainty is
 # drowned in noise.
 _WORTHWHILE = 0.2

@@ -18,8 +18,6 @@ from secretballot.privacy.accounting import Event, GaussianEvent, PrivacyBudget,
 from secretballot.privacy.mechanisms import GaussianNoisyTable
 from secretballot.privacy.noise import NoiseSource, check_scale
 
-__all__ = ["UNCOVERED_VOTES", "RecordVotesAggregator", "asked_terms", "moved_cells"]
-
 #: What `Answers.outcome` calls the noisy number of votes of uncovered records.
 UNCOVERED_VOTES = "uncovered_votes"
 

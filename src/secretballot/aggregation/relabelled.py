@@ -25,8 +25,6 @@ from secretballot.privacy.accounting import (
 )
 from secretballot.privacy.noise import NoiseSource
 
-__all__ = ["RelabelledAggregator"]
-
 _NOISE = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
 _SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")
 _TABLE = ("order", "charge", "false_answer", "max_unstable")

@@ -34,8 +34,6 @@ from secretballot.privacy.mechanisms import (
 )
 from secretballot.privacy.noise import NoiseSource
 
-__all__ = ["SparseVectorAggregator", "bassily_noise", "liu_noise"]
-
 _NOISE = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
 _FIELDS = (*_NOISE, "n_queries", "n_classes", "calibration", "budget")
 _HARDLY_EVER = 0.01  # a unanimous vote answered less often than this makes a release useless

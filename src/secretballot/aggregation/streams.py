@@ -4,8 +4,6 @@ from secretballot.aggregation.abstention_table import AbstentionTableAggregator
 from secretballot.aggregation.sparse_vector import SparseVectorAggregator
 from secretballot.privacy.accounting import AbstentionTableEvent, PrivacyBudget, StreamEvent
 
-__all__ = ["StreamAggregator", "stream_aggregator"]
-
 StreamAggregator = SparseVectorAggregator | AbstentionTableAggregator
 
 

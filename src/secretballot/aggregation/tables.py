@@ -36,8 +36,6 @@ from secretballot.privacy.accounting import (
 from secretballot.privacy.mechanisms import GaussianNoisyTable, VoteQuantile, majority
 from secretballot.privacy.noise import ExactNoise, check_scale
 
-__all__ = ["LabelSetVoting", "NumberVoting", "TableVoting", "VoteTable"]
-
 VoteTable = LabelVotes | NumberVotes
 
 #: Of votes for numbers: what is told of them.

@@ -25,7 +25,6 @@ from secretballot.privacy.mechanisms import VoteTableMajority
 if TYPE_CHECKING:
     pass
 
-__all__ = ["VoteTableAggregator"]
 
 _FIELDS = ("weights", "n_queries", "n_classes", "n_teachers", "calibration", "budget")
 

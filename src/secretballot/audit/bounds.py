@@ -20,15 +20,6 @@ from scipy.stats import beta, binom
 from secretballot._validation import check_count, check_delta, check_probability
 from secretballot.exceptions import ParameterError
 
-__all__ = [
-    "CANNOT_FAIL",
-    "clopper_pearson",
-    "epsilon_from_guesses",
-    "epsilon_from_rates",
-    "group_privacy",
-    "guess_p_value",
-]
-
 #: What a report says after its power, where even right guesses alone would not refute the promise.
 CANNOT_FAIL = "             so this audit cannot fail: use more runs, or a smaller epsilon"
 

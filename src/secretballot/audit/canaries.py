@@ -31,9 +31,6 @@ from secretballot.audit.observation import Fields
 from secretballot.audit.runs import Experiment, Progress, WorkFolder, run_trials
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = ["CanaryAudit", "CanaryTask", "audit_canaries", "canary_bound"]
-
-
 _RECORDS_PER_TEACHER = 30  # of each class: every teacher gets some of both but with chance e^-30
 _CLASSES = ("no", "yes")
 

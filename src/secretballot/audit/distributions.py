@@ -14,14 +14,6 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_positive
 from secretballot.exceptions import ParameterError
 
-__all__ = [
-    "Distribution",
-    "discrete_gaussian_distribution",
-    "discrete_laplace_distribution",
-    "point_distribution",
-]
-
-
 _MAX_SUPPORT = 5_000_000
 
 

@@ -24,8 +24,6 @@ from secretballot._validation import check_count, check_finite
 from secretballot.audit.distributions import Distribution
 from secretballot.exceptions import ParameterError
 
-__all__ = ["Step", "adaptive_delta", "hockey_stick", "shifted_delta"]
-
 Step = tuple[FloatArray, FloatArray]
 
 _MERGE = 1e-11  # log ratios closer than this are one product of floats

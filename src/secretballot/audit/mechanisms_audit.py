@@ -56,8 +56,6 @@ from secretballot.privacy.mechanisms import (
 )
 from secretballot.privacy.noise import ExactNoise, NoiseSource
 
-__all__ = ["MechanismFinding", "MechanismsAudit", "audit_mechanisms"]
-
 Play = Callable[[float, float], float]  # from the factor of the noise and epsilon to the true delta
 Release = Callable[[IntArray, NoiseSource], IntArray]
 

@@ -13,8 +13,6 @@ from secretballot.datasets.cells import texts_of, vector_width, vectors_of
 from secretballot.datasets.tables import read_table
 from secretballot.exceptions import Parameter, ParameterError
 
-__all__ = ["write_worlds"]
-
 # how much larger the numbers of a replaced or added record are: it should matter to its teacher
 _FAR = 1000.0
 

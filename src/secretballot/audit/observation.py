@@ -21,8 +21,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Field", "Fields", "observed_files", "observed_text"]
-
 Field = str | int | float
 Fields = dict[str, Field]
 

@@ -35,8 +35,6 @@ from secretballot.audit.telltale import Verdict, find_rule, held_out
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.report.certificate.plan_checks import total_price
 
-__all__ = ["ChannelFinding", "Promise", "ReleaseAudit", "audit_release", "audit_trials"]
-
 _OUT = "out"
 _MAKES_RELEASES = ("learn", "label", "choose")
 _PROMISED = ("release",)  # channels that the guarantee is about

@@ -26,8 +26,6 @@ from secretballot._typing import BoolArray
 from secretballot.audit.observation import Fields, observed_files, observed_text
 from secretballot.exceptions import DataError, ParameterError
 
-__all__ = ["CHANNELS", "Experiment", "Trial", "WorkFolder", "run_trials"]
-
 #: What is observed apart: what everybody sees, what the curator sees, and how long it took.
 CHANNELS = ("release", "console", "timing")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

@@ -18,8 +18,6 @@ from secretballot._validation import check_count, check_finite, check_probabilit
 from secretballot.audit.distributions import Distribution
 from secretballot.exceptions import ParameterError
 
-__all__ = ["delta_lower", "frequency_p_value", "outcomes_p_value", "sample_p_value"]
-
 Outcome = TypeVar("Outcome")
 
 _QUANTILES = (0.001, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.999)

@@ -19,9 +19,6 @@ from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.audit.bounds import epsilon_from_guesses, epsilon_from_rates
 from secretballot.audit.observation import Field, Fields
 
-__all__ = ["Rule", "Telltale", "Verdict", "find_rule", "held_out"]
-
-
 _MODULI = (4096, 64, 16)
 # least and most groups that a number with many values is cut into, by its quantiles
 _LEVELS = (3, 8)

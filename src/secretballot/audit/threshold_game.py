@@ -20,9 +20,6 @@ from secretballot.audit.worlds import neighbouring_counts
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.mechanisms import SparseVector, plurality, stability
 
-__all__ = ["StreamQuery", "ThresholdGame", "stream_law", "stream_queries"]
-
-
 _MAX_STATES = 2_000_000
 
 

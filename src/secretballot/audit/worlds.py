@@ -16,9 +16,6 @@ from secretballot.audit.distributions import Distribution
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.noise import NoiseSource
 
-__all__ = ["ScriptedNoise", "all_counts", "neighbouring_counts", "output_distribution"]
-
-
 _MAX_RUNS = 20_000_000
 
 

@@ -17,8 +17,6 @@ from secretballot._intervals import plain_interval
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.foreign_code import result_of
 
-__all__ = ["ONE", "LevelColumn", "NumberColumn", "fitted_column"]
-
 #: The integer that stands for 1.0.
 ONE = 2**10
 #: A level or a missing value gets a column of its own if the pool shows it so often.

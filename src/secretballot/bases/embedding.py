@@ -17,8 +17,6 @@ from secretballot.bases.vectors import numbers_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import rows_alone
 
-__all__ = ["EmbeddedBasis"]
-
 #: Where transformers of scikit-learn note how many rows they were fitted to.
 _SEEN = ("n_samples_seen_", "n_samples_", "n_samples_fit_")
 #: Public points that are embedded twice, in another order, to find out what is no function of them.

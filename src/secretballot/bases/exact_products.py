@@ -6,8 +6,6 @@ import numpy as np
 
 from secretballot._typing import IntArray
 
-__all__ = ["exact_in_floats", "exact_products"]
-
 #: Floating point holds all integers up to here.
 _EXACT = 2.0**53
 #: Columns of weights that a product with sparse rows takes at a time: so many stay in the cache.

@@ -15,8 +15,6 @@ from secretballot.bases.rotation import NO_VARIANCE, UNIT, with_fixed_signs
 from secretballot.bases.vectors import fitted_scale, number_blocks, public_numbers, rounded
 from secretballot.exceptions import DataError, Parameter
 
-__all__ = ["GraphBasis"]
-
 #: Bits below the coordinates' last one, in which values at public points are kept.
 FINER_BITS = 8
 #: Graphs of at most so many points are decomposed at once, larger ones step by step.

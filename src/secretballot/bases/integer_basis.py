@@ -12,8 +12,6 @@ from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.bases.rotation import UNIT
 from secretballot.exceptions import Parameter, ParameterError
 
-__all__ = ["IntegerBasis", "check_whitening"]
-
 
 # scikit-learn ships no types
 class IntegerBasis(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]

@@ -8,19 +8,6 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot.bases.exact_products import exact_products
 from secretballot.bases.rotation import UNIT
 
-__all__ = [
-    "CONSTANT",
-    "EXPONENTIALS",
-    "LARGEST_COORDINATE",
-    "LARGEST_WEIGHT",
-    "PROBABILITY_UNIT",
-    "STEP_SHIFT",
-    "WEIGHT_UNIT",
-    "IntegerModel",
-    "integer_weights",
-    "with_constant",
-]
-
 #: Integers for 1.0 in a probability.
 PROBABILITY_UNIT = 2**20
 #: Integers for 1.0 in a weight.

@@ -17,8 +17,6 @@ from secretballot.bases.integer_model import (
 )
 from secretballot.bases.rotation import UNIT
 
-__all__ = ["IntegerLabels", "IntegerLine", "TargetModel"]
-
 _LINE_SHIFT = (UNIT * WEIGHT_UNIT // PROBABILITY_UNIT).bit_length() - 1
 
 

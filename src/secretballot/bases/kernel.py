@@ -13,8 +13,6 @@ from secretballot.bases.rotation import fitted_rotation
 from secretballot.bases.vectors import fitted_scale, number_blocks, public_numbers, rounded
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = ["KernelBasis", "kernel_table"]
-
 #: Steps of the exponent in the table of the kernel.
 EXPONENT_STEPS = 2**10
 BLOCK = 4096  # rows that are mapped at a time

@@ -9,8 +9,6 @@ from scipy import linalg
 from secretballot._typing import FloatArray, IntArray
 from secretballot.bases.exact_products import exact_products
 
-__all__ = ["NO_VARIANCE", "UNIT", "Rotation", "fitted_rotation", "with_fixed_signs"]
-
 #: Integers for 1.0 in the coordinates that come out.
 UNIT = 2**14
 #: Integers for 1.0 in the weights of the rotation.

@@ -15,8 +15,6 @@ from secretballot.bases.integer_basis import IntegerBasis, check_whitening
 from secretballot.bases.rotation import fitted_rotation
 from secretballot.exceptions import DataError, Parameter
 
-__all__ = ["TableBasis"]
-
 BLOCK = 8192  # rows that are mapped at a time
 #: Bins of all columns of numbers that are made without being asked for.
 MOST_BINS = 96

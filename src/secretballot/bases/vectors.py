@@ -8,17 +8,6 @@ import numpy as np
 from secretballot._typing import FloatArray, IntArray
 from secretballot.exceptions import DataError, Parameter
 
-__all__ = [
-    "MOST_COLUMNS",
-    "MOST_DEVIATIONS",
-    "STEPS_PER_DEVIATION",
-    "fitted_scale",
-    "number_blocks",
-    "numbers_of",
-    "public_numbers",
-    "rounded",
-]
-
 #: Integers for one standard deviation of the public points, and how many of them a number may lie
 #: from their mean: farther ones are cut.
 STEPS_PER_DEVIATION, MOST_DEVIATIONS = 64, 8

@@ -32,8 +32,6 @@ from secretballot.cli import (
 )
 from secretballot.cli.outcome import EXIT_CODES, guarded
 
-__all__ = ["app", "main"]
-
 
 class Program(typer.core.TyperGroup):
     """The group of verbs; it turns every way to end into an exit code."""

@@ -10,8 +10,6 @@ import typer
 from secretballot.cli.options import AsJson
 from secretballot.cli.outcome import print_json, say
 
-__all__ = ["KEY_VARIABLE", "ask"]
-
 #: Holds the key where no file does: on the command line every user of the machine would see it.
 KEY_VARIABLE = "SECRETBALLOT_KEY"
 

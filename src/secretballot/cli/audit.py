@@ -13,7 +13,6 @@ from secretballot.cli.outcome import EXIT_CODES, FOUND, print_json, say
 if TYPE_CHECKING:
     from secretballot.audit import CanaryAudit, MechanismsAudit, ReleaseAudit
 
-__all__ = ["app"]
 
 app = typer.Typer(
     help=(

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from secretballot.runs.check import CheckedColumn, TableCheck
     from secretballot.runs.tables import RunTables
 
-__all__ = ["print_check"]
 
 _WIDEST = 30  # characters of a column's name
 

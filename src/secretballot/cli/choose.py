@@ -46,8 +46,6 @@ from secretballot.cli.outcome import print_folders, print_json, release_summary,
 if TYPE_CHECKING:
     from secretballot.runs.choose import ChooseOutcome
 
-__all__ = ["choose"]
-
 
 def choose(
     private: PrivateFile,

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from secretballot.report.metrics import PairedDifference
     from secretballot.runs.compare import ComparedRelease, Comparison
 
-__all__ = ["compare"]
 
 _LABEL = 18  # columns of the words before the values
 

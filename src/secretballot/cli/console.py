@@ -19,8 +19,6 @@ from rich.progress import (
 if TYPE_CHECKING:
     from secretballot.runs.progress import Caution, Note, Watch
 
-__all__ = ["watching"]
-
 
 @contextmanager
 def watching() -> Iterator["Watch"]:

@@ -10,8 +10,6 @@ from secretballot.cli.metrics_lines import print_no_better
 from secretballot.cli.options import AsJson
 from secretballot.cli.outcome import print_json, say
 
-__all__ = ["demo"]
-
 
 def demo(
     out: Annotated[

@@ -12,7 +12,6 @@ from secretballot.cli.serve import Config
 if TYPE_CHECKING:
     from secretballot.service.api_keys import ApiKey, KeyRing
 
-__all__ = ["app"]
 
 app = typer.Typer(
     help="Make, list and revoke the API keys of a service.",

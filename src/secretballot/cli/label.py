@@ -39,8 +39,6 @@ from secretballot.cli.options import (
 )
 from secretballot.cli.outcome import print_folders, print_json, release_summary, say
 
-__all__ = ["label"]
-
 
 def label(
     votes: Annotated[

@@ -74,14 +74,14 @@ from secretballot.cli.table_lines import print_table_lines, table_summary
 from secretballot.exceptions import Parameter, ParameterError
 
 if TYPE_CHECKING:
-    from secretballot.planning.plan.model import Plan, RareForecast
+    from secretballot.planning.plan.estimates import RareForecast
+    from secretballot.planning.plan.model import Plan
     from secretballot.runs.learn import LearnOutcome, LearnRun
     from secretballot.runs.progress import Note
     from secretballot.runs.records import RecordsRun
     from secretballot.runs.table_votes import TableRun
     from secretballot.runs.tables import RunTables
 
-__all__ = ["learn", "print_lines", "run_and_watch", "summary"]
 
 LEARNER_NAMES = (
     "logistic, tree, forest, boosting, naive-bayes, knn, each with settings where wanted"
@@ -485,7 +485,7 @@ def forecast_of(outcome: "LearnOutcome") -> dict[str, Any] | None:
 
 def print_forecast(outcome: "LearnOutcome", plan: "Plan") -> None:
     """Print what a plan had forecast beside what was observed."""
-    from secretballot.planning.plan.text import number_range, share_range
+    from secretballot.planning.plan.wording import number_range, share_range
 
     observed = ""
     if outcome.accuracy is not None:
@@ -504,7 +504,7 @@ def print_forecast(outcome: "LearnOutcome", plan: "Plan") -> None:
 
 def _print_forecast_of_rare(outcome: "LearnOutcome", forecast: "RareForecast") -> None:
     """Print balanced accuracy and recall as they were forecast, and as they are on a test file."""
-    from secretballot.planning.plan.text import share_range
+    from secretballot.planning.plan.wording import share_range
 
     balanced = recall = ""
     name = outcome.certificate["released"]["classes"][forecast.place]

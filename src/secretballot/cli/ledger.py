@@ -13,7 +13,6 @@ from secretballot.exceptions import LedgerError
 if TYPE_CHECKING:
     from secretballot.privacy.ledger import LedgerEntry
 
-__all__ = ["app"]
 
 _PLACE = "The ledger's file, or the URL of a PostgreSQL database."
 File = Annotated[Path, typer.Argument(metavar="LEDGER", parser=ledger_place, help=_PLACE)]

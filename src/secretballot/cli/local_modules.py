@@ -11,8 +11,6 @@ from pathlib import Path
 
 from secretballot.named_learners import imports_a_class
 
-__all__ = ["find_in_this_folder"]
-
 
 def find_in_this_folder(*learners: str) -> None:
     """Let the modules of learners that the user named be found in the current folder.

@@ -7,7 +7,6 @@ from secretballot.cli.outcome import say
 if TYPE_CHECKING:
     from secretballot.report.metrics import Metrics
 
-__all__ = ["print_metrics", "print_no_better", "share_text"]
 
 _MOST_CLASSES = 12  # of a confusion table that a terminal shows
 

@@ -31,17 +31,6 @@ if TYPE_CHECKING:
     from secretballot._databases import DatabasePlace
     from secretballot.runs.progress import Note
 
-__all__ = [
-    "BAD_INPUT",
-    "EXIT_CODES",
-    "Failure",
-    "failure_of",
-    "guarded",
-    "print_folders",
-    "print_json",
-    "release_summary",
-    "say",
-]
 
 DONE, DEFECT, BAD_INPUT, BUDGET_REFUSED = 0, 1, 2, 3
 NOT_VERIFIED, NOT_CONFIRMED, FOUND, INTERRUPTED = 4, 5, 6, 130

@@ -23,8 +23,6 @@ from secretballot.cli.options import (
 from secretballot.cli.outcome import print_json, say
 from secretballot.exceptions import Parameter, ParameterError
 
-__all__ = ["curve_of", "number_or_names", "plan"]
-
 
 def plan(
     records: Annotated[

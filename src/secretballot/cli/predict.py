@@ -7,8 +7,6 @@ import typer
 
 from secretballot.cli.options import words_of
 
-__all__ = ["Trust", "predict"]
-
 Trust = Annotated[
     str | None,
     typer.Option(

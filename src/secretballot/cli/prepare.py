@@ -43,8 +43,6 @@ from secretballot.exceptions import ParameterError
 if TYPE_CHECKING:
     from secretballot.privacy.accounting import PrivacyBudget
 
-__all__ = ["prepare"]
-
 
 def prepare(
     private: PrivateFile,

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from secretballot.runs.records import RecordsRun
     from secretballot.runs.table_votes import TableRun
 
-__all__ = ["price", "print_dry_run"]
-
 
 def price(
     ctx: typer.Context,

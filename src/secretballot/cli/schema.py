@@ -8,8 +8,6 @@ import typer
 from secretballot.cli.options import Classes, Drop, UnitColumn, classes_of, words_of
 from secretballot.cli.outcome import print_json
 
-__all__ = ["schema"]
-
 
 def schema(
     public: Annotated[

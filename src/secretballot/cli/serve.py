@@ -9,8 +9,6 @@ import typer
 
 from secretballot.cli.outcome import say
 
-__all__ = ["Config", "serve"]
-
 Config = Annotated[
     Path, typer.Option("--config", metavar="FILE", help="Settings of the service, in TOML.")
 ]

@@ -8,8 +8,6 @@ import typer
 from secretballot.cli.options import AsJson
 from secretballot.cli.outcome import print_json, say
 
-__all__ = ["sign", "signing_key"]
-
 
 def sign(
     release: Annotated[

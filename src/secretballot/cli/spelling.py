@@ -2,8 +2,6 @@
 
 from secretballot.exceptions import Argument, Parameter, SecretBallotError
 
-__all__ = ["OPTIONS", "as_options"]
-
 #: Parameters whose option has another name.
 _RENAMED = {
     "n_teachers": "--teachers",

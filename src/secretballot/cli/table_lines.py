@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from secretballot.runs.progress import Note
     from secretballot.runs.table_votes import TableOutcome
 
-__all__ = ["print_table_lines", "table_summary"]
-
 
 def table_summary(outcome: "TableOutcome", notes: list["Note"]) -> dict[str, Any]:
     """Return the outcome for machines; notes that depend on private data are left out."""

@@ -15,8 +15,6 @@ from secretballot.verify_release import MINUTES, WAIT, Finding, each_finding, ex
 if TYPE_CHECKING:
     from secretballot.report.certificate.verify import Verification
 
-__all__ = ["verify"]
-
 
 def verify(
     certificate: Annotated[

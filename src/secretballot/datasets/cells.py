@@ -18,21 +18,6 @@ import pandas as pd
 
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
 
-__all__ = [
-    "LARGEST_NUMBER",
-    "MISSING_WORDS",
-    "Holds",
-    "OddCells",
-    "coded",
-    "coded_texts",
-    "is_missing",
-    "numbers_of",
-    "texts_of",
-    "vector_width",
-    "vectors_of",
-    "whole",
-]
-
 #: Cells that say "nothing is known", compared without regard to case.
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "none", "null"})
 

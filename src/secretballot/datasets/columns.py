@@ -31,23 +31,6 @@ from secretballot.datasets.times import (
     time_seconds,
 )
 
-__all__ = [
-    "DATE_PARTS",
-    "BooleanColumn",
-    "CategoricalColumn",
-    "Column",
-    "DateColumn",
-    "DurationColumn",
-    "FeatureColumn",
-    "Holds",
-    "IgnoredColumn",
-    "NumericColumn",
-    "OddCells",
-    "TextColumn",
-    "VectorColumn",
-    "part_of_dates",
-]
-
 #: What is kept of a cell that holds no date; no date has so many seconds.
 _NO_DATE = np.iinfo(np.int64).min
 

@@ -43,8 +43,6 @@ from secretballot.datasets.times import DATE_FORMATS, time_seconds
 from secretballot.datasets.words import MOST_WORDS, folded, is_word
 from secretballot.exceptions import DataError
 
-__all__ = ["declared_column"]
-
 #: What the schema may say of a free text: a width without a list of words, weights with one.
 _PARTS_OF_TEXT = {
     "words": {"words", "width"},

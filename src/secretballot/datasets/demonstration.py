@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-__all__ = ["DemonstrationFiles", "write_breast_cancer", "write_clinic"]
-
 #: Splits and synthetic people come from a public random seed; no privacy rests on it.
 _SEED = 20260
 _PRIVATE, _PUBLIC, _TEST = 20_000, 2_000, 4_000

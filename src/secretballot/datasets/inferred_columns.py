@@ -35,18 +35,6 @@ from secretballot.datasets.text_columns import WeightedTextColumn, WordsColumn
 from secretballot.datasets.times import SECONDS_A_DAY, duration_seconds, time_seconds
 from secretballot.datasets.words import MOST_WORDS, frequent_words, word_weights
 
-__all__ = [
-    "InferredColumn",
-    "date_column",
-    "duration_column",
-    "inferred_column",
-    "known_texts",
-    "numeric_column",
-    "text_column",
-    "vector_column",
-    "weighted_column",
-]
-
 #: A column holds numbers, dates or lengths of time where at least this share of its public cells
 #: do; the others count as missing.
 _SHARE = 0.95

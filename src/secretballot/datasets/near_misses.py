@@ -12,8 +12,6 @@ from itertools import islice
 
 from secretballot.datasets.cells import whole
 
-__all__ = ["TEXTS_LOOKED_AT", "near_categories", "near_classes", "near_numbers"]
-
 Fold = Callable[[str], str]
 
 #: A share of cells that is worth a sentence.

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from secretballot._typing import IntArray
 from secretballot.exceptions import DataError
 
-__all__ = ["Split", "a9a", "adult_votes", "data_folder", "mnist", "mnist_votes", "reference_file"]
-
 _VARIABLE = "SECRETBALLOT_DATA"
 _DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 _A9A_FEATURES = 123

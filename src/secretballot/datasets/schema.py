@@ -31,8 +31,6 @@ from secretballot.datasets.tables import check_columns, frame_of, memory_bytes
 from secretballot.datasets.text_columns import TextColumn
 from secretballot.exceptions import DataError
 
-__all__ = ["Encoding", "Schema"]
-
 FORMAT = "secretballot/schema"
 VERSION = 4
 _ENTRIES_AT_ONCE = 2**20  # of a column, on the way to a sparse matrix

@@ -12,8 +12,6 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_finite, check_positive, shown
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = ["TwoClassSample", "synthetic_massart", "synthetic_two_class"]
-
 
 class TwoClassSample(NamedTuple):
     """A sample from two classes with everything known about them.

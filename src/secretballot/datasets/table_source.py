@@ -18,8 +18,6 @@ from secretballot._places import is_url, shown_place
 from secretballot._validation import shown
 from secretballot.exceptions import DataError
 
-__all__ = ["Place", "TableFile", "TableSource", "reason_unread", "source_of"]
-
 #: What a table may be named by: a path, a URL, or a `pyarrow.dataset.Dataset`.
 Place = Any
 

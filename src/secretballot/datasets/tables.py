@@ -31,23 +31,6 @@ from secretballot.datasets.near_misses import near_classes
 from secretballot.datasets.table_source import Place, TableFile, reason_unread, source_of
 from secretballot.exceptions import DataError
 
-__all__ = [
-    "GROWTH",
-    "check_columns",
-    "check_file",
-    "check_named",
-    "class_indices",
-    "estimated_rows",
-    "frame_of",
-    "is_local_file",
-    "memory_bytes",
-    "name_columns",
-    "name_rows",
-    "read_table",
-    "table_blocks",
-    "unit_ids",
-]
-
 DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
 _PARQUET, _START = b"PAR1", 65536  # how a Parquet file begins; bytes that tell what a file is

@@ -19,18 +19,6 @@ from secretballot._typing import AnyArray, FloatArray, IntArray
 from secretballot.datasets.cells import Holds, OddCells, coded_texts, is_missing
 from secretballot.datasets.words import terms_in, words_in
 
-__all__ = [
-    "HASHED_PLACES",
-    "MOST_TERMS",
-    "MOST_WEIGHT",
-    "TEXT_ENCODINGS",
-    "WEIGHT_UNIT",
-    "HashedTextColumn",
-    "TextColumn",
-    "WeightedTextColumn",
-    "WordsColumn",
-]
-
 #: How a column of free text can be encoded; the first one is the default.
 TEXT_ENCODINGS = ("words", "tfidf", "hashed")
 #: Weights of words are multiples of this, so that sums of their squares are exact integers: a

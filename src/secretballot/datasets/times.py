@@ -8,15 +8,6 @@ import datetime
 import re
 from typing import Literal, get_args
 
-__all__ = [
-    "DATE_FORMATS",
-    "SECONDS_A_DAY",
-    "DateFormat",
-    "duration_seconds",
-    "iso_text",
-    "time_seconds",
-]
-
 #: How days are written where it is not as in ISO 8601, which is always read.
 DateFormat = Literal["iso", "day-first", "month-first", "compact"]
 DATE_FORMATS: tuple[str, ...] = get_args(DateFormat)

@@ -11,8 +11,6 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_finite, check_positive, shown
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = ["TsybakovSample", "TsybakovThresholds", "synthetic_tsybakov"]
-
 
 @dataclass(frozen=True)
 class TsybakovThresholds:

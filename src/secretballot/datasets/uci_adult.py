@@ -8,8 +8,6 @@ import pandas as pd
 from secretballot.datasets.reference import Folder, reference_file
 from secretballot.exceptions import DataError
 
-__all__ = ["ADULT_CLASSES", "ADULT_SCHEMA", "ADULT_TARGET", "Adult", "adult"]
-
 ADULT_TARGET = "income"
 ADULT_CLASSES = ("<=50K", ">50K")
 

@@ -12,16 +12,6 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 
-__all__ = [
-    "MOST_WORDS",
-    "folded",
-    "frequent_words",
-    "is_word",
-    "terms_in",
-    "word_weights",
-    "words_in",
-]
-
 #: Words kept of a column of free text unless the schema says how many, the most frequent ones.
 MOST_WORDS = 300
 #: A word must stand in so many public cells, or it tells of none but them.

@@ -29,8 +29,6 @@ from secretballot.report.certificate.build import (
     describe_released,
 )
 
-__all__ = ["release"]
-
 
 def release(
     counts: VoteCounts | RecordVotes,

@@ -11,9 +11,6 @@ from secretballot.exceptions import LedgerError
 from secretballot.privacy.ledger import Ledger
 from secretballot.vault import SeenHead, make_vault
 
-__all__ = ["is_other_ledger", "keep_in_step"]
-
-
 _FOLDER, _ENDING = "ledgers", ".head"
 
 

@@ -28,17 +28,6 @@ from secretballot.report.certificate.build import (
 )
 from secretballot.report.certificate.chosen import EXPONENTIAL
 
-__all__ = [
-    "PaidOutcome",
-    "check_outcomes",
-    "check_scores_account",
-    "choose_by_scores",
-    "covers",
-    "dummy_certificate",
-    "estimate_minority",
-    "estimate_stability",
-]
-
 _STORED = ("purpose", "mechanism", "outcome", "unit", "neighbours", "composition", "drawn")
 
 

@@ -39,32 +39,6 @@ from secretballot.report.certificate.release_files import LABELS_FILE
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.verify_release import REFUSED, check_certificate
 
-__all__ = [
-    "check_counts",
-    "check_keeping",
-    "check_ledger",
-    "check_one_record_of_a_user",
-    "check_predictions",
-    "check_sample",
-    "check_types",
-    "check_votes_of_records",
-    "checked_entry",
-    "composition_of",
-    "declaration_of",
-    "drawn_answers",
-    "drawn_once",
-    "encoded",
-    "events_of",
-    "exact_noise",
-    "keeps_promise",
-    "next_answers",
-    "noise_source",
-    "priced",
-    "reserved",
-    "room_for",
-    "stored_first",
-]
-
 Answer = TypeVar("Answer")
 
 #: What the numbers of a composition, not known before the purchase, may add to the text of an

@@ -14,8 +14,6 @@ from secretballot.privacy.ledger import LedgerEntry
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import keep_secret, make_vault, read_secret
 
-__all__ = ["ReservationFiles"]
-
 ORIGIN_BYTES = 16
 
 

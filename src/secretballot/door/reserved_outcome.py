@@ -15,8 +15,6 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.report.certificate.build import time_and_software
 
-__all__ = ["ReservedOutcome"]
-
 
 class ReservedOutcome:
     """Reserve one draw of the exponential mechanism, or take one up, and draw when its scores are

@@ -16,8 +16,6 @@ from secretballot.exceptions import LedgerError
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import read_secret, write_secret
 
-__all__ = ["StateStore"]
-
 NAME_BYTES = 16
 FILE_BYTES = 1024  # whatever the state: whether it can be written must not depend on what was drawn
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from secretballot.exceptions import LedgerError
 
-__all__ = ["StoredAnswer"]
-
 LABEL_BYTES, COUNT_BYTES = 128, 24  # enough for every 64-bit number
 
 

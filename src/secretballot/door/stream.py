@@ -34,9 +34,6 @@ from secretballot.report.certificate.build import (
     describe_released,
 )
 
-__all__ = ["ReleaseStream", "StreamAnswers"]
-
-
 # answers drawn in one transaction at most, so that others who ask do not wait for long
 BLOCK = 1000
 

@@ -29,8 +29,6 @@ from secretballot.report.certificate.build import (
     describe_released,
 )
 
-__all__ = ["StagedSums", "release_sums"]
-
 _WIDEST = -LARGEST_INTEGER  # no released integer has more digits
 
 

@@ -24,8 +24,6 @@ from secretballot.report.certificate.build import (
     describe_released,
 )
 
-__all__ = ["known_table", "release_table"]
-
 _NO_ROWS = np.zeros(0, dtype=np.int64)
 
 

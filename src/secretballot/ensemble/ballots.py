@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._seeded import seed_of
 from secretballot._typing import Classifier, CountArray, IntArray, Matrix
 from secretballot.ensemble.rows import block_bounds, n_rows, row_block
 from secretballot.ensemble.workers import end_with
-from secretballot.foreign_code import isolated, one_thread, result_once_seeded, seed_of
-
-__all__ = ["as_votes", "count_ballots", "count_in_worker", "fixed_vote", "predicted"]
+from secretballot.foreign_code import isolated, one_thread, result_once_seeded
 
 
 def fixed_vote(number: int, n_classes: int) -> int:

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from secretballot._seeded import seed_of
 from secretballot._typing import CountArray
 from secretballot.ensemble.ballots import count_ballots
 from secretballot.ensemble.linear import LinearStack
 from secretballot.ensemble.rows import block_bounds, n_rows, row_block
 from secretballot.ensemble.together import count_together, voting_groups
-from secretballot.foreign_code import isolated, result_of, seed_of
-
-__all__ = ["Apart", "counted_votes"]
+from secretballot.foreign_code import isolated, result_of
 
 # Votes of a group held at once: 2**19 of eight bytes are 4 MiB.
 _TOGETHER_CELLS = 2**19

@@ -21,9 +21,6 @@ from secretballot.ensemble.ballots import predicted
 from secretballot.ensemble.rows import is_sparse
 from secretballot.foreign_code import result_of
 
-__all__ = ["LinearStack"]
-
-
 # A decision that passed this magnitude on the way may have overflowed; the teacher is asked itself.
 _HEADROOM = 1e-6
 _MOST_CELLS_KEPT = 2**22  # weights that stay for the next question: 32 MiB

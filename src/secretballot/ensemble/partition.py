@@ -17,9 +17,6 @@ from secretballot._validation import check_count
 from secretballot.ensemble.unit_ids import canonical_id
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = ["KeyedHashPartition", "PositionPartition", "shards_of_digests"]
-
-
 _SHORTEST_KEY, _LONGEST_KEY = 16, 64
 _MOST_SHARDS = 2**32  # the square of a remainder must fit in 64 bits
 _ROWS_NAMED = 5

@@ -9,8 +9,6 @@ from secretballot._validation import NEIGHBOURS, check_choice
 from secretballot.ensemble.sealed import Sealed
 from secretballot.exceptions import DataError, Parameter
 
-__all__ = ["PrivateRangeScores"]
-
 
 class PrivateRangeScores(Sealed):
     """Scores of all ranges of m places, by their ends: private until the door has chosen by them.

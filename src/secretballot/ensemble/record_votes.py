@@ -13,8 +13,6 @@ from secretballot.ensemble.sealed import Sealed
 from secretballot.ensemble.tally import check_classes
 from secretballot.exceptions import DataError, ParameterError
 
-__all__ = ["RecordVotes"]
-
 
 class RecordVotes(Sealed):
     """Votes per public point and class, where every record votes for itself.

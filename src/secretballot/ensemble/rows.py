@@ -17,16 +17,6 @@ from secretballot._typing import Matrix
 from secretballot._validation import name_part
 from secretballot.exceptions import DataError
 
-__all__ = [
-    "as_csr",
-    "as_table",
-    "block_bounds",
-    "is_sparse",
-    "n_rows",
-    "row_block",
-    "take_rows",
-]
-
 _INT32_MAX = np.iinfo(np.int32).max
 
 

@@ -14,8 +14,6 @@ from secretballot.ensemble.sealed import Sealed
 from secretballot.ensemble.unit_ids import canonical_id
 from secretballot.exceptions import DataError, Parameter
 
-__all__ = ["PrivateScores", "unit_numbers"]
-
 
 def unit_numbers(units: Any, n_records: int) -> IntArray:
     """Return a number for the unit of every record: 0, 1, ... in the order of their first records.

@@ -2,8 +2,6 @@
 
 from typing import ClassVar, NoReturn
 
-__all__ = ["Sealed"]
-
 
 class Sealed:
     """Refuse every way in which Python, numpy or a notebook would take values out of an object

@@ -26,8 +26,6 @@ from secretballot.ensemble.stored_table import (
 from secretballot.exceptions import DataError
 from secretballot.vault import make_vault, read_secret, write_secret
 
-__all__ = ["ShardOf", "StoredShards", "dealt_shards", "forget_shards"]
-
 #: Returns the shard numbers of some rows: from the hashes of their units, if they have any, the
 #: place of the first of them in the file, and how many there are.
 ShardOf = Callable[[UnsignedArray | None, int, int], IntArray]

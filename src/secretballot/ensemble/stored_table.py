@@ -20,22 +20,6 @@ from secretballot.ensemble.sealed import Sealed
 from secretballot.exceptions import DataError
 from secretballot.vault import make_vault, read_secret, write_secret
 
-__all__ = [
-    "PARTS",
-    "PERSONS",
-    "SHARDS",
-    "Cells",
-    "RowBlock",
-    "RowFile",
-    "StoredTable",
-    "TableWriter",
-    "block_of",
-    "forget_table",
-    "read_rows",
-    "remove_folder",
-    "units_of",
-]
-
 FOLDER = "table"  # in the vault
 ROWS, ABOUT = "rows", "about.json"
 #: How folders begin in which a fit keeps parts of a table while it is at work.

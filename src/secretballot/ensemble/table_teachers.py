@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from secretballot._seeded import seed_of
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.training import Recipe
-from secretballot.foreign_code import isolated, one_thread, result_once_seeded, seed_of
-
-__all__ = ["label_ballots", "number_ballots"]
+from secretballot.foreign_code import isolated, one_thread, result_once_seeded
 
 Progress = Callable[[int, int], None]
 

@@ -13,9 +13,6 @@ from secretballot._typing import BoolArray, CountArray, FloatArray
 from secretballot._validation import shown, shown_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = ["blocks_of", "check_classes", "check_counts", "count_votes", "fits_a_file"]
-
-
 _BLOCK_CELLS = 2**22
 _ROWS_NAMED = 5
 _NO_CLASS, _MISSING_VOTE = -1, -2

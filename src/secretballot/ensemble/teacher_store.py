@@ -18,8 +18,6 @@ from secretballot._drafts import sweep_drafts
 from secretballot._json_files import json_fields
 from secretballot.vault import make_vault, write_secret
 
-__all__ = ["TeacherStore"]
-
 _FORMAT = "secretballot/teachers"
 _VERSION = 1
 _FLUSH_SECONDS = 2.0

@@ -36,8 +36,6 @@ from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import one_thread, results_of
 
-__all__ = ["Progress", "TeacherEnsemble"]
-
 Progress = Callable[[int, int], None]
 
 # Entries of a block's decision values held at once: 2**21 doubles are 16 MiB.

@@ -25,8 +25,6 @@ from secretballot._typing import CountArray, IntArray
 from secretballot.ensemble.ballots import as_votes, fixed_vote
 from secretballot.foreign_code import isolated, result_once_seeded
 
-__all__ = ["Group", "Unit", "count_together", "trained_together", "units_of", "voting_groups"]
-
 T = TypeVar("T")
 
 

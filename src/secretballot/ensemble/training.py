@@ -12,34 +12,14 @@ import joblib
 import numpy as np
 import sklearn
 
+from secretballot._seeded import seed_of
 from secretballot._typing import IntArray, Matrix
 from secretballot._validation import shown
 from secretballot.ensemble.rows import as_csr, take_rows
 from secretballot.ensemble.together import Unit, trained_together, units_of
 from secretballot.ensemble.workers import end_with, interrupts_ignored
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.foreign_code import (
-    isolated,
-    one_thread,
-    result_once_seeded,
-    results_of,
-    seed_of,
-)
-
-__all__ = [
-    "Recipe",
-    "ShardSource",
-    "Shards",
-    "can_be_learned",
-    "check_workers",
-    "refuse_joblib_on_dask",
-    "results_of_pool",
-    "return_form",
-    "source_for_worker",
-    "train_shard",
-    "trained",
-]
-
+from secretballot.foreign_code import isolated, one_thread, result_once_seeded, results_of
 
 # Below this many seconds of work left, starting worker processes costs more than it saves.
 _WORTH_WORKERS = 3.0

@@ -15,8 +15,6 @@ from decimal import Decimal
 
 import numpy as np
 
-__all__ = ["canonical_id"]
-
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 # What a table's missing cell looks like after a careless conversion to text; no unit may hide

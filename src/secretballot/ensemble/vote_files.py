@@ -25,9 +25,6 @@ from secretballot.exceptions import (
     SecretBallotError,
 )
 
-__all__ = ["read_counts"]
-
-
 _BLOCK_CELLS = 2**20
 _COLUMNS_NAMED = 5
 _LONGEST_PATH = 300  # characters of a path in a message

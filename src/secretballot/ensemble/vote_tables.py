@@ -12,16 +12,6 @@ from secretballot._validation import BALLOTS, check_choice, check_count, check_f
 from secretballot.ensemble.sealed import Sealed
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = [
-    "LabelVotes",
-    "NumberVotes",
-    "as_set_numbers",
-    "check_ballot",
-    "checked_labels",
-    "checked_range",
-    "from_set_numbers",
-]
-
 #: How a set of labels is counted: label by label, or as one of all sets.
 MOST_LABELS, MOST_IN_SETS = 10_000, 8
 MOST_POSITIONS = 2**16

@@ -18,8 +18,6 @@ from secretballot.ensemble.tally import blocks_of, check_classes, check_counts, 
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.vault import write_secret
 
-__all__ = ["VoteCounts"]
-
 
 class VoteCounts(Sealed):
     """Votes per query and class: private until the door has released something about them.

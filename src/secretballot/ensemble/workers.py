@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
-__all__ = ["end_with", "interrupts_ignored"]
-
 _LOOK_SECONDS = 0.5
 _PARENT_GONE = 1  # exit code, which nobody is left to read
 

@@ -12,9 +12,6 @@ from secretballot.exceptions import ParameterError
 from secretballot.foreign_code import is_exact, rows_alone
 from secretballot.hypotheses.points import check_labels, check_points
 
-__all__ = ["MOST_TRIED", "Dichotomies", "Hypothesis", "HypothesisClass", "VersionSpace"]
-
-
 # Representatives that are tried one by one: some seconds for ten thousand other points.
 MOST_TRIED = 250_000
 

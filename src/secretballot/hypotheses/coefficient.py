@@ -14,8 +14,6 @@ from secretballot.hypotheses.base import Hypothesis, HypothesisClass
 from secretballot.hypotheses.finite import FiniteClass
 from secretballot.hypotheses.points import check_points
 
-__all__ = ["DisagreementCoefficient", "disagreement_coefficient"]
-
 
 @dataclass(frozen=True, eq=False)
 class DisagreementCoefficient:

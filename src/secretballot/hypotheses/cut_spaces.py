@@ -21,8 +21,6 @@ from secretballot.hypotheses.points import (
     rounding_allowance,
 )
 
-__all__ = ["CutDichotomies", "CutSpace", "best_cut"]
-
 
 def _mistakes_of_cuts(
     below: NDArray[Any], total: float, n_zeros: float, direction: str

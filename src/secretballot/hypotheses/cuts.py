@@ -12,8 +12,6 @@ from secretballot._validation import check_choice, check_count
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.hypotheses.points import check_points
 
-__all__ = ["Cut", "Segments", "SortedColumn", "number_or_word", "place_between", "places_between"]
-
 
 @dataclass(frozen=True)
 class Cut:

@@ -20,14 +20,6 @@ from secretballot.hypotheses.points import (
     rounding_allowance,
 )
 
-__all__ = [
-    "FiniteClass",
-    "FiniteDichotomies",
-    "FiniteSpace",
-    "Member",
-    "check_answers",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Member:

@@ -25,9 +25,6 @@ from secretballot.hypotheses.points import (
     rounding_allowance,
 )
 
-__all__ = ["EMPTY", "Interval", "IntervalSpace", "interval_between", "upper_ends"]
-
-
 # Cells that a version space may hold, in one byte each: those of about 14,000 asked points if none
 # could be dropped.
 _MOST_CELLS = 200_000_000

@@ -19,9 +19,6 @@ from secretballot.hypotheses.interval_spaces import (
 )
 from secretballot.hypotheses.points import check_index, check_labels, check_points, check_weights
 
-__all__ = ["IntervalDichotomies", "Intervals"]
-
-
 # Labellings whose errors are still given one by one: 400 MB of numbers, the intervals of 9,999
 # distinct points.
 _MOST_LISTED = 50_000_000

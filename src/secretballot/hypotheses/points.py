@@ -12,16 +12,6 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import name_part, shown
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = [
-    "check_index",
-    "check_labels",
-    "check_points",
-    "check_slack",
-    "check_weights",
-    "rounding_allowance",
-]
-
-
 # Sums of multiples of 2^-20 that stay below 2^33 need 53 bits at most, so that every partial sum is
 # exact.
 _GRAIN = 2.0**20

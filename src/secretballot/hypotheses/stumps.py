@@ -11,8 +11,6 @@ from secretballot.hypotheses.cut_spaces import CutDichotomies, CutSpace, best_cu
 from secretballot.hypotheses.cuts import Cut
 from secretballot.hypotheses.points import check_points
 
-__all__ = ["DecisionStumps"]
-
 _DIRECTIONS = ("up", "down")
 
 

@@ -10,8 +10,6 @@ from secretballot.hypotheses.cut_spaces import CutDichotomies, CutSpace, best_cu
 from secretballot.hypotheses.cuts import Cut
 from secretballot.hypotheses.points import check_points
 
-__all__ = ["Thresholds"]
-
 
 class Thresholds(HypothesisClass):
     """Functions 1[x >= t] of one feature, with t a real number or an infinity.

@@ -4,15 +4,13 @@ Nothing here sees private data. What is measured is measured on data that may be
 labelled stand-in, synthetic data, or a guess.
 """
 
+from secretballot.planning.plan.estimates import Estimate, MomentsForecast, RareForecast
 from secretballot.planning.plan.model import (
     Candidate,
-    Estimate,
     Expected,
     FrontierPoint,
     Improvement,
-    MomentsForecast,
     Plan,
-    RareForecast,
     Setting,
     Task,
 )

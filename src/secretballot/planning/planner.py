@@ -19,8 +19,6 @@ from secretballot.planning.simulation.votes import VoteModel
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.students.names import student_by_name
 
-__all__ = ["checked_stand_in", "plan"]
-
 LEAST_ROWS = 100
 MOST_CLASSES = 1000  # work and memory grow with them
 # settings are compared on the first half, which score on disjoint parts, and judged on all

@@ -13,8 +13,6 @@ import numpy as np
 
 from secretballot._typing import IntArray, ObjectArray
 
-__all__ = ["exp_bounds", "locate", "range_bounds", "running_bounds"]
-
 
 def locate(uniform: int, bits: int, lower: list[int], upper: list[int], rest: int) -> int | None:
     """Return the group that [uniform, uniform + 1] / 2^bits of the total falls in, or None where it

@@ -33,18 +33,6 @@ from secretballot.privacy.exponential_bounds import locate, range_bounds, runnin
 from secretballot.privacy.sampler_check import first_failure
 from secretballot.privacy.sampler_memory import has_passed, identity_of, remember
 
-__all__ = [
-    "MAX_SCALE",
-    "ExactNoise",
-    "ExponentialNoise",
-    "NoiseSource",
-    "check_scale",
-    "entropy_bytes",
-    "least_scale",
-    "ready_sampler",
-]
-
-
 # Noise of this scale leaves the 62-bit range, where sums with counts could wrap, with probability
 # below exp(-2^22).
 MAX_SCALE = 2.0**40

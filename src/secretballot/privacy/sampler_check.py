@@ -20,15 +20,6 @@ from scipy.special import bdtr, bdtrc
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "FALSE_ALARM",
-    "SAMPLES",
-    "Sample",
-    "detection_probability",
-    "first_failure",
-    "listed_distribution",
-]
-
 FALSE_ALARM = 1e-9  # probability that a right sampler is refused, once per machine and version
 
 Draw = Callable[[str, float, int], IntArray]

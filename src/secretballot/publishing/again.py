@@ -18,8 +18,6 @@ from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.student.raw_columns import RawRows
 
-__all__ = ["differing_files", "read_release"]
-
 _MAX_BYTES = 250 * 10**6  # of a file that is read
 _FILE_OF_PART = {"report": "report.html", "student": "student.skops"}
 

@@ -15,17 +15,6 @@ from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.rounds.story import QueryStory
 from secretballot.report.student.raw_columns import RawRows
 
-__all__ = [
-    "AskedInRounds",
-    "ChosenHypothesis",
-    "GivenStudent",
-    "NamedStudent",
-    "ReleaseJob",
-    "ReleasedWeights",
-    "SavedStudent",
-    "StudentSource",
-]
-
 
 @dataclass(frozen=True)
 class NamedStudent:

@@ -13,8 +13,6 @@ from secretballot.publishing.job import ReleaseJob
 from secretballot.report.certificate.moments import has_moments
 from secretballot.students import MomentsStudent
 
-__all__ = ["model_of_certificate"]
-
 
 def model_of_certificate(job: ReleaseJob) -> MomentsStudent:
     """Return the model whose weights the certificate states, in the basis of the public points.

@@ -26,16 +26,6 @@ from secretballot.report.certificate.fields import (
 from secretballot.report.certificate.regular_files import regular_digest
 from secretballot.report.certificate.release_files import MAX_TOTAL, is_release_file
 
-__all__ = [
-    "check_place",
-    "damaged_file",
-    "door_certificate",
-    "drafted",
-    "move_into_place",
-    "remove_damaged",
-    "settle_place",
-]
-
 # in a draft: the release that is being made, and an earlier one that stepped aside
 _NEW, _OLD = "new", "old"
 

@@ -15,8 +15,6 @@ from secretballot import exceptions
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.publishing.serving import CAN_FORK, LENGTH
 
-__all__ = ["NotPortableError", "PublishingProcess", "publishing_process", "start_publishing"]
-
 # What the process may see of the environment: where programs, libraries and caches lie, and nothing
 # else.
 _KEPT = (

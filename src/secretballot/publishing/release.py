@@ -31,8 +31,6 @@ from secretballot.report.rounds.story import QueryStory, check_story
 from secretballot.students.names import student_by_name, student_of_numbers
 from secretballot.students.table_students import table_student_of
 
-__all__ = ["ReleaseFolder", "check_parts", "publish", "write_release"]
-
 
 @dataclass(frozen=True, eq=False)
 class ReleaseFolder:

@@ -19,8 +19,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["CAN_FORK", "LENGTH", "serve"]
-
 # Elsewhere a fork after imports is not safe, or there is none: there every job has a process of its
 # own.
 CAN_FORK = sys.platform == "linux"

@@ -21,8 +21,6 @@ from secretballot.report.certificate.signature import (
 )
 from secretballot.report.certificate.verify import verify_certificate
 
-__all__ = ["new_signing_key", "public_pem", "read_private_key", "sign_release"]
-
 PASSPHRASE = "SECRETBALLOT_KEY_PASSPHRASE"
 
 

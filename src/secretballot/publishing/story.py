@@ -15,8 +15,6 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.rounds.story import QueryStory, make_story
 from secretballot.students import fit_student
 
-__all__ = ["learning_curve", "tell_story"]
-
 POINTS = 10  # of the learning curve; each is one fit of the student
 
 

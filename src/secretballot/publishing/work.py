@@ -37,8 +37,6 @@ from secretballot.students import (
 from secretballot.students.names import student_by_name, student_of_numbers
 from secretballot.students.table_students import table_student_of
 
-__all__ = ["MadeRelease", "hypotheses_by_name", "make_release"]
-
 
 @dataclass(frozen=True, eq=False)
 class MadeRelease:

@@ -7,8 +7,6 @@ from typing import Any
 from secretballot._typing import IntArray
 from secretballot.released import ReleasedLabels
 
-__all__ = ["PublicPool", "QuerySelector", "QueryStrategy"]
-
 
 @dataclass(frozen=True, eq=False)
 class PublicPool:

@@ -14,9 +14,6 @@ from secretballot.queries.passive import OrderedSelector
 from secretballot.queries.points import is_sparse, scaled_points, squared_norms
 from secretballot.released import ReleasedLabels
 
-__all__ = ["ClusterSampling", "KCenterSampling", "spread_over"]
-
-
 # Up to this many points k-means looks at all of them in every step.
 _FULL_PASSES = 5_000
 

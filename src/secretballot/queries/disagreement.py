@@ -16,8 +16,6 @@ from secretballot.queries.regions import ExactRegion, Region
 from secretballot.queries.shuffled import ShuffledSelector, shuffled_pool
 from secretballot.queries.stream import MistakeSlack, StreamSelector
 
-__all__ = ["DisagreementSampling"]
-
 # Measured; see the docstring.
 _EXACT_CONSTANT, _ORACLE_CONSTANT = 0.3, 0.1
 # Of the default learner: little penalty, so that it comes close to the fewest mistakes.

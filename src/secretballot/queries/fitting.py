@@ -20,9 +20,6 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.queries.base import PublicPool
 from secretballot.queries.points import scaled_points
 
-__all__ = ["PoolLearner", "describe_learner"]
-
-
 # Points of the pool, with dummy labels, on which a learner is tried before anything is asked.
 _TRIAL_ROWS = 20
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")

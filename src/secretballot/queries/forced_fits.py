@@ -12,9 +12,6 @@ from secretballot.queries.fitting import PoolLearner
 from secretballot.queries.labelled import LabelledRows
 from secretballot.queries.points import is_sparse
 
-__all__ = ["ForcedFits", "LearnerFits", "LogisticFits"]
-
-
 # Newton's method stops at steps below this, in units of a scaled column's coefficient, or after so
 # many of them.
 _STEP = 1e-4

@@ -10,8 +10,6 @@ from secretballot.exceptions import DataError
 from secretballot.queries.base import PublicPool
 from secretballot.released import ReleasedLabels
 
-__all__ = ["LabelledRows", "labelled_rows"]
-
 
 @dataclass(frozen=True)
 class LabelledRows:

@@ -9,8 +9,6 @@ from secretballot.queries.disagreement import DisagreementSampling
 from secretballot.queries.passive import PassiveSampling
 from secretballot.queries.uncertainty import CommitteeSampling, EntropySampling, MarginSampling
 
-__all__ = ["STRATEGIES", "strategy_by_name"]
-
 _BUILDERS: dict[StrategyName, Callable[[], QueryStrategy]] = {
     "passive": PassiveSampling,
     "disagreement": DisagreementSampling,

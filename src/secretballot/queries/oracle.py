@@ -12,9 +12,6 @@ from secretballot.queries.forced_fits import ForcedFits, LearnerFits
 from secretballot.queries.labelled import LabelledRows
 from secretballot.queries.regions import Region
 
-__all__ = ["OracleRegion", "check_obedience"]
-
-
 # Weights of a forced label, in units of the weight of all answers, from hardly any to more than
 # enough.
 _FORCES = (0.01, 0.1, 1.0, 10.0, 100.0)

@@ -8,8 +8,6 @@ from secretballot._typing import IntArray
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
 from secretballot.released import ReleasedLabels
 
-__all__ = ["OrderedSelector", "PassiveSampling"]
-
 
 class OrderedSelector(QuerySelector):
     """Propose rows in an order fixed beforehand; no answer changes it.

@@ -8,8 +8,6 @@ from scipy import sparse
 from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError
 
-__all__ = ["as_numbers", "is_sparse", "scaled_points", "squared_norms"]
-
 
 def is_sparse(X: Any) -> bool:
     """Return whether `X` is a sparse matrix."""

@@ -14,8 +14,6 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
 from secretballot.released import ReleasedLabels
 
-__all__ = ["CheckedSelector", "check_proposal", "default_round_size"]
-
 _ROUNDS = 20  # where nothing else is said
 
 

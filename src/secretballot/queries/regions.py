@@ -9,8 +9,6 @@ from secretballot.hypotheses.base import HypothesisClass
 from secretballot.queries.base import PublicPool
 from secretballot.queries.labelled import LabelledRows
 
-__all__ = ["ExactRegion", "Region"]
-
 
 class Region(ABC):
     """The region of disagreement of a version space V on a pool; V starts as the class and shrinks.

@@ -9,8 +9,6 @@ from secretballot._typing import IntArray
 from secretballot.queries.base import PublicPool, QuerySelector
 from secretballot.released import ReleasedLabels
 
-__all__ = ["ShuffledSelector", "shuffled_pool"]
-
 
 def shuffled_pool(pool: PublicPool) -> tuple[PublicPool, IntArray]:
     """Return the pool in random order, and the row of the given pool behind each of its rows."""

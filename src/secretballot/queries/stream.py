@@ -13,9 +13,6 @@ from secretballot.queries.labelled import LabelledRows, labelled_rows
 from secretballot.queries.regions import Region
 from secretballot.released import ReleasedLabels
 
-__all__ = ["MistakeSlack", "StreamSelector"]
-
-
 # Points whose place is found out together where that is costly.
 _BLOCK = 256
 

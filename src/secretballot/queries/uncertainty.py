@@ -17,9 +17,6 @@ from secretballot.queries.labelled import LabelledRows, labelled_rows
 from secretballot.queries.points import scaled_points
 from secretballot.released import ReleasedLabels
 
-__all__ = ["CommitteeSampling", "EntropySampling", "MarginSampling", "UncertaintySampling"]
-
-
 # The cold start plans for at least so many points, even if they are asked one by one.
 _COLD_POINTS = 10
 # Far below the smallest difference between two entropies of votes.

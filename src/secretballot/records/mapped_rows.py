@@ -14,8 +14,6 @@ from secretballot.ensemble.rows import block_bounds, n_rows, row_block, take_row
 from secretballot.ensemble.sealed import Sealed
 from secretballot.foreign_code import is_exact, isolated, result_of, rows_alone
 
-__all__ = ["MappedRows", "covered_rows", "integer_rows", "mapped_rows"]
-
 #: Coordinates, of four bytes each, that are kept; more are mapped anew whenever they are asked for.
 MOST_KEPT = 2**29
 _BLOCK_ENTRIES = 2**20  # coordinates of one block of rows, which stays in the cache

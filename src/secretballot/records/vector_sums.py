@@ -21,16 +21,6 @@ from secretballot.ensemble.sealed import Sealed
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.records.mapped_rows import MappedRows
 
-__all__ = [
-    "BoundedRecords",
-    "PartedRecords",
-    "PrivateLabels",
-    "PrivateRecords",
-    "PrivateTargets",
-    "RecordSums",
-    "Residuals",
-]
-
 #: Bound of a vector's norm, whose square a certificate can state.
 LARGEST_BOUND = math.isqrt(LARGEST_INTEGER)
 #: Integers for 1.0 in a residual, at most: finer ones tell no more than probabilities do, and the

@@ -5,8 +5,6 @@ from types import ModuleType
 
 from secretballot.exceptions import SecretBallotError
 
-__all__ = ["PARTS", "MissingExtraError", "missing_parts", "require_extra"]
-
 # Parts of a release that need an extra: the extra, and its modules.
 PARTS = {
     "report": ("report", ("matplotlib.figure", "jinja2")),

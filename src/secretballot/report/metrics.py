@@ -15,21 +15,6 @@ from sklearn.metrics import brier_score_loss, confusion_matrix, roc_auc_score
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = [
-    "CONFIDENCE",
-    "Calibration",
-    "ClassMetrics",
-    "Interval",
-    "Metrics",
-    "PairedDifference",
-    "answers_of_student",
-    "metrics_of",
-    "metrics_of_student",
-    "paired_balanced_difference",
-    "paired_difference",
-    "wilson_interval",
-]
-
 #: Of all intervals here.
 CONFIDENCE = 0.95
 _Z = 1.959963984540054  # of the normal distribution, for that confidence

@@ -24,15 +24,6 @@ from secretballot.report.metrics import (
     wilson_interval,
 )
 
-__all__ = [
-    "LabelsMetrics",
-    "NumberMetrics",
-    "TableMetrics",
-    "labels_metrics",
-    "metrics_of_table_student",
-    "number_metrics",
-]
-
 _Z = 1.959963984540054  # of the normal distribution, for 95 %
 
 

@@ -4,19 +4,6 @@ import math
 import unicodedata
 from collections.abc import Mapping
 
-__all__ = [
-    "at_most_text",
-    "count_text",
-    "number_text",
-    "one_in",
-    "percent_text",
-    "posterior_percent",
-    "power_bound",
-    "shown",
-    "unit_noun",
-    "value_text",
-]
-
 _MOST_DIGITS = 9
 
 

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from secretballot.runs.choose import ChooseOutcome, ChooseRun, run_choose
     from secretballot.runs.label import LabelOutcome, LabelRun, run_label
     from secretballot.runs.learn import LearnOutcome, LearnRun, run_learn
-    from secretballot.runs.plan import PlanRun, classifier_by_plan, read_plan, run_plan
+    from secretballot.runs.plan import PlanRun, classifier_by_plan, run_plan
+    from secretballot.runs.plan_files import read_plan
     from secretballot.runs.progress import Watch
     from secretballot.runs.records import RecordsRun, run_records
     from secretballot.runs.tables import LabelledTable, RunTables
@@ -30,7 +31,7 @@ _HOMES = {
     "Watch": "progress",
     "check_tables_of_run": "check",
     "classifier_by_plan": "plan",
-    "read_plan": "plan",
+    "read_plan": "plan_files",
     "run_choose": "choose",
     "run_label": "label",
     "run_learn": "learn",

@@ -8,8 +8,6 @@ from secretballot._validation import name_part, shown
 from secretballot.exceptions import ParameterError
 from secretballot.runs.progress import Watch
 
-__all__ = ["NOTHING_SAID", "About", "check_about", "note_missing_words", "with_words"]
-
 _LONGEST = 500  # characters; what is longer is no name, and no page shows it well
 
 

@@ -17,19 +17,6 @@ from secretballot.privacy.ledger import Amount, Ledger
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Watch
 
-__all__ = [
-    "TAKEN_UP",
-    "AccountState",
-    "PaidRun",
-    "check_account",
-    "ledger_of_run",
-    "named_account",
-    "open_ledger",
-    "place_of_account",
-    "settle_request",
-    "state_of_account",
-]
-
 #: What an account admits in all that a run opened by itself; beyond this epsilon promises hardly
 #: anything. Its delta is that of so many runs, or this one where they have none.
 _TOTAL_EPSILON, _RUNS, _TOTAL_DELTA, _LARGEST_DELTA = 10.0, 10, 1e-5, 0.999

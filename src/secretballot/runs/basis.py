@@ -4,8 +4,6 @@ from secretballot.bases import Basis, KernelBasis
 from secretballot.datasets.columns import IgnoredColumn, VectorColumn
 from secretballot.datasets.schema import Schema
 
-__all__ = ["basis_of_schema"]
-
 
 def basis_of_schema(schema: Schema) -> Basis | None:
     """Return the basis for a table of vectors alone, such as pixels: likeness to public points, on

@@ -23,18 +23,6 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.accounting.gaussian import gaussian_mu
 from secretballot.runs.progress import Caution, Watch
 
-__all__ = [
-    "ALL",
-    "CAUTIONS",
-    "careless_delta_words",
-    "cautions_of_noise",
-    "cautions_of_price",
-    "cautions_of_records",
-    "cautions_of_table",
-    "check_force",
-    "settle_cautions",
-]
-
 #: What a run may ask about, by the name under which it is answered beforehand.
 CAUTIONS = ("epsilon", "delta", "records", "teachers", "noise", "target")
 _STREAM_NAMES = {"sparse-vector": "a sparse vector", "abstention-table": "a table of abstentions"}

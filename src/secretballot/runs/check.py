@@ -33,8 +33,6 @@ from secretballot.runs.tables import (
     public_table,
 )
 
-__all__ = ["CheckedColumn", "TableCheck", "check_tables_of_run"]
-
 Found = TypeVar("Found")
 
 

@@ -52,8 +52,6 @@ from secretballot.runs.tables import (
     read_inputs,
 )
 
-__all__ = ["ChooseOutcome", "ChooseRun", "run_choose", "schema_beside"]
-
 _DIGITS = 12  # of a candidate's digest in its name: enough to tell files apart
 
 

@@ -29,8 +29,6 @@ from secretballot.report.metrics import (
 from secretballot.runs.student_file import StudentFile, read_student_file, release_of
 from secretballot.runs.table_match import TableCells, misfits
 
-__all__ = ["CompareRun", "ComparedRelease", "Comparison", "Difference", "run_compare"]
-
 ROLE = "labelled file"
 
 

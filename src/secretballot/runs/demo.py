@@ -11,8 +11,6 @@ from secretballot.exceptions import DataError
 from secretballot.runs.learn import LearnRun
 from secretballot.runs.tables import RunTables
 
-__all__ = ["demonstration_runs"]
-
 
 def demonstration_runs(out: Path) -> dict[str, LearnRun]:
     """Write the demonstration's files and return its runs by name.

@@ -15,8 +15,6 @@ from secretballot.runs.plan_files import write_plan
 from secretballot.runs.prepare import PrepareRun, run_prepare
 from secretballot.runs.tables import RunTables
 
-__all__ = ["begin_demonstration_session"]
-
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-6)
 _TEACHERS, _QUESTIONS, _EXAMPLES = 250, 300, 20
 _RECORDS = 20_000  # as is stated publicly

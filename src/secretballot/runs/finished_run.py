@@ -10,8 +10,6 @@ from secretballot.report.certificate.fields import read_certificate
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Watch
 
-__all__ = ["FinishedRun", "look_again"]
-
 
 @dataclass(frozen=True)
 class FinishedRun:

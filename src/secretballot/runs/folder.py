@@ -25,8 +25,6 @@ from secretballot.privacy.noise import entropy_bytes
 from secretballot.publishing.place import damaged_file
 from secretballot.vault import make_vault, read_secret, write_secret
 
-__all__ = ["RunFolder", "begun_description", "check_outside_of_runs", "file_digest"]
-
 FORMAT = "secretballot/run"
 VERSION = 1
 #: What shapes the student, or what is said of the release, alone: post-processing, which another

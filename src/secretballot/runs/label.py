@@ -41,8 +41,6 @@ from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch, note_few_answers, public_warnings_noted
 
-__all__ = ["LabelOutcome", "LabelRun", "run_label"]
-
 
 @dataclass(frozen=True)
 class LabelRun:

@@ -81,20 +81,6 @@ from secretballot.runs.voting import (
 )
 from secretballot.students.names import student_by_name
 
-__all__ = [
-    "LearnOutcome",
-    "LearnRun",
-    "PlannedRun",
-    "cautions_of_settings",
-    "cautions_of_tables",
-    "check_against",
-    "checked_folder",
-    "measured_student",
-    "n_askable",
-    "outcome_again",
-    "run_learn",
-]
-
 VOTES = "votes"
 _OF_OTHER_NOISE = ("max_unstable", "threshold", "max_answers")
 

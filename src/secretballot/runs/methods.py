@@ -9,8 +9,6 @@ from secretballot.runs.folder import begun_description
 from secretballot.runs.learn import VOTES
 from secretballot.runs.records import MOMENTS, RECORD_VOTES
 
-__all__ = ["AUTO", "method_of_run", "refuse_options_of_classes"]
-
 AUTO = "auto"
 _METHODS = (MOMENTS, VOTES, RECORD_VOTES)  # in the order in which auto takes them
 _VOTING = (

@@ -22,14 +22,13 @@ from secretballot.learners.moments.base import unfitted_basis
 from secretballot.learners.moments.class_weights import RARE, ClassWeights
 from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.targets import ClassTarget
-from secretballot.planning.plan.model import Estimate, MomentsForecast, RareForecast, Task
+from secretballot.planning.plan.estimates import Estimate, MomentsForecast, RareForecast
+from secretballot.planning.plan.model import Task
 from secretballot.planning.search.best_setting import FRONTIER
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.records import PrivateRecords
 from secretballot.students.names import student_by_name
-
-__all__ = ["forecast_moments", "noisy_sums"]
 
 TURNS = 4  # at each epsilon, on rows that are divided anew
 TURNS_OF_RARE = 8  # of a rare class a division holds few

@@ -22,8 +22,6 @@ from secretballot.report.certificate.moments import CLASS_WEIGHTS
 from secretballot.runs.moments_forecast import noisy_sums
 from secretballot.students import MomentsStudent
 
-__all__ = ["MomentsSpread", "moments_spread"]
-
 TURNS = 8
 MOST_POOL = 5000
 #: Released number of records above which other records make no difference worth trying.

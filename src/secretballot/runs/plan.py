@@ -18,7 +18,7 @@ from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan, Task, check_weighted_names
 from secretballot.planning.plan.rare_text import no_figure_parts
-from secretballot.planning.plan.text import share_range
+from secretballot.planning.plan.wording import share_range
 from secretballot.planning.planner import MOST_CLASSES, checked_stand_in
 from secretballot.planning.planner import plan as plan_votes
 from secretballot.planning.search.best_setting import ImpossibleTaskError
@@ -34,23 +34,13 @@ from secretballot.runs.plan_agreement import (
     settings_of_moments,
     tables_of_plan,
 )
-from secretballot.runs.plan_files import check_plan_folder, read_plan, write_plan
+from secretballot.runs.plan_files import check_plan_folder, write_plan
 from secretballot.runs.progress import Watch
 from secretballot.runs.records import RecordsRun, weights_of_classes
 from secretballot.runs.stand_in_table import StandInTable, read_stand_in
 from secretballot.runs.tables import RunTables, check_classes
 from secretballot.runs.voting import PASSIVE
 from secretballot.students.names import student_by_name
-
-__all__ = [
-    "PlanRun",
-    "classifier_by_plan",
-    "plan",
-    "read_plan",
-    "records_run_by_plan",
-    "run_by_plan",
-    "run_plan",
-]
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,6 @@ from secretballot.planning.plan.model import Plan
 from secretballot.runs.progress import Watch
 from secretballot.runs.tables import RunTables
 
-__all__ = [
-    "check_imports",
-    "check_settings",
-    "check_tables",
-    "settings_of",
-    "settings_of_moments",
-    "tables_of_plan",
-]
-
 # a share by which a number of rows may differ before a forecast is off by more than its range
 FAR = 0.1
 

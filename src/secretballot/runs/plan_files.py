@@ -27,8 +27,6 @@ from secretballot.report.extras import MissingExtraError
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.progress import Watch
 
-__all__ = ["check_plan_folder", "read_plan", "write_plan"]
-
 LARGEST = 1 << 24  # bytes; a plan has some hundred candidates of a kilobyte each
 PLAN_FILE, TEXT_FILE = "plan.json", "plan.txt"
 DRAFT = "plan"

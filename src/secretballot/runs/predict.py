@@ -27,8 +27,6 @@ from secretballot.runs.progress import Watch
 from secretballot.runs.student_file import StudentFile, read_student_file
 from secretballot.runs.table_match import TableCells, misfits
 
-__all__ = ["PredictOutcome", "PredictRun", "run_predict"]
-
 ROLE = "table"
 _PARQUET = (".parquet", ".pq")
 _ONE = {

@@ -35,8 +35,6 @@ from secretballot.runs.progress import Watch
 from secretballot.runs.tables import LabelledTable, RunInputs, RunTables, check_tables, read_inputs
 from secretballot.vault import make_vault, release_above
 
-__all__ = ["PrepareOutcome", "PrepareRun", "run_prepare"]
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _SETTINGS = "service.toml"
 

@@ -9,8 +9,6 @@ from secretballot._validation import plain_line
 from secretballot.aggregation import WeakSignalWarning
 from secretballot.released import ReleasedLabels
 
-__all__ = ["Caution", "Note", "Watch", "note_few_answers", "public_warnings_noted"]
-
 FEW = 0.1  # of the queries asked
 
 

@@ -8,8 +8,6 @@ from secretballot.runs.caution import careless_delta_words
 from secretballot.runs.progress import Watch
 from secretballot.runs.tables import RunTables
 
-__all__ = ["check_records_against", "check_stated_records", "check_unit_column"]
-
 
 class CountedInputs(Protocol):
     """Private records that are counted; how many there are is private but under replace-one."""

@@ -53,8 +53,6 @@ from secretballot.runs.table_votes import (
 from secretballot.runs.tables import read_inputs
 from secretballot.runs.voting import VotingSettings, aggregator_of_run, number_of_teachers
 
-__all__ = ["PriceRun", "Quote", "quote_of_numbers", "quote_of_run"]
-
 #: Margins at which it is said how often a label comes out right, in shares of the teachers.
 _MARGINS = (0.2, 0.6, 1.0)
 _VOTES = "votes"

@@ -54,16 +54,6 @@ from secretballot.runs.promise import check_records_against, check_stated_record
 from secretballot.runs.tables import RunInputs, RunTables, TablePlace, folder_of_run, read_inputs
 from secretballot.students.names import student_by_name
 
-__all__ = [
-    "MOMENTS",
-    "RECORD_VOTES",
-    "RecordsRun",
-    "cautions_of_records_run",
-    "check_records_run",
-    "checked_folder_of_records",
-    "run_records",
-]
-
 MOMENTS, RECORD_VOTES = "moments", "record-votes"
 #: Settings that votes of records alone have.
 _OF_VOTES = ("queries", "votes_per_record")

@@ -15,8 +15,6 @@ from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.progress import Watch
 from secretballot.runs.tables import check_classes, note_columns
 
-__all__ = ["SchemaRun", "run_schema"]
-
 ROLE = "public file"
 
 

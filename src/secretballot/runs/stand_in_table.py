@@ -25,8 +25,6 @@ from secretballot.report.wording import count_text
 from secretballot.runs.progress import Watch
 from secretballot.runs.tables import LabelledTable, check_classes, note_columns
 
-__all__ = ["StandInTable", "read_stand_in"]
-
 ROLE = "stand-in file"
 MOST_ROWS = 500_000  # of a larger table so many, about, are drawn
 MOST_CLASSES = 1000  # more distinct labels than this are a column of numbers

@@ -26,8 +26,6 @@ from secretballot.privacy.noise import entropy_bytes
 from secretballot.runs.progress import Watch
 from secretballot.runs.table_match import TableCells, misfits, settle_misfits
 
-__all__ = ["StoredRecords", "Wanted", "read_to_disk", "store_table"]
-
 ROLE = "private file"
 BLOCK_ROWS = 2**16
 #: Places of which each unit marks one; how many are marked tells about how many units there are.

@@ -12,8 +12,6 @@ from secretballot.datasets.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.report.student.export import load_student
 
-__all__ = ["StudentFile", "read_student_file", "release_of"]
-
 STUDENT, SCHEMA = "student.skops", "schema.json"
 
 

@@ -38,8 +38,6 @@ from secretballot.runs.tables import (
     raw_rows_of,
 )
 
-__all__ = ["TableInputs", "cautions_of_targets", "read_table_inputs"]
-
 #: How a label that is not there, and one that is, may be written where nobody says; by turns.
 _SPELLINGS = (
     *("0", "1", "no", "yes", "No", "Yes", "NO", "YES", "n", "y", "N", "Y"),

@@ -19,17 +19,6 @@ from secretballot.datasets.text_columns import HashedTextColumn, TextColumn
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.runs.progress import Watch
 
-__all__ = [
-    "Misfit",
-    "TableCells",
-    "check_accepted",
-    "misfits",
-    "note_empty_columns",
-    "note_unreadable",
-    "percent",
-    "settle_misfits",
-]
-
 #: A run stops where more than this share of what a column says is nowhere in its encoding: the
 #: column then tells the model of fewer records than it leaves out.
 STOPS = 0.5

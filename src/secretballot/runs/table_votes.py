@@ -54,16 +54,6 @@ from secretballot.runs.tables import RunTables, TablePlace, folder_of_run
 from secretballot.runs.voting import number_of_teachers
 from secretballot.students.names import student_by_name, student_of_numbers
 
-__all__ = [
-    "TableOutcome",
-    "TableRun",
-    "cautions_of_table_run",
-    "check_table_run",
-    "checked_folder_of_table",
-    "run_table",
-    "voting_of_run",
-]
-
 #: Settings that a number has, and several labels have not; and the other way round.
 _OF_A_NUMBER = ("statistic", "rank")
 _OF_LABELS = ("ballot", "most_named", "release")

@@ -52,28 +52,6 @@ from secretballot.runs.table_match import (
     settle_misfits,
 )
 
-__all__ = [
-    "LabelledTable",
-    "RunInputs",
-    "RunTables",
-    "TablePlace",
-    "check_classes",
-    "check_files",
-    "check_labelled_columns",
-    "check_tables",
-    "encoded_public",
-    "folder_of_run",
-    "holds_private_file",
-    "metrics_on_test",
-    "note_columns",
-    "private_row_errors",
-    "public_table",
-    "raw_rows_of",
-    "read_inputs",
-    "refuse_swapped",
-    "table_digest",
-]
-
 #: A table on disk; a str where it is a URL.
 TablePlace = Path | str
 #: Share of this machine's memory that a private table may take, as it is read or encoded.

@@ -14,17 +14,6 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import strategy_by_name
 from secretballot.students.names import student_by_name
 
-__all__ = [
-    "DEFAULT_TEACHERS",
-    "PASSIVE",
-    "TeacherSettings",
-    "VotingSettings",
-    "aggregator_of_run",
-    "number_of_teachers",
-    "unfitted_learner",
-    "worker_processes",
-]
-
 DEFAULT_TEACHERS = 250
 PASSIVE = "passive"
 

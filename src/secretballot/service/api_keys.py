@@ -20,8 +20,6 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import make_vault, read_secret, write_secret
 
-__all__ = ["ALL_DATASETS", "ROLES", "ApiKey", "KeyRing", "Role"]
-
 Role = Literal["analyst", "curator", "auditor"]
 ROLES: tuple[Role, ...] = get_args(Role)
 ALL_DATASETS = "*"

@@ -36,8 +36,6 @@ from secretballot.service.settings import ServiceSettings
 from secretballot.service.short_way import Answering, ShortWay
 from secretballot.service.signatures import Signatures
 
-__all__ = ["application"]
-
 ANYONE: tuple[Role, ...] = ("analyst", "curator", "auditor")
 ASKERS: tuple[Role, ...] = ("analyst", "curator")
 OVERSEERS: tuple[Role, ...] = ("curator", "auditor")

@@ -15,8 +15,6 @@ from secretballot.exceptions import DataError
 from secretballot.learners.labelers.session import SessionAnswers
 from secretballot.service.remote import RemoteSession
 
-__all__ = ["answers_table", "points_of_file"]
-
 
 def points_of_file(path: Path, session: RemoteSession) -> Any:
     """Return the rows of a CSV or Parquet file as points of a session.

@@ -15,8 +15,6 @@ from typing import Any
 from secretballot.exceptions import LedgerError
 from secretballot.vault import make_vault
 
-__all__ = ["AuditEntry", "AuditLog", "AuditRow"]
-
 _FILE = "audit.sqlite"
 _WAIT_S = 5.0  # for another worker's transaction, which takes a millisecond
 _FIRST = hashlib.sha256(b"secretballot audit log 1").hexdigest()

@@ -6,8 +6,6 @@ from starlette.requests import ClientDisconnect, Request
 
 from secretballot.service.problems import ProblemError
 
-__all__ = ["body_of"]
-
 
 async def body_of(request: Request, *, most: int, seconds: float) -> bytes:
     """Return the body of a request.

@@ -15,8 +15,6 @@ from typing import Generic, TypeVar
 
 from secretballot.service.problems import ProblemError, problem_of
 
-__all__ = ["Collector"]
-
 Asked = TypeVar("Asked")
 Reply = TypeVar("Reply")
 

@@ -7,8 +7,6 @@ from importlib.resources import files
 
 from fastapi import FastAPI, Response
 
-__all__ = ["add_console"]
-
 _KINDS = {
     "index.html": "text/html; charset=utf-8",
     "console.css": "text/css; charset=utf-8",

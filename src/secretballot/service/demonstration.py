@@ -18,8 +18,6 @@ from secretballot.service.api_keys import KeyRing
 from secretballot.service.run import listening_socket, serve
 from secretballot.service.settings import read_settings
 
-__all__ = ["main", "prepare"]
-
 _SETTINGS = """\
 # The service of a demonstration; every setting is described in docs/guides/service.md.
 state = "service-state"

@@ -4,25 +4,6 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-__all__ = [
-    "Account",
-    "Amount",
-    "Answer",
-    "Answers",
-    "AuditRows",
-    "Budget",
-    "Check",
-    "Columns",
-    "DatasetDocument",
-    "Datasets",
-    "Health",
-    "KeyDocument",
-    "ProblemDocument",
-    "Session",
-    "Signature",
-    "Verification",
-]
-
 
 class ProblemDocument(BaseModel):
     """Why a request is refused (RFC 9457)."""

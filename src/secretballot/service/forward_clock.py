@@ -3,8 +3,6 @@
 import time
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["ForwardClock"]
-
 
 class ForwardClock:
     """The machine's date, but never earlier than when this began and the time that has passed.

@@ -11,8 +11,6 @@ from secretballot.service.json_logs import defect_of, event
 from secretballot.service.meters import Meters
 from secretballot.service.problems import MEDIA_TYPE, problem_of
 
-__all__ = ["Guard", "request_id_of"]
-
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

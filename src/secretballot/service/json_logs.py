@@ -15,8 +15,6 @@ from typing import Any
 from secretballot._validation import plain_line
 from secretballot.exceptions import SecretBallotError
 
-__all__ = ["JsonLines", "defect_of", "event", "log_in_json"]
-
 _LOGGER = "secretballot.service"
 #: Of libraries whose lines tell when the server starts and stops; the rest of them is not shown.
 _SHOWN = ("uvicorn.error",)

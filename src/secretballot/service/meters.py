@@ -16,8 +16,6 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
-__all__ = ["MULTIPROCESS_FOLDER", "Meters"]
-
 #: Where the numbers of several workers meet; the library reads it when it is imported.
 MULTIPROCESS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 

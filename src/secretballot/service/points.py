@@ -16,8 +16,6 @@ from secretballot._arrow import frame_of_arrow
 from secretballot.exceptions import DataError
 from secretballot.service.problems import ProblemError
 
-__all__ = ["ARROW", "JSON", "PARQUET", "is_json", "points_in"]
-
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
 PARQUET = "application/vnd.apache.parquet"

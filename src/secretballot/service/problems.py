@@ -17,8 +17,6 @@ from secretballot.exceptions import (
     SamplerError,
 )
 
-__all__ = ["KINDS", "MEDIA_TYPE", "Kind", "ProblemError", "problem_of"]
-
 MEDIA_TYPE = "application/problem+json"
 
 

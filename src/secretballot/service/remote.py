@@ -25,13 +25,11 @@ from secretballot.exceptions import (
     ServiceError,
 )
 from secretballot.learners.labelers.session import SessionAnswer, SessionAnswers
-from secretballot.learners.training.inputs import as_matrix, n_rows, single_point
+from secretballot.learners.training.inputs import as_matrix, single_point
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.signature import SIGNATURE_BYTES
 from secretballot.report.extras import require_extra
-
-__all__ = ["RemoteSession", "connect"]
 
 _ARROW = "application/vnd.apache.arrow.stream"
 _LONGEST_WAIT_S = 10.0
@@ -68,10 +66,10 @@ class _Terms:
         with their numbers of points."""
         table = as_matrix("X", X)
         size, found = self.most_points, list[tuple[_Exchange, int]]()
-        for start in range(0, n_rows(table), size):
+        for start in range(0, table.shape[0], size):
             part = table[start : start + size]
             path = f"{self.address}/questions"
-            found.append((_Exchange("POST", path, *_body_of(part)), n_rows(part)))
+            found.append((_Exchange("POST", path, *_body_of(part)), part.shape[0]))
         return found
 
     def answers(

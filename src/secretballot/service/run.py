@@ -18,8 +18,6 @@ from secretballot.report.extras import require_extra
 from secretballot.service.json_logs import event
 from secretballot.service.settings import ServiceSettings
 
-__all__ = ["listening_socket", "serve"]
-
 
 def listening_socket(host: str, port: int) -> socket.socket:
     """Return a socket bound to an address.

@@ -31,8 +31,6 @@ from secretballot.service.settings import DatasetSettings
 from secretballot.service.signatures import Signatures
 from secretballot.vault import read_secret
 
-__all__ = ["AskedPoints", "ServedDataset", "ServedSession"]
-
 _LARGEST_FILE = 1 << 30  # bytes of a file of a release
 _MOST_FAILURES = 2  # requests of a group that fail by themselves, one after the other
 _MOST_NAMED = 20  # requests of a group, in a line of the log

@@ -10,15 +10,6 @@ from typing import Any, TypeVar
 from secretballot._validation import check_count, check_name, check_path, check_positive, shown
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = [
-    "AnswerShape",
-    "DatasetSettings",
-    "Limits",
-    "Listening",
-    "ServiceSettings",
-    "read_settings",
-]
-
 _LARGEST = 1 << 20  # bytes of a settings file
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 

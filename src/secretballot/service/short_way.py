@@ -10,8 +10,6 @@ from starlette.responses import Response
 
 from secretballot.service.guard import Application, Receive, Scope, Send
 
-__all__ = ["Answering", "ShortWay"]
-
 Answering = Callable[[Request], Awaitable[Response]]
 
 _ADDRESS = re.compile(r"/v1/datasets/(?P<dataset>[^/]+)/sessions/(?P<session>[^/]+)/questions")

@@ -14,8 +14,6 @@ from secretballot.report.certificate.signature import (
 )
 from secretballot.vault import read_secret
 
-__all__ = ["Signatures"]
-
 
 class Signatures:
     """The service's own key, if it has one, and the public keys that it publishes.

@@ -16,8 +16,6 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot.exceptions import DataError
 from secretballot.released import ReleasedLabels
 
-__all__ = ["INTERACTIVE", "StudentInRounds", "with_confirmations"]
-
 #: Name of the mechanism whose certificate says what was confirmed.
 INTERACTIVE = "interactive"
 _NO_LABEL = -1

@@ -6,9 +6,6 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 
-__all__ = ["Moments", "Posterior", "fit_by_evidence"]
-
-
 # Grids of the two variances, in units of the mean squared target that the features could explain.
 # Steps of 10**0.25 are far finer than the evidence can distinguish.
 _SIGNALS = 10.0 ** np.arange(-6, 4.01, 0.25)

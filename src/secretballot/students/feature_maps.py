@@ -9,9 +9,6 @@ from scipy.spatial.distance import pdist
 
 from secretballot._typing import FloatArray
 
-__all__ = ["Standardiser", "dense_blocks", "landmark_root", "map_landmarks", "median_distance"]
-
-
 # Numbers in one dense block: 32 MB, whatever the number of columns.
 _BLOCK_NUMBERS = 4_000_000
 # Eigenvalues of the landmark kernel below this share of the largest carry rounding only.

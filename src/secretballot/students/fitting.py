@@ -22,8 +22,6 @@ from secretballot.students.numbered_classes import NumberedClassesClassifier
 from secretballot.students.record_votes import RecordVotesStudent
 from secretballot.students.vote_shares import VoteShareClassifier
 
-__all__ = ["default_student", "fit_student", "learns_from_counts"]
-
 TRIAL_ROWS = 5  # that a new student has to predict before it counts as fitted
 
 

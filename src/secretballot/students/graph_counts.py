@@ -15,9 +15,6 @@ from secretballot.students.feature_maps import dense_blocks
 from secretballot.students.neighbour_graph import NeighbourGraph
 from secretballot.students.vote_shares import VoteShareClassifier, class_array, shares_of
 
-__all__ = ["GraphCountsClassifier"]
-
-
 # Prior variance of the graph's modes, (1 + frequency / corner) ** -power: smooth functions of the
 # Matern kind. Modes of frequency far above the corner are taken for noise; which corner and power,
 # the marginal likelihood says.

@@ -16,8 +16,6 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.hypotheses import DecisionStumps, Hypothesis, HypothesisClass
 from secretballot.released import ReleasedLabels
 
-__all__ = ["HypothesisStudent", "vote_gaps"]
-
 
 # scikit-learn ships no types
 class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -16,8 +16,6 @@ from secretballot.bases.integer_targets import TargetModel
 from secretballot.bases.rotation import UNIT
 from secretballot.students.moment_links import ClassesLink, Link, MomentEquations
 
-__all__ = ["MomentFit", "ReleasedMoments"]
-
 #: How much of what records vary as a sample a later stage counts anew: they are the same in all.
 LATER_RECORDS = 0.1
 #: Squared change of a prediction by one stage, over the variance of a target: assumed at first.

@@ -11,8 +11,6 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot.bases.integer_model import PROBABILITY_UNIT, IntegerModel
 from secretballot.bases.integer_targets import IntegerLabels, IntegerLine, TargetModel
 
-__all__ = ["ClassesLink", "LabelsLink", "LineLink", "Link", "MomentEquations"]
-
 #: What the mean of p (1 - p) is assumed to be, over its largest value.
 CURVATURE = 0.48
 #: Prior variance of a logit that the basis explains, and of its intercept.

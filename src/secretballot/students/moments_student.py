@@ -15,8 +15,6 @@ from secretballot.bases.integer_model import PROBABILITY_UNIT, IntegerModel, wit
 from secretballot.bases.integer_targets import IntegerLabels, IntegerLine
 from secretballot.exceptions import DataError
 
-__all__ = ["MomentsLabelsStudent", "MomentsRegressionStudent", "MomentsStudent"]
-
 
 # scikit-learn ships no types
 class BasisStudent(PublicState, BaseEstimator):  # type: ignore[misc]

@@ -16,9 +16,6 @@ from secretballot.named_learners import (
 )
 from secretballot.students.voting import VotingStudent
 
-__all__ = ["student_by_name", "student_of_numbers"]
-
-
 _OWN: dict[str, Callable[[], Any]] = {
     "logistic": lambda: LogisticRegression(max_iter=1000),
     "boosted": lambda: VotingStudent(random_state=0),

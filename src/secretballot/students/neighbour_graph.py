@@ -13,9 +13,6 @@ from sklearn.neighbors import NearestNeighbors
 from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError
 
-__all__ = ["NeighbourGraph"]
-
-
 # Modes to a relative accuracy that no noisy count could tell from exact.
 _TOLERANCE = 1e-4
 # A mode is carried to a new point by averaging over neighbours and dividing by its eigenvalue; a

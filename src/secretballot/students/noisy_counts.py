@@ -22,9 +22,6 @@ from secretballot.students.feature_maps import (
 )
 from secretballot.students.vote_shares import VoteShareClassifier, class_array, shares_of
 
-__all__ = ["NoisyCountsClassifier"]
-
-
 KERNELS = ("auto", "linear", "gaussian")
 
 # Above this many columns the linear model's matrix of second moments grows too large; landmarks

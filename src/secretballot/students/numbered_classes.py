@@ -14,8 +14,6 @@ from secretballot._public_state import PublicState
 from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError
 
-__all__ = ["NumberedClassesClassifier"]
-
 
 def _has_probabilities(model: Any) -> bool:
     return hasattr(getattr(model, "classifier_", model.classifier), "predict_proba")

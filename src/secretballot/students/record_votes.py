@@ -20,8 +20,6 @@ from secretballot.bases import TableBasis
 from secretballot.exceptions import DataError
 from secretballot.students.vote_shares import class_array
 
-__all__ = ["RecordVotesStudent", "default_basis"]
-
 # Prior variance of the intercepts, in squared nats; rare classes need it wide.
 _INTERCEPT_VARIANCE = 25.0
 # Mean of p (1 - p), assumed; votes of one record stand together, so their sampling noise does too.

@@ -20,17 +20,6 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.released import ReleasedTable, labels_of_table
 from secretballot.students.fitting import default_student, fit_student
 
-__all__ = [
-    "LabelsStudent",
-    "NumberStudent",
-    "TableStudent",
-    "default_regressor",
-    "fit_table_student",
-    "fitted_to_public",
-    "shares_of_label",
-    "table_student_of",
-]
-
 
 # scikit-learn ships no types
 class TableStudent(PublicState, BaseEstimator):  # type: ignore[misc]

@@ -20,8 +20,6 @@ from secretballot.named_learners import refused_setting
 from secretballot.released import ReleasedLabels
 from secretballot.students.fitting import fit_student
 
-__all__ = ["Teaching", "try_student"]
-
 FEW_POINTS, POINTS_OF_A_CLASS = 60, 4
 MOST_POINTS = 2000  # of the longest trial
 _SHARE = 0.8  # of the dummy votes of a point that go to its class

@@ -15,8 +15,6 @@ from secretballot._public_state import PublicState
 from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError, Parameter
 
-__all__ = ["VoteShareClassifier", "class_array", "nearest_probabilities", "shares_of"]
-
 
 # scikit-learn ships no types
 class VoteShareClassifier(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -16,9 +16,6 @@ from secretballot._typing import BoolArray, FloatArray
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = ["VotingStudent"]
-
-
 # in the sentence by which AdaBoost refuses its first hypothesis
 _WORSE_THAN_A_GUESS = "worse than random"
 

@@ -7,13 +7,6 @@ from secretballot._validation import (
 )
 from secretballot.exceptions import ParameterError
 
-__all__ = [
-    "check_count",
-    "check_error",
-    "check_share",
-    "check_tau",
-]
-
 _LARGEST = 10**18  # beyond any data set, and every formula here still has floats for it
 
 

@@ -16,16 +16,6 @@ from secretballot.theory.ranges import check_count, check_error, check_tau
 from secretballot.theory.results import RiskBound
 from secretballot.theory.tables import markdown_table
 
-__all__ = [
-    "ALGORITHMS",
-    "SETTINGS",
-    "Rate",
-    "SampleComplexity",
-    "rate",
-    "render_rates",
-    "sample_complexity",
-]
-
 ALGORITHMS = ("gaussian", "sparse-vector-2018", "sparse-vector", "active")
 SETTINGS = ("realizable", "tsybakov", "agnostic", "agnostic-voting")
 

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["RiskBound"]
-
 
 @dataclass(frozen=True)
 class RiskBound:

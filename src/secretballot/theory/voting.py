@@ -21,20 +21,6 @@ from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
 from secretballot.privacy.accounting.sparse_vector import laplace_above
 from secretballot.theory.ranges import check_count, check_share
 
-__all__ = [
-    "FAILING_CLASS",
-    "StreamForecast",
-    "VotingExample",
-    "capped_binomial_mean",
-    "expected_label_accuracy",
-    "label_accuracy",
-    "stream_forecast",
-    "voting_fails",
-    "voting_wins",
-    "voting_wins_bound",
-]
-
-
 _LONGEST_SUM = 10**8
 
 

@@ -21,8 +21,6 @@ from secretballot.torch_learners.stacks import (
     slot_bytes,
 )
 
-__all__ = ["TorchClassifier"]
-
 _MEMORY = 2**30  # bytes that the slots of one stack may take together
 _MOST_SLOTS = {"cpu": 50, "cuda": 1000}  # a processor gains nothing by more: its caches are full
 _MOST_ROWS = 256  # of public points in one go

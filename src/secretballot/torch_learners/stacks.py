@@ -19,8 +19,6 @@ from secretballot._seeded import own_global_states, seed_of
 from secretballot.exceptions import ParameterError
 from secretballot.foreign_code import result_of
 
-__all__ = ["Recipe", "Stack", "import_torch", "keeps_apart", "one_way_to_compute", "slot_bytes"]
-
 Tensors = dict[str, Any]
 
 # Draw as many numbers as their result has, whatever the values: nobody's data decide where the

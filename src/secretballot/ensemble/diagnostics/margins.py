@@ -19,16 +19,6 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_probability
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
-__all__ = [
-    "agreement",
-    "expected_margins",
-    "high_margin_shares",
-    "instability_distances",
-    "label_margins",
-    "unstable_shares",
-    "vote_margins",
-]
-
 
 def vote_margins(counts: npt.ArrayLike) -> IntArray:
     """Return the votes for the first class less those for the second, at every query, shape (m,).

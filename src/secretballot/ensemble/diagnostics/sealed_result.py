@@ -8,8 +8,6 @@ import numpy as np
 
 from secretballot.ensemble.sealed import Sealed
 
-__all__ = ["NOT_RELEASABLE", "Diagnosis"]
-
 NOT_RELEASABLE = "NOT RELEASABLE"
 _NOTICE = (
     "computed from private data without noise; for the curator's eyes, to be kept in the vault"

@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._seeded import seed_of
 from secretballot._typing import FloatArray
 from secretballot._validation import check_count, check_finite, check_probability
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.foreign_code import seed_of
-
-__all__ = ["TsybakovFit", "estimated_regression", "tsybakov_constant", "tsybakov_fit"]
-
 
 # Points of the tail below which no exponent is given: its relative error is about one over the root
 # of them.

@@ -21,13 +21,6 @@ from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, Parameter
 
-__all__ = [
-    "diagnose_agreement",
-    "diagnose_expected_margins",
-    "diagnose_margins",
-    "diagnose_stability",
-]
-
 #: Levels Delta at which the curve of approximate high margin is given; each the nearest float, as
 #: margins are.
 LEVELS = np.arange(101) / 200

@@ -13,18 +13,6 @@ from secretballot.exceptions import (
 )
 from secretballot.foreign_code import as_sentence
 
-__all__ = [
-    "CONNECT_SECONDS",
-    "LOOK_SECONDS",
-    "WORKERLESS_SECONDS",
-    "Cluster",
-    "Ref",
-    "check_versions",
-    "done_by",
-    "failed",
-    "unreachable",
-]
-
 T = TypeVar("T")
 
 #: Handle of a result that stays in the cluster.

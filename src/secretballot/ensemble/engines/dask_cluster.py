@@ -29,8 +29,6 @@ from secretballot.ensemble.engines.tasks import (
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import resource_failure
 
-__all__ = ["DaskCluster", "is_dask_client"]
-
 _PREFIXES = {"dask://": "tcp://", "dask+tls://": "tls://"}
 
 

@@ -19,8 +19,6 @@ from secretballot.ensemble.engines.tasks import Packed, Versions, versions_here
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import resource_failure
 
-__all__ = ["RayCluster"]
-
 _PREFIX = "ray://"
 #: How often Ray runs a task again whose worker died, and computes a lost result anew.
 _RETRIES = 3

@@ -21,8 +21,6 @@ from secretballot.ensemble.rows import n_rows
 from secretballot.ensemble.training import Recipe, ShardSource, source_for_worker
 from secretballot.exceptions import DataError
 
-__all__ = ["RemoteTeachers"]
-
 #: Tasks in the cluster at once, for each that can run: enough to keep every worker busy.
 _AHEAD = 8
 #: Voting tasks for each that can run, so that slow and fast teachers even out.

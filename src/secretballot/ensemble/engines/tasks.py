@@ -23,19 +23,6 @@ from secretballot.ensemble.training import Recipe, ShardSource, train_shard
 from secretballot.exceptions import DataError, ResourceError
 from secretballot.foreign_code import as_sentence, one_thread, resource_failure
 
-__all__ = [
-    "Packed",
-    "Trouble",
-    "Versions",
-    "about_teacher",
-    "add_counts",
-    "keep_teacher",
-    "keep_value",
-    "train_teacher",
-    "versions_here",
-    "vote",
-]
-
 T = TypeVar("T")
 
 #: Names and versions that must be the same on every worker.

@@ -39,8 +39,6 @@ from secretballot.privacy.accounting import Grant, PrivacyBudget, filter_for
 from secretballot.privacy.ledger import Ledger
 from secretballot.students import HypothesisStudent
 
-__all__ = ["AgnosticLabeler"]
-
 _DUMMY_ROWS = 60
 
 

@@ -25,8 +25,6 @@ from secretballot.privacy.accounting.sample_calibration import (
     stream_budget,
 )
 
-__all__ = ["PrintedConstants", "agnostic_terms"]
-
 _PRINTED_DIVISOR = 56  # Algorithm 3, line 1: n' = epsilon n / 56
 _TEACHER_SHARE = 12  # a teacher errs on alpha / 12 of the relabelled points (proof of Lemma 3.5)
 

@@ -22,8 +22,6 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
 from secretballot.vault import make_vault
 
-__all__ = ["Labeler"]
-
 
 class Labeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Base of the labelers: private classification-query release, asked as Nandi and Bassily 2020

@@ -18,8 +18,6 @@ from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.intervals import IntervalDichotomies
 from secretballot.privacy.mechanisms import ExponentialMechanism
 
-__all__ = ["check_class", "relabel"]
-
 
 def relabel(
     X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass, *, relabel_epsilon: float = 1.0

@@ -16,17 +16,16 @@ from secretballot._validation import check_instance, check_name, check_path
 from secretballot.aggregation import Aggregator, aggregator_from_description
 from secretballot.door import ReleaseStream, StreamAnswers
 from secretballot.door.purchase import check_types
+from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.learners.training.column_template import template_to_json
-from secretballot.learners.training.inputs import single_point, take_rows
+from secretballot.learners.training.inputs import single_point
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.trained import TrainedTeachers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
 from secretballot.vault import read_secret, write_secret
-
-__all__ = ["LabelingSession", "SessionAnswer", "SessionAnswers"]
 
 _ATTEMPTS = 20  # at a list of all answers while others ask
 

@@ -11,6 +11,7 @@ from secretballot._validation import NEIGHBOURS, check_choice, check_count, chec
 from secretballot.aggregation import SparseVectorAggregator
 from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
 from secretballot.ensemble.engines import LOCAL
+from secretballot.ensemble.rows import n_rows
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.labelers.base import Labeler
 from secretballot.learners.labelers.session import LabelingSession
@@ -22,14 +23,12 @@ from secretballot.learners.labelers.stream_sizes import (
     tight_stream,
 )
 from secretballot.learners.training.account import required_budget
-from secretballot.learners.training.inputs import as_matrix, declared_classes, n_rows
+from secretballot.learners.training.inputs import as_matrix, declared_classes
 from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trained import train_teachers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
-
-__all__ = ["StabilityLabeler"]
 
 
 class StabilityLabeler(Labeler):

@@ -20,15 +20,6 @@ from secretballot.privacy.accounting import (
     needed_distance,
 )
 
-__all__ = [
-    "abstentions_for",
-    "printed_abstentions",
-    "printed_teachers",
-    "stream_for",
-    "teachers_for",
-    "tight_stream",
-]
-
 _FIRST_TEACHERS = 1000
 # the cutoff depends on the logarithm of the number of teachers, so two or three settle it
 _ROUNDS = 6

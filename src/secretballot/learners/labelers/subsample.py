@@ -14,8 +14,6 @@ from secretballot._validation import check_count
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.noise import entropy_bytes
 
-__all__ = ["sample_in_random_order", "sample_independently"]
-
 
 def sample_in_random_order(n_records: int, n_sampled: int) -> IntArray:
     """Return rows drawn uniformly without replacement, in uniformly random order, shape

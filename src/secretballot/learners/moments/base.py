@@ -15,6 +15,7 @@ from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vector_sums import release_sums
+from secretballot.ensemble.rows import n_rows
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.foreign_code import one_thread
@@ -27,10 +28,7 @@ from secretballot.learners.training.account import (
     account_of_fit,
     required_budget,
 )
-from secretballot.learners.training.inputs import (
-    n_rows,
-    with_public_types,
-)
+from secretballot.learners.training.inputs import with_public_types
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.surroundings import warn_inside_sklearn
@@ -42,8 +40,6 @@ from secretballot.report.certificate.moments import CLASS_WEIGHTS
 from secretballot.students.fitting import fit_student
 from secretballot.students.moment_links import ClassesLink
 from secretballot.students.trial import Teaching, try_student
-
-__all__ = ["LearntModel", "MomentsLearner"]
 
 MOST_STAGES = 10
 

@@ -16,15 +16,6 @@ from secretballot._validation import check_finite, shown
 from secretballot.bases import TableBasis
 from secretballot.exceptions import Parameter, ParameterError
 
-__all__ = [
-    "BALANCED",
-    "RARE",
-    "ClassWeights",
-    "checked_shares",
-    "checked_weights",
-    "suited_basis",
-]
-
 BALANCED = "balanced"
 #: From here on down the noise of a sum drowns what few records of a class say in weak directions.
 RARE = 0.05

@@ -18,8 +18,6 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
 from secretballot.students.moments_student import MomentsStudent
 
-__all__ = ["RecordMomentsClassifier"]
-
 
 # scikit-learn ships no types
 class RecordMomentsClassifier(

@@ -11,6 +11,7 @@ from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vector_sums import release_sums
+from secretballot.ensemble.rows import n_rows
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.base import (
     checked_basis_and_budget,
@@ -23,7 +24,7 @@ from secretballot.learners.moments.private_input import note_columns
 from secretballot.learners.moments.stages import label_sums
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.learners.training.account import account_of_fit
-from secretballot.learners.training.inputs import as_matrix, n_rows, with_public_types
+from secretballot.learners.training.inputs import as_matrix, with_public_types
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.student_predictions import StudentPredictions
@@ -33,8 +34,6 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.records import PrivateLabels
 from secretballot.released import ReleasedLabels
 from secretballot.students.moments_student import MomentsStudent
-
-__all__ = ["LabelPrivateMomentsClassifier"]
 
 
 # scikit-learn ships no types

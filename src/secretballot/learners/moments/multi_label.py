@@ -17,8 +17,6 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedSums
 from secretballot.students.moments_student import MomentsLabelsStudent
 
-__all__ = ["RecordMomentsMultiLabelClassifier"]
-
 
 # scikit-learn ships no types
 class RecordMomentsMultiLabelClassifier(ClassifierMixin, MomentsLearner):  # type: ignore[misc]

@@ -8,6 +8,7 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot.bases import Basis
+from secretballot.ensemble.rows import n_rows
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.foreign_code import one_thread
@@ -16,7 +17,6 @@ from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
     n_columns,
-    n_rows,
     with_public_types,
 )
 from secretballot.learners.training.private_points import refuse_private_points
@@ -31,8 +31,6 @@ from secretballot.records.vector_sums import (
     PartedRecords,
     RecordSums,
 )
-
-__all__ = ["PrivateInput", "note_columns", "private_input"]
 
 
 class PrivateInput(ABC):

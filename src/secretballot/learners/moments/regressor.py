@@ -16,8 +16,6 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedSums
 from secretballot.students.moments_student import MomentsRegressionStudent
 
-__all__ = ["RecordMomentsRegressor"]
-
 
 # scikit-learn ships no types
 class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[misc]

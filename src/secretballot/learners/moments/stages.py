@@ -39,8 +39,6 @@ from secretballot.report.certificate.coverage import (
 from secretballot.report.certificate.moments import CLASS_WEIGHTS
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
 
-__all__ = ["MomentStages", "label_sums", "staged_sums"]
-
 #: Integers for 1.0 in a residual of the first stage, unless a bound were too long for that.
 RESIDUAL_UNIT = 2**10
 #: Share of the pool whose coordinates are longer than the bound of the first stage.

@@ -21,8 +21,6 @@ from secretballot.records.vector_sums import BoundedRecords
 from secretballot.report.certificate.moments import LABELS_MOMENTS, MOMENTS, TARGET_MOMENTS
 from secretballot.students.moment_links import ClassesLink, LabelsLink, LineLink, Link
 
-__all__ = ["ClassTarget", "LabelsTarget", "NumberTarget", "Target"]
-
 #: A target that a record lacks: it adds nothing but its marks.
 _ABSENT = -1
 

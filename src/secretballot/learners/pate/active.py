@@ -13,6 +13,7 @@ from secretballot.aggregation import Aggregator, InteractiveAggregator
 from secretballot.door import ReleaseStream
 from secretballot.door.purchase import check_counts, check_types
 from secretballot.ensemble.engines import LOCAL
+from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
@@ -35,7 +36,7 @@ from secretballot.learners.pate.rounds import (
 )
 from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.column_template import template_of
-from secretballot.learners.training.inputs import as_matrix, n_rows, take_rows
+from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.labelled_input import LabelledInput
 from secretballot.learners.training.shards import learner_identity
 from secretballot.learners.training.trained import TrainedTeachers, keep_teachers
@@ -48,8 +49,6 @@ from secretballot.released import ReleasedLabels
 from secretballot.students import fit_student
 from secretballot.students.confirmed import StudentInRounds
 from secretballot.vault import make_vault
-
-__all__ = ["ActivePATEClassifier", "label_actively"]
 
 
 class ActivePATEClassifier(PATEClassifier):

@@ -27,17 +27,13 @@ from secretballot.aggregation import (
 from secretballot.door import release
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.engines import LOCAL, check_engine
+from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.defaults import choose_aggregator, choose_release
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.training.account import account_of_fit, required_budget
-from secretballot.learners.training.inputs import (
-    declared_classes,
-    n_rows,
-    random_rows,
-    take_rows,
-)
+from secretballot.learners.training.inputs import declared_classes, random_rows
 from secretballot.learners.training.labelled_input import LabelledInput, labelled_input
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
@@ -54,8 +50,6 @@ from secretballot.report.certificate.plan_checks import total_price
 from secretballot.students import default_student, fit_student
 from secretballot.students.trial import Teaching, try_student
 from secretballot.vault import make_vault
-
-__all__ = ["PATEClassifier"]
 
 DEFAULT_TEACHER = "logistic"
 

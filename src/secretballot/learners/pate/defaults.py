@@ -31,21 +31,6 @@ from secretballot.privacy.accounting import (
 )
 from secretballot.students import learns_from_counts
 
-__all__ = [
-    "MAX_UNSTABLE",
-    "PURE",
-    "TABLE",
-    "THRESHOLDS",
-    "WITHOUT_COUNTS",
-    "choose_aggregator",
-    "choose_label_queries",
-    "choose_max_unstable",
-    "choose_release",
-    "choose_teachers",
-    "last_that_holds",
-]
-
-
 # A stable query is taken to have a margin of this share of the teachers (Liu et al. 2021 measure a
 # mean of .5 to .6 on Adult); its label should come out right this often.
 STABLE_MARGIN = 0.6

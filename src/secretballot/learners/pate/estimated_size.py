@@ -29,8 +29,6 @@ from secretballot.privacy.accounting import PrivacyBudget, calibrate_sparse_vect
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import StabilityQuantile, answerable_fraction
 
-__all__ = ["BETA", "FRACTIONS", "EstimatedSize"]
-
 # Share of the pool that may be less stable than the released number says. Gaussian voting is
 # planned for the typical point. The sparse vector pays only where nearly all points are stable, so
 # that is what is asked about.

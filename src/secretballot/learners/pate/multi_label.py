@@ -11,12 +11,13 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_choice, shown
 from secretballot.aggregation import LabelSetVoting
 from secretballot.aggregation.tables import most_sure_queries
+from secretballot.ensemble.rows import n_rows
 from secretballot.ensemble.table_teachers import label_ballots
 from secretballot.ensemble.vote_tables import LabelVotes, check_ballot, checked_labels
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.tables import TableLearner
 from secretballot.learners.training.account import required_budget
-from secretballot.learners.training.inputs import class_indices, n_rows
+from secretballot.learners.training.inputs import class_indices
 from secretballot.learners.training.student_predictions import checked_points
 from secretballot.learners.training.target_cells import columns_of
 from secretballot.learners.training.trained import check_teacher
@@ -25,8 +26,6 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.students import fit_table_student, learns_from_counts
 from secretballot.students.table_students import shares_of_label
 from secretballot.students.trial import Teaching, try_student
-
-__all__ = ["PATEMultiLabelClassifier"]
 
 RELEASES = ("auto", "labels", "counts")
 

@@ -17,20 +17,19 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import STATISTICS, check_choice, shown
 from secretballot.aggregation import NumberVoting
 from secretballot.aggregation.tables import most_sure_queries
+from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.table_teachers import number_ballots
 from secretballot.ensemble.vote_tables import NumberVotes, checked_range
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.tables import TableLearner
 from secretballot.learners.training.account import required_budget
-from secretballot.learners.training.inputs import n_rows, refuse_unfit, take_rows
+from secretballot.learners.training.inputs import refuse_unfit
 from secretballot.learners.training.student_predictions import checked_points
 from secretballot.learners.training.target_cells import cells_of, number_of
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.students import fit_table_student
 from secretballot.students.table_students import default_regressor
-
-__all__ = ["PATERegressor"]
 
 MOST_MEANS = 1000  # points that are asked by default: more do not help a student of a few columns
 TRIAL_ROWS = 60

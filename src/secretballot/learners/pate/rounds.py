@@ -10,16 +10,14 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, shown
 from secretballot.door import ReleaseStream, StreamAnswers
+from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.training.inputs import n_rows, take_rows
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.queries import CheckedSelector, PublicPool, QueryStrategy
 from secretballot.queries.proposals import default_round_size
 from secretballot.released import ReleasedLabels
 from secretballot.students.confirmed import StudentInRounds
-
-__all__ = ["AskableRows", "BegunQueryRun", "QueryRun", "ask_in_rounds", "begin_query_run", "settle"]
 
 
 @dataclass(frozen=True, eq=False)

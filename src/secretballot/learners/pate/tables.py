@@ -12,6 +12,7 @@ from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.aggregation import TableVoting
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vote_tables import known_table, release_table
+from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.ensemble.vote_tables import LabelVotes, NumberVotes
 from secretballot.exceptions import Parameter, ParameterError
@@ -20,9 +21,7 @@ from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
     n_columns,
-    n_rows,
     random_rows,
-    take_rows,
     with_public_types,
 )
 from secretballot.learners.training.learner_state import LearnerState
@@ -34,8 +33,6 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedTable
 from secretballot.report.certificate.build import check_declaration
-
-__all__ = ["TableLearner"]
 
 
 # scikit-learn ships no types

@@ -19,6 +19,7 @@ from secretballot.aggregation.record_votes import asked_terms
 from secretballot.door import release
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.record_votes import RecordVotes
+from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, LedgerError, Parameter, ParameterError
 from secretballot.foreign_code import isolated
@@ -35,9 +36,7 @@ from secretballot.learners.training.inputs import (
     class_indices,
     declared_classes,
     n_columns,
-    n_rows,
     random_rows,
-    take_rows,
     with_public_types,
 )
 from secretballot.learners.training.learner_state import LearnerState
@@ -52,8 +51,6 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.coverage import coverage_by_votes
 from secretballot.students import RecordVotesStudent, fit_student, learns_from_counts
 from secretballot.students.trial import Teaching, try_student
-
-__all__ = ["RecordVotesClassifier", "default_votes"]
 
 # one in so many public points gets a vote of a record, and five points where that many are near
 _ONE_IN, _FEW_VOTES, _FEW_IN = 100, 5, 10

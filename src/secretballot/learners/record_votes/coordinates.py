@@ -7,23 +7,15 @@ import numpy as np
 
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import shown_kind
+from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import result_of
-from secretballot.learners.training.inputs import n_rows, take_rows
 from secretballot.learners.training.one_of_each_unit import fresh_key, one_record_each
 from secretballot.learners.training.stored_input import blocks_by_unit
 from secretballot.records.mapped_rows import covered_rows, integer_rows
 from secretballot.report.certificate.coverage import MOST_EXPECTED
 from secretballot.students.record_votes import fitted_basis
-
-__all__ = [
-    "expected_uncovered",
-    "public_basis",
-    "record_blocks",
-    "stored_record_blocks",
-    "voting_record_blocks",
-]
 
 _BLOCK_ROWS = 8192
 _TRIED_ROWS = 20

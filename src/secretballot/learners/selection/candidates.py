@@ -14,7 +14,7 @@ from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_positive
 from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores, covers
 from secretballot.door.purchase import check_ledger, composition_of
-from secretballot.ensemble.rows import take_rows
+from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.scores import PrivateScores, unit_numbers
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, CertificateError, Parameter, ParameterError
@@ -25,7 +25,6 @@ from secretballot.learners.training.inputs import (
     class_indices,
     declared_classes,
     example_rows,
-    n_rows,
     object_array,
     with_public_types,
 )
@@ -39,9 +38,6 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.standing import with_choices_named
 from secretballot.report.certificate.verify import verify_certificate
-
-__all__ = ["ChosenCandidate", "certified", "choose_candidate"]
-
 
 SAMPLE_ROWS = 40
 INDEPENDENT = (

@@ -10,9 +10,6 @@ from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.privacy.noise import entropy_bytes
 
-__all__ = ["hold_out"]
-
-
 KEY_BYTES = 32
 PARTS = 10**6  # shares are whole millionths
 

@@ -14,8 +14,6 @@ from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import build_certificate, describe_released
 
-__all__ = ["chosen_release", "refuse_other_accounts", "with_candidates"]
-
 
 def chosen_release(
     choice: PaidOutcome,

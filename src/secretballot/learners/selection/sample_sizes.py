@@ -10,8 +10,6 @@ from secretballot._validation import (
     check_probability,
 )
 
-__all__ = ["private_records_needed", "public_points_needed"]
-
 
 def public_points_needed(vc_dimension: int, alpha: float, beta: float) -> int:
     """Return how many public points make the labelled hypotheses a cover of the class, by the

@@ -16,6 +16,7 @@ from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.range_scores import PrivateRangeScores
+from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
@@ -35,9 +36,7 @@ from secretballot.learners.training.inputs import (
     class_indices,
     declared_classes,
     n_columns,
-    n_rows,
     random_rows,
-    take_rows,
     with_public_types,
 )
 from secretballot.learners.training.learner_state import LearnerState
@@ -50,8 +49,6 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.students import HypothesisStudent
-
-__all__ = ["SemiPrivateClassifier", "one_record_each", "private_scores"]
 
 
 # scikit-learn ships no types

@@ -5,12 +5,6 @@ from secretballot.exceptions import BudgetError, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 
-__all__ = [
-    "account_of_fit",
-    "refuse_beyond",
-    "required_budget",
-]
-
 #: Remaining budgets are rounded down; a refusal this early must not rest on the last digit.
 _SLACK = 1 - 1e-6
 

@@ -8,8 +8,6 @@ from scipy import sparse
 
 from secretballot.learners.training.inputs import n_columns
 
-__all__ = ["same_template", "template_from_json", "template_of", "template_to_json"]
-
 
 def template_of(X_public: Any) -> Any:
     """Return the columns and types of public points as a table of shape (0, n_features)."""

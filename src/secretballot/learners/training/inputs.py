@@ -16,7 +16,7 @@ from secretballot._arrow import as_arrow, dictionary_of, frame_of_arrow
 from secretballot._naming import name_columns
 from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import name_part, shown, shown_classes, shown_kind
-from secretballot.ensemble.rows import n_rows, take_rows
+from secretballot.ensemble.rows import take_rows
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import result_of
@@ -27,25 +27,6 @@ from secretballot.learners.training.typed_cells import (
     is_dictionary,
     table_of_rows,
 )
-
-__all__ = [
-    "as_matrix",
-    "check_same_columns",
-    "class_indices",
-    "declared_classes",
-    "dummy_rows",
-    "example_rows",
-    "n_columns",
-    "n_rows",
-    "object_array",
-    "random_rows",
-    "refuse_more_classes",
-    "refuse_unfit",
-    "single_point",
-    "take_rows",
-    "unfit_values",
-    "with_public_types",
-]
 
 ROWS_NAMED = 5
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot.ensemble.rows import is_sparse
+from secretballot.ensemble.rows import is_sparse, n_rows
 from secretballot.ensemble.stored_table import SHARDS, StoredTable
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.learners.training.inputs import (
@@ -18,7 +18,6 @@ from secretballot.learners.training.inputs import (
     check_same_columns,
     class_indices,
     n_columns,
-    n_rows,
     with_public_types,
 )
 from secretballot.learners.training.private_points import refuse_private_points
@@ -30,8 +29,6 @@ from secretballot.learners.training.shards import (
 )
 from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.trained import check_teacher
-
-__all__ = ["LabelledInput", "labelled_input"]
 
 
 class LabelledInput(ABC):

@@ -5,8 +5,6 @@ from typing import Any
 
 from secretballot._public_state import PublicState
 
-__all__ = ["LearnerState"]
-
 
 class LearnerState(PublicState):
     """State of an estimator that learns by releases.

@@ -9,8 +9,6 @@ from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.privacy.noise import entropy_bytes
 
-__all__ = ["fresh_key", "one_record_each"]
-
 KEY_BYTES = 32
 
 

@@ -9,8 +9,6 @@ from scipy import sparse
 
 from secretballot._typing import FloatArray
 
-__all__ = ["doubles_digest", "points_digest", "question_digests"]
-
 BYTES = 16
 _BLOCK_ROWS = 4096  # sparse rows made dense at once
 

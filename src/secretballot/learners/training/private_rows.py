@@ -13,8 +13,6 @@ from scipy.special import betainc
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.learners.training.record_digests import Hashes, row_hashes, rows_digest
 
-__all__ = ["PrivateRows"]
-
 MOST_SAMPLED = 1 << 17  # values by which chance is estimated: 3 MiB
 #: Public rows that exactly one private unit has are refused, and those that two have, since whole
 #: private tables are doubled by mistake.

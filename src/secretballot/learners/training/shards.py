@@ -19,18 +19,6 @@ from secretballot.exceptions import Argument, DataError, Parameter, ParameterErr
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import read_secret, write_secret
 
-__all__ = [
-    "assign_shards",
-    "assign_stored_shards",
-    "check_positions",
-    "fingerprint",
-    "forget_records",
-    "learner_identity",
-    "partition_key",
-    "persons_together",
-    "stored_fingerprint",
-]
-
 KEY_BYTES = 32
 ID_BYTES = 8
 RECORD_IDS = "record.ids"

@@ -13,8 +13,6 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import n_columns
 from secretballot.learners.training.shards import persons_together
 
-__all__ = ["blocks_by_unit", "check_stored_table", "numbers_of_units"]
-
 
 def blocks_by_unit(table: StoredTable) -> Iterator[RowBlock]:
     """Yield a stored table block by block, all records of a unit of privacy in one of them."""

@@ -10,8 +10,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from secretballot._typing import FloatArray
 from secretballot.learners.training.inputs import as_matrix
 
-__all__ = ["StudentPredictions", "checked_points"]
-
 
 def _has_probabilities(model: Any) -> bool:
     student = model.student_ if hasattr(model, "student_") else model._student_to_fit

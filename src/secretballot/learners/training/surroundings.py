@@ -9,8 +9,6 @@ import warnings
 
 from secretballot.exceptions import UnpricedFitWarning
 
-__all__ = ["warn_inside_sklearn"]
-
 _PACKAGE, _SKLEARN = "secretballot.", "sklearn."
 _STEPS = ("sklearn.pipeline", "sklearn.compose")
 _NO_FITS = ("sklearn.base", "sklearn.utils")

@@ -11,8 +11,6 @@ import numpy as np
 from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import result_of
 
-__all__ = ["cells_of", "columns_of", "number_of"]
-
 #: What a truth value becomes beside a text.
 _TRUTH_VALUES = {"True": True, "False": False}
 

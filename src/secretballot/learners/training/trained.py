@@ -14,6 +14,7 @@ import numpy as np
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.ensemble.engines import LOCAL, check_engine
+from secretballot.ensemble.rows import n_rows
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, ParameterError
@@ -30,7 +31,6 @@ from secretballot.learners.training.inputs import (
     declared_classes,
     example_rows,
     n_columns,
-    n_rows,
     refuse_unfit,
     unfit_values,
     with_public_types,
@@ -45,14 +45,6 @@ from secretballot.learners.training.trial_fit import columns_with_missing_taken,
 from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import keep_secret, make_vault, read_secret
-
-__all__ = [
-    "TrainedTeachers",
-    "check_teacher",
-    "keep_teachers",
-    "reservation_folder",
-    "train_teachers",
-]
 
 SAMPLE_ROWS = 60
 _TRAINED = "the teachers' data"  # in messages to those who ask later, and have no X_public

@@ -20,9 +20,6 @@ import pandas as pd
 from secretballot._intervals import plain_interval
 from secretballot._typing import FloatArray, ObjectArray
 
-__all__ = ["are_numbers", "are_plain", "array_as", "column_as", "is_dictionary", "table_of_rows"]
-
-
 _ARRAY_KINDS = "biufOUST"
 _EXACT_BELOW = 2.0**53
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)

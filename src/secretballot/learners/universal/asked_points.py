@@ -11,8 +11,6 @@ from secretballot.exceptions import DataError
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.vault import read_secret, write_secret
 
-__all__ = ["AskedPoints"]
-
 FILE = "asked.npy"
 
 

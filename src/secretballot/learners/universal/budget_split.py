@@ -12,8 +12,6 @@ from secretballot.aggregation import RelabelledAggregator
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 
-__all__ = ["BudgetSplit", "best_share", "error_constants", "split_budget"]
-
 LEAST_SHARE = 0.1  # costs the first part a tenth of its sample and is always enough to be drawn
 OPEN_SHARE = 0.5  # where nobody knows how many questions will come
 

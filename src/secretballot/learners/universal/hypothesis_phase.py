@@ -17,9 +17,6 @@ from secretballot.learners.training.point_digests import doubles_digest
 from secretballot.learners.universal.kept_records import PrivateRecords
 from secretballot.released import ReleasedLabels
 
-__all__ = ["EndlessPart", "check_class_size"]
-
-
 _DUMMY_ROWS = 60
 
 

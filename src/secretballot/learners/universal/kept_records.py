@@ -11,8 +11,6 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot.exceptions import DataError
 from secretballot.vault import read_secret, write_secret
 
-__all__ = ["PrivateRecords"]
-
 FILE = "records.npz"
 
 

@@ -54,9 +54,6 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.students import HypothesisStudent
 from secretballot.vault import keep_secret, make_vault, read_secret
 
-__all__ = ["UniversalLabeler"]
-
-
 _ABOUT = "universal.json"
 
 

@@ -22,16 +22,6 @@ from secretballot.learners.universal.kept_records import PrivateRecords
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
 
-__all__ = [
-    "UniversalAnswer",
-    "UniversalAnswers",
-    "UniversalRelease",
-    "UniversalRun",
-    "UniversalTerms",
-    "endless_request",
-    "first_request",
-]
-
 
 @dataclass(frozen=True)
 class UniversalAnswer:

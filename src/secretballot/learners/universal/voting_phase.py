@@ -7,8 +7,6 @@ from secretballot.learners.labelers.agnostic import AgnosticLabeler
 from secretballot.learners.universal.budget_split import BudgetSplit
 from secretballot.privacy.ledger import Ledger
 
-__all__ = ["FirstPart"]
-
 _SHARED = (
     "hypotheses",
     "teacher",

@@ -12,8 +12,6 @@ from secretballot._validation import (
 )
 from secretballot.exceptions import ParameterError
 
-__all__ = ["Estimate", "MomentsForecast", "RareForecast", "check_within"]
-
 
 @dataclass(frozen=True)
 class Estimate:

@@ -26,20 +26,6 @@ from secretballot.planning.plan.estimates import (
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import STRATEGIES
 
-__all__ = [
-    "Candidate",
-    "Estimate",
-    "Expected",
-    "FrontierPoint",
-    "Improvement",
-    "MomentsForecast",
-    "Plan",
-    "RareForecast",
-    "Setting",
-    "Task",
-    "check_weighted_names",
-]
-
 FORMAT = "secretballot/plan"
 VERSION = 1
 UNFIT = "the plan cannot be used: "

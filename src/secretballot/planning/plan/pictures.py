@@ -6,19 +6,12 @@ Drawn from the plan alone, hence from public numbers and stand-in data.
 from collections.abc import Sequence
 from typing import Any
 
-from secretballot.planning.plan.model import Candidate, Estimate, Plan, RareForecast
+from secretballot.planning.plan.estimates import Estimate, RareForecast
+from secretballot.planning.plan.model import Candidate, Plan
 from secretballot.planning.plan.text import recipe_name, student_accuracy
 from secretballot.report.extras import require_extra
 from secretballot.report.pictures.style import BLUE, GREY, INK, ORANGE, PALE, Picture, grid
 from secretballot.report.wording import number_text
-
-__all__ = [
-    "draw_candidates",
-    "draw_frontier",
-    "draw_plan_pictures",
-    "draw_rare_frontier",
-    "draw_teachers",
-]
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _STEP = 5.0  # points between the marks of recipes that belong in one place

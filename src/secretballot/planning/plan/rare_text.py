@@ -10,16 +10,6 @@ from secretballot.planning.plan.model import BALANCED, Plan, Task
 from secretballot.planning.plan.wording import share_range
 from secretballot.report.wording import count_text
 
-__all__ = [
-    "no_figure_parts",
-    "no_figure_sentences",
-    "rare_budget_lines",
-    "rare_options",
-    "rare_sentences",
-    "stated_words",
-    "student_words",
-]
-
 
 def no_figure_parts(share: float, n_classes: int) -> tuple[str | Parameter, ...]:
     """Return the sentence about a stand-in with a class of this small share, parameters named."""

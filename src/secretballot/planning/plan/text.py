@@ -29,19 +29,6 @@ from secretballot.planning.plan.rare_text import (
 from secretballot.planning.plan.wording import number_range, share_range
 from secretballot.report.wording import count_text, number_text
 
-__all__ = [
-    "Losses",
-    "learn_options",
-    "losses",
-    "number_range",
-    "plan_text",
-    "reasons",
-    "recipe_name",
-    "rivals",
-    "share_range",
-    "student_accuracy",
-]
-
 WIDTH = 100  # characters of a line
 WORTH_SAYING = 0.005  # half a point of accuracy: less is not worth a sentence
 MOST_RIVALS = 4

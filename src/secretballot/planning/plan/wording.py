@@ -2,8 +2,6 @@
 
 from secretballot.planning.plan.estimates import Estimate
 
-__all__ = ["number_range", "share_range"]
-
 
 def share_range(estimate: Estimate) -> str:
     """Return a share with its range, such as "0.82 (0.79 to 0.85)"."""

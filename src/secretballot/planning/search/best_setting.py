@@ -20,8 +20,6 @@ from secretballot.planning.search.evaluation import Evaluation, best_of, naive_s
 from secretballot.planning.search.settings import FEWER_STOPS, STOPS
 from secretballot.planning.simulation.votes import VoteModel
 
-__all__ = ["FRONTIER", "ImpossibleTaskError", "make_plan"]
-
 Progress = Callable[[int, int], None]
 
 FRONTIER = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # times the task's epsilon

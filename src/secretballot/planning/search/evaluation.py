@@ -8,12 +8,12 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 from secretballot.aggregation import InteractiveAggregator
+from secretballot.planning.plan.estimates import Estimate
 from secretballot.planning.plan.model import (
     INTERACTIVE,
     STREAMS,
     TABLE,
     Candidate,
-    Estimate,
     Expected,
     Setting,
     Task,
@@ -39,9 +39,6 @@ from secretballot.planning.simulation.forecast import (
     vote_accuracy,
 )
 from secretballot.planning.simulation.votes import RunOutcome, VoteModel
-
-__all__ = ["Evaluation", "Spread", "Tried", "best_of", "naive_settings"]
-
 
 # How many right labels bring a student half of its way is unknown before it is tried, so settings
 # are ranked for students that learn from few, from some and from many.

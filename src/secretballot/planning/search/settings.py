@@ -39,22 +39,6 @@ from secretballot.privacy.accounting import (
 from secretballot.privacy.accounting.class_label_game import class_label_block
 from secretballot.privacy.accounting.label_game import game_cost
 
-__all__ = [
-    "ACTIVE",
-    "FEWER_STOPS",
-    "STOPS",
-    "Noise",
-    "confident_settings",
-    "gaussian_settings",
-    "interactive_settings",
-    "laplace_settings",
-    "noisy_settings",
-    "stated_noise",
-    "stream_settings",
-    "table_setting",
-    "teacher_counts",
-]
-
 ACTIVE = "margin"  # how points are asked in rounds
 TEACHER_STEP = 1.6  # between neighbouring numbers of teachers
 QUERY_STEP = 1.7  # between neighbouring numbers of labels

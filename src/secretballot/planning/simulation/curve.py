@@ -17,9 +17,6 @@ from secretballot.planning.plan.model import Setting
 from secretballot.planning.simulation.forecast import forecast
 from secretballot.planning.simulation.votes import RunOutcome, VoteModel, VoteSample
 
-__all__ = ["CurveModel", "LearningCurve"]
-
-
 # What is assumed where nothing is known. Studied on synthetic tasks of 2 to 10 classes and on
 # scikit-learn's small tables, with logistic and tree teachers on 20 to 600 records.
 USUAL_SLOPE = 0.5

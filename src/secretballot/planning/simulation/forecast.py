@@ -37,22 +37,6 @@ from secretballot.privacy.accounting import StreamEvent
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
 from secretballot.privacy.mechanisms import plurality, stability
 
-__all__ = [
-    "Forecast",
-    "RoughForecast",
-    "forecast",
-    "forecast_confident",
-    "forecast_gaussian",
-    "forecast_interactive",
-    "forecast_laplace",
-    "forecast_stream",
-    "forecast_table",
-    "laplace_right_chances",
-    "right_chances",
-    "vote_accuracy",
-]
-
-
 NODES = 48  # of the quadrature over the noise of the true class
 LAPLACE_NODES = 200
 NINE_IN_TEN = 1.645  # deviations

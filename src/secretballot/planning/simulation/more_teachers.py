@@ -8,9 +8,6 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.planning.simulation.shard_votes import ShardVotes
 
-__all__ = ["drawn_votes"]
-
-
 # The part of the variance of shares that lies between points; the ends stand for points that are
 # all alike, and for points on which all teachers agree.
 _LEAST_PART, _MOST_PART = 1e-3, 1 - 1e-3

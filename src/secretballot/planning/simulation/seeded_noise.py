@@ -6,8 +6,6 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.privacy.noise import check_scale
 
-__all__ = ["SeededNoise"]
-
 
 class SeededNoise:
     """Draw noise for simulated runs from a seed; it protects nothing.

@@ -14,8 +14,6 @@ from secretballot.ensemble.rows import take_rows
 from secretballot.ensemble.training import Recipe, train_shard
 from secretballot.foreign_code import one_thread
 
-__all__ = ["ShardVotes", "Stock", "out_of_shard_votes"]
-
 
 @dataclass(frozen=True, eq=False)
 class Stock:

@@ -26,8 +26,6 @@ from secretballot.released import ReleasedLabels
 from secretballot.students import default_student, fit_student
 from secretballot.students.confirmed import StudentInRounds
 
-__all__ = ["SimulatedRun", "distinct_rows"]
-
 ROUNDS = 20  # of a strategy, as with real votes
 
 

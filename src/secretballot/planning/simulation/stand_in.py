@@ -24,9 +24,6 @@ from secretballot.planning.simulation.shard_votes import ShardVotes, Stock, out_
 from secretballot.planning.simulation.simulated_run import SimulatedRun, distinct_rows
 from secretballot.planning.simulation.votes import RunOutcome, VoteModel, VoteSample
 
-__all__ = ["StandInModel"]
-
-
 LEAST_ROWS = 40
 TEST_PART = 4  # one row in so many is kept for scoring
 MOST_POINTS = 4000  # that teachers vote on

@@ -9,9 +9,6 @@ from secretballot.privacy.accounting import AbstentionTableEvent, SparseVectorEv
 from secretballot.privacy.accounting.abstention_table import MAX_DISTANCE, rough_chances
 from secretballot.theory.voting import capped_binomial_mean
 
-__all__ = ["StreamForecast", "expected_stream"]
-
-
 REACH = 35  # threshold scales; the noise lies beyond with chance exp(-35)
 REPEATS = 10_000  # streams drawn for the range of the number of answers
 MOST_STOPS = 400_000  # epochs drawn for it at most

@@ -8,8 +8,6 @@ from secretballot.aggregation import Aggregator
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import Setting
 
-__all__ = ["RunOutcome", "VoteModel", "VoteSample"]
-
 
 @dataclass(frozen=True, eq=False)
 class VoteSample:

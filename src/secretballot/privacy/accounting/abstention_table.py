@@ -26,17 +26,6 @@ from scipy.special import expit
 from secretballot._typing import FloatArray, IntArray
 from secretballot.privacy.accounting.events import AbstentionTableEvent
 
-__all__ = [
-    "BITS",
-    "MAX_DISTANCE",
-    "answer_chances",
-    "answer_weights",
-    "distance_answered",
-    "keeps_inequalities",
-    "rough_chances",
-    "rough_distance",
-]
-
 BITS = 62
 WHOLE = 1 << BITS  # what the weights of an answer and of an abstention add up to
 DIGITS = 32  # binary digits of the smaller one of both, from the second entry on

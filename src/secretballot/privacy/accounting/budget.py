@@ -5,8 +5,6 @@ from typing import Any
 
 from secretballot._validation import check_delta, check_positive
 
-__all__ = ["Price", "PrivacyBudget"]
-
 
 @dataclass(frozen=True)
 class PrivacyBudget:

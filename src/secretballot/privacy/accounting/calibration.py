@@ -38,20 +38,6 @@ from secretballot.privacy.accounting.rounding import bisect_down
 from secretballot.privacy.accounting.sparse_vector import false_answer, pattern_delta
 from secretballot.privacy.accounting.table_weights import table_weights
 
-__all__ = [
-    "calibrate_argmax_gaussian",
-    "calibrate_bounded_range",
-    "calibrate_confident",
-    "calibrate_gaussian",
-    "calibrate_label_gaussian",
-    "calibrate_pure",
-    "calibrate_sparse_vector",
-    "calibrate_vector_sum",
-    "calibrate_vote_table",
-    "estimated_vote_table",
-    "needed_distance",
-]
-
 # query noise over threshold noise, for the sparse vector
 RATIOS = (1.0, math.sqrt(2), 2.0, math.sqrt(8))
 # the same where the threshold's noise is not charged at all, so that it may as well be small

@@ -35,8 +35,6 @@ from secretballot.privacy.accounting.label_game import (
     law_values,
 )
 
-__all__ = ["class_label_block", "class_label_cost", "class_label_losses", "class_label_profile"]
-
 # times sigma: the largest root mean square of one label's loss, where labels are many
 LOSS_OF_SIGMA = 1.135
 

@@ -21,8 +21,6 @@ import numpy as np
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.privacy.accounting.class_labels import Noise
 
-__all__ = ["LEFT_OUT", "MAX_SIGMA", "MIN_SIGMA", "USUAL_LAWS", "StepLaws", "covering_laws"]
-
 MIN_SIGMA, MAX_SIGMA = 10.0, 600.0  # votes; beyond, the check fails or takes long
 FAR, DEEP = 7.8, 5.4  # standard deviations; of one noise and of both, beyond which all is told
 # what a label may cost beside the laws of the list, as a probability: noise farther out, the slack

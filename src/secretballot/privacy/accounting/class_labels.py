@@ -22,16 +22,6 @@ import numpy as np
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.privacy.accounting.renyi import ORDERS
 
-__all__ = [
-    "MAX_SIGMA",
-    "MIN_SIGMA",
-    "Noise",
-    "class_label_renyi",
-    "class_label_renyi_at",
-    "class_label_work",
-    "likely_divergences",
-]
-
 MIN_SIGMA, MAX_SIGMA = 1.0, 2000.0  # votes; outside, the price of noisy counts holds
 # by this much at most the bound exceeds the largest divergence on the lattice, relatively
 TOLERANCE = 0.01

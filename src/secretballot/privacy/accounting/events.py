@@ -24,25 +24,6 @@ from secretballot._validation import (
 )
 from secretballot.exceptions import Parameter, ParameterError
 
-__all__ = [
-    "CHANCE_BITS",
-    "AbstentionTableEvent",
-    "ArgmaxGaussianEvent",
-    "BoundedRangeEvent",
-    "ConfidentEvent",
-    "Event",
-    "GaussianEvent",
-    "LabelGaussianEvent",
-    "PureEvent",
-    "RelabelledSampleEvent",
-    "SparseVectorEvent",
-    "StabilityEvent",
-    "StreamEvent",
-    "VectorSumEvent",
-    "VoteTableEvent",
-    "event_from_json",
-]
-
 MIN_SCALE, MAX_SCALE = 1e-6, 1e12  # less noise promises nothing; more cannot be drawn
 MAX_LOSS = 1e12  # nats; of one pure part, far beyond any promise
 MAX_THRESHOLD = 10**15  # votes; a thousand of the largest scales

@@ -27,16 +27,6 @@ from secretballot.privacy.accounting.pricing import failure_probability, renyi_d
 from secretballot.privacy.accounting.renyi import ORDERS, renyi_epsilon
 from secretballot.privacy.accounting.rounding import round_up
 
-__all__ = [
-    "BasicFilter",
-    "Costs",
-    "Filter",
-    "Grant",
-    "RenyiFilter",
-    "Totals",
-    "filter_for",
-]
-
 # of delta, kept for events that can fail outright; fixed beforehand, as a filter must
 FAILURE_SHARE = 0.1
 

@@ -19,16 +19,6 @@ from secretballot._typing import FloatArray
 from secretballot.privacy.accounting.renyi import renyi_delta
 from secretballot.privacy.accounting.rounding import bisect_down, round_up
 
-__all__ = [
-    "MAX_FOLDS",
-    "count_losses",
-    "discrete_gaussian_delta",
-    "discrete_gaussian_pmf",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_mu",
-]
-
 FLAT_SIGMA = 4.0  # from here on |P(S = s) - normal density| <= 5 n exp(-pi^2 sigma^2 / 2) < 3e-34 n
 # lattice points summed directly; beyond, the rounding bound below is under 1e-7 of delta
 MAX_TERMS = 100_000

@@ -25,14 +25,6 @@ from secretballot.privacy.accounting.label_game import (
 from secretballot.privacy.accounting.parts import FLOAT_ERROR
 from secretballot.privacy.accounting.rounding import round_up
 
-__all__ = [
-    "LossDistribution",
-    "block_size",
-    "composed_blocks",
-    "loss_distribution",
-    "repeated_losses",
-]
-
 BLOCKS = (1024, 512, 256, 128, 64, 32)  # labels
 BLOCK_COST = 2e9  # multiplications that the game of one block may take, about a second
 # standard deviations of a block's loss that its grid covers; the rest counts as a failure

@@ -31,26 +31,6 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
 from secretballot.privacy.accounting.renyi import ORDERS, bernoulli_renyi
 
-__all__ = [
-    "MAX_EPSILON",
-    "MAX_SIGMA",
-    "MIN_SIGMA",
-    "RESOLUTION",
-    "Grid",
-    "LabelProfile",
-    "VoteCurve",
-    "corner_numbers",
-    "curve_values",
-    "game_cost",
-    "game_values",
-    "label_game_delta",
-    "label_profile",
-    "label_renyi",
-    "label_renyi_at_orders",
-    "law_values",
-    "vote_curve",
-]
-
 # grid points per step of the likelihood ratio at an even vote; the excess falls with its square
 RESOLUTION = 10
 # standard deviations past which one corner covers all vote counts: beyond, a label tells less than

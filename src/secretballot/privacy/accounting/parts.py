@@ -16,17 +16,6 @@ import numpy as np
 from secretballot._typing import FloatArray
 from secretballot.exceptions import ParameterError
 
-__all__ = [
-    "Part",
-    "beside_losses",
-    "beside_parts",
-    "compose_parts",
-    "is_composable",
-    "one_of_many",
-    "point_profile",
-    "response_weights",
-]
-
 # of the groups' loss counts; more groups than that are priced by Renyi divergence
 MAX_COMBINATIONS = 200_000
 FLOAT_ERROR = 2.0**-49  # relative; a sum of a few products

@@ -84,14 +84,6 @@ from secretballot.privacy.accounting.vector_sum import (
     noisy_vectors_delta,
 )
 
-__all__ = [
-    "delta_upper",
-    "epsilon_upper",
-    "failure_probability",
-    "price",
-    "renyi_divergence",
-]
-
 # multiplications that one game may take, some seconds; beyond, it is composed of blocks
 GAME_COST = 4e9
 # numbers handled for divergences of labels, some seconds; beyond, those of their noisy counts hold

@@ -27,8 +27,6 @@ import numpy as np
 from secretballot._typing import FloatArray
 from secretballot.privacy.accounting.events import RelabelledSampleEvent
 
-__all__ = ["relabelled_delta", "relabelling_loss", "sampled_delta", "unsampled_epsilon"]
-
 Profile = Callable[[float], float]
 
 STEPS = 48  # of the search over t; it only costs sharpness

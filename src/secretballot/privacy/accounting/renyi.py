@@ -8,19 +8,6 @@ import numpy as np
 from secretballot._typing import FloatArray
 from secretballot.privacy.accounting.rounding import SLACK
 
-__all__ = [
-    "ORDERS",
-    "bernoulli_renyi",
-    "best_order",
-    "renyi_delta",
-    "renyi_delta_at_orders",
-    "renyi_epsilon",
-    "response_excess",
-    "response_renyi",
-    "responses_excess",
-    "responses_renyi",
-]
-
 # Orders at which a curve is read; the certified figure is the best of them, so the grid only costs
 # sharpness.
 ORDERS: tuple[float, ...] = tuple(float(x) for x in 1 + np.geomspace(1e-3, 5e3, 300))

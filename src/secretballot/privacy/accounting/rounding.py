@@ -3,8 +3,6 @@
 import math
 from collections.abc import Callable
 
-__all__ = ["bisect_down", "round_up"]
-
 SLACK = 1e-10  # relative; float error of every sum and special function used here stays below 1e-11
 
 

@@ -15,8 +15,6 @@ from secretballot.privacy.accounting.relabelled import LARGE, relabelling_loss
 from secretballot.privacy.accounting.rounding import bisect_down
 from secretballot.privacy.accounting.table_calibration import calibrate_stream
 
-__all__ = ["calibrate_relabelled", "largest_sample", "sample_grid", "stream_budget"]
-
 # denominator of sampling rates under add-remove, where no number of records is known
 _RATE_GRID = 10**6
 # of the stream inside; a rate so small that more would do leaves no record to sample

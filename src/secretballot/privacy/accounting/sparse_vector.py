@@ -36,22 +36,6 @@ from secretballot.privacy.accounting.renyi import (
     responses_renyi,
 )
 
-__all__ = [
-    "abstention_charge",
-    "answer_failure",
-    "epochs",
-    "false_answer",
-    "hit_charge_renyi",
-    "hit_charges_renyi",
-    "laplace_above",
-    "one_vote_charge",
-    "one_vote_renyi",
-    "one_votes_renyi",
-    "pattern_delta",
-    "pure_bound",
-    "stability_parts",
-]
-
 NEAR_ONE = 1e-3  # relative; powers nearer to 1 than this are not divided by what is left
 LEAST = math.ulp(0.0)  # the smallest float; probabilities below it are charged as much
 _ORDERS = np.array(ORDERS)

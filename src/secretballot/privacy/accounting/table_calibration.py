@@ -24,8 +24,6 @@ from secretballot.privacy.accounting.events import (
 from secretballot.privacy.accounting.pricing import delta_upper
 from secretballot.privacy.accounting.renyi import ORDERS, renyi_epsilon
 
-__all__ = ["calibrate_abstention_table", "calibrate_stream"]
-
 # Part of delta kept for wrong answers. An answer at a tie may be ten times rarer for a few votes
 # more of distance, so hardly any of delta is worth it.
 FAILURE_SHARE = 0.04

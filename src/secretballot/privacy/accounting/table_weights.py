@@ -12,8 +12,6 @@ from fractions import Fraction
 
 from secretballot.privacy.accounting.events import CHANCE_BITS, MAX_WEIGHTS
 
-__all__ = ["minority_chances", "table_weights"]
-
 # below, one label in many millions is wrong, and a table would only grow longer
 LEAST_CHANCE = 2.0**-40
 PRECISION = 1e-7  # relative, of a step in the logarithm of a chance

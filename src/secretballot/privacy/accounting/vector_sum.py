@@ -14,8 +14,6 @@ from scipy.special import ndtr
 
 from secretballot.privacy.accounting.gaussian import gaussian_delta
 
-__all__ = ["LEAST_SIGMA", "NoisyVectors", "noisy_vectors_delta"]
-
 #: Below, the rounding takes too large a part of the noise; the Renyi bound holds there.
 LEAST_SIGMA = 4.0
 #: Variance of the random rounding.

@@ -36,18 +36,6 @@ from secretballot.privacy.accounting.label_game import (
 )
 from secretballot.privacy.accounting.renyi import ORDERS, bernoulli_renyi
 
-__all__ = [
-    "largest_loss",
-    "table_block",
-    "table_corners",
-    "table_cost",
-    "table_losses",
-    "table_numbers",
-    "table_profile",
-    "table_renyi",
-    "table_renyi_at_orders",
-]
-
 # how far above the pairs a corner may lie, as a share of its gap: it costs about one per cent of
 # delta
 TOLERANCE = 1e-3

@@ -16,8 +16,6 @@ from secretballot.privacy.ledger.chain import Account, Progress, Reserved, add_p
 from secretballot.privacy.ledger.store import Transaction
 from secretballot.privacy.ledger.terms import in_brief, utc_now
 
-__all__ = ["AnswerPage", "check_used", "refuse_unknown_or_closed"]
-
 
 class AnswerPage:
     """The answers of one open reservation, held against everyone else until the transaction ends.

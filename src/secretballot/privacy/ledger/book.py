@@ -15,8 +15,6 @@ from secretballot.privacy.ledger.store import (
 )
 from secretballot.privacy.ledger.terms import filter_of, in_brief
 
-__all__ = ["Book"]
-
 
 class Book:
     """Check every row of an account, and remember how far that went.

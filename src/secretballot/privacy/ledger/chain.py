@@ -15,19 +15,6 @@ from secretballot.privacy.accounting import Event, Grant, Totals, event_from_jso
 from secretballot.privacy.ledger.schema import APPLICATION_ID, DIGEST_VERSION
 from secretballot.privacy.ledger.store import Transaction
 
-__all__ = [
-    "Account",
-    "Progress",
-    "Reserved",
-    "add_closing",
-    "add_parts",
-    "add_reservation",
-    "decode_events",
-    "encode_events",
-    "link",
-    "read_account",
-]
-
 
 @dataclass(frozen=True)
 class Account:

@@ -8,8 +8,6 @@ from secretballot.privacy.ledger.following import is_answer, reserved_in
 from secretballot.privacy.ledger.store import Transaction
 from secretballot.privacy.ledger.terms import LedgerEntry, in_brief
 
-__all__ = ["answer_of", "entries_of", "entry_of", "refuse_known"]
-
 _ENTRIES = """
 SELECT id, request, purpose, events, epsilon, delta,
        coalesce(state, 'reserved'), reserved_at, closed_at, released_sha256, reason,

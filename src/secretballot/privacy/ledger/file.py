@@ -16,18 +16,6 @@ from secretballot.privacy.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, S
 from secretballot.privacy.ledger.terms import in_brief
 from secretballot.vault import release_above
 
-__all__ = [
-    "check_body",
-    "check_header",
-    "check_pages",
-    "check_place",
-    "connect",
-    "create_file",
-    "create_tables",
-    "error_sentence",
-    "sqlite_in_words",
-]
-
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
 
 

@@ -15,14 +15,6 @@ from secretballot.privacy.ledger.chain import Account, Progress, Reserved, decod
 from secretballot.privacy.ledger.store import Transaction
 from secretballot.privacy.ledger.terms import in_brief
 
-__all__ = [
-    "catch_up",
-    "contains_row",
-    "is_answer",
-    "reserved_in",
-    "reserved_of",
-]
-
 # What the chain covers of each kind of row, in this order: n a number, t text, f a float, b bytes.
 _COVERED = {
     "reservation": "id n, request t, purpose t, events t, epsilon f, delta f, reserved_at t",

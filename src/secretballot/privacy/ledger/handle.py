@@ -46,9 +46,6 @@ from secretballot.privacy.ledger.terms import (
     utc_now,
 )
 
-__all__ = ["Ledger"]
-
-
 LONGEST_REQUEST = (
     240  # characters; more than a name has, since learners make several keys of one name
 )

@@ -12,16 +12,6 @@ from secretballot.privacy.ledger.sqlite_store import SqliteStore
 from secretballot.privacy.ledger.store import Store, repeated
 from secretballot.privacy.ledger.terms import absolute_path
 
-__all__ = [
-    "Place",
-    "create_at",
-    "grant_at",
-    "is_taken",
-    "name_of",
-    "place_of",
-    "store_at",
-]
-
 Place = Path | DatabasePlace
 
 

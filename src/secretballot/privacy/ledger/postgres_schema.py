@@ -11,15 +11,6 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = [
-    "CHAIN_TABLES",
-    "FOUND",
-    "VERSION",
-    "expected_parts",
-    "rights_of_writer",
-    "statements_of",
-]
-
 VERSION = 2  # of the tables
 CHAIN_TABLES = ("reservation", "part", "closing")
 

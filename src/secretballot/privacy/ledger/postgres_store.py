@@ -52,14 +52,6 @@ from secretballot.privacy.ledger.store import (
 )
 from secretballot.privacy.ledger.terms import in_brief, utc_now
 
-__all__ = [
-    "PostgresStore",
-    "PostgresTransaction",
-    "create_account",
-    "grant_writer",
-    "has_account",
-]
-
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
 # how long one statement waits for a lock, and how much longer a server may be silent, in seconds
 LOOK_S, SILENCE_S = 2.0, 4.0

@@ -10,8 +10,6 @@ import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-__all__ = ["BALLAST_STATEMENT", "claim", "give_back", "is_claimed"]
-
 _SPARE = 1 << 14  # bytes for what a commit writes beside the answer: its row, two indices, the head
 _BALLAST = 1 << 16  # bytes whose pages a claim rewrites so that the journal grows once
 _FORSAKEN = timedelta(days=7)  # a claim this old belongs to a process that died before its answer

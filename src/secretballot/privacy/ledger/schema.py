@@ -9,13 +9,6 @@ nothing, and comes and goes.
 
 from collections.abc import Iterator
 
-__all__ = [
-    "APPLICATION_ID",
-    "DIGEST_VERSION",
-    "SCHEMA_VERSION",
-    "STATEMENTS",
-]
-
 APPLICATION_ID = 0x53424C54  # "SBLT", in the header of the file
 SCHEMA_VERSION = 4
 DIGEST_VERSION = 2  # part of the digest of an account for ever: vaults know their ledger by it

@@ -17,8 +17,6 @@ from secretballot.privacy.ledger.schema import SCHEMA_VERSION
 from secretballot.privacy.ledger.store import Found, Transaction, UnknownEndError
 from secretballot.privacy.ledger.terms import in_brief
 
-__all__ = ["SqliteStore", "SqliteTransaction"]
-
 
 class SqliteTransaction:
     """A transaction of a file, or of an account in memory, which has no path.

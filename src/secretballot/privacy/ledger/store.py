@@ -14,8 +14,6 @@ from typing import Any, ParamSpec, Protocol, Self, TypeVar
 
 from secretballot.exceptions import Argument, LedgerError, Parameter
 
-__all__ = ["BrokenOffError", "Found", "Store", "Transaction", "UnknownEndError", "repeated"]
-
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 

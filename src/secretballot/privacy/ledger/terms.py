@@ -33,21 +33,6 @@ from secretballot.privacy.ledger.chain import (
     encode_events,
 )
 
-__all__ = [
-    "Amount",
-    "GivenTerms",
-    "LedgerEntry",
-    "State",
-    "absolute_path",
-    "budget_of",
-    "certified_grant",
-    "check_text",
-    "filter_of",
-    "in_brief",
-    "refuse_other_promise",
-    "utc_now",
-]
-
 State = Literal["reserved", "committed", "forfeited"]
 
 

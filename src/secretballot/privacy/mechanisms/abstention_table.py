@@ -14,8 +14,6 @@ from secretballot.privacy.accounting.abstention_table import BITS, MAX_DISTANCE,
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 from secretballot.privacy.noise import NoiseSource
 
-__all__ = ["AbstentionTable", "AbstentionTableRun"]
-
 _BLOCK = 1 << 12  # queries drawn first; what lies beyond the stop is thrown away unseen
 _MAX_BLOCK = 1 << 18
 

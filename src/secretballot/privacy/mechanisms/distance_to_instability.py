@@ -14,8 +14,6 @@ from secretballot.privacy.accounting.sparse_vector import laplace_above
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 from secretballot.privacy.noise import NoiseSource, check_scale
 
-__all__ = ["ABSTAINED", "DistanceToInstability"]
-
 ABSTAINED = -1  # stands for the papers' bottom sign
 
 

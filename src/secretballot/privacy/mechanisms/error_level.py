@@ -16,14 +16,6 @@ from secretballot.privacy.accounting import SparseVectorEvent
 from secretballot.privacy.accounting.sparse_vector import false_answer, laplace_above
 from secretballot.privacy.mechanisms.pool_estimates import MinoritySum, StabilityQuantile
 
-__all__ = [
-    "QuantileSlack",
-    "answerable_fraction",
-    "choose_max_unstable",
-    "quantile_slack",
-    "unstable_share_bound",
-]
-
 _ROUNDING = 1 + 1e-9  # float error of the tails used here stays far below
 
 

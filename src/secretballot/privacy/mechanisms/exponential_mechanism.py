@@ -13,8 +13,6 @@ from secretballot.privacy.accounting import PureEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 from secretballot.privacy.noise import ExponentialNoise, least_scale
 
-__all__ = ["ExponentialMechanism"]
-
 
 @dataclass(frozen=True)
 class ExponentialMechanism(Mechanism):

@@ -10,8 +10,6 @@ from secretballot._typing import IntArray
 from secretballot.exceptions import DataError, Parameter
 from secretballot.privacy.accounting import Event
 
-__all__ = ["Mechanism", "check_counts", "check_values"]
-
 # with noise of at most 2^40 in scale, every sum and difference stays inside 64 bits
 MAX_VOTES = 2**40
 

@@ -12,14 +12,6 @@ from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
 from secretballot.privacy.mechanisms.stability import plurality
 from secretballot.privacy.noise import NoiseSource, check_scale
 
-__all__ = [
-    "GaussianNoisyArgmax",
-    "GaussianNoisyMajority",
-    "LaplaceNoisyArgmax",
-    "LaplaceNoisyMajority",
-    "majority",
-]
-
 
 def majority(noisy_counts: IntArray, n_teachers: int) -> IntArray:
     """Return 1 where twice the (noisy) count of class 1 is at least the number of teachers, else 0.

@@ -9,13 +9,6 @@ from secretballot.privacy.accounting import GaussianEvent, PureEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
 from secretballot.privacy.noise import NoiseSource, check_scale
 
-__all__ = [
-    "GaussianNoisyCount",
-    "GaussianNoisyHistogram",
-    "LaplaceNoisyCount",
-    "LaplaceNoisyHistogram",
-]
-
 
 @dataclass(frozen=True)
 class GaussianNoisyCount(Mechanism):

@@ -11,8 +11,6 @@ from secretballot.privacy.accounting import GaussianEvent
 from secretballot.privacy.mechanisms.mechanism import MAX_VOTES, Mechanism
 from secretballot.privacy.noise import NoiseSource, check_scale
 
-__all__ = ["GaussianNoisyTable"]
-
 
 @dataclass(frozen=True)
 class GaussianNoisyTable(Mechanism):

@@ -13,8 +13,6 @@ from secretballot.privacy.accounting import LabelGaussianEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 from secretballot.privacy.noise import MAX_SCALE, NoiseSource, check_scale
 
-__all__ = ["GaussianThreshold", "check_threshold"]
-
 
 def check_threshold(value: object) -> int:
     """Return a threshold in whole votes, at most 2^40 in size, or raise `ParameterError`.

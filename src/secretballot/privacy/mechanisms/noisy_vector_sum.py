@@ -12,8 +12,6 @@ from secretballot.privacy.accounting import (
 )
 from secretballot.privacy.noise import NoiseSource, check_scale
 
-__all__ = ["NoisyVectorSum"]
-
 
 @dataclass(frozen=True)
 class NoisyVectorSum:

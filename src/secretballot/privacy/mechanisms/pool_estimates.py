@@ -16,8 +16,6 @@ from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
 from secretballot.privacy.mechanisms.stability import stability
 from secretballot.privacy.noise import NoiseSource, least_scale
 
-__all__ = ["MinoritySum", "StabilityQuantile", "minority_votes", "stability_quantile"]
-
 MAX_POINTS = 2**22  # times 2^40 votes still fits 64 bits
 
 

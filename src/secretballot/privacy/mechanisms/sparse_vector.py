@@ -15,8 +15,6 @@ from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 from secretballot.privacy.mechanisms.noisy_threshold import check_threshold
 from secretballot.privacy.noise import NoiseSource, check_scale
 
-__all__ = ["SparseVector", "SparseVectorRun"]
-
 _BLOCK = 1 << 12  # query noises drawn first; what lies beyond the stop is thrown away unseen
 _MAX_BLOCK = 1 << 18  # doubled up to here, where drawing in threads pays
 _FIRST_LOOK = 64  # queries examined first after new threshold noise; doubled while none is below

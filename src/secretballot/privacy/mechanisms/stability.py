@@ -5,8 +5,6 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot.exceptions import DataError, Parameter
 
-__all__ = ["margin", "plurality", "stability"]
-
 
 def plurality(counts: IntArray) -> IntArray:
     """Return the class with the most votes, ties by a rule fixed beforehand.

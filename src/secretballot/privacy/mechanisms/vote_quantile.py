@@ -13,8 +13,6 @@ from secretballot.privacy.mechanisms.exponential_mechanism import ExponentialMec
 from secretballot.privacy.mechanisms.mechanism import Mechanism
 from secretballot.privacy.noise import ExponentialNoise
 
-__all__ = ["VoteQuantile", "rank_distances"]
-
 MOST_POSITIONS = 2**16
 
 

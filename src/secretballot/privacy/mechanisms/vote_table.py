@@ -11,8 +11,6 @@ from secretballot.privacy.accounting import CHANCE_BITS, VoteTableEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
 from secretballot.privacy.noise import NoiseSource
 
-__all__ = ["VoteTableMajority"]
-
 
 @dataclass(frozen=True)
 class VoteTableMajority(Mechanism):

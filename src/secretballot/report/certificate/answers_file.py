@@ -11,8 +11,6 @@ from secretballot.report.certificate.regular_files import read_regular
 from secretballot.report.certificate.vote_tables import LABEL_VOTES, check_table
 from secretballot.report.wording import count_text
 
-__all__ = ["ANSWERS_FILE", "answers_bytes", "check_answers"]
-
 ANSWERS_FILE = "answers.csv"
 _MAX_BYTES = 250 * 10**6
 

@@ -44,18 +44,6 @@ from secretballot.report.certificate.standing import (
     with_choices_named,
 )
 
-__all__ = [
-    "build_certificate",
-    "canonical_json",
-    "certificate_digest",
-    "check_declaration",
-    "check_digest",
-    "describe_released",
-    "time_and_software",
-    "with_about",
-    "with_files",
-]
-
 # "sample" is for the door alone (`door.purchase.check_sample`): the events state it, so the
 # certificate need not
 _DECLARED = ("unit", "unit_column", "neighbours", "assumptions", "not_protected", "sample")

@@ -7,16 +7,6 @@ from secretballot._validation import NEIGHBOURS, check_choice, check_count, chec
 from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting.events import FARTHEST
 
-__all__ = [
-    "COUNTED_UNCOVERED",
-    "LARGEST_COUNT",
-    "RECORD_VOTES",
-    "RECORD_VOTES_ASSUMPTIONS",
-    "check_by_record",
-    "is_by_record",
-    "moved_counts",
-]
-
 RECORD_VOTES = "record-votes"
 RECORD_VOTES_ASSUMPTIONS = (
     (

@@ -6,8 +6,6 @@ from typing import Any
 
 from secretballot.exceptions import CertificateError
 
-__all__ = ["EXPONENTIAL", "EXPONENTIAL_ASSUMPTIONS", "check_chosen", "is_chosen"]
-
 EXPONENTIAL = "exponential-choice"
 EXPONENTIAL_ASSUMPTIONS = (
     (

@@ -9,17 +9,6 @@ import numpy as np
 
 from secretballot._typing import IntArray
 
-__all__ = [
-    "MOST_EXPECTED",
-    "RECORDS",
-    "UNCOVERED",
-    "Coverage",
-    "counted_by_marks",
-    "coverage_by_votes",
-    "coverage_on",
-    "public_records",
-]
-
 #: What is counted beside the moments: the records, unless their number is public, and those with a
 #: cell that the public points do not show.
 RECORDS, UNCOVERED = "records", "uncovered"

@@ -19,8 +19,6 @@ from secretballot.privacy.accounting import (
     event_from_json,
 )
 
-__all__ = ["SLACK", "check_relation_of", "events_delta", "paid_queries", "read_events"]
-
 # Mathematical libraries differ in the last digits between machines; no promise is refused for that.
 SLACK = 1 + 1e-9
 _MAX_EVENTS = 10

@@ -12,22 +12,6 @@ from secretballot.exceptions import CertificateError, DataError
 from secretballot.report.certificate.labels_file import class_text
 from secretballot.report.certificate.regular_files import read_regular
 
-__all__ = [
-    "ABOUT",
-    "CERTIFICATE_FILE",
-    "FORMAT",
-    "LEFT",
-    "VERSION",
-    "certificate_bytes",
-    "certificate_in",
-    "check_fields",
-    "check_format",
-    "check_optional_fields",
-    "is_digest",
-    "is_sentence",
-    "read_certificate",
-]
-
 FORMAT = "secretballot/certificate"
 VERSION = 3
 CERTIFICATE_FILE = "certificate.json"

@@ -14,18 +14,6 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot.exceptions import DataError, Parameter
 
-__all__ = [
-    "ABSTAINED",
-    "LabelsTable",
-    "class_text",
-    "class_value",
-    "labels_blocks",
-    "labels_digest",
-    "labels_header",
-    "quoted_if_needed",
-    "read_labels",
-]
-
 ABSTAINED = -1
 _BLOCK_ROWS = 1 << 16
 _FIXED_COLUMNS = 3  # query, label, abstained

@@ -25,17 +25,6 @@ from secretballot.report.certificate.moments import (
 )
 from secretballot.report.certificate.vote_tables import TABLE_FIELDS, has_table, table_event
 
-__all__ = [
-    "ANSWERS_SOME",
-    "check_terms",
-    "count_columns_of",
-    "events_of_terms",
-    "most_abstentions",
-    "most_answers",
-    "most_queries",
-    "noise_of_counts",
-]
-
 _STREAM = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
 _TABLE = ("order", "charge", "false_answer", "max_unstable")
 _SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")

@@ -8,21 +8,6 @@ from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.coverage import RECORDS, UNCOVERED
 from secretballot.report.certificate.fields import is_digest, is_sentence
 
-__all__ = [
-    "CLASS_WEIGHTS",
-    "LABELS_MOMENTS",
-    "LABEL_MOMENTS_ASSUMPTIONS",
-    "MOMENTS",
-    "MOMENTS_ASSUMPTIONS",
-    "MOMENTS_FIELDS",
-    "STARTED",
-    "SUMS_ALONE",
-    "TARGET_MOMENTS",
-    "check_moments",
-    "has_moments",
-    "moments_event",
-]
-
 MOMENTS = "record-moments"
 TARGET_MOMENTS = "record-moments-of-a-number"
 LABELS_MOMENTS = "record-moments-of-labels"

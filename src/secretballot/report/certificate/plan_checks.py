@@ -16,8 +16,6 @@ from secretballot.report.certificate.events import (
 from secretballot.report.certificate.fields import is_digest
 from secretballot.report.wording import count_text, number_text
 
-__all__ = ["check_choices", "check_plan", "stands_alone", "total_price"]
-
 _SLOW_EVENTS = (
     "label-gaussian",
     "argmax-gaussian",

@@ -14,8 +14,6 @@ from typing import IO
 
 from secretballot.exceptions import DataError
 
-__all__ = ["named", "read_regular", "regular_digest"]
-
 _BLOCK = 1 << 20  # bytes
 _LONGEST_NAME = 120  # characters of a path in a message
 

@@ -14,8 +14,6 @@ from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE
 from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.wording import count_text
 
-__all__ = ["LABELS_FILE", "MAX_TOTAL", "check_files", "is_release_file", "values_file"]
-
 LABELS_FILE = "labels.csv"
 _LISTING = 2  # the first version whose certificates list the files
 _MAX_FILES = 1000

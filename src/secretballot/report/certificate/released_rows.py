@@ -19,8 +19,6 @@ from secretballot.report.certificate.mechanism_terms import (
 )
 from secretballot.report.certificate.regular_files import read_regular
 
-__all__ = ["check_rows"]
-
 _MAX_BYTES = 250 * 10**6
 
 

@@ -21,17 +21,6 @@ from secretballot.report.certificate.fields import (
 from secretballot.report.certificate.regular_files import named, read_regular
 from secretballot.report.extras import require_extra
 
-__all__ = [
-    "SIGNATURE_BYTES",
-    "SIGNATURE_FILE",
-    "check_signature",
-    "ed25519",
-    "fingerprint",
-    "key_file",
-    "read_public_key",
-    "serialization",
-]
-
 SIGNATURE_FILE, SIGNATURE_BYTES = "certificate.sig", 64
 _LONGEST_KEY = 10_000  # bytes of a key file
 

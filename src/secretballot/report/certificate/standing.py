@@ -11,19 +11,6 @@ from secretballot.report.certificate.moments import (
     MOMENTS_FIELDS,
 )
 
-__all__ = [
-    "ASSUMPTIONS",
-    "FIXED_BLINDLY",
-    "FIXED_OR_PAID",
-    "NOT_PROTECTED",
-    "PUBLIC_FEATURES",
-    "UNSEEN_TEACHERS",
-    "contradict_choices",
-    "standing_assumptions",
-    "standing_limits",
-    "with_choices_named",
-]
-
 # certificates written before carry these sentences, and the verifiers look for them: they stay
 _BLINDLY = " and every parameter of the mechanism were fixed without looking at private data."
 _OR_PAID = ", or chosen by a step listed under choices, at its own price."

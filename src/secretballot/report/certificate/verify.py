@@ -60,8 +60,6 @@ from secretballot.report.certificate.standing import contradict_choices
 from secretballot.report.certificate.vote_tables import check_table, has_table
 from secretballot.report.wording import count_text
 
-__all__ = ["Check", "Verification", "verify_certificate"]
-
 _LONGEST_DETAIL = 300  # characters
 
 

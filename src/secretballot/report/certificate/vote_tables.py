@@ -9,16 +9,6 @@ from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting.events import FARTHEST
 from secretballot.report.certificate.fields import is_sentence
 
-__all__ = [
-    "LABEL_VOTES",
-    "NUMBER_VOTES",
-    "TABLE_FIELDS",
-    "check_table",
-    "has_table",
-    "moved_by_query",
-    "table_event",
-]
-
 LABEL_VOTES = "votes-of-labels"
 NUMBER_VOTES = "votes-of-numbers"
 _COMMON = {"name", "n_queries", "n_teachers", "budget", "rows", "answers"}

@@ -24,8 +24,6 @@ from secretballot.report.pictures.style import (
 )
 from secretballot.report.wording import number_text
 
-__all__ = ["draw_budget", "draw_confidence", "draw_votes"]
-
 _MOST_CLASSES = 12
 _NAMED_SHARE = 22  # percent of the bar that a name and a number need
 

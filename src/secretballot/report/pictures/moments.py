@@ -19,8 +19,6 @@ from secretballot.report.pictures.style import (
 )
 from secretballot.report.wording import number_text
 
-__all__ = ["draw_columns", "draw_moments", "released_sizes"]
-
 _MOST_COLUMNS = 12
 _SMALLEST = 0.01  # on the axis; a number that came out as 0 stands there
 _STAGE_COLOURS = (BLUE, ORANGE, INK)

@@ -15,19 +15,6 @@ from secretballot.report.certificate.labels_file import class_text
 from secretballot.report.extras import require_extra
 from secretballot.report.wording import shown
 
-__all__ = [
-    "BLUE",
-    "GREY",
-    "INK",
-    "ORANGE",
-    "PALE",
-    "SLATE",
-    "Picture",
-    "grid",
-    "integer_ticks",
-    "short_name",
-]
-
 BLUE, ORANGE, GREY, SLATE, PALE, INK = (
     "#0072B2",
     "#D55E00",

@@ -15,8 +15,6 @@ from secretballot.report.pictures.style import (
     short_name,
 )
 
-__all__ = ["draw_numbers", "draw_shares"]
-
 _MOST_LABELS = 12
 _BARS = 32
 

@@ -12,8 +12,6 @@ from secretballot.report.wording import (
     unit_noun,
 )
 
-__all__ = ["about_rows", "caution", "name_of_data", "stated_purpose", "total_words"]
-
 #: What stands in the place of a purpose where nobody stated one: the verb of the command line.
 _VERBS = ("", "learn", "label", "choose")
 _MARKS = (5.0, 10.0)

@@ -5,8 +5,6 @@ from typing import Any
 
 from secretballot.report.wording import number_text, shown, unit_noun
 
-__all__ = ["EXPONENTIAL_SENTENCE", "chosen_words"]
-
 EXPONENTIAL_SENTENCE = (
     "One candidate is drawn by the exponential mechanism: at random, the likelier the fewer"
     " mistakes it makes, and with one mistake more less likely by a fixed factor."

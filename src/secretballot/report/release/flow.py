@@ -2,8 +2,6 @@
 
 from html import escape
 
-__all__ = ["draw_data_flow"]
-
 _WIDTH, _HEIGHT = 1000, 304
 _INK, _SOFT, _WASH, _LINE = "#1b1f24", "#515963", "#f5f7f9", "#8a8f98"
 _FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"

@@ -35,8 +35,6 @@ from secretballot.report.student.export import dump_onnx, dump_raw_onnx, dump_st
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.report.table_metrics import TableMetrics
 
-__all__ = ["WrittenFiles", "write_files"]
-
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 # of an object, in somebody's error message: it tells of the memory
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")

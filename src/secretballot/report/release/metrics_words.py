@@ -4,8 +4,6 @@ where the student is no better."""
 from secretballot.report.metrics import Metrics
 from secretballot.report.wording import shown
 
-__all__ = ["metrics_sentences"]
-
 
 def metrics_sentences(metrics: Metrics) -> list[str]:
     """Return sentences on how often the student is right, beside the most frequent class."""

@@ -21,8 +21,6 @@ from secretballot.report.release.usage import Usage
 from secretballot.report.table_metrics import TableMetrics
 from secretballot.report.wording import count_text, number_text, shown, unit_noun
 
-__all__ = ["model_card"]
-
 _MOST_NAMED = 20  # categories of a column
 
 

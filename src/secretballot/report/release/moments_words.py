@@ -15,17 +15,6 @@ from secretballot.report.pictures.moments import draw_columns, draw_moments, rel
 from secretballot.report.student.raw_columns import encoded_width
 from secretballot.report.wording import count_text, number_text, shown, unit_noun, value_text
 
-__all__ = [
-    "MOMENTS_SENTENCE",
-    "coverage_warning",
-    "moments_captions",
-    "moments_facts",
-    "moments_pictures",
-    "moments_rows",
-    "moments_words",
-    "votes_coverage_words",
-]
-
 MOMENTS_SENTENCE = (
     "The vectors of all records are added up, and random noise with a Gaussian distribution on the"
     " integers is added to every number of the sum."

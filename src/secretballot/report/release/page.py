@@ -67,8 +67,6 @@ from secretballot.report.wording import (
     value_text,
 )
 
-__all__ = ["render_page", "student_confidence"]
-
 _FALSE_ALARMS = (0.001, 0.01, 0.05)
 _MOST_POINTS = 10_000
 _SENTENCES = {

@@ -6,8 +6,6 @@ from typing import Any
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.wording import count_text, number_text, shown, value_text
 
-__all__ = ["PRICE_OF_THE_PLAN", "choice_rows", "choices_words", "plan_words"]
-
 PRICE_OF_THE_PLAN = (
     "The price stated is that of the whole reservation; stopping early does not make epsilon"
     " smaller, because the moment to stop depends on what was released before."

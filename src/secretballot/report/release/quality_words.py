@@ -10,8 +10,6 @@ from secretballot.report.certificate.chosen import is_chosen
 from secretballot.report.certificate.moments import has_moments
 from secretballot.report.wording import count_text
 
-__all__ = ["quality_points"]
-
 _MOST_POINTS = 10_000  # where there are more, every so many-th is tried
 
 

@@ -22,8 +22,6 @@ from secretballot.report.release.table_words import answers_section
 from secretballot.report.release.usage import Usage
 from secretballot.report.wording import number_text, one_in, shown, unit_noun
 
-__all__ = ["release_readme"]
-
 
 def release_readme(
     released: ReleasedLabels | ReleasedTable,

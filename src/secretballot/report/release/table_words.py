@@ -15,17 +15,6 @@ from secretballot.report.pictures.tables import draw_numbers, draw_shares
 from secretballot.report.table_metrics import LabelsMetrics, NumberMetrics, TableMetrics
 from secretballot.report.wording import count_text, number_text, shown, value_text
 
-__all__ = [
-    "answers_section",
-    "table_facts",
-    "table_metrics_rows",
-    "table_metrics_sentences",
-    "table_pictures",
-    "table_quality",
-    "table_rows",
-    "table_words",
-]
-
 _MOST_POINTS = 10_000  # where there are more, every so many-th is tried
 _MOST_LABELS = 12  # that a sentence names
 

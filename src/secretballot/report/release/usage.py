@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ONNX_OF_RAW_COLUMNS", "Usage", "complete_schema"]
-
 #: What the list of files says of a student that encodes raw columns itself.
 ONNX_OF_RAW_COLUMNS = "the student model, for any language: raw columns in, probabilities out"
 

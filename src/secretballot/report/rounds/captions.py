@@ -5,8 +5,6 @@ from secretballot.report.rounds.map import MOST_ASKED, MOST_BACKGROUND
 from secretballot.report.rounds.story import QueryStory
 from secretballot.report.wording import count_text, shown
 
-__all__ = ["QUERY_TITLES", "query_captions"]
-
 QUERY_TITLES = {
     "map": "The public pool",
     "curve": "What further labels changed",

@@ -16,16 +16,6 @@ from secretballot.report.pictures.style import BLUE, INK, ORANGE, Picture, short
 from secretballot.report.rounds.story import QueryStory
 from secretballot.report.wording import shown
 
-__all__ = [
-    "MOST_ASKED",
-    "MOST_BACKGROUND",
-    "ClassMarks",
-    "axis_name",
-    "class_marks",
-    "draw_query_map",
-    "thinned",
-]
-
 MOST_BACKGROUND = 1500  # points; more cannot be distinguished, and each costs fifty bytes
 MOST_ASKED = 600  # queries; more would hide each other
 _STYLES = (

@@ -12,8 +12,6 @@ from secretballot.report.pictures.style import BLUE, Picture, grid, integer_tick
 from secretballot.report.rounds.map import draw_query_map
 from secretballot.report.rounds.story import QueryStory
 
-__all__ = ["draw_learning_curve", "draw_query_pictures"]
-
 
 def draw_query_pictures(story: QueryStory, released: ReleasedLabels) -> dict[str, Picture]:
     """Return the pictures of a story by name: ``map``, and ``curve`` where there is one.

@@ -9,8 +9,6 @@ import pandas as pd
 from secretballot._typing import FloatArray, IntArray
 from secretballot.exceptions import DataError, Parameter
 
-__all__ = ["PROJECTIONS", "PoolPositions", "project_pool"]
-
 PROJECTIONS = ("as is", "principal components")
 _MOST_POINTS = 5000
 _MOST_FEATURES = 500  # the covariance of so many is quick; of more, those that vary most are taken

@@ -18,8 +18,6 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.released import ReleasedLabels
 from secretballot.report.rounds.positions import PROJECTIONS, project_pool
 
-__all__ = ["QueryStory", "check_story", "make_story"]
-
 _FORMAT = "secretballot/query-story"
 _VERSION = 1
 _FIELDS = (

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from secretballot._public_state import SEARCH_TREE_COUNTERS, SEARCH_TREES, without_padding
 from secretballot.exceptions import DataError
 
-__all__ = ["SCHEMA", "canonical_student", "zipped"]
-
 SCHEMA = "schema.json"
 _ADDRESS = " at 0x"  # in every repr that Python makes of an object by itself
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip file can tell

@@ -15,8 +15,6 @@ from sklearn.base import BaseEstimator
 
 from secretballot.report.student.grammar import check_branches, refuse_unless
 
-__all__ = ["check_student", "known_estimators"]
-
 # Estimators whose predictions are made by numpy alone, which checks every index, or whose structure
 # is checked below.
 _ESTIMATORS = {

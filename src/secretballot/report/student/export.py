@@ -46,8 +46,6 @@ from secretballot.report.student.other_learners import (
 )
 from secretballot.report.student.raw_columns import RawRows, raw_columns_graph, refuse_texts
 
-__all__ = ["TRUSTED_TYPES", "dump_onnx", "dump_raw_onnx", "dump_student", "load_student"]
-
 VOTING_STUDENT = "secretballot.students.voting.VotingStudent"
 
 # Types that carry numbers and no code of a stranger's choosing: our own students, and

@@ -21,15 +21,6 @@ from scipy import sparse
 from secretballot._typing import BoolArray
 from secretballot.report.student.canonical import SCHEMA
 
-__all__ = [
-    "LARGEST_FILE",
-    "NotAStudentError",
-    "check_branches",
-    "checked_members",
-    "object_types",
-    "refuse_unless",
-]
-
 # bytes, of the file and of all that is in it, once for every place that refers to it
 LARGEST_FILE = 1 << 28
 # skops makes a list of its bytes, at eight bytes each

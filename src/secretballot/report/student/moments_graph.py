@@ -23,8 +23,6 @@ from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
 from secretballot.report.student.counts_graph import model_bytes
 
-__all__ = ["MOMENTS_STUDENT", "RECORD_VOTES_STUDENT", "moments_graph", "record_votes_graph"]
-
 MOMENTS_STUDENT = "secretballot.students.moments_student.MomentsStudent"
 RECORD_VOTES_STUDENT = "secretballot.students.record_votes.RecordVotesStudent"
 _LARGEST = np.finfo(np.float64).max

@@ -6,8 +6,6 @@ Converters number them by what else they converted before, which is nobody's bus
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["rename_values", "with_plain_names"]
-
 
 def with_plain_names(model: Any) -> Any:
     """Return an ONNX model, changed in place, whose inner names follow from its graph alone.

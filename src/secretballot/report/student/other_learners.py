@@ -9,8 +9,6 @@ import numpy as np
 
 from secretballot.report.extras import require_extra
 
-__all__ = ["NUMBERED_CLASSES", "graph_versions", "named_classes_graph"]
-
 NUMBERED_CLASSES = "secretballot.students.numbered_classes.NumberedClassesClassifier"
 
 # Class of the learner, its name among skl2onnx's converters, and the converter of onnxmltools.

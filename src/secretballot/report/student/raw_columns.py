@@ -15,15 +15,6 @@ from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
 from secretballot.report.student.onnx_names import rename_values
 
-__all__ = [
-    "INPUT_TYPES",
-    "NO_TIME",
-    "RawRows",
-    "encoded_width",
-    "raw_columns_graph",
-    "refuse_texts",
-]
-
 #: Kinds of columns that a graph can encode, with the type of their input.
 INPUT_TYPES = {
     "numeric": "tensor(double)",
