@@ -43,10 +43,16 @@ def test_commits_that_are_not_durable_are_found(
             super().__init__("wal_writer_delay = 10s")
 
         def kill(self) -> None:
+            until = time.monotonic() + 60  # longer than any purchase takes
             while (size := sum(note.stat().st_size for note in tmp_path.glob("*/*/*"))) <= noted[0]:
+                assert time.monotonic() < until
                 time.sleep(0.005)
             noted[0] = size
             super().kill()
+
+        def remove(self) -> None:
+            super().kill()  # nobody buys any more
+            super().remove()
 
     def begin_forgetful(connection: Any, *rest: Any) -> None:
         begin(connection, *rest)
