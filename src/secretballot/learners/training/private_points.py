@@ -31,16 +31,7 @@ def refuse_private_points(X: Any, X_public: Any, *, same: bool = False, units: A
     DataError
         If public points are private records, more of them than chance explains.
     """
-    if X_public is None:
-        return
-    if same:
-        raise private_points()
-    rows = PrivateRows([X_public])
-    if isinstance(X, StoredTable):
-        rows.add_stored(X)
-    else:
-        rows.add(X, None if units is None else unit_numbers(units, n_rows(X)))
-    if rows.hold(0):
+    if X_public is not None and _are_records(X, X_public, same=same, units=units):
         raise private_points()
 
 
@@ -52,3 +43,14 @@ def private_points() -> DataError:
         " if the features are public and the labels alone private, take LabelPrivateClassifier."
         " Nothing was spent."
     )
+
+
+def _are_records(X: Any, X_public: Any, *, same: bool, units: Any) -> bool:
+    if same:
+        return True
+    rows = PrivateRows([X_public])
+    if isinstance(X, StoredTable):
+        rows.add_stored(X)
+    else:
+        rows.add(X, None if units is None else unit_numbers(units, n_rows(X)))
+    return rows.hold(0)
