@@ -172,14 +172,3 @@ def test_students_of_other_classes_are_not_measured_together(world: Path, tmp_pa
     assert refused.exit_code == 2
     assert "has other classes than" in refused.stderr
     assert "caution: The releases promise different things" in compare(*pair).stdout
-
-
-def test_a_test_file_that_students_cannot_read_is_a_caution(world: Path, tmp_path: Path) -> None:
-    text = (world / "test.csv").read_text().replace("north", "NORTH").replace("south", "SOUTH")
-    (tmp_path / "test.csv").write_text(text)
-    words = ["compare", str(world / "good"), str(world / "good"), "--target", "ill", "--evaluate"]
-    result = CliRunner().invoke(app, [*words, str(tmp_path / "test.csv")])
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.count("'ward' of the") == 1
-    assert "if upper and lower case were not told apart" in result.stdout
-    assert "ward" not in CliRunner().invoke(app, [*words, str(world / "test.csv")]).stdout
