@@ -139,36 +139,3 @@ def test_what_cannot_be_compared_ends_in_one_sentence(world: Path, tmp_path: Pat
         result = compare(*given)
         assert (result.exit_code, len(result.stderr.splitlines())) == (code, 1), result.stderr
         assert words in result.stderr
-
-
-def test_students_of_other_classes_are_not_measured_together(world: Path, tmp_path: Path) -> None:
-    frame = (world / "private.csv").read_text().replace("yes", "ill")
-    (tmp_path / "private.csv").write_text(frame)
-    result = CliRunner().invoke(
-        app,
-        [
-            "learn",
-            str(tmp_path / "private.csv"),
-            str(world / "public.csv"),
-            "--target",
-            "ill",
-            "--classes",
-            "no,ill",
-            "--epsilon",
-            "1",
-            "--delta",
-            "1e-5",
-            "--without",
-            "report",
-            "--neighbours",
-            "replace-one",
-            "--out",
-            str(tmp_path / "other"),
-        ],
-    )
-    assert result.exit_code == 0, result.stderr
-    pair = (world / "good", tmp_path / "other")
-    refused = compare(*pair, "--evaluate", world / "test.csv", "--target", "ill")
-    assert refused.exit_code == 2
-    assert "has other classes than" in refused.stderr
-    assert "caution: The releases promise different things" in compare(*pair).stdout

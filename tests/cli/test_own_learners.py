@@ -50,25 +50,6 @@ def test_settings_reach_the_run_the_student_and_its_resumption(tmp_path: Path) -
     assert "finished release" in other.stderr
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (("--teacher", "tree:deep=3"), "--teacher is 'tree:deep=3', and that learner has no"),
-        (("--student", "logistic:C=-1"), "--student is 'logistic:C=-1', and LogisticRegression"),
-        (("--student", "auto:C=1"), "auto takes no settings; name a learner, as in logistic:C=0.1"),
-        (("--student", "boosted:base=tree"), "no setting 'base'; it has n_rounds."),
-    ],
-)
-def test_what_cannot_be_set_is_refused_before_anything_is_read(
-    tmp_path: Path, more: tuple[str, ...], said: str
-) -> None:
-    result = CliRunner().invoke(app, words_of_run(tmp_path, "--teachers", "10", *more))
-    assert result.exit_code == 2
-    assert said in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert not (tmp_path / "out").exists()
-
-
 def own_module(folder: Path, name: str) -> None:
     (folder / f"{name}.py").write_text(CLASS.format(helper=f"{name}_help"))
     (folder / f"{name}_help.py").write_text("C = 3.0\n")

@@ -1,4 +1,3 @@
-import gzip
 import hashlib
 
 import numpy as np
@@ -91,35 +90,6 @@ def test_folder_is_taken_from_the_environment(tmp_path, monkeypatch):
         adult()
     with pytest.raises(pytest.skip.Exception, match=r"lack adult/adult\.data"):
         reference(adult)
-
-
-def test_absent_folder_is_named(tmp_path):
-    with pytest.raises(DataError, match="SECRETBALLOT_DATA"):
-        data_folder(tmp_path / "nowhere")
-
-
-@pytest.mark.parametrize(
-    ("load", "name", "content"),
-    [
-        (a9a, "a9a/a9a", b"not:a:number\n"),
-        (adult, "adult/adult.data", b"words, where, numbers\n"),
-        (mnist, "mnist/train-images-idx3-ubyte.gz", b"\x00\x01"),
-        (
-            mnist,
-            "mnist/train-images-idx3-ubyte.gz",
-            gzip.compress(b"\x00\x00\x08\x03\x00", mtime=0),
-        ),
-        (mnist_votes, "votes/mnist_250_teachers.npy", b"\x93NUMPY"),
-    ],
-)
-def test_damaged_file_is_one_sentence(tmp_path, load, name, content):
-    path = tmp_path / name
-    path.parent.mkdir()
-    path.write_bytes(content)
-    for other in ("a9a.t", "adult.test"):
-        (path.parent / other).write_bytes(content)
-    with pytest.raises(DataError, match="damaged"):
-        reference(load, tmp_path)
 
 
 def test_synthetic_sample_has_its_bayes_error():

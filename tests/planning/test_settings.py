@@ -112,15 +112,6 @@ def test_the_quick_noise_is_near_that_of_a_run(
     assert stated_noise(quick) == quick.sigma
 
 
-def test_a_short_calibration_is_done_and_a_long_one_is_not() -> None:
-    noise = Noise(PrivacyBudget(1.0, 1e-5), 2)
-    short = Setting(60, "gaussian", "labels", 20)
-    run = GaussianAggregator.calibrate(noise.budget, 20, n_teachers=60)
-    assert noise.calibrated(short).sigma == run.sigma  # type: ignore[attr-defined]
-    long = Setting(800, "gaussian", "labels", 900)
-    assert noise.calibrated(long) == noise.aggregator(long)
-
-
 def test_where_labels_are_very_many_the_noise_is_still_that_of_a_run() -> None:
     noise = Noise(PrivacyBudget(1.0, 1e-5), 2)
     setting = Setting(5000, "gaussian", "labels", 8000)

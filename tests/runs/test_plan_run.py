@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from secretballot.planning.plan.model import (
     Task,
 )
 from secretballot.runs import plan as plan_run
-from secretballot.runs import plan_files as plan_folder
 from secretballot.runs.plan import PlanRun, classifier_by_plan, run_by_plan, run_plan
 from secretballot.runs.plan_agreement import check_settings, settings_of
 from secretballot.runs.plan_files import read_plan, write_plan
@@ -145,40 +143,6 @@ def test_a_folder_of_others_is_refused_before_anything_is_weighed(
     with pytest.raises(DataError, match=message):
         write_plan(plan_for(), folder)
     assert sorted(tmp_path.rglob("*")) == before
-
-
-@pytest.mark.parametrize("step", ["write_bytes", "replace", "mkdir"])
-@pytest.mark.parametrize("made_before", [False, True])
-def test_a_disk_that_fails_at_any_step_leaves_nothing_that_stops_the_same_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, made_before: bool
-) -> None:
-    # to draw takes a second each time
-    picture = SimpleNamespace(svg=lambda: b"drawn", png=lambda: b"painted")
-    monkeypatch.setattr(plan_folder, "draw_plan_pictures", lambda plan: {"plan-curve": picture})
-    plan, work = plan_for(), getattr(Path, step)
-    steps = len(write_plan(plan, tmp_path / "whole")) if step != "mkdir" else 1
-    for last in range(steps):
-        folder, calls = tmp_path / f"{step}-{last}", []
-        if made_before:
-            folder.mkdir()
-
-        def fail(
-            path: Path, *rest: Any, calls: list[Path] = calls, last: int = last, **more: Any
-        ) -> Any:
-            calls.append(path)
-            if len(calls) > last:
-                raise OSError(28, "No space left on device")
-            return work(path, *rest, **more)
-
-        with monkeypatch.context() as full:
-            full.setattr(Path, step, fail)
-            with pytest.raises(DataError, match="No space left on device"):
-                write_plan(plan, folder)
-        left = [path.name for path in folder.iterdir()] if folder.exists() else []
-        assert [name for name in left if name.startswith(".")] == []
-        assert left == [] or read_plan(folder / "plan.json") == plan
-        assert folder.exists() or not made_before
-        assert len(write_plan(plan, folder)) == len(list(folder.iterdir()))
 
 
 def test_what_a_killed_command_left_is_swept_by_the_same_command(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from secretballot.exceptions import DataError, ParameterError
 from secretballot.students import GraphCountsClassifier, NoisyCountsClassifier
 from secretballot.students.evidence import Moments, fit_by_evidence
 from secretballot.students.vote_shares import nearest_probabilities
@@ -224,32 +223,6 @@ def test_copies_predict_the_same():
     loaded = pickle.loads(pickle.dumps(student))
     np.testing.assert_array_equal(student.predict_shares(X), loaded.predict_shares(X))
     np.testing.assert_allclose(student.predict_shares(X), again.predict_shares(X))
-
-
-@pytest.mark.parametrize("make", [NoisyCountsClassifier, GraphCountsClassifier])
-@pytest.mark.parametrize(
-    ("changes", "error"),
-    [
-        ({"noisy_counts": [1, 2]}, DataError),
-        ({"noisy_counts": [1.0, np.nan, 2.0, 3.0]}, DataError),
-        ({"noisy_counts": np.ones((4, 1))}, DataError),
-        ({"classes": ["a"]}, DataError),
-        ({"pool": np.zeros((9, 5))}, DataError),
-        ({"sigma": 0.0}, ParameterError),
-        ({"sigma": np.nan}, ParameterError),
-        ({"n_teachers": 0}, ParameterError),
-    ],
-)
-def test_what_does_not_fit_is_refused(make, changes, error):
-    settings = {"noisy_counts": [1, 2, 3, 4], "n_teachers": K, "sigma": 1.0} | changes
-    with pytest.raises(error):
-        make().fit(np.eye(4), **settings)
-
-
-@pytest.mark.parametrize("settings", [{"kernel": "cubic"}, {"n_landmarks": 1}])
-def test_parameters_out_of_range_are_refused(settings):
-    with pytest.raises(ParameterError):
-        NoisyCountsClassifier(**settings).fit(np.eye(4), [1, 2, 3, 4], n_teachers=K, sigma=1.0)
 
 
 def test_nearest_probabilities_keep_the_order():
