@@ -24,10 +24,7 @@ HEAVY = ("numpy", "pandas", "sklearn", "scipy", "opendp", "matplotlib")
             ["learn", "a.csv", "b.csv", "--target", "y", "--epsilon", "one", "--delta", "0"],
             "--epsilon",
         ),
-        (["label", "--epsilon", "1", "--delta", "0"], "--votes"),
-        (["verify"], "Missing argument"),
         (["verify", "--colour", "x"], "No such option"),
-        (["ledger", "shred"], "No such command"),
     ],
 )
 def test_wrong_usage_is_one_sentence_and_code_2(words: list[str], said: str) -> None:

@@ -113,14 +113,6 @@ def test_students_are_compared_on_the_same_rows(world: Path) -> None:
     assert re.search(r"accuracy less A's +-0\.\d{4}\n  95 %, paired +-0\.\d{4} to -0\.\d{4}", text)
 
 
-def test_a_release_is_no_better_than_itself(world: Path) -> None:
-    test = ("--evaluate", world / "test.csv", "--target", "ill", "--json")
-    document = json.loads(compare(world / "good", world / "good", *test).stdout)
-    same = document["differences"][0]["accuracy"]
-    assert same["difference"] == 0
-    assert same["interval"]["low"] < 0 < same["interval"]["high"]
-
-
 def test_what_cannot_be_compared_ends_in_one_sentence(world: Path, tmp_path: Path) -> None:
     shutil.copytree(world / "poor" / "release", tmp_path / "forged")
     certificate = tmp_path / "forged" / "certificate.json"

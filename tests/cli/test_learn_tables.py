@@ -251,34 +251,12 @@ def test_what_does_not_go_together_is_refused(
     assert not (files / "out").exists()
 
 
-def test_settings_of_numbers_and_labels_are_refused_of_a_class(files: Path) -> None:
-    target = ["--target", "cough", "--classes", "0,1", "--drop", "patient,fever,rash"]
-    for option in (["--statistic", "mean"], ["--rank", "3"], ["--ballot", "sets"]):
-        result = learn(files, "labels", *target, *option)
-        assert result.exit_code == 2
-        assert "the target is a class" in result.stderr
-
-
 def test_a_run_on_a_number_is_not_compared_with_classes(files: Path) -> None:
     assert learn(files, "number", "--without", "report").exit_code == 0
     release = str(files / "out")
     result = CliRunner().invoke(app, ["compare", release, release])
     assert result.exit_code == 2
     assert "is of a number or of several labels" in result.stderr
-
-
-def test_metrics_are_published_where_the_test_file_is_public(files: Path) -> None:
-    metrics = ["--evaluate", str(files / "test.csv"), "--publish-metrics"]
-    assert learn(files, "number", *metrics).exit_code == 0
-    page = (files / "out" / "release" / "report.html").read_text()
-    assert "The mean absolute error is" in page
-    assert "<th>recall</th>" not in page
-    table = pd.read_csv(files / "test.csv")
-    table.loc[3, "dose"] = np.nan
-    table.to_csv(files / "test.csv", index=False)
-    result = learn(files, "number", *metrics, "--out", str(files / "other"))
-    assert result.exit_code == 2
-    assert "1 rows without a number in column 'dose' (row 3)" in result.stderr
 
 
 def test_a_run_on_classes_takes_no_numbers(files: Path) -> None:

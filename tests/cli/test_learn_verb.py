@@ -358,25 +358,6 @@ def test_the_private_file_in_the_public_place_is_refused(files: Path) -> None:
     assert "are the same" in result.stderr
 
 
-def test_a_careless_delta_is_asked_about_where_the_number_is_public(files: Path) -> None:
-    careless = ["--delta", "0.01", "--records", str(N_PRIVATE), "--json"]
-    refused = learn(files, *careless)
-    assert refused.exit_code == 2
-    assert "one whole record at random" in refused.stderr
-    assert "--force delta" in refused.stderr
-    result = learn(files, *careless, "--force", "delta")
-    assert result.exit_code == 0, result.stderr
-    assert any("one whole record at random" in note for note in json.loads(result.stdout)["notes"])
-
-
-def test_a_careless_delta_is_warned_of_where_the_number_is_private(files: Path) -> None:
-    edit("private.csv", lambda text: text + text.split("\n", 1)[1])(files)
-    result = learn(files, "--delta", "0.001", "--json")
-    assert result.exit_code == 0, result.stderr
-    assert "curator only: delta 0.001" in result.stderr
-    assert not any("random" in note for note in json.loads(result.stdout)["notes"])
-
-
 def test_private_rows_of_one_class_are_no_error(files: Path) -> None:
     edit("private.csv", lambda text: re.sub(r"(yes|no)\n", "no\n", text))(files)
     assert learn(files).exit_code == 0
@@ -518,18 +499,6 @@ def test_a_plan_for_another_task_is_refused(
     assert result.exit_code == 2
     assert message in result.stderr
     assert not (files / "out").exists()
-
-
-def test_public_rows_must_do_for_the_queries_and_are_noted_where_they_differ(files: Path) -> None:
-    result = by_plan(files, setting=Setting(20, "gaussian", "counts", 121), n_public=500)
-    assert result.exit_code == 2
-    assert (
-        "The plan asks 121 queries and the public file has 120 rows; plan again with --public 120"
-        in result.stderr
-    )
-    result = by_plan(files, "--json", n_public=500)
-    assert result.exit_code == 0, result.stderr
-    assert any("made for 500 public points" in note for note in json.loads(result.stdout)["notes"])
 
 
 def test_how_many_private_rows_there_are_is_told_to_nobody_but_the_curator(files: Path) -> None:

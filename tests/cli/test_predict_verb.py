@@ -104,21 +104,6 @@ def test_parquet_in_and_out(world: Path, tmp_path: Path) -> None:
     assert found["row"].dtype == np.int64
 
 
-def test_parquet_is_read_in_blocks_of_equal_types(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("pyarrow")
-    frame = pd.DataFrame({"a": pd.array([1, None, 2**60 + 1] * 50, dtype="Int64"), "b": "x"})
-    frame.to_parquet(tmp_path / "t.parquet")
-    monkeypatch.setattr(tables, "_BLOCK_ROWS", 7)
-    blocks = list(tables.table_blocks(tmp_path / "t.parquet"))
-    assert [len(block) for block in blocks[:-1]] == [7] * (len(blocks) - 1)
-    whole = tables.read_table(tmp_path / "t.parquet")
-    assert {str(block["a"].dtype) for block in blocks} == {str(whole["a"].dtype)}
-    together = [cell for block in blocks for cell in block["a"].tolist()]
-    assert together == whole["a"].tolist()
-
-
 def test_cells_that_the_student_cannot_use_are_counted(world: Path, tmp_path: Path) -> None:
     rows = ["40,north,5.0", "ancient,east,5.0", "?,west,5.0", ",,", "50,South,n/a"]
     (tmp_path / "odd.csv").write_text("\n".join([HEAD, *rows]) + "\n")

@@ -11,13 +11,12 @@ from secretballot.datasets import (
     a9a,
     adult,
     adult_votes,
-    data_folder,
     mnist,
     mnist_votes,
     synthetic_two_class,
 )
 from secretballot.datasets.schema import Schema
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
 
 
 @pytest.fixture(scope="module")
@@ -81,15 +80,6 @@ def test_vote_files_agree_with_the_labels_as_published():
     assert np.mean(incomes.argmax(axis=1) == reference(a9a).y_test) == pytest.approx(
         0.8440, abs=5e-5
     )
-
-
-def test_folder_is_taken_from_the_environment(tmp_path, monkeypatch):
-    monkeypatch.setenv("SECRETBALLOT_DATA", str(tmp_path))
-    assert data_folder() == tmp_path
-    with pytest.raises(DataError, match=r"lack adult/adult\.data"):
-        adult()
-    with pytest.raises(pytest.skip.Exception, match=r"lack adult/adult\.data"):
-        reference(adult)
 
 
 def test_synthetic_sample_has_its_bayes_error():

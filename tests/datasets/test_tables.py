@@ -14,7 +14,6 @@ from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import (
     check_columns,
     class_indices,
-    frame_of,
     read_table,
     unit_ids,
 )
@@ -65,15 +64,6 @@ def test_blocks_are_joined_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(tables, "_BLOCK_ROWS", 3)
     frame = read_table(write(tmp_path, "a,b\n" + "".join(f"{i},{i % 2}\n" for i in range(10))))
     assert frame["a"].tolist() == [str(i) for i in range(10)]
-
-
-def test_parquet_is_recognised_by_content(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    path = tmp_path / "table.data"
-    pd.DataFrame({"a": [1, 2], "b": ["x", None]}).to_parquet(path)
-    frame = read_table(path)
-    assert frame["a"].tolist() == [1, 2]
-    assert frame["b"].isna().tolist() == [False, True]
 
 
 def test_parquet_that_claims_more_rows_than_memory_holds_is_refused_unread(
@@ -257,18 +247,6 @@ def test_unit_ids_are_texts_and_none_may_be_missing() -> None:
     frame = pd.DataFrame({"person": [7.0, None, 7.0]})
     with pytest.raises(DataError, match=r"1 rows without a unit in column 'person' \(row 1\)"):
         unit_ids(frame, "person", role="private file")
-
-
-def test_frames_of_other_makers_are_taken() -> None:
-    class Polarlike:
-        def to_pandas(self) -> pd.DataFrame:
-            return pd.DataFrame({" a ": [1]}, index=[9])
-
-    frame = frame_of(Polarlike())
-    assert list(frame.columns) == ["a"]
-    assert list(frame.index) == [0]
-    with pytest.raises(DataError, match="is a list"):
-        frame_of([[1]])
 
 
 def test_a_quotation_mark_in_one_record_swallows_no_other(tmp_path: Path) -> None:

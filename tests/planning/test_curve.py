@@ -43,24 +43,6 @@ def test_one_point_is_met_with_the_usual_slope() -> None:
 
 
 @pytest.mark.parametrize(
-    "curve",
-    [
-        {},
-        [(10, 0.9)],
-        {0: 0.9},
-        {10: 90.0},
-        {10: 0.1},
-        {10: float("nan")},
-        {10.5: 0.9},
-        {10: "high"},
-    ],
-)
-def test_points_that_cannot_be_are_refused(curve: object) -> None:
-    with pytest.raises(ParameterError):
-        LearningCurve.fit(curve, 3)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
     ("limit", "slope"), [(0.5, 0.5), (1.1, 0.5), (0.9, 0.0), (0.9, float("nan")), (0.9, 6.0)]
 )
 def test_curves_that_cannot_be_are_refused(limit: float, slope: float) -> None:

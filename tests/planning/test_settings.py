@@ -207,26 +207,3 @@ def test_a_table_takes_the_place_of_noise_on_labels_of_two_classes() -> None:
     ):
         assert table_setting(other, task) is None
     assert table_setting(setting, Task(20_000, 400, 3, 1.0, 1e-5)) is None
-
-
-@pytest.mark.parametrize(
-    ("settings", "name"),
-    [
-        ({"aggregator": "vote-table", "release": "counts"}, "release"),
-        ({"aggregator": "confident", "max_answers": 5}, "threshold"),
-        ({"aggregator": "confident", "threshold": 5}, "max_answers"),
-        ({"aggregator": "gaussian", "threshold": 5}, "threshold"),
-        ({"aggregator": "laplace", "max_unstable": 5}, "max_unstable"),
-        ({"aggregator": "interactive", "max_answers": 5, "strategy": "margin"}, "threshold"),
-        ({"aggregator": "interactive", "max_answers": 5, "threshold": 5}, "strategy"),
-        ({"aggregator": "majority"}, "aggregator"),
-        (
-            {"aggregator": "confident", "threshold": 5, "max_answers": 5, "release": "counts"},
-            "release",
-        ),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(settings: dict[str, object], name: str) -> None:
-    given = {"n_teachers": 10, "release": "labels", "n_queries": 20, **settings}
-    with pytest.raises(ParameterError, match=name):
-        Setting(**given)  # type: ignore[arg-type]

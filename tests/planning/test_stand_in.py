@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from secretballot.aggregation import GaussianAggregator
 from secretballot.datasets import synthetic_two_class
 from secretballot.ensemble import TeacherEnsemble, teacher_by_name
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.planning import Setting
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.stand_in import StandInModel
@@ -181,13 +181,6 @@ def test_a_class_that_never_occurs_gets_hardly_a_vote():
     )
     assert sample.counts.shape[1] == 3
     assert sample.counts[:, 1].mean() < 0.02 * 20
-
-
-def test_too_few_rows_are_refused():
-    with pytest.raises(DataError, match="at least 40"):
-        StandInModel(
-            np.zeros((39, 2)), np.arange(39) % 2, n_classes=2, teacher=LOGISTIC, n_public=5
-        )
 
 
 def test_labels_of_a_walk_are_worse_in_a_pool_larger_than_the_stand_in() -> None:

@@ -16,7 +16,6 @@ from quick_plans import quick_forecasts
 from secretballot.bases import KernelBasis
 from secretballot.cli import app
 from secretballot.datasets.schema import Schema
-from secretballot.exceptions import DataError
 from secretballot.planning.plan.model import Estimate, MomentsForecast, Task
 from secretballot.planning.plan.text import learn_options, plan_text
 from secretballot.runs.basis import basis_of_schema
@@ -127,21 +126,6 @@ def test_a_guess_recommends_the_default_and_promises_nothing_of_it(tmp_path: Pat
     assert "votes of this plan" in (tmp_path / "plan" / "frontier.svg").read_text()
     assert (silos.source, silos.method) == ("guess", "votes")
     assert silos.student_accuracy == silos.recommended.expected.student_accuracy
-
-
-def test_plans_that_were_written_before_are_read(made: sb.Plan) -> None:
-    old = made.to_json()
-    del old["moments"]
-    assert sb.Plan.from_json(old) == replace(made, moments=None)
-    half = {"value": 0.5, "low": 0.5, "high": 0.5}
-    for odd in (
-        {"student_accuracy": 1},
-        {**made.to_json()["moments"], "n_pool": 0},
-        {**made.to_json()["moments"], "frontier": [[1.0]]},
-        {**made.to_json()["moments"], "frontier": [[-1.0, half]]},
-    ):
-        with pytest.raises(DataError):
-            sb.Plan.from_json({**made.to_json(), "moments": odd})
 
 
 @pytest.fixture

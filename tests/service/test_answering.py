@@ -9,7 +9,6 @@ import httpx
 import numpy as np
 import pytest
 from served_places import (
-    CLASSES,
     MARKED_NUMBER,
     MARKER,
     QUERIES,
@@ -78,21 +77,6 @@ def test_the_budget_ends_inside_a_request_and_stored_answers_stay(place: Place) 
         assert "12" in problem(refused, "budget-spent")["detail"]
         free = client.post(QUESTIONS, json={"points": points(2)}, headers=key)
     assert free.json()["answers"] == many["answers"][:2]
-
-
-def test_an_abstention_has_the_shape_of_an_answer(place: Place) -> None:
-    address = QUESTIONS.replace("/session/", "/sparse/")
-    key = place.key()
-    with TestClient(application(place.settings, opened=True)) as client:
-        # on the border of the classes the teachers disagree
-        body = {"points": [[0.0, 0.1 * row] for row in range(QUERIES)]}
-        said = client.post(address, json=body, headers=key).json()["answers"]
-    kinds = {answer["abstained"] for answer in said if answer["given"]}
-    assert True in kinds
-    assert len({tuple(answer) for answer in said}) == 1
-    for answer in said:
-        assert answer["abstained"] == (answer["given"] and answer["label"] is None)
-        assert answer["label"] in (None, *CLASSES)
 
 
 def test_questions_that_come_together_are_answered_in_one_transaction(place: Place) -> None:

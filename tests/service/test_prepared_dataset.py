@@ -21,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 from patients import rows, write_files
 
 BASE = "/v1/datasets/registry/sessions/first-year"
-MARKER = "north-by-a-private-marker"
 
 
 @pytest.fixture
