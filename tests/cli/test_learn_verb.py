@@ -358,6 +358,14 @@ def test_the_private_file_in_the_public_place_is_refused(files: Path) -> None:
     assert "are the same" in result.stderr
 
 
+def test_a_careless_delta_is_warned_of_where_the_number_is_private(files: Path) -> None:
+    edit("private.csv", lambda text: text + text.split("\n", 1)[1])(files)
+    result = learn(files, "--delta", "0.001", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert "curator only: delta 0.001" in result.stderr
+    assert not any("random" in note for note in json.loads(result.stdout)["notes"])
+
+
 def test_private_rows_of_one_class_are_no_error(files: Path) -> None:
     edit("private.csv", lambda text: re.sub(r"(yes|no)\n", "no\n", text))(files)
     assert learn(files).exit_code == 0

@@ -336,6 +336,27 @@ def test_the_constant_is_the_least_that_holds_for_every_labelling() -> None:
     assert tsybakov_constant([0.5, 0.9], 0.0) == 1.0
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tsybakov_fit(np.linspace(0, 1, 199)),
+        lambda: tsybakov_fit(np.full(300, 1.7771)),
+        lambda: tsybakov_fit(np.full(300, np.nan)),
+        lambda: tsybakov_fit(np.linspace(0, 1, 300), tail=1.0),
+        lambda: tsybakov_fit(np.linspace(0, 1, 300), confidence=0.0),
+        lambda: tsybakov_constant([0.1], 1.1),
+        lambda: tsybakov_constant([0.1], math.nan),
+        lambda: tsybakov_constant([], 0.5),
+        lambda: estimated_regression(np.zeros((40, 1)), np.arange(40) % 3),
+        lambda: estimated_regression(np.zeros((40, 1)), np.arange(40) // 35),
+    ],
+)
+def test_a_regression_function_that_does_not_fit_is_refused(call) -> None:
+    with pytest.raises((DataError, ParameterError)) as caught:
+        call()
+    assert "7771" not in str(caught.value)
+
+
 def test_a_regression_function_is_estimated_where_it_was_not_seen() -> None:
     rng = np.random.default_rng(10)
     X = rng.standard_normal((1500, 2))

@@ -1,3 +1,4 @@
+import os
 import pickle
 import random
 import sys
@@ -419,6 +420,28 @@ def test_tables_that_do_not_fit_are_refused(change, match):
     given_tables = {"X": X, "y_index": y, "shards": np.zeros(140, dtype=int), **change}
     with pytest.raises(DataError, match=match):
         TeacherEnsemble.fit(BlackBox(), **given_tables, n_teachers=K, n_classes=C)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_teachers": 0},
+        {"n_classes": 1},
+        {"random_state": -1},
+        {"n_jobs": 0},
+        {"n_jobs": 1.5},
+        {"vault": "somewhere"},
+        {"teacher": LogisticRegression},
+        {"teacher": "logistic"},
+        {"teacher": StandardScaler()},
+    ],
+)
+def test_settings_out_of_range_are_refused(options, tmp_path):
+    X, y = sample()
+    chosen = {"teacher": BlackBox(), "n_teachers": K, "n_classes": C, **options}
+    os.chdir(tmp_path)
+    with pytest.raises(ParameterError):
+        TeacherEnsemble.fit(X=X, y_index=y, shards=np.zeros(140, dtype=int), **chosen)
 
 
 def test_empty_public_points_are_refused():

@@ -13,7 +13,6 @@ from secretballot.planning.plan.text import (
     losses,
     number_range,
     plan_text,
-    reasons,
     recipe_name,
     rivals,
     share_range,
@@ -113,12 +112,3 @@ def test_estimates_in_words() -> None:
     assert share_range(Estimate(0.8234, 0.8, 0.85)) == "0.823 (0.800 to 0.850)"
     assert number_range(Estimate(1200.4, 1200.1, 1200.4)) == "1,200"
     assert number_range(Estimate(40, 20.6, 80)) == "40 (21 to 80)"
-
-
-def test_a_careless_delta_is_said_first() -> None:
-    plan = made_plan()
-    careless = replace(plan, task=replace(plan.task, delta=1e-4))
-    assert reasons(careless)[0].startswith(
-        "Beware: delta 0.0001 is not below one over the 10,000 records"
-    )
-    assert reasons(careless)[1:] == reasons(plan)

@@ -1,6 +1,7 @@
 """VotingStudent: votes as AdaBoost does, bears what AdaBoost does not, and goes out like every
 other student."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +167,22 @@ def test_goes_out_and_comes_back_alike(tmp_path: Path, classes: list[Any]) -> No
     pytest.importorskip("onnxruntime")
     pytest.importorskip("skl2onnx")
     dump_onnx(student, tmp_path / "student.onnx", X)  # refuses what predicts otherwise
+
+
+def _dimension(sets: set[int], n_points: int) -> int:
+    """Return the VC dimension of sets of points, each a bit mask."""
+    for size in range(n_points, 0, -1):
+        for points in itertools.combinations(range(n_points), size):
+            mask = sum(1 << point for point in points)
+            if len({chosen & mask for chosen in sets}) == 2**size:
+                return size
+    return 0
+
+
+def test_the_printed_dimension_of_votes_is_too_small() -> None:
+    # what lines cut out of five points, three of them on a line and no other three
+    lines = {0b00111, *(1 << a for a in range(5)), 0}
+    lines |= {1 << a | 1 << b for a, b in itertools.combinations(range(5), 2) if b > 2}
+    assert _dimension(lines, 5) == 2
+    votes = {a | b for a in lines for b in lines}  # two votes, ties to class 1
+    assert _dimension(votes, 5) == 5  # printed: at most K d = 4
