@@ -68,21 +68,6 @@ def test_an_accepted_column_lets_the_run_go_on(folder: Path) -> None:
     assert not any(b"accept" in path.read_bytes() for path in release.iterdir())
 
 
-def test_a_check_needs_no_price_and_prints_the_tables_side_by_side(folder: Path) -> None:
-    words = ["learn", str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
-    words += ["--classes", "no,yes", "--unit", "patient", "--check"]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, result.stderr
-    first, rows, units, classes, *lines = result.stdout.splitlines()
-    assert first.startswith("NOT RELEASABLE")
-    assert (rows.split(), units.split()) == (
-        ["rows", "200", "private,", "150", "public"],
-        ["units", "100"],
-    )
-    assert classes.startswith("classes      no ")
-    assert [line.split()[0] for line in lines] == ["column", "age", "dose", "ward", "tables"]
-
-
 def test_a_check_as_json_is_one_object_with_the_exit_code_of_bad_input(folder: Path) -> None:
     other_wards(folder)
     result = CliRunner().invoke(app, words_of_run(folder, "--check", "--json"))
@@ -92,27 +77,6 @@ def test_a_check_as_json_is_one_object_with_the_exit_code_of_bad_input(folder: P
     assert len(found["stopping"]) == 1
     assert found["columns"][0]["name"] == "ward"
     assert found["rows"] == {"private": 200, "public": 150}
-
-
-def test_lengths_of_time_are_compared_as_such(folder: Path) -> None:
-    for name, hours in (("private", 30), ("public", 12)):
-        table = pd.read_csv(folder / f"{name}.csv")
-        table["stay"] = [f"{number % hours}:30" for number in range(len(table))]
-        table.to_csv(folder / f"{name}.csv", index=False)
-    result = CliRunner().invoke(app, words_of_run(folder, "--check", "--json"))
-    (stay,) = (
-        column for column in json.loads(result.stdout)["columns"] if column["name"] == "stay"
-    )
-    assert stay["kind"] == "duration"
-    assert stay["beyond"] == pytest.approx(0.6, abs=0.05)
-
-
-@pytest.mark.parametrize("weights", ["no:1,yes:2,yes:3", "no:1,yes"])
-def test_the_weight_of_a_class_is_given_once(folder: Path, weights: str) -> None:
-    result = CliRunner().invoke(app, words_of_run(folder, "--class-weight", weights))
-    assert result.exit_code == 2
-    assert "pairs, each class once" in result.stderr
-    assert not (folder / "out").exists()
 
 
 def test_labels_are_no_ids_of_persons(folder: Path) -> None:

@@ -132,25 +132,6 @@ def test_persons_are_protected_and_the_ledger_is_charged(world: Path) -> None:
     assert "Nothing was spent" in again.stderr
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        ([], "either saved students"),
-        (["--hypotheses", "stumps", "--candidates", "a.skops"], "either saved students"),
-        (["--candidates", "nowhere.skops"], "cannot be read"),
-        (["--hypotheses", "rings"], "rings"),
-        (["--hypotheses", "stumps", "--points", "0"], "--points is 0"),
-        (["--hypotheses", "stumps", "--epsilon", "nan"], "epsilon"),
-        (["--hypotheses", "stumps", "--unit", "who", "--neighbours", "replace-one"], "unit column"),
-    ],
-)
-def test_bad_input_is_one_sentence_and_code_two(world: Path, more: list[str], words: str) -> None:
-    result = choose(world, *more)
-    assert result.exit_code == 2
-    assert words in result.stderr
-    assert not (world / "out").exists()
-
-
 def test_one_candidate_or_one_file_twice_is_no_choice(world: Path) -> None:
     one = choose(world, "--candidates", str(world / "low.skops"))
     assert (one.exit_code, "two or more" in one.stderr) == (2, True)

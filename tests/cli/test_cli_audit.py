@@ -59,19 +59,3 @@ def test_mistakes_are_bad_input(folder):
     result = run("none", "--change", "drop")
     assert result.exit_code == 2
     assert "not both" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "option"),
-    [
-        (["mechanisms", "--draws", "0"], "--draws is 0;"),
-        (["canaries", "--runs", "0"], "--runs is 0;"),
-        (["canaries", "--canaries", "0"], "--canaries is 0;"),
-        (["canaries", "--confidence", "1"], "--confidence is 1.0;"),
-    ],
-)
-def test_mistakes_are_named_by_their_option(words, option, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["audit", *words])
-    assert result.exit_code == 2
-    assert option in result.stderr

@@ -113,14 +113,6 @@ def test_students_are_compared_on_the_same_rows(world: Path) -> None:
     assert re.search(r"accuracy less A's +-0\.\d{4}\n  95 %, paired +-0\.\d{4} to -0\.\d{4}", text)
 
 
-def test_a_release_is_no_better_than_itself(world: Path) -> None:
-    test = ("--evaluate", world / "test.csv", "--target", "ill", "--json")
-    document = json.loads(compare(world / "good", world / "good", *test).stdout)
-    same = document["differences"][0]["accuracy"]
-    assert same["difference"] == 0
-    assert same["interval"]["low"] < 0 < same["interval"]["high"]
-
-
 def test_what_cannot_be_compared_ends_in_one_sentence(world: Path, tmp_path: Path) -> None:
     shutil.copytree(world / "poor" / "release", tmp_path / "forged")
     certificate = tmp_path / "forged" / "certificate.json"
@@ -139,47 +131,3 @@ def test_what_cannot_be_compared_ends_in_one_sentence(world: Path, tmp_path: Pat
         result = compare(*given)
         assert (result.exit_code, len(result.stderr.splitlines())) == (code, 1), result.stderr
         assert words in result.stderr
-
-
-def test_students_of_other_classes_are_not_measured_together(world: Path, tmp_path: Path) -> None:
-    frame = (world / "private.csv").read_text().replace("yes", "ill")
-    (tmp_path / "private.csv").write_text(frame)
-    result = CliRunner().invoke(
-        app,
-        [
-            "learn",
-            str(tmp_path / "private.csv"),
-            str(world / "public.csv"),
-            "--target",
-            "ill",
-            "--classes",
-            "no,ill",
-            "--epsilon",
-            "1",
-            "--delta",
-            "1e-5",
-            "--without",
-            "report",
-            "--neighbours",
-            "replace-one",
-            "--out",
-            str(tmp_path / "other"),
-        ],
-    )
-    assert result.exit_code == 0, result.stderr
-    pair = (world / "good", tmp_path / "other")
-    refused = compare(*pair, "--evaluate", world / "test.csv", "--target", "ill")
-    assert refused.exit_code == 2
-    assert "has other classes than" in refused.stderr
-    assert "caution: The releases promise different things" in compare(*pair).stdout
-
-
-def test_a_test_file_that_students_cannot_read_is_a_caution(world: Path, tmp_path: Path) -> None:
-    text = (world / "test.csv").read_text().replace("north", "NORTH").replace("south", "SOUTH")
-    (tmp_path / "test.csv").write_text(text)
-    words = ["compare", str(world / "good"), str(world / "good"), "--target", "ill", "--evaluate"]
-    result = CliRunner().invoke(app, [*words, str(tmp_path / "test.csv")])
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.count("'ward' of the") == 1
-    assert "if upper and lower case were not told apart" in result.stdout
-    assert "ward" not in CliRunner().invoke(app, [*words, str(world / "test.csv")]).stdout

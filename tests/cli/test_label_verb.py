@@ -9,7 +9,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 
 N_QUERIES, N_TEACHERS = 200, 100
@@ -129,28 +128,19 @@ def test_votes_teacher_by_teacher_are_read_from_csv(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--epsilon", "nan"), "epsilon is nan"),
         (("--delta", "0"), "delta is 0.*use --aggregator laplace"),
         (("--queries", "201"), "201 queries"),
-        (("--queries", "0"), "queries is 0"),
         (("--teachers", "99"), "."),
-        (("--classes", "a,b"), "."),
-        (("--classes", "a,b,b"), "."),
         (
             ("--aggregator", "sparse-vector", "--release", "counts"),
             "gaussian and the laplace aggregator only",
         ),
-        (("--aggregator", "confident", "--release", "counts"), "laplace aggregator only"),
         (("--aggregator", "confident", "--threshold", "500"), "threshold is 500, more votes than"),
-        (("--aggregator", "confident", "--max-answers", "0"), "--max-answers is 0"),
-        (("--aggregator", "confident", "--delta", "0"), "delta is 0.*--aggregator laplace"),
         (("--aggregator", "vote-table"), "n_classes is 3.*is for two"),
         (("--aggregator", "interactive"), "votes from a file have none"),
         (("--threshold", "50"), "--threshold is 50, and the gaussian aggregator has none"),
         (("--aggregator", "sparse-vector", "--epsilon", "0.1"), "at least|smaller --max-unstable"),
         (("--votes", "/dev/null"), "."),
-        (("--votes", "/nowhere/votes.npy"), "."),
-        (("--votes", "/"), "."),
     ],
 )
 def test_bad_input_is_one_sentence_that_costs_nothing(
@@ -188,19 +178,3 @@ def test_an_interrupted_run_goes_on_without_paying(
     assert json.loads(result.stdout)["resumed"] is True
     assert len(Ledger.open_existing(counts.with_name(f"{counts.name}.ledger")).history()) == 1
     assert "finished already" in label(counts).stderr
-
-
-def test_a_budget_that_is_spent_is_refused_with_its_own_code(counts: Path) -> None:
-    shared = (
-        "--ledger",
-        str(counts.parent / "account"),
-        "--dataset",
-        "registry",
-        "--queries",
-        "30",
-    )
-    Ledger(counts.parent / "account", dataset="registry", budget=PrivacyBudget(3.0, 1e-4))
-    assert label(counts, *shared).exit_code == 0
-    result = label(counts, *shared, "--out", str(counts.parent / "second"))
-    assert result.exit_code == 3
-    assert not (counts.parent / "second").exists()

@@ -1,7 +1,6 @@
 """`secretballot learn` by record moments: which method runs, what it writes, and bad input."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -61,36 +60,6 @@ def test_without_options_of_voting_a_run_is_of_moments(files: Path) -> None:
     assert stored["description"]["method"] == "moments"
 
 
-def test_the_files_speak_of_sums_and_not_of_teachers(files: Path) -> None:
-    result = learn(files)
-    assert result.exit_code == 0, result.stderr
-    assert re.search(r"^method +moments: records are given", result.stdout, re.MULTILINE)
-    assert re.search(
-        r"^released +4 noisy sums of \d+ numbers, over all records", result.stdout, re.M
-    )
-    release = files / "out" / "release"
-    readme = (release / "README.txt").read_text()
-    assert not re.search(r"teacher|vote|quer(y|ies) on", readme, re.IGNORECASE)
-    assert "Released were 4 noisy sums" in " ".join(readme.split())
-    page = (release / "report.html").read_text()
-    for words in ("What stands out of the noise", "Which columns carry the model", "Noisy sums"):
-        assert words in page
-    shown = re.sub(r"<[^>]*>", " ", page.split("</style>")[1].split("What was not protected")[0])
-    assert not re.search(r"teacher|voted|votes|shard", shown, re.IGNORECASE)
-    mechanism = mechanism_in(files)
-    assert str(mechanism["weights"][0][0]) not in page
-    assert str(mechanism["sums"][0][0]) not in page
-    # numbers of the table by their own names, not by those of encoded columns
-    assert all(f">{name}</text>" in page for name in ("age", "ward", "dose"))
-
-
-def test_a_named_student_learns_from_the_labels_of_the_pool(files: Path) -> None:
-    document = document_of(learn(files, "--student", "tree", "--json", "--without", "report"))
-    assert document["method"] == "moments"
-    student = sb.load_student(files / "out" / "release" / "student.skops")
-    assert type(student).__name__ == "DecisionTreeClassifier"
-
-
 def test_persons_relation_records_and_ledger(files: Path) -> None:
     more = ["--ledger", str(files / "l.sqlite"), "--dataset", "registry", "--records", "900"]
     document = document_of(learn(files, *more, "--json", "--without", "report", unit=True))
@@ -105,14 +74,6 @@ def test_persons_relation_records_and_ledger(files: Path) -> None:
     assert second["mechanism"]["n_records"] == N_PRIVATE
     wrong = learn(files, *out[2:], "--records", "899", "--out", str(files / "three"))
     assert (wrong.exit_code, (files / "three").exists()) == (2, False)
-
-
-def test_what_the_ledger_does_not_admit_is_refused(files: Path) -> None:
-    ledger = files / "l.sqlite"
-    Ledger(ledger, dataset="private", budget=sb.PrivacyBudget(1.0, 1e-5))
-    result = learn(files, "--ledger", str(ledger))
-    assert result.exit_code == 3
-    assert Ledger.open_existing(ledger).spent().epsilon == 0
 
 
 OPTIONS = [
@@ -370,59 +331,3 @@ def test_a_rare_class_is_found_by_a_stated_rate(files: Path) -> None:
         ]
     )
     assert weights == [1.0, 30.0]
-
-
-def test_a_model_that_finds_a_rare_class_is_not_called_useless(files: Path) -> None:
-    rare(files)
-    test = ["--evaluate", str(files / "test.csv"), "--positive-rate", "0.025"]
-    result = learn(files, *test, "--publish-metrics")
-    assert result.exit_code == 0, result.stderr
-    assert "no better than the majority" not in result.stdout
-    assert "finds what that would miss" in result.stdout
-    page = " ".join((files / "out/release/report.html").read_text().split())
-    assert "it tells classes apart" in page
-    assert "count classes by weight:" in page
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (("--positive-rate", "0"), "--positive-rate is 0"),
-        (("--positive-rate", "nan"), "--positive-rate is nan"),
-        (("--class-weight", "even"), "--class-weight has 'even'"),
-        (("--class-weight", "no:1"), "--class-weight is"),
-        (("--class-weight", "no:1,maybe:2"), "names 'maybe'"),
-        (("--class-weight", "no:1,yes:0"), "--class-weight has 0"),
-        (("--positive-rate", "0.1", "--method", "votes"), "goes with --method moments alone"),
-        (("--positive-rate", "0.1", "--teachers", "9"), "leave one of the two out"),
-    ],
-)
-def test_bad_words_about_rare_classes_cost_nothing(
-    files: Path, more: tuple[str, ...], words: str
-) -> None:
-    result = learn(files, *more)
-    assert result.exit_code == 2
-    assert words in result.stderr
-    assert (
-        not (files / "private.csv.ledger").exists()
-        or not Ledger.open_existing(files / "private.csv.ledger").history()
-    )
-
-
-def test_a_rate_is_about_one_of_two_classes(files: Path) -> None:
-    words = [word if word != "no,yes" else "no,yes,unknown" for word in words_of_run(files)]
-    result = CliRunner().invoke(app, [*words, "--positive-rate", "0.1"])
-    assert result.exit_code == 2
-    assert "second of two classes, and there are 3" in result.stderr
-
-
-def test_a_run_says_how_far_it_might_have_come_out_otherwise(files: Path) -> None:
-    document = document_of(learn(files, "--json", "--without", "report"))
-    assert 0 < document["spread"]["deviation"] < 0.2
-    assert 0 < document["spread"]["changed"] < 0.5
-    result = learn(files, "--without", "report", "--out", str(files / "second"))
-    assert re.search(
-        r"^spread +such a run, repeated, would vary by about \d+\.\d points", result.stdout, re.M
-    )
-    votes = learn(files, "--teachers", "30", "--json", "--out", str(files / "third"))
-    assert document_of(votes)["spread"] is None

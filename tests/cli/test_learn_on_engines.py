@@ -53,34 +53,3 @@ def test_a_run_on_a_cluster_is_the_run_of_one_machine(address: str, tmp_path: Pa
     assert again.exit_code == 0, again.stderr
     assert (folder / "out/release/certificate.json").read_bytes() == certificate
     assert CliRunner().invoke(app, ["verify", str(folder / "out/release")]).exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (("--engine", "spark"), "--engine is 'spark'; it must be 'local', 'dask://HOST:PORT'"),
-        (
-            ("--engine", "dask://127.0.0.1:9", "--jobs", "2"),
-            "--jobs 2 is given beside an engine, whose workers set how many work at once; leave it"
-            " out, or use --engine local.",
-        ),
-        (
-            ("--engine", "ray://127.0.0.1:9"),
-            "--engine is 'ray://127.0.0.1:9', where nobody listens; start Ray there"
-            " with `ray start --head`, or name one that runs. Nothing was spent.",
-        ),
-        (("--engine", "dask"), "--engine is 'dask', and no client of Dask runs in this program"),
-        (("--engine", "local", "--method", "moments"), "--engine goes with --method votes alone"),
-    ],
-)
-def test_bad_input_is_one_sentence_and_spends_nothing(
-    tmp_path: Path, more: tuple[str, ...], said: str
-) -> None:
-    folder = write_files(tmp_path, 400)
-    words = words_of_run(folder, *(VOTES if "--method" not in more else ()), *more)
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 2, result.output
-    assert said in " ".join(result.stderr.replace("│", "").split())
-    assert "Traceback" not in result.stderr
-    ledger = CliRunner().invoke(app, ["ledger", "show", str(folder / "private.csv")])
-    assert "0 releases" in ledger.output or ledger.exit_code != 0

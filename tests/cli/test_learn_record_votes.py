@@ -1,7 +1,6 @@
 """`secretballot learn --method record-votes`: what it writes, resumption, and bad input."""
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -84,18 +83,6 @@ def test_a_run_of_votes_of_records_is_whole_and_both_verifiers_confirm_it(files:
     assert np.allclose(shares, predicted.iloc[:, 2:].astype(float), atol=1e-9)
 
 
-def test_the_words_are_about_records_and_counts(files: Path) -> None:
-    result = learn(files)
-    assert result.exit_code == 0, result.stderr
-    assert re.search(r"^method +record-votes: as asked$", result.stdout, re.MULTILINE)
-    assert re.search(r"^released +150 times 2 noisy counts of votes$", result.stdout, re.M)
-    assert "of each record at the 5 public points nearest to it" in result.stdout
-    release = files / "out" / "release"
-    assert not re.search(r"teacher|shard", (release / "README.txt").read_text(), re.IGNORECASE)
-    page = (release / "report.html").read_text().split("</style>")[1]
-    assert not re.search(r"teacher|shard|ensemble", re.sub(r"<[^>]*>", " ", page), re.IGNORECASE)
-
-
 def test_settings_of_the_votes_are_taken_and_auto_follows_them(files: Path) -> None:
     more = ["--method", "auto", "--votes-per-record", "3", "--queries", "120", "--json"]
     document = document_of(learn(files, *more, "--student", "tree", "--without", "report"))
@@ -124,37 +111,6 @@ def test_persons_and_relation(files: Path) -> None:
     assert (wrong.exit_code, (files / "three").exists()) == (2, False)
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (["--votes-per-record", "151"], "151 votes of a record are more than the 150 public"),
-        (["--queries", "151"], "151 queries are more than the 150 rows of the public file"),
-        (
-            ["--queries", "4", "--votes-per-record", "5"],
-            "5 votes of a record are more than the 4 public points that take votes",
-        ),
-        (["--votes-per-record", "0"], "--votes-per-record is 0; it must be an integer of at least"),
-        (["--teachers", "10"], "--teachers goes with --method votes alone, and --method record"),
-        (["--strategy", "margin"], "--strategy goes with --method votes alone"),
-        (["--method", "moments", "--votes-per-record", "2"], "goes with --method record-votes"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused_before_anything_is_paid(
-    files: Path, more: list[str], said: str
-) -> None:
-    result = learn(files, *more)
-    assert result.exit_code == 2
-    assert said in result.stderr
-    assert not (files / "out").exists()
-
-
-def test_what_the_ledger_does_not_admit_is_refused(files: Path) -> None:
-    ledger = files / "l.sqlite"
-    Ledger(ledger, dataset="private", budget=sb.PrivacyBudget(1.0, 1e-5))
-    assert learn(files, "--ledger", str(ledger)).exit_code == 3
-    assert Ledger.open_existing(ledger).spent().epsilon == 0
-
-
 def changed(files: Path, name: str, change: Any) -> None:
     table = pd.read_csv(files / name)
     change(table).to_csv(files / name, index=False)
@@ -179,16 +135,6 @@ def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
     document = document_of(learn(files, *test, "--force", "records"))
     assert 0 <= document["accuracy"] <= 1
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
-
-
-def test_a_pool_that_misses_a_part_of_the_world_is_told_aloud(files: Path) -> None:
-    changed(files, "public.csv", lambda t: t.assign(age=20 + t["age"] % 30, ward="north"))
-    document = document_of(learn(files, "--json", "--epsilon", "8", "--accept-unseen", "ward"))
-    (note,) = document["notes"]
-    assert "values that the public points do not show" in note
-    for name in ("report.html", "README.txt"):
-        text = " ".join((files / "out" / "release" / name).read_text().split())
-        assert note in text
 
 
 def test_noise_that_drowns_everything_gives_a_model_all_the_same(files: Path) -> None:

@@ -97,41 +97,6 @@ def test_a_run_writes_a_release_and_a_closed_vault(files: Path) -> None:
     assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
 
 
-def test_a_student_is_measured_in_full_beside_the_majority(files: Path) -> None:
-    test = ("--evaluate", str(files / "test.csv"))
-    result = learn(files, *test)
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("method")
-    # the noise decides: a student may find every row of a class, so that a share is 1.0000
-    for shares in (
-        r"accuracy     SHARE of the student on the labelled test file\n",
-        r"SHARE to SHARE \(Wilson's interval of 95 %, 200 rows\); always '(no|yes)': 0\.\d",
-        r"balanced     SHARE, the mean of the recalls; area under the ROC curve SHARE\n",
-        r"calibration  SHARE said, SHARE right; expected error SHARE, Brier score 0",
-        r"class +rows  recall  precision   answered +no +yes\n",
-        r"yes +\d+  SHARE     SHARE +\d+ +\d+\n",
-    ):
-        words = shares.replace("SHARE", r"[01]\.\d{4}")
-        assert re.search(words, result.stdout), (words, result.stdout)
-    document = json.loads(learn(files, *test, "--out", str(files / "two"), "--json").stdout)
-    found = document["metrics"]
-    assert found["accuracy"] == document["accuracy"]
-    assert sum(map(sum, found["confusion"])) == found["rows"] == N_TEST
-    assert found["beats_majority"]
-    assert found["accuracy_interval"]["low"] < found["accuracy"]
-
-
-def test_a_student_no_better_than_the_majority_is_called_so_first(files: Path) -> None:
-    lines = (files / "test.csv").read_text().splitlines()
-    head, body = lines[0], [line.rsplit(",", 1)[0] for line in lines[1:]]
-    # the labels of these rows have nothing to do with them
-    (files / "test.csv").write_text("\n".join([head, *(f"{line},no" for line in body)]) + "\n")
-    result = learn(files, "--evaluate", str(files / "test.csv"))
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("no better than the majority: accuracy 0.")
-    assert "1.0000 for always answering 'no'" in result.stdout.splitlines()[0]
-
-
 @pytest.mark.parametrize("same", ["path", "link", "bytes"])
 def test_no_student_is_measured_on_the_private_file(files: Path, same: str) -> None:
     path = files / ("private.csv" if same == "path" else "copy.csv")
@@ -259,10 +224,6 @@ def nothing(folder: Path) -> None:
     """Change no file."""
 
 
-def no_access(folder: Path) -> None:
-    (folder / "private.csv").unlink()
-
-
 def folder_as_file(folder: Path) -> None:
     (folder / "private.csv").unlink()
     (folder / "private.csv").mkdir()
@@ -270,11 +231,6 @@ def folder_as_file(folder: Path) -> None:
 
 def binary(folder: Path) -> None:
     (folder / "private.csv").write_bytes(SECRET.encode() + b"\x00\x07" * 100)
-
-
-def huge(name: str) -> Callable[[Path], None]:
-    """Return what lets a file go on with nothing for longer than anybody could read."""
-    return lambda folder: os.truncate(folder / name, 1 << 42)
 
 
 def out_in_use(folder: Path) -> None:
@@ -301,12 +257,6 @@ def corrupt_ledger(folder: Path) -> None:
     (folder / "l").write_bytes(b"SQLite format 3\x00" + os.urandom(5000))
 
 
-def newer_ledger(folder: Path) -> None:
-    other_ledger(folder)
-    with closing(sqlite3.connect(folder / "l")) as connection:
-        connection.execute("PRAGMA user_version = 99")
-
-
 def label(row: int, value: str) -> Callable[[Path], None]:
     """Return a step that gives one private row another label."""
 
@@ -324,23 +274,10 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
         (),
         "lacks column 'dose' of the public file",
     ),
-    "extra column": (
-        edit(
-            "public.csv",
-            lambda text: "\n".join(line.rsplit(",", 1)[0] for line in text.splitlines()),
-        ),
-        (),
-        "has column 'dose' that the public file lacks",
-    ),
     "no header": (
         edit("private.csv", lambda text: "\n".join(text.splitlines()[1:]).replace("north", SECRET)),
         (),
         "first line is a header",
-    ),
-    "target absent": (
-        nothing,
-        ("--target", "sick"),
-        "private file has column 'ill' that|no column 'sick'",
     ),
     "target missing in a row": (
         label(7, "nan"),
@@ -348,8 +285,6 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
         r"1 rows without a label in column 'ill' \(row 7\)",
     ),
     "class not declared": (label(7, SECRET), (), r"none of the 2 declared classes \(row 7\)"),
-    "classes not given": (nothing, ("--classes", ""), "two or more"),
-    "one class": (nothing, ("--classes", "yes"), "two or more"),
     "more teachers than records": (
         nothing,
         ("--records", "19"),
@@ -360,50 +295,9 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
         ("--records", "599", "--neighbours", "replace-one"),
         "another number of rows than was stated",
     ),
-    "more queries than public rows": (
-        nothing,
-        ("--queries", "121"),
-        "121 queries are more than the 120 rows",
-    ),
-    "no queries": (nothing, ("--queries", "0"), "queries is 0"),
-    "no teachers": (nothing, ("--teachers", "0"), "teachers is 0"),
     "epsilon nan": (nothing, ("--epsilon", "nan"), "epsilon is nan"),
-    "epsilon zero": (nothing, ("--epsilon", "0"), "epsilon is 0"),
-    "epsilon negative": (nothing, ("--epsilon", "-1"), "epsilon is -1"),
-    "epsilon infinite": (nothing, ("--epsilon", "inf"), "epsilon is inf"),
-    "delta nan": (nothing, ("--delta", "nan"), "delta is nan"),
-    "delta negative": (nothing, ("--delta", "-1e-9"), "delta is -1e-09"),
-    "delta zero": (nothing, ("--delta", "0"), "delta is 0"),
-    "delta one": (nothing, ("--delta", "1"), "delta is 1"),
-    "nothing answered": (
-        nothing,
-        ("--aggregator", "sparse-vector", "--epsilon", "0.1", "--student", "logistic"),
-        "use a smaller --max-unstable|at least",
-    ),
-    "counts of the sparse vector": (
-        nothing,
-        ("--aggregator", "sparse-vector", "--release", "counts"),
-        "needs the Gaussian or the Laplace aggregator",
-    ),
-    "no such file": (no_access, (), "does not exist|cannot be read"),
     "a directory": (folder_as_file, (), "folder without Parquet files"),
-    "an empty file": (edit("private.csv", lambda _: ""), (), "is empty"),
-    "a header alone": (edit("private.csv", lambda text: text.splitlines()[0]), (), "no rows"),
     "a binary file": (binary, (), "is binary"),
-    "a huge file": (huge("private.csv"), (), "is binary"),
-    "a huge public file": (huge("public.csv"), (), "too large for this machine's memory"),
-    "unknown teacher": (nothing, ("--teacher", "oracle"), "teacher is 'oracle'; it must be one of"),
-    "unknown student": (
-        nothing,
-        ("--student", "oracle"),
-        "student is 'oracle'; it must be one of auto",
-    ),
-    "student not importable": (
-        nothing,
-        ("--student", "no.such:Class"),
-        "student 'no.such:Class' cannot be imported",
-    ),
-    "unit column missing": (nothing, ("--unit", "person"), "no column 'person'"),
     "unit ids missing": (
         edit(
             "private.csv",
@@ -424,14 +318,6 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
         "account of the dataset 'other'",
     ),
     "ledger corrupt": (corrupt_ledger, ("--ledger", "{folder}/l"), "edger"),
-    "ledger newer": (newer_ledger, ("--ledger", "{folder}/l"), "newer|version"),
-    "ledger is no ledger": (nothing, ("--ledger", "{folder}/public.csv"), "edger"),
-    "no schema file": (nothing, ("--schema", "{folder}/none.json"), "cannot be read"),
-    "test file without labels": (
-        nothing,
-        ("--evaluate", "{folder}/public.csv"),
-        "test file has no column 'ill'",
-    ),
 }
 
 
@@ -470,17 +356,6 @@ def test_the_private_file_in_the_public_place_is_refused(files: Path) -> None:
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
     assert "are the same" in result.stderr
-
-
-def test_a_careless_delta_is_asked_about_where_the_number_is_public(files: Path) -> None:
-    careless = ["--delta", "0.01", "--records", str(N_PRIVATE), "--json"]
-    refused = learn(files, *careless)
-    assert refused.exit_code == 2
-    assert "one whole record at random" in refused.stderr
-    assert "--force delta" in refused.stderr
-    result = learn(files, *careless, "--force", "delta")
-    assert result.exit_code == 0, result.stderr
-    assert any("one whole record at random" in note for note in json.loads(result.stdout)["notes"])
 
 
 def test_a_careless_delta_is_warned_of_where_the_number_is_private(files: Path) -> None:
@@ -615,90 +490,6 @@ def test_a_plan_supplies_price_and_settings(files: Path) -> None:
     assert "plan" not in certificate
 
 
-def test_what_was_planned_is_printed_beside_what_came(files: Path) -> None:
-    result = by_plan(files, "--evaluate", str(files / "test.csv"))
-    assert result.exit_code == 0, result.stderr
-    assert "forecast     100 (90 to 110) answers; 100 observed\n" in result.stdout
-    accuracy = re.search(r"accuracy +([01]\.\d{4}) of the student", result.stdout)
-    assert accuracy is not None
-    assert (
-        f"accuracy 0.800 (0.750 to 0.850); {accuracy[1]} on the labelled test file" in result.stdout
-    )
-    assert "forecast" not in learn(files, "--out", str(files / "unplanned")).stdout
-
-
-@pytest.mark.parametrize(
-    ("setting", "more"),
-    [
-        (Setting(30, "gaussian", "labels", 20, strategy="margin"), ("--round-size", "10")),
-        (Setting(30, "sparse-vector", "labels", 100, max_unstable=1), ()),
-        (
-            Setting(
-                30, "interactive", "labels", 20, strategy="margin", threshold=8, max_answers=10
-            ),
-            ("--round-size", "10"),
-        ),
-    ],
-    ids=("rounds", "sparse vector", "interactive"),
-)
-def test_every_recipe_of_a_plan_runs(files: Path, setting: Setting, more: tuple[str, ...]) -> None:
-    more = (*more, "--json", "--force", "epsilon")
-    result = by_plan(files, *more, setting=setting, epsilon=20.0, student="logistic")
-    assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["queries"] <= setting.n_queries
-
-
-def test_options_that_agree_with_the_plan_are_fine_and_others_are_free(files: Path) -> None:
-    same = (
-        "--epsilon",
-        "4.0",
-        "--delta",
-        "0.00001",
-        "--teachers",
-        "20",
-        "--aggregator",
-        "gaussian",
-    )
-    result = by_plan(
-        files, *same, "--records", str(N_PRIVATE), "--student", "auto", "--seed", "7", "--json"
-    )
-    assert result.exit_code == 0, result.stderr
-
-
-AGAINST: dict[str, tuple[tuple[str, ...], str]] = {
-    "epsilon": (("--epsilon", "2"), "--epsilon is 2.0 and the plan says 4.0"),
-    "delta": (("--delta", "1e-6"), "--delta is 1e-06 and the plan says 1e-05"),
-    "teachers": (("--teachers", "21"), "--teachers is 21 and the plan says 20"),
-    "queries": (("--queries", "7"), "--queries is 7 and the plan says 100"),
-    "aggregator": (
-        ("--aggregator", "sparse-vector"),
-        "--aggregator is 'sparse-vector' and the plan says 'gaussian'",
-    ),
-    "abstentions": (("--max-unstable", "3"), "--max-unstable is 3 and the plan has none"),
-    "a default that is not the plan's": (
-        ("--release", "auto"),
-        "--release is 'auto' and the plan says 'counts'",
-    ),
-    "strategy": (("--strategy", "margin"), "--strategy is 'margin' and the plan says 'passive'"),
-    "records": (("--records", "599"), "--records is 599 and the plan says 600"),
-    "teacher": (("--teacher", "tree"), "--teacher is 'tree' and the plan says 'logistic'"),
-    "student": (("--student", "tree"), "--student is 'tree' and the plan says 'auto'"),
-    "estimate": (("--estimate-epsilon", "0.1"), "--estimate-epsilon pays for an estimate"),
-}
-
-
-@pytest.mark.parametrize(("more", "message"), AGAINST.values(), ids=AGAINST.keys())
-def test_an_option_against_the_plan_is_refused_with_both_values(
-    files: Path, more: tuple[str, ...], message: str
-) -> None:
-    result = by_plan(files, *more, "--json")
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert result.stderr.strip().endswith("leave one of the two out.")
-    assert json.loads(result.stdout)["kind"] == "parameter"
-    assert not (files / "out").exists()
-
-
 @pytest.mark.parametrize(
     ("task", "message"),
     [
@@ -716,18 +507,6 @@ def test_a_plan_for_another_task_is_refused(
     assert result.exit_code == 2
     assert message in result.stderr
     assert not (files / "out").exists()
-
-
-def test_public_rows_must_do_for_the_queries_and_are_noted_where_they_differ(files: Path) -> None:
-    result = by_plan(files, setting=Setting(20, "gaussian", "counts", 121), n_public=500)
-    assert result.exit_code == 2
-    assert (
-        "The plan asks 121 queries and the public file has 120 rows; plan again with --public 120"
-        in result.stderr
-    )
-    result = by_plan(files, "--json", n_public=500)
-    assert result.exit_code == 0, result.stderr
-    assert any("made for 500 public points" in note for note in json.loads(result.stdout)["notes"])
 
 
 def test_how_many_private_rows_there_are_is_told_to_nobody_but_the_curator(files: Path) -> None:
@@ -751,19 +530,6 @@ def test_how_many_private_rows_there_are_is_told_to_nobody_but_the_curator(files
     assert "another number of rows than was stated with --records or a plan" in result.stderr
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{}", "plan: good", '{"error": "x", "kind": "data", "exit_code": 2}']
-)
-def test_a_file_that_is_no_plan_is_refused(files: Path, text: str) -> None:
-    words = write_plan(files)
-    (files / "plan.json").write_text(text)
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 2
-    assert result.stderr.startswith("secretballot: The plan ")
-    assert result.stderr.count("\n") == 1
-    assert not (files / "out").exists()
-
-
 def test_without_a_plan_the_price_is_needed(files: Path) -> None:
     words = write_plan(files)[:-2]
     result = CliRunner().invoke(app, words)
@@ -775,16 +541,3 @@ def test_without_a_plan_the_price_is_needed(files: Path) -> None:
     assert "--delta" in result.stderr
     assert "--epsilon and" not in result.stderr
     assert json.loads(result.stdout)["kind"] == "usage"
-
-
-def test_a_changed_plan_is_another_run(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr("secretballot.runs.learn.publish", failing(KeyboardInterrupt()))
-        assert by_plan(files).exit_code == 130
-    result = by_plan(files, setting=Setting(20, "gaussian", "counts", 90))
-    assert result.exit_code == 2
-    assert "interrupted run that differs in queries" in result.stderr
-    result = by_plan(files, "--json")
-    assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["resumed"] is True
-    assert len(Ledger.open_existing(files / "private.csv.ledger").history()) == 1

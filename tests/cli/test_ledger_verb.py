@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 from secretballot.cli import app
 from secretballot.privacy.accounting import (
     GaussianEvent,
-    LabelGaussianEvent,
     PrivacyBudget,
 )
 from secretballot.privacy.ledger import Ledger
@@ -71,74 +70,6 @@ def test_create_fixes_what_the_total_promises(tmp_path: Path) -> None:
         CliRunner().invoke(app, ["ledger", "show", str(tmp_path / "l"), "--json"]).stdout
     )
     assert (document["unit"], document["neighbours"]) == ("user", "replace-one")
-
-
-def test_create_makes_an_account_of_labels_that_are_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "l"
-    words = [
-        "ledger",
-        "create",
-        str(path),
-        "--dataset",
-        "registry",
-        "--epsilon",
-        "2",
-        "--delta",
-        "1e-5",
-    ]
-    result = CliRunner().invoke(app, [*words, "--unit-kind", "label"])
-    assert result.exit_code == 2
-    assert "use --neighbours replace-one" in " ".join(result.stderr.split())
-    assert not path.exists()
-    result = CliRunner().invoke(
-        app, [*words, "--unit-kind", "label", "--neighbours", "replace-one"]
-    )
-    assert result.exit_code == 0, result.stderr
-    assert "for each label, under replace-one" in result.stdout
-
-
-def test_history_tells_how_far_a_plan_is(tmp_path: Path) -> None:
-    path = tmp_path / "registry.ledger"
-    book = Ledger(path, dataset="registry", budget=PrivacyBudget(2.0, 1e-4))
-    known = book.reserve(
-        [LabelGaussianEvent(100.0, 7)], PrivacyBudget(0.5, 1e-5), request="known", purpose="a"
-    )
-    open_end = book.reserve(
-        [GaussianEvent(100.0, 7)], PrivacyBudget(0.5, 1e-5), request="open end", purpose="b"
-    )
-    for number, answers in ((known, 2), (open_end, 3)):
-        with book.answering(number) as page:
-            for place in range(answers):
-                page.add([(bytes([place]) * 16, b"answer")])
-    book.reserve([GaussianEvent(100.0, 1)], PrivacyBudget(0.5, 1e-5), request="whole", purpose="c")
-    result = CliRunner().invoke(app, ["ledger", "history", str(path)])
-    assert result.exit_code == 0, result.stderr
-    first, second, third = result.stdout.splitlines()
-    assert "2 of 7 answers  a  known" in first
-    assert "3 answers  b  open end" in second
-    assert "answers" not in third
-
-
-@pytest.mark.parametrize(
-    "bad", [["--epsilon", "nan"], ["--epsilon", "0"], ["--delta", "-1"], ["--dataset", ""]]
-)
-def test_create_refuses_a_budget_that_is_none(tmp_path: Path, bad: list[str]) -> None:
-    path = tmp_path / "new.ledger"
-    words = [
-        "ledger",
-        "create",
-        str(path),
-        "--dataset",
-        "registry",
-        "--epsilon",
-        "2",
-        "--delta",
-        "1e-5",
-        *bad,
-    ]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 2
-    assert not path.exists()
 
 
 def test_show_says_what_is_spent_and_left(ledger: Path) -> None:

@@ -1,13 +1,12 @@
 """How a verb ends: the exit code, the sentence, the JSON object; and what is never said."""
 
-import errno
 import json
 from typing import NoReturn
 
 import pytest
 import typer
 
-from secretballot.cli.outcome import _usage_sentence, failure_of, guarded
+from secretballot.cli.outcome import failure_of, guarded
 from secretballot.exceptions import (
     BudgetError,
     CertificateError,
@@ -40,21 +39,6 @@ def test_every_error_of_ours_has_its_code_and_its_words(
     failure = failure_of(error)
     assert (failure.kind, failure.exit_code) == (kind, code)
     assert "mend it" in failure.error
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_a_full_disk_is_said_plainly(number: int) -> None:
-    failure = failure_of(OSError(number, "No space left on device", "/out/x"))
-    assert (failure.kind, failure.exit_code) == ("system", 2)
-    assert failure.error.startswith("The disk is full (/out/x); make room")
-
-
-def test_other_troubles_of_the_system_are_bad_input() -> None:
-    assert (
-        failure_of(PermissionError(errno.EACCES, "Permission denied", "x")).error
-        == "The system refused (x): Permission denied."
-    )
-    assert failure_of(MemoryError()).exit_code == 2
 
 
 def test_interruption_has_its_code() -> None:
@@ -95,36 +79,3 @@ def test_work_that_ends_well_returns_its_code() -> None:
     assert guarded(lambda: None, as_json=True) == 0
     assert guarded(lambda: 4, as_json=True) == 4
     assert guarded(lambda: 130, as_json=False) == 130
-
-
-@pytest.mark.parametrize(
-    ("words", "given", "said"),
-    [
-        (
-            "Invalid value for '--jobs': Input should be a valid integer, unable to parse it",
-            "two",
-            "--jobs is 'two'; it must be an integer, such as 3.",
-        ),
-        (
-            "Invalid value for '--jobs': 'two' is not a valid integer.",
-            None,
-            "--jobs is 'two'; it must be an integer, such as 3.",
-        ),
-        (
-            "Invalid value for 'SHELL:{bash|fish}': 'tcsh' is not one of 'bash', 'fish'.",
-            None,
-            "SHELL is 'tcsh'; it must be one of bash, fish.",
-        ),
-        (
-            "Invalid value for 'PRIVATE': Value error, embedded null byte",
-            "a\0",
-            "PRIVATE is 'a\\x00'; it cannot be used; see --help for what it may be.",
-        ),
-        ("Missing option '--target'.", None, "Missing option '--target'."),
-    ],
-)
-def test_what_a_parser_says_of_a_value_is_said_in_our_words(
-    words: str, given: str | None, said: str
-) -> None:
-    """The sentences are those of several versions of typer."""
-    assert _usage_sentence(words, given) == said

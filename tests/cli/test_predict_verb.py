@@ -2,9 +2,6 @@
 
 import csv
 import io
-import json
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +14,6 @@ from secretballot.cli import app
 from secretballot.datasets import tables
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import read_table
-from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.report.student.export import load_student
 
 HEAD = "age,ward,dose"
@@ -109,21 +104,6 @@ def test_parquet_in_and_out(world: Path, tmp_path: Path) -> None:
     assert found["row"].dtype == np.int64
 
 
-def test_parquet_is_read_in_blocks_of_equal_types(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("pyarrow")
-    frame = pd.DataFrame({"a": pd.array([1, None, 2**60 + 1] * 50, dtype="Int64"), "b": "x"})
-    frame.to_parquet(tmp_path / "t.parquet")
-    monkeypatch.setattr(tables, "_BLOCK_ROWS", 7)
-    blocks = list(tables.table_blocks(tmp_path / "t.parquet"))
-    assert [len(block) for block in blocks[:-1]] == [7] * (len(blocks) - 1)
-    whole = tables.read_table(tmp_path / "t.parquet")
-    assert {str(block["a"].dtype) for block in blocks} == {str(whole["a"].dtype)}
-    together = [cell for block in blocks for cell in block["a"].tolist()]
-    assert together == whole["a"].tolist()
-
-
 def test_cells_that_the_student_cannot_use_are_counted(world: Path, tmp_path: Path) -> None:
     rows = ["40,north,5.0", "ancient,east,5.0", "?,west,5.0", ",,", "50,South,n/a"]
     (tmp_path / "odd.csv").write_text("\n".join([HEAD, *rows]) + "\n")
@@ -170,85 +150,3 @@ def test_an_earlier_file_stays_until_the_new_one_is_complete(world: Path, tmp_pa
     assert predict(world / "run", tmp_path / "broken.csv", "--out", str(out)).exit_code == 2
     assert out.read_bytes() == before
     assert {path.name for path in tmp_path.iterdir()} == {"said.csv", "broken.csv"}
-
-
-def refused(world: Path, tmp_path: Path) -> dict[str, Callable[[], Result]]:
-    """Return calls with something amiss about the student or the place, by the words due."""
-    new = world / "new.csv"
-    bare = tmp_path / "bare"
-    bare.mkdir()
-    alone = tmp_path / "alone.skops"
-    alone.write_bytes((world / "run/release/student.skops").read_bytes())
-    narrow = tmp_path / "narrow.json"
-    narrow.write_text(
-        json.dumps(
-            {
-                "columns": {
-                    "age": {
-                        "kind": "numeric",
-                        "median": 1,
-                        "center": 0,
-                        "scale": 1,
-                        "indicator": False,
-                    }
-                }
-            }
-        )
-    )
-    link, ledger = tmp_path / "link.csv", tmp_path / "some.ledger"
-    link.symlink_to(new)
-    Ledger(ledger, dataset="d", budget=PrivacyBudget(1.0, 0.0))
-    own = Path(shutil.copy(world / "run/release/schema.json", tmp_path / "own.json"))
-    return {
-        "There is no": lambda: predict(tmp_path / "nothing", new),
-        "holds no student.skops": lambda: predict(bare, new),
-        "name the schema.json of its release with --schema": lambda: predict(alone, new),
-        "encodes 1 columns and the student reads": lambda: predict(
-            alone, new, "--schema", str(narrow)
-        ),
-        "is the table itself": lambda: predict(world / "run", new, "--out", str(new)),
-        "is the student itself": lambda: predict(
-            alone, new, "--schema", str(own), "--out", str(alone)
-        ),
-        "is the schema itself": lambda: predict(
-            alone, new, "--schema", str(own), "--out", str(own)
-        ),
-        "missing.csv": lambda: predict(
-            world / "run", tmp_path / "missing.csv", "--out", str(narrow)
-        ),
-        "is no regular file": lambda: predict(world / "run", new, "--out", str(link)),
-        "is a database": lambda: predict(world / "run", new, "--out", str(ledger)),
-        "lies in a release": lambda: predict(
-            world / "run", new, "--out", str(world / "run/release/said.csv")
-        ),
-        "lies in the vault": lambda: predict(
-            world / "run", new, "--out", str(world / "run/vault/said.csv")
-        ),
-        "There is no folder": lambda: predict(
-            world / "run", new, "--out", str(tmp_path / "no" / "said.csv")
-        ),
-    }
-
-
-def test_what_is_no_student_or_no_place_ends_in_one_sentence(world: Path, tmp_path: Path) -> None:
-    for words, call in refused(world, tmp_path).items():
-        result = call()
-        assert result.exit_code == 2, words
-        assert words in result.stderr
-        assert len(result.stderr.splitlines()) == 1
-
-
-def test_columns_that_are_written_otherwise_are_told_with_what_would_help(
-    world: Path, tmp_path: Path
-) -> None:
-    rows = [line.replace("north", "North.").replace("south", "South.") for line in lines(50, 5)]
-    (tmp_path / "odd.csv").write_text("\n".join([HEAD, *rows]) + "\n")
-    result = predict(world / "run", tmp_path / "odd.csv")
-    assert result.exit_code == 0
-    assert "'ward': 100 % of its cells are none of the categories of the schema" in result.stderr
-    assert "would match if differences of spelling" in result.stderr
-    rows = [line.rpartition(",")[0] + ',"5,5"' for line in rows]
-    (tmp_path / "odd.csv").write_text("\n".join([HEAD, *rows]) + "\n")
-    result = predict(world / "run", tmp_path / "odd.csv")
-    assert result.exit_code == 2
-    assert "they would be numbers if a comma were a decimal point" in result.stderr

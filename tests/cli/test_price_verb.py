@@ -14,8 +14,6 @@ from secretballot.cli import app
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 
-PRICE = ["price", "--epsilon", "1", "--delta", "1e-6", "--public", "500"]
-
 
 def invoke(*words: str) -> Result:
     return CliRunner().invoke(app, list(words))
@@ -108,42 +106,6 @@ def test_numbers_alone_say_the_same_as_files(files: Path) -> None:
     assert {**by_files, "account": None} == by_numbers
 
 
-def test_a_person_reads_price_noise_expectation_and_questions() -> None:
-    labels = ["--teachers", "200", "--release", "labels", "--queries", "50"]
-    result = invoke(*PRICE, "--method", "votes", *labels)
-    assert result.exit_code == 0
-    for words in (
-        "price        epsilon 1, delta 1e-06",
-        "released     50 labels",
-        "nothing",
-    ):
-        assert words in result.stdout
-    assert "at a margin of 200 of 200 votes" in result.stdout
-    poor = invoke(*PRICE, "--method", "votes", "--teachers", "2", "--records", "30")
-    assert poor.exit_code == 0
-    assert "would ask    --force noise: sigma" in poor.stdout
-    assert "would ask    --force records: 30 stated records are fewer than about 106" in poor.stdout
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (("--max-unstable", "3"), "--max-unstable is 3, and the gaussian aggregator answers every"),
-        (("--method", "votes", "--records", "900"), "--columns is missing"),
-        (("--public", "0"), "--public is 0"),
-        (("--classes", "1"), "--classes is 1"),
-        (("--delta", "0", "--method", "moments"), "--delta is 0"),
-        (("--teachers", "9", "--votes-per-record", "2"), "leave one of the two out"),
-        (("--teachers", "0", "--method", "votes"), "n_teachers"),
-    ],
-)
-def test_bad_numbers_are_one_sentence(more: tuple[str, ...], words: str) -> None:
-    result = invoke(*PRICE, *more)
-    assert result.exit_code == 2
-    assert words.replace("n_teachers", "--teachers") in result.stderr
-    assert result.stderr.count("\n") == 1
-
-
 def test_a_dry_run_says_that_an_account_is_full(files: Path) -> None:
     Ledger(files / "l", dataset="d", budget=PrivacyBudget(1.0, 1e-5))
     shared = ["--ledger", str(files / "l"), "--dataset", "d", "--dry-run"]
@@ -190,23 +152,6 @@ def test_few_records_are_for_the_curator_alone(files: Path) -> None:
     assert "force" not in (files / "out" / "vault" / "run.json").read_text()
 
 
-def test_a_run_of_its_own_account_says_that_it_counts_nothing_else(files: Path) -> None:
-    words = words_of_run(files, "--own-ledger", "--without", "student")
-    result = invoke(*words)
-    assert result.exit_code == 0, result.stderr
-    assert "account      of this run alone" in result.stdout
-    assert not (files / "private.csv.ledger").exists()
-    assert "by an account of its own" in invoke("verify", str(files / "out")).stdout
-    page = " ".join((files / "out" / "release" / "report.html").read_text().split())
-    assert "This release has an account of its own: epsilon 2 and delta 1e-5" in page
-    shared = invoke(*words_of_run(files, "--out", str(files / "b"), "--without", "student"))
-    assert shared.exit_code == 0, shared.stderr
-    assert "epsilon 2 of 10 spent" in shared.stdout
-    assert "by a durable ledger" in invoke("verify", str(files / "b")).stdout
-    page = " ".join((files / "b" / "release" / "report.html").read_text().split())
-    assert "Of epsilon 10 for each record of this dataset: earlier releases 0 (grey)" in page
-
-
 def test_an_estimate_is_taken_off_the_price_of_the_answers(files: Path) -> None:
     words = words_of_run(files, "--teachers", "200", "--release", "labels", "--student", "tree")
     words += ["--own-ledger", "--yes", "--without", "report,student", "--json"]
@@ -218,16 +163,3 @@ def test_an_estimate_is_taken_off_the_price_of_the_answers(files: Path) -> None:
     left = ["--epsilon", str(whole["epsilon"] - 0.4)]
     rest = document_of(invoke(*words, *left, "--dry-run"))
     assert (said["queries"], said["sigma"]) == (rest["queries"], pytest.approx(rest["sigma"]))
-
-
-@pytest.mark.parametrize(
-    "more", [("--release", "counts"), ("--release", "labels", "--queries", "40")]
-)
-def test_a_dry_run_refuses_an_estimate_that_the_run_would_refuse(
-    files: Path, more: tuple[str, ...]
-) -> None:
-    words = words_of_run(files, "--teachers", "200", "--estimate-epsilon", "0.4", *more)
-    said, done = invoke(*words, "--dry-run"), invoke(*words, "--yes")
-    assert (said.exit_code, done.exit_code) == (2, 2)
-    assert "--estimate-epsilon pays for an estimate" in said.stderr
-    assert said.stderr.splitlines()[-1] == done.stderr.splitlines()[-1]

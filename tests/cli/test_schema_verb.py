@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from patients import write_files
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
@@ -91,32 +90,3 @@ def test_an_edited_schema_is_followed(folder: Path) -> None:
 def test_target_unit_and_dropped_columns_are_left_out(folder: Path) -> None:
     words = ["--target", "ill", "--unit", "patient_id", "--drop", "zip,dose"]
     assert [*json.loads(schema(folder, *words).stdout)["columns"]] == ["born"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--drop", "nope"), "lacks column 'nope', to be dropped"),
-        (("--drop", "born,zip,dose,ill"), "no column that could be a feature"),
-        (("--classes", "a,a"), "declare two or more different ones"),
-        (("--out", "public.csv"), "is something at 'public.csv' already"),
-        (("--out", "nowhere/schema.json"), "There is no folder 'nowhere'"),
-        (("--out", "out/release/schema.json"), "lies in a release"),
-    ],
-)
-def test_what_cannot_be_ends_in_one_sentence(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
-) -> None:
-    monkeypatch.chdir(folder)
-    (folder / "out" / "release").mkdir(parents=True)
-    (folder / "out" / "release" / "certificate.json").write_text("{}")
-    result = schema(folder, *words)
-    assert result.exit_code == 2
-    assert message in result.stderr.splitlines()[-1]
-    assert len(result.stderr.splitlines()[-1]) < 600
-    assert result.stdout == ""
-
-
-def test_the_patients_of_other_tests_hold_nothing_odd(tmp_path: Path) -> None:
-    result = schema(write_files(tmp_path, 50))
-    assert result.stderr == ""

@@ -1,16 +1,13 @@
 """The command line names parameters by their options, and leaves alone what only looks like one."""
 
-import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 import typer
-from typer.testing import CliRunner
 
 import secretballot
-from secretballot._validation import check_choice, check_count, check_path
+from secretballot._validation import check_choice, check_path
 from secretballot.cli import app
 from secretballot.cli.outcome import failure_of
 from secretballot.cli.spelling import OPTIONS
@@ -26,14 +23,6 @@ def test_every_parameter_is_told_as_its_option(name: str, option: str) -> None:
     failure = failure_of(error)
     assert failure.error == f"{option} is 'x'; give another {name}, or {option} 3"
     assert failure.parameter == error.parameter == name
-
-
-@pytest.mark.parametrize(("name", "option"), OPTIONS.items())
-def test_every_guard_names_a_parameter_that_has_an_option(name: str, option: str) -> None:
-    with pytest.raises(ParameterError) as caught:
-        check_count(name, 0)
-    assert str(caught.value) == f"{name} is 0; it must be an integer of at least 1."
-    assert failure_of(caught.value).error == str(caught.value).replace(name, option, 1)
 
 
 def test_every_option_of_the_table_is_one_of_some_verb() -> None:
@@ -68,33 +57,6 @@ def test_words_that_are_no_name_are_no_parameter() -> None:
     with pytest.raises(ParameterError) as caught:
         check_choice("strategy", "n_teachers", ("margin",))
     assert failure_of(caught.value).error == "--strategy is 'n_teachers'; it must be one of margin."
-
-
-@pytest.mark.parametrize("column", ["n_teachers", "release='labels'", "epsilon is 3"])
-def test_a_column_that_looks_like_a_parameter_is_quoted_as_it_is(
-    tmp_path: Path, column: str
-) -> None:
-    (tmp_path / "people.csv").write_text("age,ill\n1,no\n2,yes\n")
-    (tmp_path / "public.csv").write_text("age\n1\n2\n")
-    words = ["learn", str(tmp_path / "people.csv"), str(tmp_path / "public.csv")]
-    words += ["--target", column, "--classes", "no,yes", "--epsilon", "1", "--delta", "1e-6"]
-    result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "out"), "--json"])
-    assert result.exit_code == 2
-    assert repr(column) in json.loads(result.stdout)["error"]
-
-
-def test_a_class_that_looks_like_a_setting_is_quoted_as_it_is(tmp_path: Path) -> None:
-    np.save(tmp_path / "votes.npy", np.array([["a", "b"]]))
-    classes = "n_teachers,release='labels',n_teachers"
-    words = ["label", "--votes", str(tmp_path / "votes.npy"), "--kind", "votes"]
-    words += ["--classes", classes, "--epsilon", "1", "--delta", "1e-6"]
-    result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "out"), "--json"])
-    assert result.exit_code == 2
-    said = json.loads(result.stdout)
-    assert said["error"].startswith("--classes ")
-    assert repr("n_teachers") in said["error"]
-    assert repr("release='labels'") in said["error"]
-    assert said["parameter"] == "classes"
 
 
 def test_no_message_begins_with_the_name_of_an_option_as_mere_text() -> None:

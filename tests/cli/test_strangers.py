@@ -1,6 +1,5 @@
 """A release in the hands of a stranger: what its README says works, without this package."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -88,89 +87,6 @@ def test_the_lines_of_the_readme_give_the_packages_answers_without_the_package(
     assert (said["label"] == student.predict(X)).all()
     assert (said["p"] == student.predict_proba(X)).all()  # to the last digit
     assert set(said["label"]) == {"no", "yes"}
-
-
-def dated_lines(count: int, seed: int, *, labelled: bool = False) -> list[str]:
-    """Return lines of a day, a point in time, a truth value and a length of time, in seconds."""
-    rng = np.random.default_rng(seed)
-    days = np.datetime64("2015-01-01") + rng.integers(0, 2000, count)
-    seen = np.datetime64("2021-01-01T00:00:00") + rng.integers(0, 10**7, count)
-    flags = rng.choice(["true", "false", ""], count)
-    rows = [
-        f"{day},{str(at).replace('T', ' ')},{flag}"
-        for day, at, flag in zip(days, seen, flags, strict=True)
-    ]
-    if not labelled:
-        return rows
-    return [
-        f"{row},{'yes' if day.item().year > 2017 else 'no'}"
-        for row, day in zip(rows, days, strict=True)
-    ]
-
-
-def test_the_lines_of_the_readme_read_dates_and_truth_values(tmp_path: Path) -> None:
-    head = "born,seen,member"
-    private = [f"{head},ill", *dated_lines(2000, 1, labelled=True)]
-    (tmp_path / "private.csv").write_text("\n".join(private) + "\n")
-    (tmp_path / "public.csv").write_text("\n".join([head, *dated_lines(300, 2)]) + "\n")
-    words = [
-        "learn",
-        str(tmp_path / "private.csv"),
-        str(tmp_path / "public.csv"),
-        "--target",
-        "ill",
-    ]
-    words += ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5", "--without", "report"]
-    result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "run")])
-    assert result.exit_code == 0, result.stderr
-    folder = tmp_path / "run" / "release"
-    rows = [head, *dated_lines(400, 3), ",2021-02-03T04:05,TRUE", "2020-02-29,,x"]
-    (folder.parent / "new.csv").write_text("\n".join(rows) + "\n")
-    code = lines_below((folder / "README.txt").read_text(), "The same in Python without this")
-    assert code.strip() in (folder / "model-card.md").read_text()
-    run_alone(f"{code}\nnp.savez('../said.npz', label=label.astype(str), p=probabilities)", folder)
-    said = np.load(folder.parent / "said.npz")
-    X = Schema.read(folder / "schema.json").encode(read_table(folder.parent / "new.csv"))
-    student = load_student(folder / "student.skops")
-    assert (said["label"] == student.predict(X)).all()
-    assert (said["p"] == student.predict_proba(X)).all()
-    assert set(said["label"]) == {"no", "yes"}
-    card = (folder / "model-card.md").read_text()
-    assert "Dates are `tensor(int64)`" in card
-    assert (
-        "| born | a date, with a time of day or without, written as in ISO 8601; read: the day,"
-        in card
-    )
-
-
-def test_what_the_lines_of_the_readme_cannot_read_is_said(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    rows = [
-        f"{rng.integers(1, 29):02}/{rng.integers(1, 13):02}/2020,{h:02}:30,pain and {w}"
-        for h, w in zip(rng.integers(0, 24, 800), rng.choice(["fever", "cough"], 800), strict=True)
-    ]
-    labelled = [f"{row},{'yes' if 'fever' in row else 'no'}" for row in rows[200:]]
-    (tmp_path / "private.csv").write_text("\n".join(["day,at,note,ill", *labelled]) + "\n")
-    (tmp_path / "public.csv").write_text("\n".join(["day,at,note", *rows[:200]]) + "\n")
-    columns = {"day": {"kind": "date", "format": "day-first"}, "at": "duration"}
-    for note, name in (("ignored", "without"), ("text", "with")):
-        (tmp_path / "schema.json").write_text(json.dumps({"columns": columns | {"note": note}}))
-        words = ["learn", str(tmp_path / "private.csv"), str(tmp_path / "public.csv")]
-        words += ["--target", "ill", "--classes", "no,yes", "--epsilon", "4", "--delta", "1e-4"]
-        words += ["--schema", str(tmp_path / "schema.json"), "--without", "report"]
-        result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / name)])
-        assert result.exit_code == 0, result.stderr
-    text = (tmp_path / "without" / "release" / "README.txt").read_text()
-    assert "# before: lengths of time as seconds, dates as 2020-02-29, in 'day', 'at'" in text
-    # words cannot be found by a graph: the file reads encoded columns, and says so
-    text = " ".join((tmp_path / "with" / "release" / "README.txt").read_text().split())
-    assert "for any language, of encoded columns" in text
-    assert "Column 'note' holds free text, whose words no ONNX graph can find" in text
-    (tmp_path / "new.csv").write_text("\n".join(["day,at,note", *rows[:50]]) + "\n")
-    said = CliRunner().invoke(app, ["predict", str(tmp_path / "with"), str(tmp_path / "new.csv")])
-    assert said.exit_code == 0, said.stderr
-    answers = [line.split(",")[1] for line in said.stdout.splitlines()[1:]]
-    assert answers == ["yes" if "fever" in row else "no" for row in rows[:50]]
 
 
 def test_the_command_and_the_lines_for_this_package_work_as_they_stand(

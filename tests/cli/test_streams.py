@@ -15,11 +15,8 @@ from typer.testing import CliRunner
 
 from secretballot._validation import plain_line, shown, without_controls
 from secretballot.cli import app
-from secretballot.cli.outcome import failure_of
-from secretballot.exceptions import DataError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
-from secretballot.runs.progress import Watch
 
 NASTY = "\x1b[31mred\x1b[0m\nsecretballot: done\x9b1A\u202e"
 
@@ -58,21 +55,6 @@ def test_a_full_device_is_said_in_one_sentence_when_the_work_is_done(
         "secretballot: The disk is full; make room and repeat the command: what was paid for is"
         " kept in the ledger."
     ]
-
-
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [(["--help"], 0), (["ledger", "show", "--json"], 0), (["verify", "nowhere", "--json"], 2)],
-)
-def test_a_reader_that_leaves_hears_nothing_of_it(
-    ledger: Path, words: list[str], code: int
-) -> None:
-    if words[0] == "ledger":
-        words = [*words, str(ledger)]
-    found, said = program(words, "| head -c 0")
-    # what was still in a buffer is not missed by anybody
-    assert found in (code, 1)
-    assert len(said.splitlines()) == (0 if code == 0 else 1)
 
 
 def test_streams_that_are_closed_leave_the_exit_code_and_no_file_in_their_place(
@@ -127,53 +109,6 @@ def test_names_with_control_characters_reach_no_terminal(tmp_path: Path) -> None
         )
         assert without_controls(as_json.stdout, keep="\n") == as_json.stdout
         assert json.loads(as_json.stdout)["error"].isprintable()
-
-
-def test_a_release_in_a_folder_with_a_nasty_name_is_printed_plainly_and_named_exactly_to_machines(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "votes.csv").write_text("a,b\n" + "2,38\n" * 30)
-    out = str(tmp_path / NASTY)
-    words = [
-        "label",
-        "--votes",
-        str(tmp_path / "votes.csv"),
-        "--kind",
-        "counts",
-        "--classes",
-        "a,b",
-    ]
-    words += ["--epsilon", "1", "--delta", "1e-5", "--out", out]
-    first = CliRunner().invoke(app, [*words, "--json"])
-    assert first.exit_code == 0, first.stderr
-    assert without_controls(first.stdout, keep="\n") == first.stdout
-    assert json.loads(first.stdout)["release"] == str(Path(out) / "release")
-    again = CliRunner().invoke(app, words)
-    assert again.exit_code == 0
-    assert without_controls(again.stdout, keep="\n") == again.stdout
-    # no forged line
-    assert not any(line.startswith("secretballot: done") for line in again.stdout.splitlines())
-
-
-def test_every_failure_is_one_bounded_line() -> None:
-    for error in (
-        DataError("x" * 10**6),
-        DataError(NASTY * 10**4),
-        OSError(2, NASTY * 100, NASTY * 1000),
-    ):
-        sentence = failure_of(error).error
-        assert len(sentence) <= 500
-        assert sentence.isprintable()
-    both_ends = failure_of(DataError(f"The beginning {'x' * 10**6} and what to do.")).error
-    assert both_ends.startswith("The beginning x")
-    assert both_ends.endswith("x and what to do.")
-
-
-def test_every_note_is_one_bounded_line() -> None:
-    watch = Watch()
-    watch.note(NASTY * 1000, private=False)
-    assert len(watch.notes[0].text) <= 500
-    assert watch.notes[0].text.isprintable()
 
 
 class _Talkative:

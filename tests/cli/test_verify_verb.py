@@ -135,33 +135,6 @@ def test_the_second_opinion_decides_the_exit_code_where_the_first_agrees(
     assert words in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--minutes", "5"], "--minutes is for the second program; give --independent with it."),
-        (["--independent", "--minutes", "0"], "--minutes is 0.0"),
-        (["--independent", "--minutes", "nan"], "--minutes is nan"),
-        (["--independent", "--minutes", "soon"], "--minutes is 'soon'; it must be a number"),
-    ],
-)
-def test_minutes_are_a_positive_number_and_for_the_second_program(
-    folder: Path, options: list[str], words: str
-) -> None:
-    result = CliRunner().invoke(app, ["verify", str(folder), *options])
-    assert result.exit_code == 2
-    assert words in " ".join(result.stderr.split())
-
-
-def test_minutes_reach_the_second_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[float] = []
-    monkeypatch.setattr(
-        "secretballot.cli.verify.each_finding", lambda _, minutes: given.append(minutes) or []
-    )
-    for options in ([], ["--minutes", "0.5"]):
-        CliRunner().invoke(app, ["verify", str(folder), "--independent", *options])
-    assert given == [2.0, 0.5]
-
-
 def test_both_programs_look_at_the_same_certificate(folder: Path) -> None:
     other = folder / "other.json"
     (folder / "certificate.json").rename(other)

@@ -51,22 +51,6 @@ def test_words_reach_certificate_ledger_and_pages(tmp_path: Path, kind: str) -> 
     assert CliRunner().invoke(app, ["verify", str(release), "--independent"]).exit_code == 0
 
 
-def test_what_was_not_said_is_asked_for_once(tmp_path: Path) -> None:
-    write_files(tmp_path, 300)
-    words = words_of_run(tmp_path, "--purpose", "To plan beds")
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, result.stderr
-    (note,) = [line for line in result.stderr.splitlines() if "The report" in line]
-    assert note == (
-        "curator only: The report calls the data 'private' and names no controller and contact; say"
-        " it with --title, --controller, --contact. All words are public."
-    )
-    silent = CliRunner().invoke(
-        app, words_of_run(tmp_path, "--without", "report", "--out", str(tmp_path / "other"))
-    )
-    assert "The report" not in silent.stderr
-
-
 def test_words_may_be_said_otherwise_later_but_not_the_purpose_that_was_paid_for(
     tmp_path: Path,
 ) -> None:
@@ -86,22 +70,3 @@ def test_words_may_be_said_otherwise_later_but_not_the_purpose_that_was_paid_for
     assert certificate["about"] == ABOUT | {"title": "Wards"}
     ledger = Ledger.open_existing(tmp_path / "own.ledger")
     assert ledger.releases() == 1
-
-
-@pytest.mark.parametrize(
-    ("option", "words", "said"),
-    [
-        ("--title", "two\nlines", "give words on one line"),
-        ("--purpose", "", "give words on one line"),
-        ("--contact", "\x1b[31m", "give words on one line"),
-        ("--controller", "x" * 501, "--controller has 501 characters; at most 500 are shown"),
-    ],
-)
-def test_what_is_no_line_is_refused_before_anything_is_read(
-    tmp_path: Path, option: str, words: str, said: str
-) -> None:
-    result = CliRunner().invoke(app, words_of_run(tmp_path, option, words))
-    assert result.exit_code == 2
-    assert said in result.stderr
-    assert option in result.stderr
-    assert result.stderr.count("\n") == 1

@@ -13,12 +13,8 @@ WARDS = ("north", "south", "north-east", "7")
     [
         (["<=50K.", ">50K."], INCOMES, "match if a full stop at the end were taken away"),
         (["NORTH", "South"], WARDS, "match if upper and lower case were not told apart"),
-        (["north east", "north_east"], WARDS, "match if spaces, hyphens and underscores"),
-        (['"north"', "'south'"], WARDS, "match if quotation marks"),
-        (["007", "7"], ("0007", "8"), "match if zeros at the beginning"),
         (["NORTH.", '"South."'], WARDS, "match if differences of spelling"),
         (["S", "s."], WARDS, "match if they were written out, or shortened, alike"),
-        (["south wing", "southern"], WARDS, "written out, or shortened, alike"),
     ],
 )
 def test_words_say_what_would_make_categories_match(
@@ -35,9 +31,6 @@ def test_words_say_what_would_make_categories_match(
     [
         (["1,5", "-2,25"], "a comma were a decimal point"),
         (["1,234,567", "12'000.5"], "commas, spaces or apostrophes between thousands"),
-        (["$5.20", "7 %", "€8"], "currency and per cent signs"),
-        (["12 kg", "7.5mg", "3 years"], "a unit behind the number"),
-        (['"12"', '"3.5"'], "quotation marks"),
         (["$1,234.50", "$9,000"], "numbers if differences of spelling"),
     ],
 )

@@ -1,4 +1,3 @@
-import gzip
 import hashlib
 
 import numpy as np
@@ -12,13 +11,12 @@ from secretballot.datasets import (
     a9a,
     adult,
     adult_votes,
-    data_folder,
     mnist,
     mnist_votes,
     synthetic_two_class,
 )
 from secretballot.datasets.schema import Schema
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
 
 
 @pytest.fixture(scope="module")
@@ -82,44 +80,6 @@ def test_vote_files_agree_with_the_labels_as_published():
     assert np.mean(incomes.argmax(axis=1) == reference(a9a).y_test) == pytest.approx(
         0.8440, abs=5e-5
     )
-
-
-def test_folder_is_taken_from_the_environment(tmp_path, monkeypatch):
-    monkeypatch.setenv("SECRETBALLOT_DATA", str(tmp_path))
-    assert data_folder() == tmp_path
-    with pytest.raises(DataError, match=r"lack adult/adult\.data"):
-        adult()
-    with pytest.raises(pytest.skip.Exception, match=r"lack adult/adult\.data"):
-        reference(adult)
-
-
-def test_absent_folder_is_named(tmp_path):
-    with pytest.raises(DataError, match="SECRETBALLOT_DATA"):
-        data_folder(tmp_path / "nowhere")
-
-
-@pytest.mark.parametrize(
-    ("load", "name", "content"),
-    [
-        (a9a, "a9a/a9a", b"not:a:number\n"),
-        (adult, "adult/adult.data", b"words, where, numbers\n"),
-        (mnist, "mnist/train-images-idx3-ubyte.gz", b"\x00\x01"),
-        (
-            mnist,
-            "mnist/train-images-idx3-ubyte.gz",
-            gzip.compress(b"\x00\x00\x08\x03\x00", mtime=0),
-        ),
-        (mnist_votes, "votes/mnist_250_teachers.npy", b"\x93NUMPY"),
-    ],
-)
-def test_damaged_file_is_one_sentence(tmp_path, load, name, content):
-    path = tmp_path / name
-    path.parent.mkdir()
-    path.write_bytes(content)
-    for other in ("a9a.t", "adult.test"):
-        (path.parent / other).write_bytes(content)
-    with pytest.raises(DataError, match="damaged"):
-        reference(load, tmp_path)
 
 
 def test_synthetic_sample_has_its_bayes_error():

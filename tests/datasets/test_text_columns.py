@@ -113,18 +113,12 @@ def test_a_schema_is_complete_and_the_same_in_two_processes() -> None:
     ("spec", "words"),
     [
         ({"kind": "text", "encoding": "bag"}, "'bag'; it must be one of words, tfidf, hashed"),
-        ({"kind": "text", "encoding": 3}, "is 3; it must be one of"),
-        ({"kind": "text", "encoding": ["hashed"]}, "it must be one of"),
         ({"kind": "text", "encoding": "hashed", "width": 0}, "width .* is 0; .* from 1 to 65536"),
-        ({"kind": "text", "width": 0}, "width .* is 0"),
-        ({"kind": "text", "encoding": "tfidf", "width": True}, "width .* is True"),
         ({"kind": "text", "encoding": "tfidf", "width": 2**17}, "from 1 to 65536"),
         ({"kind": "text", "encoding": "hashed", "bigrams": 1}, "bigrams .* true or false"),
         ({"kind": "text", "encoding": "hashed", "words": ["a"]}, "words .* means nothing"),
         ({"kind": "text", "words": ["a"], "width": 5}, "width .* means nothing"),
         ({"kind": "text", "encoding": "tfidf", "weights": [1]}, "weights .* without a list"),
-        ({"kind": "text", "bigrams": True}, "bigrams .* means nothing beside the encoding words"),
-        ({"kind": "text", "encoding": "tfidf", "words": []}, "must be a list of single words"),
         ({"kind": "text", "encoding": "tfidf", "words": ["a b"]}, "must be a list of single words"),
         (
             {"kind": "text", "encoding": "tfidf", "words": ["a"], "weights": [0]},

@@ -144,21 +144,6 @@ def test_the_schema_says_all_and_is_of_a_new_version() -> None:
     assert (schema.widen(rows) == schema.encode(frame)).all()
 
 
-@pytest.mark.parametrize(
-    ("spec", "said"),
-    [
-        ({"center": []}, "center of column 'scan' must be a list of numbers"),
-        ({"center": 3}, "center of column 'scan' must be a list of numbers"),
-        ({"center": [1, "a"]}, "center of column 'scan' is 'a'; it must be a number"),
-        ({"center": [1, 2], "scale": 0}, r"scale of column 'scan' is 0; it must be a number"),
-        ({}, "leaves column 'scan' open"),
-    ],
-)
-def test_a_declared_column_is_checked(spec: dict[str, Any], said: str) -> None:
-    with pytest.raises(DataError, match=said):
-        Schema.from_json({"columns": {"scan": {"kind": "vector", **spec}}})
-
-
 def test_a_column_declared_without_any_public_vector_is_refused() -> None:
     frame = pd.DataFrame({"scan": ["a", "b"]})
     with pytest.raises(DataError, match="No public row has a vector in column 'scan'"):

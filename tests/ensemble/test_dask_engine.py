@@ -148,20 +148,3 @@ def test_a_cluster_without_workers_is_refused(monkeypatch):
         pytest.raises(ParameterError, match="has no worker after 1 seconds"),
     ):
         fitted(DecisionTreeClassifier(), engine=client)
-
-
-def test_an_address_where_nobody_answers_is_refused(monkeypatch):
-    from secretballot.ensemble.engines import cluster
-
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1.0)
-    said = r"engine is 'dask://127\.0\.0\.1:9', where no scheduler"
-    with pytest.raises(ParameterError, match=said):
-        fitted(DecisionTreeClassifier(), engine="dask://127.0.0.1:9")
-
-
-def test_a_closed_client_is_refused():
-    with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty:
-        client = distributed.Client(empty, set_as_default=False)
-        client.close()
-        with pytest.raises(ParameterError, match="whose status is 'closed'"):
-            fitted(DecisionTreeClassifier(), engine=client)

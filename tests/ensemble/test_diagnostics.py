@@ -265,15 +265,6 @@ def test_sealed_diagnoses_hold_what_the_plain_functions_return() -> None:
     assert stability["max_unstable"].tolist() == [1, 5, 9]
 
 
-def test_votes_of_other_shapes_are_no_ensembles() -> None:
-    votes = [VoteCounts.from_counts([[3, 4]]), VoteCounts.from_counts([[3, 5]])]
-    for given in (votes, []):
-        with pytest.raises(DataError):
-            diagnose_expected_margins(given)
-    with pytest.raises(ParameterError, match="VoteCounts"):
-        diagnose_margins(np.array([[3, 4]]))  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("tau", [0.3, 0.5, 0.75])
 def test_the_exponent_of_a_known_tail_is_found(tau: float) -> None:
     """P(|2 r - 1| <= t) = t^a with a = tau / (1 - tau)."""

@@ -248,11 +248,3 @@ def test_the_next_question_finds_the_weights_folded_and_gets_the_same_votes(monk
         ensemble.vote_counts(frame).open_at_the_door(), one_by_one(ensemble, frame)
     )
     assert len(folded) == 2
-
-
-def test_very_many_weights_are_not_kept(monkeypatch):
-    X, y, points = sample(2)
-    monkeypatch.setattr("secretballot.ensemble.linear._MOST_CELLS_KEPT", 3)
-    ensemble = ensemble_of(LogisticRegression(), X, y, 2)
-    ensemble.vote_counts(points)
-    assert ensemble._stacks == {}

@@ -78,16 +78,6 @@ def test_interrupted_run_resumes_where_it_stopped(tmp_path):
     np.testing.assert_array_equal(resumed, run(tmp_path / "other"))
 
 
-def test_progress_of_a_resumed_run_starts_at_what_is_there(tmp_path):
-    STOP.append(4)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "vault")
-    STOP.clear()
-    done = []
-    run(tmp_path / "vault", progress=lambda *step: done.append(step))
-    assert done == [(4, K), (5, K), (6, K)]
-
-
 def test_untrainable_shards_are_kept_as_such(tmp_path):
     labels = np.where(SHARDS == 2, 1, Y)
     for _ in range(2):

@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info
 
@@ -350,29 +350,6 @@ def test_tables_of_every_kind_train_and_vote(learner, convert):
         np.testing.assert_array_equal(counts, expected)
 
 
-def test_texts_are_read_by_a_pipeline():
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    texts = ["good fine", "bad poor", "good", "poor"] * 35
-    labels = np.array([1, 0, 1, 0] * 35)
-    ensemble = fitted(make_pipeline(CountVectorizer(), LogisticRegression()), texts, labels)
-    counts = counts_of(ensemble, ["good", "bad a long text that no shard saw"])
-    assert counts[0, 1] == K
-    assert counts[1, 0] == K
-
-
-def test_frames_with_categories_train_and_vote():
-    X, _ = sample()
-    kinds = pd.CategoricalDtype(["low", "high"])
-    frame, points = (
-        pd.DataFrame({"a": np.where(table[:, 0] > 0, "high", "low")}).astype({"a": kinds})
-        for table in (X, X_PUBLIC)
-    )
-    learner = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
-    votes = votes_of(fitted(learner, frame, (X[:, 0] > 0).astype(int)), points)
-    assert (votes == (X_PUBLIC[:, 0] > 0)[:, None]).all()
-
-
 @pytest.mark.parametrize(
     ("learner", "backend"),
     [
@@ -406,17 +383,6 @@ def test_settings_of_scikit_learn_reach_the_learners():
         counts = counts_of(ensemble, pd.DataFrame(X_PUBLIC))
     plain = counts_of(fitted(make_pipeline(StandardScaler(), LogisticRegression()), X, y))
     np.testing.assert_array_equal(counts, plain)
-
-
-def test_progress_counts_up_to_the_end():
-    X, y = sample()
-    for learner in (LogisticRegression(), DecisionTreeClassifier()):
-        fits, votes = [], []
-        ensemble = fitted(learner, X, y, progress=lambda *done, fits=fits: fits.append(done))
-        counts_of(ensemble, block_rows=16, progress=lambda *done, votes=votes: votes.append(done))
-        assert fits == [(done, K) for done in range(1, K + 1)]
-        assert votes == sorted(votes)
-        assert votes[-1] == (40 * K, 40 * K)
 
 
 def test_ensemble_shows_its_shape_and_refuses_to_leave():

@@ -103,14 +103,6 @@ def test_inconsistent_votes_are_refused_by_name(votes, classes, match):
     assert "perhaps" not in str(caught.value)
 
 
-def test_only_the_first_bad_rows_are_named():
-    with pytest.raises(
-        DataError,
-        match=r"10 rows with a vote that is no declared class \(rows 0, 1, 2, 3, 4, \.\.\.,",
-    ):
-        VoteCounts.from_votes(np.full((10, 2), 7), [0, 1])
-
-
 @pytest.mark.parametrize(
     "classes",
     [None, 5, "ab", [], [0], [0, 0], [0, True, 1], [0, "a"], [0, np.nan], [None, 1], [[0], [1]]],

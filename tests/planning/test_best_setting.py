@@ -36,10 +36,6 @@ def made(model: CurveModel) -> Plan:
     return make_plan(TASK, model, seed=7)
 
 
-def test_a_plan_comes_back_from_json_as_it_was(made: Plan) -> None:
-    assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
-
-
 def test_the_same_seed_makes_the_same_plan() -> None:
     task = replace(TASK, n_public=50)
     one, other = (
@@ -83,38 +79,6 @@ def test_more_epsilon_promises_no_less(made: Plan) -> None:
     assert all(later >= earlier - 0.005 for earlier, later in pairwise(values))
     assert made.frontier[3].candidate == made.recommended
     assert values[-1] > values[0] + 0.01
-
-
-def test_improvements_are_told_with_the_most_helpful_first(made: Plan) -> None:
-    values = [one.student_accuracy.value for one in made.improvements]
-    assert values == sorted(values, reverse=True)
-    by_change = {one.change: one.student_accuracy.value for one in made.improvements}
-    assert set(by_change) == {
-        "twice the private records",
-        "four times the private records",
-        "twice the public points",
-        "twice the epsilon",
-    }
-    assert (
-        by_change["four times the private records"]
-        >= by_change["twice the private records"] - 0.005
-    )
-    assert all(
-        value >= made.recommended.expected.student_accuracy.value - 0.006 for value in values
-    )
-
-
-def test_progress_ends_where_it_says(model: CurveModel) -> None:
-    steps: list[tuple[int, int]] = []
-    make_plan(
-        replace(TASK, n_public=50),
-        model,
-        n_teachers=300,
-        progress=lambda done, total: steps.append((done, total)),
-    )
-    totals = {total for _, total in steps}
-    assert len(totals) == 1
-    assert [done for done, _ in steps] == list(range(1, totals.pop() + 1))
 
 
 def test_a_given_number_of_teachers_is_kept(model: CurveModel) -> None:
@@ -190,29 +154,6 @@ def test_an_impossible_task_says_which_epsilon_and_how_many_records_would_do() -
         make_plan(replace(task, epsilon=epsilon / 3), model)
 
 
-def test_a_task_that_nothing_helps_says_so() -> None:
-    model = CurveModel({50: 0.6, 400: 0.65}, n_classes=2, constant_accuracy=0.9)
-    with pytest.raises(
-        ParameterError, match="no larger epsilon or number of records alone would do"
-    ):
-        make_plan(Task(300, 30, 2, 1.0, 1e-6), model)
-
-
-def test_numbers_that_do_not_fit_are_refused(model: CurveModel) -> None:
-    with pytest.raises(ParameterError, match="3 classes"):
-        make_plan(replace(TASK, n_classes=3), model)
-    with pytest.raises(ParameterError, match="more than the 20000 records"):
-        make_plan(TASK, model, n_teachers=20_001)
-    with pytest.raises(ParameterError, match="give 2 to 4000"):
-        make_plan(TASK, model, n_teachers=5000)
-    with pytest.raises(ParameterError, match="seed"):
-        make_plan(TASK, model, seed=-1)
-    with pytest.raises(ParameterError, match="task"):
-        make_plan("adult", model)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="model"):
-        make_plan(TASK, "adult")  # type: ignore[arg-type]
-
-
 def tried(values: list[float], **changes: object) -> Tried:
     plain = Setting(100, "gaussian", "labels", 200)
     return Tried(replace(plain, **changes), np.array(values))
@@ -281,14 +222,6 @@ def test_a_table_of_chances_is_tried_beside_the_best_noise_and_turned_into_optio
     assert recipe_name(tables[0].setting).startswith("labels by a table of chances")
 
 
-def test_of_equals_noise_goes_before_a_table() -> None:
-    table = tried([0.9002, 0.8002, 0.8502], aggregator="vote-table", n_queries=400)
-    noise = tried([0.9, 0.8, 0.85], n_queries=400)
-    assert best_of([table, noise]) is noise
-    better = tried([0.92, 0.82, 0.87], aggregator="vote-table", n_queries=400)
-    assert best_of([better, noise]) is better
-
-
 @pytest.mark.parametrize(
     ("name", "strategy"), [("confident", "passive"), ("interactive", "margin")]
 )
@@ -313,41 +246,6 @@ def test_a_plan_of_a_threshold_is_kept_and_turned_into_options(
     model = sb.classifier_by_plan(plan)
     assert (model.threshold, model.max_answers, model.aggregator) == (80, 20, name)
     assert isinstance(model, sb.ActivePATEClassifier) == (strategy != "passive")
-
-
-def test_of_equals_labels_asked_in_rounds_go_before_interactive_ones() -> None:
-    corrections = tried(
-        [0.9002, 0.8002, 0.8502],
-        aggregator="interactive",
-        n_queries=60,
-        strategy="margin",
-        threshold=30,
-        max_answers=30,
-    )
-    labels = tried([0.9, 0.8, 0.85], n_queries=400, strategy="margin")
-    assert best_of([corrections, labels]) is labels
-
-
-def test_a_plan_without_a_table_says_that_nothing_was_asked_in_rounds(made: Plan) -> None:
-    assert any("interactive voting were not evaluated" in text for text in made.assumptions)
-    assert {one.setting.strategy for one in made.evaluated} == {"passive"}
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "words"),
-    [
-        ("interactive", {}, "without a labelled table nothing tells"),
-        ("confident", {"delta": 0.0}, "needs a delta above 0"),
-        ("vote-table", {"n_classes": 3}, "is for two classes, and the task has 3"),
-        ("majority", {}, "aggregator is 'majority'"),
-    ],
-)
-def test_an_aggregator_that_cannot_be_planned_for_is_refused(
-    name: str, change: dict[str, float], words: str
-) -> None:
-    model = CurveModel(CURVE, n_classes=int(change.get("n_classes", 2)))
-    with pytest.raises(ParameterError, match=words):
-        make_plan(replace(TASK, aggregator=name, **change), model)
 
 
 @pytest.mark.parametrize("name", ["laplace", "vote-table", "abstention-table"])

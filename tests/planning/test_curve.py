@@ -43,24 +43,6 @@ def test_one_point_is_met_with_the_usual_slope() -> None:
 
 
 @pytest.mark.parametrize(
-    "curve",
-    [
-        {},
-        [(10, 0.9)],
-        {0: 0.9},
-        {10: 90.0},
-        {10: 0.1},
-        {10: float("nan")},
-        {10.5: 0.9},
-        {10: "high"},
-    ],
-)
-def test_points_that_cannot_be_are_refused(curve: object) -> None:
-    with pytest.raises(ParameterError):
-        LearningCurve.fit(curve, 3)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
     ("limit", "slope"), [(0.5, 0.5), (1.1, 0.5), (0.9, 0.0), (0.9, float("nan")), (0.9, 6.0)]
 )
 def test_curves_that_cannot_be_are_refused(limit: float, slope: float) -> None:
@@ -121,19 +103,6 @@ def test_students_learn_more_from_less_noise() -> None:
     assert found[-1] <= vote_accuracy(model.votes(200, 20_000, MIDDLE))
 
 
-def test_the_model_says_what_it_assumes_and_where_it_comes_from() -> None:
-    assert CurveModel(None, n_classes=2).source == "guess"
-    assert "guess" in CurveModel(None, n_classes=2).assumptions[0]
-    model = CurveModel({100: 0.8}, n_classes=2)
-    assert model.source == "curve"
-    assert "80.0%" in model.assumptions[0]
-    assert all(text.endswith(".") for text in model.assumptions)
-    assert any("equally frequent" in text for text in model.assumptions)
-    known = CurveModel({100: 0.8}, n_classes=2, constant_accuracy=0.7)
-    assert known.constant_accuracy == 0.7
-    assert not any("equally frequent" in text for text in known.assumptions)
-
-
 def test_the_same_seed_gives_the_same_votes() -> None:
     votes = [
         CurveModel(None, n_classes=3, seed=seed).votes(20, 900, 1).counts for seed in (4, 4, 5)
@@ -160,17 +129,6 @@ def test_the_chance_to_be_highest_is_that_of_many_draws(n_classes: int, scale: f
     chances = _arg_max_chances(scores)
     assert np.abs(chances - drawn).max() < 0.02  # above five standard errors
     assert np.allclose(chances.sum(axis=1), 1)
-
-
-def test_figures_far_off_the_curve_are_told() -> None:
-    falling = CurveModel({50: 0.8, 200: 0.7}, n_classes=2)
-    assert (
-        falling.assumptions[-1]
-        == "The accuracies that were given lie up to 5.1 points off this curve."
-    )
-    assert not any(
-        "lie up to" in text for text in CurveModel({50: 0.7, 200: 0.8}, n_classes=2).assumptions
-    )
 
 
 def test_sizes_that_nobody_has_measured_are_refused() -> None:

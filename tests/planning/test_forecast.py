@@ -8,7 +8,6 @@ from secretballot.aggregation import (
     GaussianAggregator,
     InteractiveAggregator,
     LaplaceAggregator,
-    RelabelledAggregator,
     SparseVectorAggregator,
     VoteTableAggregator,
 )
@@ -146,20 +145,6 @@ def test_a_stream_is_forecast_like_it_runs() -> None:
     assert inside > 0.86
 
 
-def test_other_recipes_and_other_classes_are_refused() -> None:
-    sample = sample_votes(10, 10, 3)
-    with pytest.raises(ParameterError, match="calibrate it for as many"):
-        forecast(sample, GaussianAggregator(3.0, 10, budget=BUDGET))
-    other = object.__new__(RelabelledAggregator)
-    other.n_classes = 3
-    with pytest.raises(ParameterError, match="forecasts are for"):
-        forecast(sample, other)
-    with pytest.raises(ParameterError, match="sigma"):
-        forecast_gaussian(sample, float("nan"), 10, "labels")
-    with pytest.raises(ParameterError, match="release"):
-        forecast_gaussian(sample, 1.0, 10, "votes")
-
-
 @pytest.mark.parametrize("release", ["labels", "counts"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_laplace_labels_are_as_right_as_the_aggregator_makes_them(
@@ -235,13 +220,3 @@ def test_corrections_are_forecast_for_a_student_of_known_agreement(
         right.append(float((labels == sample.truth)[answered].mean()))
     assert outlook.answered == pytest.approx(np.mean(given), abs=6)
     assert outlook.label_accuracy == pytest.approx(np.mean(right), abs=0.02)
-
-
-def test_corrections_are_not_forecast_without_a_student() -> None:
-    sample = sample_votes(50, 60, 2)
-    terms = InteractiveAggregator(18, 9.0, 8.0, 50, budget=BUDGET)
-    with pytest.raises(ParameterError, match="depends on the student that it contradicts"):
-        forecast(sample, terms)
-    for agreement in (0.4, 1.1, float("nan")):
-        with pytest.raises(ParameterError, match="agreement"):
-            forecast_interactive(sample, terms, agreement)

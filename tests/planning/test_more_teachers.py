@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from secretballot.exceptions import ParameterError
 from secretballot.planning.simulation.more_teachers import _moment_fit, _with_moments, drawn_votes
 from secretballot.planning.simulation.shard_votes import ShardVotes
 
@@ -136,9 +135,3 @@ def test_points_without_a_vote_are_drawn_from_their_class():
     drawn = drawn_votes(101, given, rng)
     halves = [summary(drawn[start::2], truth[start::2]) for start in (0, 1)]
     assert halves[0] == pytest.approx(halves[1], abs=0.02)
-
-
-def test_no_teachers_are_refused():
-    truth, right, rng = law(6)
-    with pytest.raises(ParameterError, match="n_teachers"):
-        drawn_votes(0, counted(5, two_sided(right, truth), truth, rng), rng)

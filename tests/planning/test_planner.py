@@ -77,14 +77,6 @@ def recommended_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("recommended_alone")
-def test_what_a_small_stand_in_cannot_tell_is_said() -> None:
-    with quick_forecasts():
-        found = plan(40_000, 30, budget=BUDGET, like=stand_in(120), n_classes=2)
-    assert any("teachers were not evaluated" in text for text in found.assumptions)
-    assert min(one.setting.n_teachers for one in found.evaluated) >= 40_000 / 60
-
-
-@pytest.mark.usefixtures("recommended_alone")
 def test_a_curve_will_do() -> None:
     from_curve = plan(20_000, 60, budget=BUDGET, curve={100: 0.8}, n_classes=3, n_teachers=200)
     assert (from_curve.source, from_curve.task.n_classes) == ("curve", 3)
@@ -104,21 +96,13 @@ def test_a_guess_will_do() -> None:
     ("changes", "message"),
     [
         ({"n_records": 0}, "n_records"),
-        ({"n_records": 2.5}, "n_records"),
         ({"n_public": 0}, "n_public"),
-        ({"n_public": None}, "n_public"),
         ({"n_classes": 1}, "n_classes"),
-        ({"n_classes": 100_000}, "at most 1,000 classes"),
         ({"budget": (1.0, 1e-5)}, "budget"),
         ({"teacher": "oracle"}, "teacher"),
-        ({"student": "oracle"}, "student"),
-        ({"student": None}, "student"),
-        ({"seed": -1}, "seed"),
-        ({"curve": {}}, "curve"),
         ({"n_teachers": 5000}, "more than the 2000 records"),
         ({"like": stand_in(), "curve": {100: 0.8}}, "not both"),
         ({"like": stand_in()[0]}, "pair"),
-        ({"like": stand_in(), "n_classes": 1}, "n_classes"),
     ],
 )
 def test_bad_settings_are_refused_in_a_sentence(changes: dict[str, Any], message: str) -> None:
@@ -143,17 +127,6 @@ def test_bad_stand_ins_are_refused_in_a_sentence() -> None:
         plan(2000, 100, budget=BUDGET, like=(X, y + (X[:, 0] > 0)), n_classes=2)
     with pytest.raises(ParameterError, match="indices from 0 to 2"):
         plan(2000, 100, budget=BUDGET, like=(X, np.array(["no", "yes"])[y]), n_classes=3)
-
-
-def test_a_hopeless_stand_in_is_told_what_would_do() -> None:
-    with (
-        quick_forecasts(),
-        pytest.raises(
-            ParameterError,
-            match=r"epsilon 0.001 with 500 records .*; an epsilon of about [0-9.]+ would do",
-        ),
-    ):
-        plan(500, 40, budget=PrivacyBudget(0.001, 1e-6), like=stand_in(120), n_teachers=20)
 
 
 def test_a_record_alone_is_told_what_would_do() -> None:

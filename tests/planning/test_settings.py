@@ -112,15 +112,6 @@ def test_the_quick_noise_is_near_that_of_a_run(
     assert stated_noise(quick) == quick.sigma
 
 
-def test_a_short_calibration_is_done_and_a_long_one_is_not() -> None:
-    noise = Noise(PrivacyBudget(1.0, 1e-5), 2)
-    short = Setting(60, "gaussian", "labels", 20)
-    run = GaussianAggregator.calibrate(noise.budget, 20, n_teachers=60)
-    assert noise.calibrated(short).sigma == run.sigma  # type: ignore[attr-defined]
-    long = Setting(800, "gaussian", "labels", 900)
-    assert noise.calibrated(long) == noise.aggregator(long)
-
-
 def test_where_labels_are_very_many_the_noise_is_still_that_of_a_run() -> None:
     noise = Noise(PrivacyBudget(1.0, 1e-5), 2)
     setting = Setting(5000, "gaussian", "labels", 8000)
@@ -216,26 +207,3 @@ def test_a_table_takes_the_place_of_noise_on_labels_of_two_classes() -> None:
     ):
         assert table_setting(other, task) is None
     assert table_setting(setting, Task(20_000, 400, 3, 1.0, 1e-5)) is None
-
-
-@pytest.mark.parametrize(
-    ("settings", "name"),
-    [
-        ({"aggregator": "vote-table", "release": "counts"}, "release"),
-        ({"aggregator": "confident", "max_answers": 5}, "threshold"),
-        ({"aggregator": "confident", "threshold": 5}, "max_answers"),
-        ({"aggregator": "gaussian", "threshold": 5}, "threshold"),
-        ({"aggregator": "laplace", "max_unstable": 5}, "max_unstable"),
-        ({"aggregator": "interactive", "max_answers": 5, "strategy": "margin"}, "threshold"),
-        ({"aggregator": "interactive", "max_answers": 5, "threshold": 5}, "strategy"),
-        ({"aggregator": "majority"}, "aggregator"),
-        (
-            {"aggregator": "confident", "threshold": 5, "max_answers": 5, "release": "counts"},
-            "release",
-        ),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(settings: dict[str, object], name: str) -> None:
-    given = {"n_teachers": 10, "release": "labels", "n_queries": 20, **settings}
-    with pytest.raises(ParameterError, match=name):
-        Setting(**given)  # type: ignore[arg-type]

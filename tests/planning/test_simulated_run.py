@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from secretballot.aggregation import (
@@ -72,15 +72,6 @@ def test_a_run_is_repeated_by_its_seed():
     scores = [simulated().run(setting, aggregator, seed).student for seed in (1, 1, 2, 3)]
     assert scores[0] == scores[1]
     assert len(set(scores)) > 1
-
-
-def test_a_student_without_a_seed_is_repeated_too():
-    setting = Setting(K, "gaussian", "labels", 60)
-    scores = [
-        simulated(student=SGDClassifier()).run(setting, gaussian(60.0, 60), 5).student
-        for _ in range(3)
-    ]
-    assert len(set(scores)) == 1
 
 
 def test_passive_runs_ask_distinct_points_of_a_public_pool_of_the_size_imitated():

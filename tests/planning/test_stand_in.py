@@ -1,15 +1,11 @@
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse as sp
-from sklearn.datasets import make_blobs
 from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.aggregation import GaussianAggregator
 from secretballot.datasets import synthetic_two_class
 from secretballot.ensemble import TeacherEnsemble, teacher_by_name
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.planning import Setting
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.stand_in import StandInModel
@@ -178,24 +174,6 @@ def test_teachers_that_fail_vote_their_fixed_rule():
     assert abs((sample.counts.argmax(axis=1) == sample.truth).mean() - 0.5) < 0.1
 
 
-def test_three_classes():
-    X, y = make_blobs(900, centers=3, cluster_std=4.0, random_state=0)
-    stand_in = StandInModel(
-        X, y, n_classes=3, teacher=teacher_by_name("logistic", 3), n_public=400, seed=0
-    )
-    sample = stand_in.votes(50, 2500, 0)
-    assert sample.counts.shape == (675, 3)
-    assert (sample.counts.sum(axis=1) == 50).all()
-    best = LogisticRegression().fit(X, y).score(X, y)
-    assert abs((sample.counts.argmax(axis=1) == sample.truth).mean() - best) < 0.06
-    for release in ("labels", "counts"):
-        aggregator = GaussianAggregator(3.0, 200, n_classes=3, release=release, budget=BUDGET)
-        score = stand_in.simulate(
-            Setting(50, "gaussian", release, 200), aggregator, 2500, 0
-        ).student
-        assert abs(score - best) < 0.12
-
-
 def test_a_class_that_never_occurs_gets_hardly_a_vote():
     X, y = two_classes(300, 0, 3)
     sample = StandInModel(X, 2 * y, n_classes=3, teacher=LOGISTIC, n_public=9, seed=0).votes(
@@ -203,91 +181,6 @@ def test_a_class_that_never_occurs_gets_hardly_a_vote():
     )
     assert sample.counts.shape[1] == 3
     assert sample.counts[:, 1].mean() < 0.02 * 20
-
-
-def test_frames_and_sparse_rows_are_forecast_as_arrays_are():
-    X, y = two_classes(300, 1, 3)
-    settings = {
-        "n_classes": 2,
-        "teacher": DecisionTreeClassifier(max_depth=3),
-        "n_public": 100,
-        "n_trained": 8,
-    }
-    aggregator = GaussianAggregator(8.0, 50, budget=BUDGET)
-    setting = Setting(30, "gaussian", "labels", 50, strategy="margin")
-    found = [
-        (
-            stand_in.votes(30, 1500, 0).counts,
-            stand_in.simulate(setting, aggregator, 1500, 0).student,
-        )
-        for stand_in in (
-            StandInModel(form, y, **settings) for form in (X, pd.DataFrame(X), sp.csr_matrix(X))
-        )
-    ]
-    for counts, score in found[1:]:
-        assert np.array_equal(counts, found[0][0])
-        assert score == pytest.approx(found[0][1], abs=0.05)
-
-
-def test_what_it_says_of_itself():
-    stand_in = model()
-    assert (stand_in.source, stand_in.n_classes, stand_in.n_folds) == ("stand-in", 2, 4)
-    assert 0.5 <= stand_in.constant_accuracy < 0.6
-    assert any("800 stand-in rows" in text for text in stand_in.assumptions)
-    assert not any("stand for" in text for text in model(n_public=600).assumptions)
-    assert any(
-        "600 stand-in points stand for 601" in text for text in model(n_public=601).assumptions
-    )
-
-
-def test_it_knows_what_can_be_walked():
-    X, y = two_classes(400, 0, 3)
-    X[:100] = X[0]
-    stand_in = StandInModel(X, y, n_classes=2, teacher=LOGISTIC, n_public=150, n_folds=1)
-    aggregator = GaussianAggregator(8.0, 200, budget=BUDGET)
-    active_settings = [
-        Setting(30, "gaussian", "labels", n, strategy="margin") for n in range(20, 160, 10)
-    ]
-    possible = [setting for setting in active_settings if stand_in.can_simulate(setting)]
-    assert 0 < len(possible) < len(active_settings)
-    assert 0.5 < stand_in.simulate(possible[-1], aggregator, 2000, 0).student <= 1
-    assert stand_in.can_simulate(Setting(30, "gaussian", "labels", 5000))
-    with pytest.raises(ParameterError, match="distinct public points"):
-        stand_in.simulate(active_settings[-1], aggregator, 2000, 0)
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"n_classes": 1}, ParameterError, "n_classes"),
-        ({"n_public": 0}, ParameterError, "n_public"),
-        ({"n_folds": 0}, ParameterError, "n_folds"),
-        ({"n_trained": 1}, ParameterError, "n_trained"),
-        ({"seed": -1}, ParameterError, "seed"),
-        ({"teacher": LogisticRegression}, ParameterError, "teacher"),
-        ({"y": np.full(60, 2)}, DataError, "outside of 0 to 1"),
-        ({"y": np.full(60, 0.5)}, DataError, "y has dtype"),
-        ({"y": np.zeros(59, dtype=int)}, DataError, "shape"),
-        ({"y": np.zeros(60, dtype=int)}, DataError, "one class"),
-    ],
-)
-def test_what_cannot_be_a_stand_in_is_refused(change, error, message):
-    settings = {
-        "n_classes": 2,
-        "teacher": LOGISTIC,
-        "n_public": 10,
-        "y": np.arange(60) % 2,
-        **change,
-    }
-    with pytest.raises(error, match=message):
-        StandInModel(np.zeros((60, 2)), settings.pop("y"), **settings)
-
-
-def test_too_few_rows_are_refused():
-    with pytest.raises(DataError, match="at least 40"):
-        StandInModel(
-            np.zeros((39, 2)), np.arange(39) % 2, n_classes=2, teacher=LOGISTIC, n_public=5
-        )
 
 
 def test_labels_of_a_walk_are_worse_in_a_pool_larger_than_the_stand_in() -> None:

@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 
 import secretballot as sb
 from secretballot.exceptions import DataError
-from secretballot.publishing.job import NamedStudent, ReleasedWeights, ReleaseJob
+from secretballot.publishing.job import ReleasedWeights, ReleaseJob
 from secretballot.publishing.moments import model_of_certificate
 from secretballot.publishing.release import publish, write_release
 from secretballot.released import ReleasedLabels
@@ -43,15 +43,6 @@ def test_the_model_comes_back_from_certificate_and_public_points(
     assert independent_verifier([str(tmp_path / "release")]) == 0
     labels = pd.read_csv(tmp_path / "release" / "labels.csv")
     assert labels["label"].tolist() == student.predict(POINTS).tolist()
-
-
-def test_another_student_learns_from_the_labels_of_the_pool(
-    tmp_path: Path, model: sb.RecordMomentsClassifier
-) -> None:
-    job = ReleaseJob(model.released_labels_, NamedStudent("tree"), POINTS, without=("report",))
-    made = publish(tmp_path / "release", job)
-    assert type(made.student).__name__ == "DecisionTreeClassifier"
-    assert np.mean(made.student.predict(POINTS) == model.predict(POINTS)) > 0.8
 
 
 def test_the_fitted_model_can_be_written_from_python(

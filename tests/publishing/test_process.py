@@ -3,7 +3,6 @@ early."""
 
 import importlib
 import os
-import pickle
 import random
 import signal
 import subprocess
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from secretballot.exceptions import Argument, DataError, Parameter, ParameterError, ResourceError
+from secretballot.exceptions import DataError, ResourceError
 from secretballot.publishing import process as room
 from secretballot.publishing import serving
 from secretballot.publishing.job import NamedStudent, ReleaseJob
@@ -191,14 +190,6 @@ def test_packages_are_left_out_while_it_gets_ready_and_there_for_a_job(
     assert sys.meta_path == finders
 
 
-def test_a_program_that_cannot_be_started_is_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, fresh: Callable[[], PublishingProcess]
-) -> None:
-    monkeypatch.setattr(sys, "executable", "")
-    with pytest.raises(DataError, match="cannot be started"):
-        fresh()
-
-
 PROGRAM = """
 import pickle, sys
 from secretballot.publishing.release import publish
@@ -232,11 +223,3 @@ def _is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-def test_what_the_other_process_refuses_names_its_parameter() -> None:
-    parts = (Parameter("student"), " is 3; use ", Argument("student", "auto"), ".")
-    told = pickle.loads(pickle.dumps(("refused", "ParameterError", parts), protocol=5))
-    with pytest.raises(ParameterError, match="student is 3; use student='auto'") as caught:
-        room._made_or_raised(told)
-    assert caught.value.parts == parts

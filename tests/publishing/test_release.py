@@ -16,11 +16,10 @@ from sklearn.tree import DecisionTreeClassifier
 from secretballot._drafts import try_lock
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.publishing.process import PublishingProcess
-from secretballot.publishing.release import check_parts, write_release
+from secretballot.publishing.release import write_release
 from secretballot.publishing.work import make_release
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.extras import MissingExtraError
 from secretballot.report.student.export import load_student
 
 Make = Callable[..., ReleasedLabels]
@@ -97,21 +96,6 @@ def test_a_student_that_only_this_process_knows_is_written_here(
     assert verify_certificate(written.path).ok
 
 
-def test_what_is_no_student_is_refused(
-    tmp_path: Path, make_released: Make, points: np.ndarray
-) -> None:
-    for student, words in (
-        (LogisticRegression, "give a name"),
-        (3, "give a name"),
-        ("oracle", "must be one of"),
-    ):
-        with pytest.raises(ParameterError, match=words):
-            write_release(tmp_path / "release", make_released(), student=student, X_public=points)
-    with pytest.raises(ParameterError, match="X_public is missing"):
-        write_release(tmp_path / "release", make_released(), student="tree")
-    assert not names(tmp_path)
-
-
 def test_only_released_labels_come_in(tmp_path: Path, make_released: Make) -> None:
     for other in (make_released().to_json(), np.zeros(3), None):
         with pytest.raises(ParameterError, match="ReleasedLabels, or"):
@@ -153,14 +137,6 @@ def test_an_earlier_release_is_replaced_when_allowed(tmp_path: Path, make_releas
     assert verify_certificate(target).ok
 
 
-def test_a_folder_may_lie_deep(
-    tmp_path: Path, make_released: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    written = write_release("a/b/release", make_released())
-    assert written.path == tmp_path / "a" / "b" / "release"
-
-
 def test_the_earlier_release_comes_back_when_the_last_move_fails(
     tmp_path: Path, make_released: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,12 +155,6 @@ def test_the_earlier_release_comes_back_when_the_last_move_fails(
     assert verify_certificate(target).ok
     assert (target / "labels.csv").read_text().startswith("query,label,abstained,noisy_count[yes]")
     assert names(tmp_path) == {"release"}
-
-
-def test_a_parent_that_is_a_file_is_one_sentence(tmp_path: Path, make_released: Make) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be written"):
-        write_release(tmp_path / "file" / "release", make_released())
 
 
 @pytest.mark.parametrize("name", ["labels.csv", "certificate.json", "report.html", "README.txt"])
@@ -261,20 +231,3 @@ def test_a_release_that_a_killed_run_had_set_aside_comes_back(
         write_release(tmp_path / "release", make_released("labels"))
     assert names(tmp_path) == {"release"}
     assert verify_certificate(tmp_path / "release").ok
-
-
-def test_missing_extras_are_told_with_a_way_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = {
-        "report": (
-            "matplotlib is not installed; install it with: pip install 'secretballot[report]'."
-        )
-    }
-    monkeypatch.setattr(PublishingProcess, "missing_parts", lambda _: missing)
-    with pytest.raises(
-        MissingExtraError,
-        match=r"secretballot\[report\].*--without report,student. Nothing was spent",
-    ):
-        check_parts(("student",))
-    check_parts(("report",))
-    with pytest.raises(ParameterError, match="without"):
-        check_parts(("readme",))

@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import secretballot as sb
 from secretballot import verify_release as second
-from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.exceptions import CertificateError
 from secretballot.publishing.again import differing_files
 from secretballot.publishing.job import NamedStudent, ReleaseJob
 from secretballot.publishing.release import publish
@@ -142,45 +142,6 @@ def test_any_student_can_be_given(
     plain = sb.write_release(tmp_path / "none", means.released_table_, without=["report"])
     assert plain.student is None
     assert "student.skops" not in plain.files
-
-
-def test_what_is_no_student_of_the_table_is_refused(
-    tmp_path: Path, means: sb.PATERegressor, counts: sb.PATEMultiLabelClassifier
-) -> None:
-    for table, student, words in (
-        (means.released_table_, "logistic", "of numbers give auto, ridge"),
-        (means.released_table_, "auto:C=1", "of numbers give auto, ridge"),
-        (means.released_table_, counts.student_, "one regressor"),
-        (counts.released_table_, counts.student_[:2], "a list of 3 classifiers"),
-        (counts.released_table_, means.student_, "a list of 3 classifiers"),
-        (counts.released_table_, "ridge", "must be one of auto"),
-    ):
-        with pytest.raises(ParameterError, match=words):
-            sb.write_release(tmp_path / "release", table, student=student, X_public=POINTS)
-    with pytest.raises(DataError, match=r"row \d+ of a public pool of 5"):
-        sb.write_release(
-            tmp_path / "release", means.released_table_, student="auto", X_public=POINTS[:5]
-        )
-    assert not (tmp_path / "release").exists()
-
-
-def test_measurements_on_public_rows_are_published(
-    tmp_path: Path, means: sb.PATERegressor, counts: sb.PATEMultiLabelClassifier
-) -> None:
-    truth: list[tuple[Any, np.ndarray, list[str]]] = [
-        (means, 3 * X[:, 0], ["The mean absolute error is", "always answering their median"]),
-        (
-            counts,
-            (X > [0.0, 0.5, 1.0]).astype(int),
-            ["The whole set of labels is right at", "Label by label", "<td>=c</td>"],
-        ),
-    ]
-    for place, (model, values, sentences) in enumerate(truth):
-        job = ReleaseJob(model.released_table_, NamedStudent("auto"), POINTS, test=(X, values))
-        made = publish(tmp_path / str(place), job)
-        page, card = ((made.path / name).read_text() for name in ("report.html", "model-card.md"))
-        assert all(sentence in page for sentence in sentences)
-        assert sentences[0] in card
 
 
 Forgery = Callable[[Path, dict[str, Any]], None]

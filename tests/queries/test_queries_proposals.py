@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError
 from secretballot.queries import (
     CheckedSelector,
     PassiveSampling,
@@ -78,24 +78,6 @@ def test_the_guard_hands_answers_on():
     selector.receive(answers)
     assert strategy.received is answers
     assert selector.explain() == {}
-
-
-def test_what_is_no_strategy_is_refused():
-    with pytest.raises(ParameterError, match="give a QueryStrategy"):
-        CheckedSelector("margin", POOL)
-
-    class Lost(Scripted):
-        def start(self, pool):
-            return None
-
-    with pytest.raises(ParameterError, match=r"Lost\.start returned a NoneType"):
-        CheckedSelector(Lost(), POOL)
-
-
-@pytest.mark.parametrize("n", [0, -1, 1.5, None])
-def test_a_number_of_rows_is_wanted(n):
-    with pytest.raises(ParameterError, match="n is"):
-        CheckedSelector(PassiveSampling(), POOL).propose(n)
 
 
 def test_passive_rows_do_not_depend_on_the_rounds_and_follow_the_coins():

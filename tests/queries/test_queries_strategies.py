@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError
 from secretballot.hypotheses import Thresholds
 from secretballot.queries import (
     STRATEGIES,
@@ -298,24 +298,6 @@ def test_a_learner_that_fails_on_the_pool_is_refused_before_anything_is_asked():
         strategy.start(pool)
 
 
-@pytest.mark.parametrize(
-    ("build", "mend"),
-    [
-        (lambda pool: EntropySampling(RidgeClassifier()).start(pool), "no predict_proba"),
-        (lambda pool: MarginSampling(object()).start(pool), "scikit-learn classifier"),
-        (lambda pool: MarginSampling(cold_start="cluster"), "cold_start"),
-        (lambda pool: MarginSampling(spread=0), "spread"),
-        (lambda pool: CommitteeSampling(members=1), "members"),
-        (lambda pool: ClusterSampling(0), "n_clusters"),
-        (lambda pool: strategy_by_name("greedy"), "passive, disagreement, margin, entropy"),
-        (lambda pool: strategy_by_name(None), "k-center, cluster"),
-    ],
-)
-def test_settings_that_cannot_work_are_refused(build, mend):
-    with pytest.raises(ParameterError, match=mend):
-        build(PublicPool(X=points("any"), classes=(0, 1), n_queries=5, random_state=0))
-
-
 def test_a_margin_is_read_off_a_decision_function():
     X = points("any", m=200)
     asked, _ = walk(MarginSampling(RidgeClassifier()), X, (X[:, 0] > 0).astype(np.int64), most=60)
@@ -356,10 +338,3 @@ def test_a_frozen_learner_chooses_from_the_first_round_on_and_learns_nothing():
     assert [one["cold_start"] for one in selector.explain()["rounds"]] == [False] * 3
     assert (student.coef_ == weights[0]).all()
     assert (student.intercept_ == weights[1]).all()
-
-
-def test_a_committee_of_one_frozen_learner_is_refused():
-    X = np.linspace(-1, 1, 60)[:, None]
-    frozen = FrozenEstimator(LogisticRegression().fit(X, X[:, 0] > 0.4))
-    with pytest.raises(ParameterError, match="use margin sampling"):
-        CommitteeSampling(frozen).start(PublicPool(X, ("no", "yes"), 12, 0))

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import Thresholds
@@ -264,25 +263,6 @@ def test_a_walk_taken_again_with_all_answers_at_hand_asks_nothing_twice():
         rest += rows.tolist()
         again.receive(release_of(known + rest, answers))
     assert known + rest == whole
-
-
-@pytest.mark.parametrize(
-    ("settings", "mend"),
-    [
-        ({"slack_constant": -0.1}, "slack_constant"),
-        ({"slack_constant": float("nan")}, "slack_constant"),
-        ({"noise_rate": 0.6}, "noise_rate"),
-        ({"noise_rate": float("nan")}, "noise_rate"),
-        ({"disagreement_coefficient": 0.5}, "disagreement_coefficient"),
-        ({"vc_dimension": 0}, "vc_dimension"),
-        ({"failure_probability": 1.0}, "failure_probability"),
-        ({"hypotheses": "thresholds"}, "give a HypothesisClass"),
-        ({"hypotheses": Thresholds(), "learner": LogisticRegression()}, "both given"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings, mend):
-    with pytest.raises(ParameterError, match=mend):
-        DisagreementSampling(**settings)
 
 
 def test_more_than_two_classes_are_refused():

@@ -53,12 +53,6 @@ def test_a_price_is_asked_about_by_public_numbers(
     assert set(names) <= set(CAUTIONS)
 
 
-def test_the_largest_epsilon_is_told_in_words_that_fit() -> None:
-    n = 1e6
-    (caution,) = cautions_of_price(PrivacyBudget(n, 1e-6), None)
-    assert f"10 to the power of {math.floor(n / math.log(10))}" in caution.text
-
-
 @pytest.mark.parametrize(
     ("stated", "n_units", "teachers", "names"),
     [

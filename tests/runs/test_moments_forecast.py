@@ -16,7 +16,6 @@ from quick_plans import quick_forecasts
 from secretballot.bases import KernelBasis
 from secretballot.cli import app
 from secretballot.datasets.schema import Schema
-from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning.plan.model import Estimate, MomentsForecast, Task
 from secretballot.planning.plan.text import learn_options, plan_text
 from secretballot.runs.basis import basis_of_schema
@@ -113,18 +112,6 @@ def test_votes_are_recommended_where_they_are_better_beyond_the_ranges(made: sb.
     )
 
 
-def test_without_a_stand_in_the_plan_says_what_it_cannot_tell() -> None:
-    with quick_forecasts():
-        by_curve = sb.plan(5000, 200, budget=BUDGET, curve={100: 0.8})
-    assert (by_curve.moments, by_curve.method) == (None, "votes")
-    text = " ".join(plan_text(by_curve).split())
-    assert "Record moments cannot be forecast without a labelled public table" in text
-    assert "--teachers" in text
-    given = stand_in_plan(n_teachers=100)
-    assert given.moments is None
-    assert "Only votes were planned, since the number of teachers was given" in plan_text(given)
-
-
 def test_a_guess_recommends_the_default_and_promises_nothing_of_it(tmp_path: Path) -> None:
     with quick_forecasts():
         made = sb.plan(5000, 200, budget=BUDGET)
@@ -139,41 +126,6 @@ def test_a_guess_recommends_the_default_and_promises_nothing_of_it(tmp_path: Pat
     assert "votes of this plan" in (tmp_path / "plan" / "frontier.svg").read_text()
     assert (silos.source, silos.method) == ("guess", "votes")
     assert silos.student_accuracy == silos.recommended.expected.student_accuracy
-
-
-def test_plans_that_were_written_before_are_read(made: sb.Plan) -> None:
-    old = made.to_json()
-    del old["moments"]
-    assert sb.Plan.from_json(old) == replace(made, moments=None)
-    half = {"value": 0.5, "low": 0.5, "high": 0.5}
-    for odd in (
-        {"student_accuracy": 1},
-        {**made.to_json()["moments"], "n_pool": 0},
-        {**made.to_json()["moments"], "frontier": [[1.0]]},
-        {**made.to_json()["moments"], "frontier": [[-1.0, half]]},
-    ):
-        with pytest.raises(DataError):
-            sb.Plan.from_json({**made.to_json(), "moments": odd})
-
-
-def test_where_votes_cannot_do_it_the_plan_says_what_moments_would() -> None:
-    X, y = rows(600, 0)
-    refused = pytest.raises(
-        ParameterError, match=r"would do\. Record moments would reach [01]\.\d+ \("
-    )
-    with quick_forecasts(), refused:
-        sb.plan(2000, 60, budget=sb.PrivacyBudget(0.02, 1e-6), like=(X, y), teacher="naive-bayes")
-
-
-def test_the_picture_shows_both_methods(made: sb.Plan) -> None:
-    pytest.importorskip("matplotlib")
-    from secretballot.planning.plan.pictures import draw_frontier
-
-    svg = draw_frontier(made).svg().decode()
-    assert "student of moments" in svg
-    assert "student of votes" in svg
-    alone = draw_frontier(replace(made, moments=None)).svg().decode()
-    assert "student of moments" not in alone
 
 
 @pytest.fixture
@@ -206,26 +158,6 @@ def test_a_plan_of_moments_is_carried_out(files: Path) -> None:
     again = learn(files, *test)
     assert "finished already" in again.stderr
     assert "forecast     accuracy 0." in again.stdout
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (["--epsilon", "2"], "--epsilon is 2.0 and the plan says 1.0"),
-        (["--records", "77"], "--records is 77 and the plan says 5000"),
-        (["--student", "tree"], "--student is 'tree' and the plan says 'auto'"),
-        (["--classes", "no,yes,maybe"], "The plan is about 2 classes and the run has 3"),
-        (["--method", "record-votes"], "--plan goes with --method moments or votes alone"),
-        (["--votes-per-record", "3"], "--votes-per-record goes with"),
-    ],
-)
-def test_what_contradicts_the_plan_is_refused(files: Path, more: list[str], said: str) -> None:
-    result = learn(files, *more)
-    assert result.exit_code == 2
-    assert said in result.stderr or "--plan goes with --method moments or votes alone" in (
-        result.stderr
-    )
-    assert not (files / "out").exists()
 
 
 def test_votes_are_taken_where_they_are_asked_for_beside_the_plan(files: Path) -> None:

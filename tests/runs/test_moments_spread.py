@@ -1,6 +1,5 @@
 """What a run says of its own spread, by what it released."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -98,12 +97,3 @@ def test_where_it_makes_no_difference_or_cannot_be_known_nothing_is_told(
     assert spread_of(fitted(300, class_weight="balanced")) is None
     monkeypatch.setattr(spreads, "MOST_RECORDS", 100)
     assert spread_of(first) is None
-
-
-def test_words_name_points_of_accuracy() -> None:
-    found = MomentsSpread(0.0213, 0.084)
-    assert found.words == (
-        "such a run, repeated, would vary by about 2.1 points of accuracy, and label 8 % of the"
-        " public points otherwise"
-    )
-    assert found.to_json() == dataclasses.asdict(found)

@@ -51,18 +51,6 @@ def test_a_public_target_is_left_out_and_said(tmp_path: Path) -> None:
     assert "'income', which is the target" in watch.notes[0].text
 
 
-@pytest.mark.parametrize(
-    ("option", "given"), [("target", {"target": "nope"}), ("unit", {"unit": "nope"})]
-)
-def test_a_misspelt_column_is_named_before_others_are_compared(
-    tmp_path: Path, option: str, given: dict
-) -> None:
-    with pytest.raises(
-        DataError, match=f"^The private file has no column 'nope'; .* with --{option}\\.$"
-    ):
-        read(tmp_path, **given)
-
-
 def test_units_may_be_in_the_public_file_too_and_are_no_feature(tmp_path: Path) -> None:
     inputs, _ = read(
         tmp_path,
@@ -82,11 +70,6 @@ def test_unread_numbers_are_placed_for_the_curator_alone(tmp_path: Path) -> None
     assert "Column 'age' of the private file has 1 cells that are no numbers" in note.text
     assert "(row 1)" in note.text
     assert SECRET not in note.text
-
-
-def test_a_column_to_drop_that_no_file_has_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="in no file"):
-        read(tmp_path, drop=("nope",))
 
 
 def test_columns_are_dropped_on_request_from_every_file(tmp_path: Path) -> None:

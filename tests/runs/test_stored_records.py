@@ -24,7 +24,6 @@ from secretballot.runs.folder import RunFolder
 from secretballot.runs.learn import LearnRun, run_learn
 from secretballot.runs.quote import quote_of_run
 from secretballot.runs.records import RecordsRun, run_records
-from secretballot.runs.stand_in_table import StandInTable, read_stand_in
 from secretballot.runs.stored_records import StoredRecords, _UnitCount
 from secretballot.runs.table_match import TableCells
 from secretballot.runs.tables import read_inputs
@@ -258,29 +257,6 @@ def test_python_stores_a_table_once(tmp_path: Path) -> None:
         assert not (tmp_path / "other" / "table").exists()
 
 
-def test_free_text_on_disk_is_what_it_is_in_memory(tmp_path: Path) -> None:
-    cells = ["some pain", "no pain; fever", None, "", "!", "fever " * 50_000, "pain", "cough"] * 30
-    frame = pd.DataFrame({"a": cells, "b": cells, "c": cells, "ill": ["no", "yes"] * 120})
-    kinds = ({}, {"encoding": "tfidf", "width": 3}, {"encoding": "hashed", "width": 20})
-    schema = Schema.from_json(
-        {
-            "columns": {
-                name: {"kind": "text", **kind} for name, kind in zip("abc", kinds, strict=True)
-            }
-        },
-        public=frame,
-    )
-    wanted = schema.encode(frame).tobytes()
-    frame.to_parquet(tmp_path / "t.parquet", index=False)
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    for kind in ("parquet", "csv"):
-        about = {"schema": schema, "target": "ill", "classes": ["no", "yes"]}
-        table = sb.store_table(tmp_path / f"t.{kind}", tmp_path / kind, **about)
-        X = np.concatenate([block.X for block in table.blocks()])
-        assert X.tobytes() == wanted
-        assert table.row_type.itemsize < 24  # bits, whatever the length of a text
-
-
 def test_the_identity_of_a_table_is_that_of_the_files_that_were_read(tmp_path: Path) -> None:
     folder, added = tmp_path / "all", people(50, 7).drop(columns="person")
     folder.mkdir()
@@ -399,13 +375,3 @@ def test_units_are_counted_in_little_memory() -> None:
         for part in np.array_split(np.concatenate([digests, digests]), 3):
             count.add(part)
         assert count.estimate() == pytest.approx(n_units, rel=0.001)
-
-
-def test_a_large_stand_in_is_drawn_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("secretballot.runs.stand_in_table.MOST_ROWS", 300)
-    people().drop(columns="person").to_csv(tmp_path / "like.csv", index=False)
-    watch = Watch()
-    found, classes, _ = read_stand_in(StandInTable(tmp_path / "like.csv", "ill"), None, watch)
-    assert 200 < len(found.X) < 400
-    assert classes == ("no", "yes")
-    assert "were drawn at random" in watch.notes[0].text

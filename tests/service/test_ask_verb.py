@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 from served_places import QUERIES, Place
 from typer.testing import CliRunner
 
 from secretballot.cli import app
-from secretballot.exceptions import DataError
 from secretballot.service.asked_files import points_of_file
 
 
@@ -61,20 +59,3 @@ def test_a_file_is_read_as_the_teachers_take_it(tmp_path: Path) -> None:
     assert frame["age"].isna().tolist() == [False, True]
     file.write_text("a,b\n1,2\n3,4\n")
     assert points_of_file(file, _Described(ARRAY)).tolist() == [[1, 2], [3, 4]]  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("columns", "text", "said"),
-    [
-        (FRAME, "age\n1\n", "lacks"),
-        (FRAME, "age,site\n1,x\ntwo,y\n", "the first in row 2"),
-        (ARRAY, "a\n1\n", "has 1 columns"),
-    ],
-)
-def test_a_file_that_does_not_fit_is_told(
-    tmp_path: Path, columns: object, text: str, said: str
-) -> None:
-    file = tmp_path / "points.csv"
-    file.write_text(text)
-    with pytest.raises(DataError, match=said):
-        points_of_file(file, _Described(columns))  # type: ignore[arg-type]

@@ -14,10 +14,8 @@ from served_places import Place, TestClient, made_place
 
 import secretballot as sb
 from secretballot.service.app import application
-from secretballot.service.audit_log import AuditLog
 
 PAGE = Path(__file__).parents[2] / "src/secretballot/service/page"
-WIDTHS = (380, 768, 1280)
 
 
 def test_the_page_has_few_files_with_strict_policies(place: Place) -> None:
@@ -176,45 +174,6 @@ def test_sign_in_ask_until_the_budget_is_spent_and_verify(
     console.close()
 
 
-def test_the_page_says_who_signed_what_and_what_it_downloads_is_accepted(
-    browser: Any, tmp_path: Path
-) -> None:
-    place = made_place(tmp_path)
-    own, curator = (sb.new_signing_key(tmp_path / f"{name}.pem") for name in ("own", "curator"))
-    session = sb.LabelingSession.reopen(tmp_path / "vault")
-    points = np.array([[1.0, 2.0]])
-    session.ask_many(points)
-    for name in ("signed", "unsigned"):
-        released = session.released(points)
-        sb.write_release(tmp_path / name, released, without=["report", "student"])
-    sb.sign_release(tmp_path / "signed", tmp_path / "curator.pem")
-    keys = 'signing_key = "own.pem"\npublic_keys = ["curator.pem.pub"]\n'
-    listed = 'releases = ["signed", "unsigned"]\nsessions ='
-    place.config.write_text(keys + place.config.read_text().replace("sessions =", listed))
-    saved: list[Any] = []
-    with serving(place.config) as service:
-        console = Console(browser, service.url)
-        console.page.on("download", lambda download: saved.append(download))
-        console.sign_in(place.token())
-        console.said(f"Signed with the key {curator}.")
-        console.said("Nobody has signed it.")
-        console.page.get_by_role("button", name="Verify").click()
-        console.said(f"it is signed by this service with the key {own}.")
-        console.page.get_by_role("button", name="Download the certificate").click()
-        for _ in range(100):
-            if len(saved) == 2:
-                break
-            console.page.wait_for_timeout(100)
-        for download in saved:
-            download.save_as(tmp_path / "downloaded" / download.suggested_filename)
-        console.close()
-    found = sb.verify_certificate(
-        tmp_path / "downloaded" / "certificate.json", key=tmp_path / "own.pem.pub"
-    )
-    assert found.ok, found.failures
-    assert found.signature == "checked"
-
-
 @pytest.fixture(scope="module")
 def releasing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Place]]:
     """A service with a release that has a report."""
@@ -229,43 +188,6 @@ def releasing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Runnin
     place.config.write_text('signing_key = "own.pem"\n' + config)
     with serving(place.config) as service:
         yield service, place
-
-
-def test_a_report_is_shown_in_front_of_the_reader(
-    browser: Any, releasing: tuple[Running, Place]
-) -> None:
-    service, place = releasing
-    console = Console(browser, service.url)
-    page = console.page
-    console.sign_in(place.token())
-    console.becomes("document.activeElement.id === 'main'")  # signed in, all shown
-    button = page.get_by_role("button", name="Show the report of first")
-    button.focus()
-    page.keyboard.press("Enter")
-    shown = page.frame_locator("iframe[title='Report of first']")
-    shown.get_by_role("heading", level=1).wait_for()
-    assert "What was released from" in shown.get_by_role("heading", level=1).inner_text()
-    # its own words and its own looks
-    assert shown.locator("figure svg").count() >= 2
-    assert (
-        shown.locator(".kicker").evaluate("e => getComputedStyle(e).textTransform") == "uppercase"
-    )
-    assert shown.locator("h1").evaluate("e => document.title").startswith("Release report")
-    # as tall as it is: there is one page to scroll
-    console.becomes("document.querySelector('iframe').clientHeight > 2000")
-    tall = "e => [document.documentElement.scrollHeight, innerHeight]"
-    assert len(set(shown.locator("body").evaluate(tall))) == 1
-    button = page.get_by_role("button", name="Hide the report of first")
-    assert button.get_attribute("aria-expanded") == "true"
-    # a keyboard keeps its place, though nobody could press the button while it worked
-    assert button.evaluate("e => e === document.activeElement")
-    button.press("Enter")
-    page.get_by_role("button", name="Show the report of first").wait_for()
-    assert page.locator("iframe").count() == 0
-    console.close()
-    rows = AuditLog(place.settings.state).rows(["registry"], after=0, most=100)
-    # who may download it may look at it, and both are written down
-    assert [row.session for row in rows if row.action == "download"] == ["first"]
 
 
 HOSTILE = """<!doctype html><html><head><title>A report</title>
@@ -341,40 +263,3 @@ def test_the_frame_of_reports_takes_none_from_another_address(
     page.wait_for_timeout(200)
     assert page.frames[1].url != f"{service.url}/report.html"
     page.close()
-
-
-def test_a_curator_sees_account_and_audit_log(browser: Any, running: tuple[Running, Place]) -> None:
-    service, place = running
-    console = Console(browser, service.url)
-    console.sign_in(place.token("curator"))
-    console.said("2 reservations, oldest first")
-    assert console.page.get_by_role("img", name="Sum of epsilon").count() == 1
-    console.said("of its rows, oldest first")
-    console.close()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_fits_every_width_and_every_field_has_a_name(
-    browser: Any, releasing: tuple[Running, Place], scheme: str
-) -> None:
-    service, place = releasing
-    token = place.token("curator")
-    for width in WIDTHS:
-        console = Console(browser, service.url, width, scheme)
-        console.sign_in(token)
-        console.said("questions are left")
-        page = console.page
-        page.get_by_role("button", name="Verify").click()
-        console.said("it is signed by this service with the key")
-        page.get_by_role("button", name="Show the report of first").click()
-        console.becomes("document.querySelector('iframe')?.clientHeight > 2000")
-        inside = page.frame_locator("iframe").locator("html")
-        assert inside.evaluate("e => e.scrollWidth <= innerWidth")
-        # tables scroll in themselves, the page does not
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        fields = page.locator("input:visible, select:visible, button:visible")
-        for place_of_field in range(fields.count()):
-            named = "e => (e.labels?.[0]?.textContent || e.textContent).trim() !== ''"
-            assert fields.nth(place_of_field).evaluate(named)
-        assert page.locator("h1").count() == 1
-        console.close()

@@ -2,8 +2,6 @@
 
 import re
 import shlex
-import shutil
-import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -59,14 +57,6 @@ def test_the_image_runs_the_service_as_nobody_of_importance() -> None:
     assert f"127.0.0.1:{PORT}/health/live" in text
 
 
-def test_the_builder_is_sent_no_more_than_the_image_is_made_of() -> None:
-    ignored = (DEPLOY / "Containerfile.dockerignore").read_text().splitlines()
-    assert "*" in ignored
-    assert {line[1:] for line in ignored if line.startswith("!")} == {
-        *("pyproject.toml", "README.md", "LICENSE", "src")
-    }
-
-
 def test_the_compose_file_opens_the_proxy_alone() -> None:
     (compose,) = parsed("compose.yaml")
     services = compose["services"]
@@ -118,30 +108,3 @@ def test_kubernetes_has_the_same_settings_and_probes(tmp_path: Path) -> None:
     assert pod["terminationGracePeriodSeconds"] > settings.listening.stop_seconds
     # a vault is one machine's
     assert documents["StatefulSet"]["spec"]["replicas"] == 1
-
-
-def test_probes_ask_what_there_is(tmp_path: Path) -> None:
-    source = (ROOT / "src/secretballot/service/app.py").read_text()
-    for one in parsed("kubernetes.yaml"):
-        if one["kind"] == "StatefulSet":
-            (container,) = one["spec"]["template"]["spec"]["containers"]
-            for name in ("startupProbe", "livenessProbe", "readinessProbe"):
-                assert f'"{container[name]["httpGet"]["path"]}"' in source
-
-
-def test_the_unit_stops_in_time_and_is_understood() -> None:
-    unit = DEPLOY / "secretballot.service"
-    values = dict(
-        line.split("=", 1) for line in unit.read_text().splitlines() if re.match(r"[A-Z]\w+=", line)
-    )
-    assert float(values["TimeoutStopSec"].rstrip("s")) > SETTINGS.listening.stop_seconds
-    assert options_of(shlex.split(values["ExecStart"])[1:]) == {
-        "--config": f"{values['ReadWritePaths']}/service.toml"
-    }
-    analyse = shutil.which("systemd-analyze")
-    if analyse is None:
-        pytest.skip("systemd is not installed; the unit was not shown to it")
-    found = subprocess.run([analyse, "verify", unit], capture_output=True, text=True, check=False)
-    # the program is not installed at its place here
-    said = [line for line in found.stderr.splitlines() if "is not executable" not in line]
-    assert not [line for line in said if unit.name in line], said

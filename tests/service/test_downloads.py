@@ -1,10 +1,8 @@
 """What may be downloaded, and what the operator sees: certificates, releases, plans, numbers."""
 
 import json
-import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -66,22 +64,6 @@ def test_a_release_is_downloaded_as_it_is_and_nothing_else(place: Place) -> None
         problem(client.get(f"{BASE}/releases/first-release/README.txt", headers=key), "not-found")
     with pytest.raises(DataError, match="does not verify"):
         application(place.settings, opened=True)
-
-
-def test_a_plan_is_shown_as_it_was_written(place: Place) -> None:
-    plan = sb.plan(
-        20_000, 1_000, budget=sb.PrivacyBudget(1.0, 1e-6), curve={100: 0.9}, n_teachers=100
-    )
-    file = place.folder / "plan.json"
-    file.write_text(json.dumps(plan.to_json()))
-    key = place.key()
-    with TestClient(application(place.settings, opened=True)) as client:
-        problem(client.get(f"{BASE}/plan", headers=key), "not-found")
-    place.config.write_text(
-        place.config.read_text().replace("sessions =", 'plan = "plan.json"\nsessions =')
-    )
-    with TestClient(application(place.settings, opened=True)) as client:
-        assert client.get(f"{BASE}/plan", headers=key).json() == json.loads(file.read_text())
 
 
 def test_the_account_and_the_budget_are_those_of_the_ledger(place: Place) -> None:
@@ -157,27 +139,6 @@ def test_the_settings_of_the_guide_are_read_and_are_the_defaults(tmp_path: Path)
         least.shape,
     )
     assert shown.state == least.state
-
-
-def test_no_row_of_the_audit_log_is_written_where_others_would_wait(place: Place) -> None:
-    key, address = place.key(), "/v1/datasets/registry/sessions/session"
-    app, threads = application(place.settings, opened=True), []
-    write = app.service.audit.write
-
-    def seen(*entries: Any) -> None:
-        threads.append(threading.current_thread())
-        write(*entries)
-
-    app.service.audit.write = seen
-    body = {"points": [[1.0, 2.0]]}
-    with TestClient(app) as client:
-        client.post(f"{address}/questions", json=body, headers=key)
-        threads.clear()
-        assert client.post(f"{address}/released", json=body, headers=key).is_success
-        assert client.get(f"{address}/released", headers=key).is_success
-        assert client.get(f"{address}/certificate", headers=key).is_success
-    assert len(threads) == 3
-    assert threading.main_thread() not in threads  # in which the loop runs
 
 
 def test_the_certificate_says_that_a_session_was_closed_meanwhile(place: Place) -> None:

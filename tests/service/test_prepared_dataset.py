@@ -21,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 from patients import rows, write_files
 
 BASE = "/v1/datasets/registry/sessions/first-year"
-MARKER = "north-by-a-private-marker"
 
 
 @pytest.fixture
@@ -121,21 +120,6 @@ def test_the_command_is_repeated_and_pays_once(folder: Path) -> None:
         assert said in refused.stderr
     assert (account.spent(), account.releases()) == (spent, 1)
     assert (folder / "service" / "service.toml").read_bytes() == settings
-
-
-def test_a_second_session_is_told_to_whoever_keeps_the_settings(folder: Path) -> None:
-    total = ["--total-epsilon", "9", "--total-delta", "1e-4"]
-    assert prepare(*total).exit_code == 0
-    second = prepare("--session", "second")
-    assert second.exit_code == 0, second.stderr
-    assert "have them say:\n[datasets.registry]" in second.stdout
-    assert 'sessions = ["second"]' in second.stdout
-    file = folder / "service" / "service.toml"
-    file.write_text(file.read_text().replace('["first-year"]', '["first-year", "second"]'))
-    context, key = client_of(folder)
-    with context as client:
-        about = client.get("/v1/datasets", headers=key).json()["datasets"][0]
-    assert about["sessions"] == ["first-year", "second"]
 
 
 def test_a_schema_of_other_teachers_stops_the_start(folder: Path) -> None:

@@ -112,18 +112,6 @@ def test_of_a_session_that_others_ask_the_answers_come_without_its_certificate(
         sb.ask_actively(there, X_public + 2.0, n_queries=2)
 
 
-def test_a_client_that_is_refused_lets_go_of_its_connection(
-    place: Place, line_to: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line_to(place)
-    closed = []
-    close = remote._Line.close
-    monkeypatch.setattr(remote._Line, "close", lambda line: closed.append(close(line)))
-    with pytest.raises(ParameterError):
-        sb.connect(URL, place.token(), dataset="none")
-    assert closed == [None]
-
-
 def test_frames_go_with_their_types_with_and_without_arrow(
     tmp_path: Path, line_to: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,9 +1,7 @@
 import pickle
 
 import numpy as np
-import pytest
 
-from secretballot.exceptions import DataError, ParameterError
 from secretballot.students import GraphCountsClassifier, NoisyCountsClassifier
 from secretballot.students.neighbour_graph import NeighbourGraph
 
@@ -84,14 +82,3 @@ def test_a_copy_predicts_the_same():
     loaded = pickle.loads(pickle.dumps(student))
     np.testing.assert_array_equal(student.predict_shares(X), loaded.predict_shares(X))
     np.testing.assert_allclose(student.predict_shares(X), again.predict_shares(X))
-
-
-def test_two_points_make_no_graph():
-    with pytest.raises(DataError, match="three or more"):
-        GraphCountsClassifier().fit(np.eye(2), [1, 2], n_teachers=K, sigma=1.0)
-
-
-@pytest.mark.parametrize("settings", [{"n_neighbors": 0}, {"n_modes": 0}])
-def test_parameters_out_of_range_are_refused(settings):
-    with pytest.raises(ParameterError):
-        GraphCountsClassifier(**settings).fit(np.eye(4), [1, 2, 3, 4], n_teachers=K, sigma=1.0)

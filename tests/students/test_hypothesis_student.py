@@ -140,16 +140,3 @@ def test_goes_out_and_comes_back_alike(hypotheses: Any, points: np.ndarray, tmp_
     loaded = load_student(tmp_path / "student.skops")
     assert np.array_equal(loaded.predict(points), student.predict(points))
     assert loaded.hypothesis_.describe() == student.hypothesis_.describe()
-
-
-@pytest.mark.parametrize(
-    ("hypotheses", "labels", "words"),
-    [
-        ("thresholds", TRUTH, "hypotheses is a str; give a HypothesisClass"),
-        (None, np.arange(60) % 3, "and there are 3; use another student"),
-        (Thresholds(), TRUTH, "X has 2 columns; this class of hypotheses needs 1"),
-    ],
-)
-def test_what_does_not_fit_is_named(hypotheses: Any, labels: np.ndarray, words: str) -> None:
-    with pytest.raises(sb.SecretBallotError, match=words):
-        HypothesisStudent(hypotheses).fit(PLANE, labels)

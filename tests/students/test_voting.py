@@ -11,18 +11,13 @@ from scipy import sparse
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import secretballot as sb
 from secretballot.released import ReleasedLabels
 from secretballot.report.student.export import dump_onnx, dump_student, load_student
 from secretballot.students import VotingStudent, fit_student
-from secretballot.students.names import student_by_name
 
 
 def _rings(n: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -148,15 +143,6 @@ def test_one_class_is_a_constant(base: Any) -> None:
     assert student.predict_proba(X).tolist() == 30 * [[0.0, 1.0]]
 
 
-def test_other_errors_of_the_base_are_its_own() -> None:
-    class Broken(DecisionTreeClassifier):
-        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-            raise ValueError("a sentence of its own")
-
-    with pytest.raises(ValueError, match="a sentence of its own"):
-        VotingStudent(Broken()).fit(*_rings(30, 2))
-
-
 def test_takes_sparse_points_and_learners_without_probabilities() -> None:
     X, y = _rings(300, 2)
     dense, thin = (
@@ -167,38 +153,6 @@ def test_takes_sparse_points_and_learners_without_probabilities() -> None:
         dense.fit(X, y).predict(X), thin.fit(sparse.csr_array(X), y).predict(sparse.csr_array(X))
     )
     assert VotingStudent(LinearSVC(), 5).fit(X, y).predict_proba(X).shape == (300, 2)
-
-
-@pytest.mark.parametrize(
-    ("base", "word"),
-    [
-        (KNeighborsClassifier(), "KNeighborsClassifier, whose fit takes no sample_weight"),
-        (
-            make_pipeline(StandardScaler(), LogisticRegression()),
-            "Pipeline, whose fit takes no sample_weight",
-        ),
-        (object(), "object, whose fit takes no sample_weight"),
-    ],
-)
-def test_a_base_that_cannot_weigh_is_named(base: Any, word: str) -> None:
-    with pytest.raises(sb.ParameterError, match=word):
-        VotingStudent(base).fit(*_rings(30, 2))
-
-
-@pytest.mark.parametrize(
-    ("settings", "weights", "word"),
-    [
-        ({"n_rounds": 0}, None, "n_rounds"),
-        ({"n_rounds": 2.5}, None, "n_rounds"),
-        ({}, [-1.0] + 29 * [1.0], "negative"),
-        ({}, [np.nan] + 29 * [1.0], "finite"),
-        ({}, 30 * [0.0], "zero for every point"),
-        ({}, [1.0], "shape"),
-    ],
-)
-def test_nonsense_is_refused(settings: dict[str, Any], weights: Any, word: str) -> None:
-    with pytest.raises(sb.SecretBallotError, match=word):
-        VotingStudent(**settings).fit(*_rings(30, 2), sample_weight=weights)
 
 
 @pytest.mark.parametrize("classes", [["no", "yes"], [4, 5, 6]])
@@ -213,21 +167,6 @@ def test_goes_out_and_comes_back_alike(tmp_path: Path, classes: list[Any]) -> No
     pytest.importorskip("onnxruntime")
     pytest.importorskip("skl2onnx")
     dump_onnx(student, tmp_path / "student.onnx", X)  # refuses what predicts otherwise
-
-
-def test_has_a_name_on_the_command_line() -> None:
-    assert isinstance(student_by_name("boosted"), VotingStudent)
-    assert sb.VotingStudent is VotingStudent
-    with pytest.raises(sb.ParameterError, match="auto, boosted, logistic"):
-        student_by_name("boasted")
-
-
-def test_takes_settings_after_its_name() -> None:
-    student = student_by_name("boosted:n_rounds=7")
-    assert (student.n_rounds, student.random_state) == (7, 0)
-    assert student_by_name("logistic:C=2.5").get_params()["C"] == 2.5
-    with pytest.raises(sb.ParameterError, match="does not take n_rounds=0"):
-        student_by_name("boosted:n_rounds=0")
 
 
 def _dimension(sets: set[int], n_points: int) -> int:
