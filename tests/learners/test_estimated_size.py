@@ -161,14 +161,6 @@ def test_the_number_of_labels_fits_votes_of_known_margin(share: float) -> None:
     assert ndtr(margin / (2 * sigma)) >= 0.949
 
 
-def test_the_estimate_uses_more_where_votes_agree_and_less_where_they_do_not() -> None:
-    plan = _plan(250, 200)
-    sizes = [plan.size_by(q) for q in (50, 75, 90, 124)]
-    assert sizes == sorted(sizes)
-    assert sizes[0] < 100 < 150 < sizes[-1]
-    assert plan.size_by(10**6) == sizes[-1]  # beyond a unanimous vote there is only noise
-
-
 @pytest.mark.parametrize("released", [-5, 0, 10, 23])
 def test_too_much_noise_shows_nothing_and_says_so(released: int) -> None:
     plan = _plan()
@@ -281,13 +273,6 @@ def test_a_fit_states_its_estimate_and_the_whole_is_the_budget(
         assert not sb.verify_certificate(forged | {"digest": certificate_digest(forged)}).ok
 
 
-def test_counts_of_a_plan_of_rounds_are_planned_by_the_estimate_too(task: dict[str, Any]) -> None:
-    model = _fit(task, sb.ActivePATEClassifier, release="counts")
-    assert model.certificate_["plan"]["planned"] == _plan(150, 60, release="counts").size_by(
-        model.certificate_["choices"][0]["outcome"]["value"]
-    )
-
-
 def test_a_fit_that_is_interrupted_while_labels_are_drawn_stays_spent(
     task: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,38 +349,6 @@ def test_nothing_is_read_off_the_votes_before_it_is_paid(
     monkeypatch.setattr(sb.VoteCounts, "open_at_the_door", look)
     _fit(task, ledger=ledger)
     assert opened == [["reserved"], ["committed", "reserved"]]
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"n_queries": 50}, "n_queries is given"),
-        ({"max_unstable": 3}, "max_unstable is given"),
-        ({"aggregator": sb.GaussianAggregator(50.0, 20, delta=1e-6)}, "an aggregator is given"),
-        ({"release": "counts"}, "noisy counts of all public points"),
-        ({"release": "auto"}, "noisy counts of all public points"),
-        ({"estimate_epsilon": 1.0}, "leave something for answers"),
-        ({"estimate_epsilon": 0.0}, "positive"),
-        ({"estimate_epsilon": float("nan")}, "positive"),
-        ({"estimate_epsilon": "a tenth"}, "number"),
-        ({"aggregator": "median"}, "aggregator"),
-        (
-            {"aggregator": "sparse-vector", "student": LogisticRegression(), "n_teachers": 20},
-            "cannot be passed",
-        ),
-    ],
-)
-def test_bad_settings_are_refused_before_training_and_nothing_is_spent(
-    task: dict[str, Any], settings: dict[str, Any], words: str
-) -> None:
-    def train(done: int, total: int) -> None:
-        raise AssertionError("a teacher was trained")
-
-    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
-    with pytest.raises(sb.ParameterError, match=words) as caught:
-        _fit(task, ledger=ledger, progress=train, **settings)
-    assert ledger.history() == []
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", [sb.PATEClassifier, sb.ActivePATEClassifier])

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -87,38 +86,6 @@ def test_learns_what_the_private_labels_know(
     assert model.score(data["X_test"], data["y_test"]) > least
     assert sb.verify_certificate(model.certificate_).ok
     assert (model.certificate_["epsilon"], model.certificate_["delta"]) == (1.0, 1e-6)
-
-
-def test_learns_three_classes(data: dict[str, Any]) -> None:
-    X, y = _task(6000, 3, 3)
-    names = np.array(["red", "green", "blue"])
-    model = sb.PATEClassifier(n_teachers=150, budget=sb.PrivacyBudget(2.0, 1e-6), random_state=0)
-    model.fit(X, names[y], X_public=_task(800, 4, 3)[0], classes=names)
-    X_test, y_test = _task(1000, 5, 3)
-    assert model.score(X_test, names[y_test]) > 0.9
-    shares = model.predict_proba(X_test)
-    assert shares.shape == (1000, 3)
-    assert np.allclose(shares.sum(axis=1), 1)
-    assert np.mean(names[shares.argmax(axis=1)] == names[y_test]) > 0.9
-
-
-def test_more_budget_learns_more(data: dict[str, Any]) -> None:
-    with warnings.catch_warnings():
-        # so little budget drowns the votes, as is said
-        warnings.simplefilter("ignore", UserWarning)
-        scores = [
-            np.mean(
-                [
-                    _fit(data, budget=sb.PrivacyBudget(e, 1e-6)).score(
-                        data["X_test"], data["y_test"]
-                    )
-                    for _ in "abc"
-                ]
-            )
-            for e in (0.05, 2.0)
-        ]
-    assert scores[1] > 0.95
-    assert scores[0] < scores[1]
 
 
 def test_units_are_kept_together_and_named(data: dict[str, Any]) -> None:
@@ -309,27 +276,6 @@ def test_one_interval_changes_no_other(cell: Any) -> None:
         assert one[0] in public.tolist()
 
 
-def test_sparse_points_in_time_are_refused() -> None:
-    # they would be read as numbers, in the unit that all cells together chose
-    times = pd.DataFrame({"c": pd.arrays.SparseArray([pd.Timedelta(1), pd.Timedelta(2)])})
-    with pytest.raises(sb.DataError, match="cannot be read"):
-        with_public_types(times, times)
-
-
-def test_a_frame_and_an_array_do_not_mix(data: dict[str, Any]) -> None:
-    with pytest.raises(sb.DataError, match="frame"):
-        _fit({**data, "X": pd.DataFrame(data["X"])})
-
-
-def test_missing_values_go_to_teachers_that_take_them(data: dict[str, Any]) -> None:
-    holes = data["X"].copy()
-    holes[::50, 3] = np.nan
-    teacher = make_pipeline(SimpleImputer(), LogisticRegression())
-    model = sb.PATEClassifier(teacher, n_teachers=50, budget=FOR_FEW, random_state=0)
-    model.fit(holes, data["y"], X_public=data["X_public"], classes=[0, 1])
-    assert model.score(data["X_test"], data["y_test"]) > 0.85
-
-
 class _NeverFits(LogisticRegression):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         raise RuntimeError("expected other columns")
@@ -414,16 +360,6 @@ def test_bad_private_values_are_counted_and_placed_but_never_shown(data: dict[st
         _fit({**data, "X": holes})
 
 
-def test_a_delta_as_large_as_one_record_is_warned_about(data: dict[str, Any]) -> None:
-    with pytest.warns(UserWarning, match="1/n"):
-        _fit(data, budget=sb.PrivacyBudget(1.0, 1e-3))
-
-
-def test_noise_that_drowns_the_votes_is_warned_about(data: dict[str, Any]) -> None:
-    with pytest.warns(UserWarning, match="more teachers"):
-        _fit(data, n_teachers=3, release="labels", n_queries=300)
-
-
 def test_cloned_and_pickled_models_carry_no_private_byte(
     data: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -438,18 +374,6 @@ def test_cloned_and_pickled_models_carry_no_private_byte(
         assert row.tobytes() not in stored
         for value in row:
             assert value.tobytes() not in stored
-
-
-def test_labels_are_chosen_to_come_out_right(data: dict[str, Any]) -> None:
-    model = _fit(data, release="labels")
-    plan = model.certificate_["mechanism"]
-    assert plan["sigma"] <= 0.3 * 100 / 1.6
-    assert plan["n_queries"] < 600
-
-
-def test_a_constant_teacher_teaches_a_constant(data: dict[str, Any]) -> None:
-    model = _fit(data, teacher=DummyClassifier(strategy="constant", constant=1))
-    assert (model.predict(data["X_test"]) == 1).all()
 
 
 def test_noise_is_never_seeded(data: dict[str, Any]) -> None:
