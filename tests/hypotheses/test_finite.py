@@ -92,20 +92,6 @@ def test_fitted_estimators_with_classes_of_their_own():
     assert family.disagreement_region(X).any()
 
 
-def test_dimension_is_at_most_the_logarithm_of_the_number():
-    sizes = {1: 0, 2: 1, 3: 1, 4: 2, 1023: 9, 1024: 10}
-    assert {n: FiniteClass([Table((0, 0))] * n).vc_dimension for n in sizes} == sizes
-
-
-def test_members_are_equal_only_to_themselves():
-    family = FiniteClass([Table((0,)), Table((0,))])
-    assert family.members[0] != family.members[1]
-    assert (
-        len({*family.members, *FiniteClass([entry.estimator for entry in family.members]).members})
-        == 2
-    )
-
-
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Intervals
 from secretballot.hypotheses.interval_spaces import EMPTY, Interval
 
@@ -127,19 +127,6 @@ def test_a_space_too_large_to_hold_is_refused():
         FAMILY.version_space().restrict(X, np.zeros(30_000), 30_000.0)
 
 
-def test_intervals_between_asked_points_disagree_there():
-    """No asked point is inside, and still nothing is known of what lies between."""
-    space = FAMILY.version_space().restrict([0.0, 1.0], [0, 0], 0)
-    assert space.disagreement_region([0.0, 0.5, 1.0, 7.0]).tolist() == [False, True, False, True]
-    close = np.nextafter(1.0, 2)
-    assert (
-        not FAMILY.version_space()
-        .restrict([1.0, close], [0, 0], 0)
-        .disagreement_region([1.0, close])
-        .any()
-    )
-
-
 @pytest.mark.parametrize("labels", [[0, 1, 0], [1, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]])
 def test_ends_separate_neighbours_however_close(labels):
     for centre in (1.0, 0.0, -1.0, 1.7e308):
@@ -150,44 +137,9 @@ def test_ends_separate_neighbours_however_close(labels):
         assert not space.disagreement_region(X).any()
 
 
-def test_a_point_alone():
-    space = FAMILY.version_space().restrict([2.0], [1], 0)
-    assert space.disagreement_region([1.0, 2.0, 3.0]).tolist() == [True, False, True]
-    assert FAMILY.erm([2.0, 2.0], [1, 0]) == EMPTY
-    assert FAMILY.erm([2.0, 2.0], [1, 0], [2, 1]) == Interval(-math.inf, math.inf)
-    assert len(FAMILY.dichotomies([2.0, 2.0])) == 2
-
-
 def test_weights_that_floats_cannot_add_exactly_drop_nothing():
     X = np.repeat(np.arange(40.0), 3)
     weights, y = np.tile([0.1, 0.2, 0.3], 40), np.tile([1, 1, 0], 40)
     space = FAMILY.version_space().restrict(X, y, 0.0, weights)
     assert space.describe()["cells"] == 41 * 42 // 2
     assert space.disagreement_region(X).all()
-
-
-def test_intervals_describe_themselves():
-    assert EMPTY.describe() == {"lower": "inf", "upper": "-inf"}
-    assert FAMILY.vc_dimension == 2
-    assert Interval(0.0, 1.0).predict([0.0, 1.0, 1.5]).tolist() == [1, 1, 0]
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (lambda: Interval(1.0, 0.0), ParameterError, "lower"),
-        (lambda: Interval(math.nan, 0.0), ParameterError, "lower"),
-        (lambda: FAMILY.erm([[1.0, 2.0]], [1]), DataError, "2 columns"),
-        (lambda: FAMILY.erm([math.inf], [1]), DataError, "infinity"),
-        (lambda: FAMILY.dichotomies([]), DataError, "at least one"),
-        (lambda: FAMILY.dichotomies([1.0]).hypothesis(2), ParameterError, "from 0 to 1"),
-        (lambda: FAMILY.dichotomies([1.0]).index(0, 1), ParameterError, "places"),
-        (lambda: FAMILY.dichotomies([1.0]).errors([0.5]), DataError, "0 and 1"),
-        (lambda: FAMILY.version_space().restrict([1.0], [1], math.nan), ParameterError, "slack"),
-        (lambda: FAMILY.version_space().restrict([1.0], [1], 0, [-1]), DataError, "negative"),
-        (lambda: FAMILY.version_space().disagreement_region([math.nan]), DataError, "nan"),
-    ],
-)
-def test_wrong_input_is_refused_in_one_sentence(call, error, words):
-    with pytest.raises(error, match=words):
-        call()
