@@ -24,6 +24,8 @@ from secretballot.privacy.accounting import (
     RelabelledSampleEvent,
     abstention_table,
     calibrate_abstention_table,
+    calibrate_sparse_vector,
+    calibrate_stream,
     delta_upper,
     epsilon_upper,
     filter_for,
@@ -387,6 +389,11 @@ def test_budgets_that_no_table_keeps_are_refused():
 
 # -- usefulness
 # --------------------------------------------------------------------------------------------------
+
+
+def test_one_abstention_is_left_to_the_sparse_vector():
+    assert isinstance(calibrate_stream(BUDGET, 50), AbstentionTableEvent)
+    assert calibrate_stream(BUDGET, 1) == calibrate_sparse_vector(BUDGET, 1)
 
 
 # -- drawing

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from secretballot.aggregation import (
+    AGGREGATOR_CLASSES,
     AbstentionTableAggregator,
     ConfidentAggregator,
     GaussianAggregator,
@@ -184,6 +185,11 @@ def test_a_description_rebuilds_the_aggregator_through_json(aggregator):
         assert event_from_json(json.loads(json.dumps(event.to_json()))) == event
 
 
+def test_different_aggregators_are_unequal():
+    assert len(set(DESCRIBED)) == len(DESCRIBED)
+    assert {type(aggregator) for aggregator in DESCRIBED} == set(AGGREGATOR_CLASSES)
+
+
 @pytest.mark.parametrize("aggregator", DESCRIBED, ids=repr)
 def test_a_damaged_description_is_refused(aggregator):
     good = aggregator.describe()
@@ -226,6 +232,31 @@ def test_more_classes_are_noised_each_and_ties_go_to_the_lowest():
     answers = shown.answer(counts, 8, ScriptedNoise(noise))
     assert answers.noisy_counts.tolist() == [[3, 3, 2], [9, 1, 7]]
     assert answers.labels.tolist() == [0, 0]
+
+
+def test_answers_name_classes_and_never_queries():
+    # a defect seen elsewhere: indices of the queries returned as if they were labels
+    for n_classes in (2, 5):
+        classes = np.arange(200) % n_classes
+        counts = np.zeros((200, n_classes), dtype=int)
+        counts[np.arange(200), classes] = 1000
+        for release in ("labels", "counts"):
+            aggregator = GaussianAggregator(
+                5.0, 200, n_classes=n_classes, release=release, budget=BUDGET
+            )
+            np.testing.assert_array_equal(
+                aggregator.answer(counts, 1000, ExactNoise()).labels, classes
+            )
+
+
+def test_the_order_of_classes_does_not_matter():
+    # a defect seen elsewhere: code that is right for sorted counts only
+    counts, order = np.array([[5, 2, 1], [1, 2, 5], [2, 5, 1]]), [2, 0, 1]
+    noise = np.array([[1, -1, 0], [0, 2, -2], [0, 0, 1]])
+    plain = GaussianAggregator(3.0, 3, n_classes=3, budget=BUDGET)
+    first = plain.answer(counts, 8, ScriptedNoise(noise.ravel())).labels
+    second = plain.answer(counts[:, order], 8, ScriptedNoise(noise[:, order].ravel())).labels
+    np.testing.assert_array_equal(np.array(order)[second], first)
 
 
 def test_two_calls_draw_two_noises():

@@ -18,7 +18,7 @@ from secretballot.audit import (
     output_distribution,
     sample_p_value,
 )
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     PureEvent,
@@ -200,6 +200,21 @@ def test_released_labels_follow_their_law_and_less_noise_would_show():
 # --------------------------------------------------------------------------------------------------
 
 
+def test_a_fit_under_a_pure_promise_teaches_a_student():
+    rng = np.random.default_rng(3)
+    X, X_public = rng.normal(size=(20_000, 2)), rng.normal(size=(400, 2))
+    model = sb.PATEClassifier(
+        n_teachers=400, budget=PrivacyBudget(1.0, 0.0), aggregator="laplace", random_state=0
+    )
+    model.fit(X, (X[:, 0] > 0).astype(int), X_public=X_public, classes=[0, 1])
+    right = np.mean(model.predict(X_public) == (X_public[:, 0] > 0))
+    assert right > 0.8
+    certificate = model.certificate_
+    assert (certificate["delta"], certificate["price"]["delta_recomputed"]) == (0.0, 0.0)
+    assert certificate["events"][0]["event"] == "pure"
+    assert sb.verify_certificate(certificate).ok
+
+
 @pytest.mark.parametrize("name", ["gaussian", "sparse-vector", "confident"])
 def test_a_delta_of_0_names_the_aggregator_that_needs_none(name):
     model = sb.PATEClassifier(n_teachers=100, budget=PURE, aggregator=name)
@@ -227,3 +242,12 @@ def test_a_delta_of_0_names_the_aggregator_that_needs_none(name):
 def test_parameters_out_of_range_are_refused(settings, name):
     with pytest.raises(ParameterError, match=name):
         LaplaceAggregator(**{"scale": 10.0, "n_queries": 10, "budget": PURE, **settings})
+
+
+def test_votes_that_do_not_fit_are_refused():
+    aggregator = LaplaceAggregator(3.0, 10, budget=PURE)
+    for counts in (np.array([[4.0, 4.0]]), np.array([[4, 3]]), np.tile([4, 4], (11, 1))):
+        with pytest.raises(DataError):
+            aggregator.answer(counts, 8, ExactNoise())
+    with pytest.raises(ParameterError, match="state"):
+        aggregator.start(8, ExactNoise(), {"n_below": 0})

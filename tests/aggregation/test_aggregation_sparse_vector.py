@@ -7,7 +7,7 @@ import pytest
 from secretballot.aggregation import SparseVectorAggregator
 from secretballot.aggregation.sparse_vector import bassily_noise, liu_noise
 from secretballot.audit import ScriptedNoise, outcomes_p_value, stream_law
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent, delta_upper
 from secretballot.privacy.mechanisms import stability
 from secretballot.privacy.noise import ExactNoise
@@ -166,6 +166,12 @@ def test_drawn_answers_follow_their_exact_law_and_no_other(refresh):
     assert outcomes_p_value(patterns, stream_law(weaker, stability(counts))) < 1e-6
     stronger = built(2.6, 3.9, refresh=refresh).mechanism
     assert outcomes_p_value(patterns, stream_law(stronger, stability(counts))) < 1e-6
+
+
+def test_votes_that_do_not_fit_are_refused():
+    for counts in (binary([4], 9), np.tile([4, 4], (51, 1)), np.array([[4.0, 4.0]])):
+        with pytest.raises(DataError):
+            built().answer(counts, 8, ExactNoise())
 
 
 # -- usefulness

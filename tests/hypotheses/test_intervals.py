@@ -127,6 +127,19 @@ def test_a_space_too_large_to_hold_is_refused():
         FAMILY.version_space().restrict(X, np.zeros(30_000), 30_000.0)
 
 
+def test_intervals_between_asked_points_disagree_there():
+    """No asked point is inside, and still nothing is known of what lies between."""
+    space = FAMILY.version_space().restrict([0.0, 1.0], [0, 0], 0)
+    assert space.disagreement_region([0.0, 0.5, 1.0, 7.0]).tolist() == [False, True, False, True]
+    close = np.nextafter(1.0, 2)
+    assert (
+        not FAMILY.version_space()
+        .restrict([1.0, close], [0, 0], 0)
+        .disagreement_region([1.0, close])
+        .any()
+    )
+
+
 @pytest.mark.parametrize("labels", [[0, 1, 0], [1, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]])
 def test_ends_separate_neighbours_however_close(labels):
     for centre in (1.0, 0.0, -1.0, 1.7e308):
@@ -135,6 +148,14 @@ def test_ends_separate_neighbours_however_close(labels):
         space = FAMILY.version_space().restrict(X, labels, 0)
         assert space.hypothesis().predict(X).tolist() == labels
         assert not space.disagreement_region(X).any()
+
+
+def test_a_point_alone():
+    space = FAMILY.version_space().restrict([2.0], [1], 0)
+    assert space.disagreement_region([1.0, 2.0, 3.0]).tolist() == [True, False, True]
+    assert FAMILY.erm([2.0, 2.0], [1, 0]) == EMPTY
+    assert FAMILY.erm([2.0, 2.0], [1, 0], [2, 1]) == Interval(-math.inf, math.inf)
+    assert len(FAMILY.dichotomies([2.0, 2.0])) == 2
 
 
 def test_weights_that_floats_cannot_add_exactly_drop_nothing():

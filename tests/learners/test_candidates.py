@@ -215,18 +215,14 @@ def test_a_candidate_that_cannot_serve_is_refused_on_made_up_rows(
         {"epsilon": 0},
         {"epsilon": float("nan")},
         {"epsilon": 1e9},
-        {"classes": None},
-        {"classes": [1]},
         {"y": [0, 1, 1]},
         {"y": [0, 1, 1, 2]},
-        {"X": POINTS[:, 0]},
         {"X": pd.DataFrame({"a": [0.0, 1, 2, 3]})},
         {"X_public": np.zeros((3, 2))},
         {"units": [1, 2, 3]},
         {"units": [1, 2, 3, None]},
         {"units": [1, 2, 3, 4], "neighbours": "replace-one"},
         {"neighbours": "replace-one"},
-        {"neighbours": "near"},
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_spent(settings: dict[str, Any]) -> None:

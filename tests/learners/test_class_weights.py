@@ -144,6 +144,30 @@ def test_a_stored_answer_keeps_its_weights(first: Any, then: Any) -> None:
     assert ledger.spent().epsilon == pytest.approx(BUDGET.epsilon)
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"class_weight": "even"}, "class_weight is 'even'"),
+        ({"class_weight": {0: 1.0}}, "for each of the 2 classes"),
+        ({"class_weight": {0: 1.0, 1: 0}}, "class_weight has 0"),
+        ({"class_weight": {0: 1.0, 1: float("nan")}}, "class_weight"),
+        ({"class_weight": {0: 1.0, 5: 2.0}}, "of the declared ones"),
+        ({"class_weight": [1, 2]}, "of the declared ones"),
+        ({"class_shares": {1: 0.0}}, "class_shares has 0"),
+        ({"class_shares": {1: 1.0}}, "add up to 1"),
+        ({"class_shares": {0: 0.5, 1: 0.6}}, "add up to 1"),
+        ({"class_shares": {0: 1 - 1e-16}}, "add up to 1"),
+        ({"class_shares": {}}, "add up to 1"),
+        ({"class_shares": "rare"}, "of the declared ones"),
+    ],
+)
+def test_bad_settings_cost_nothing(settings: dict[str, Any], words: str) -> None:
+    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
+    with pytest.raises(ParameterError, match=words):
+        fitted(ledger=ledger, **settings)
+    assert not ledger.history()
+
+
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -2.0], [1.0, 0.0], "balanced", [1.0, True, 2.0]])
 def test_a_certificate_with_other_weights_is_refused(weights: Any) -> None:
     certificate = fitted(class_weight="balanced").certificate_

@@ -154,6 +154,25 @@ def test_a_session_takes_predictions_with_its_questions() -> None:
 # --- fits
 
 
+def test_settings_of_other_aggregators_are_refused() -> None:
+    for settings, words in (
+        ({"threshold": 50}, "threshold is 50, and the gaussian aggregator has none"),
+        ({"max_answers": 5, "aggregator": "laplace"}, "max_answers is 5, and the laplace"),
+        ({"aggregator": "confident", "max_unstable": 3}, "max_unstable is 3"),
+        ({"aggregator": "confident", "release": "counts"}, "confident voting gives labels only"),
+        ({"aggregator": "interactive"}, "ask in rounds"),
+        ({"aggregator": CORRECTS}, "ask in rounds"),
+        ({"aggregator": "confident", "max_answers": 500, "n_queries": 20}, "max_answers is 500"),
+    ):
+        model = sb.PATEClassifier(n_teachers=K, budget=BUDGET, **settings)
+        with pytest.raises(ParameterError, match=words):
+            model.planned_aggregator(300, 2)
+    with pytest.raises(ParameterError, match=r"estimate_epsilon.*max_answers"):
+        sb.PATEClassifier(
+            n_teachers=K, budget=BUDGET, aggregator="confident", estimate_epsilon=0.1
+        ).fit(X, Y, X_public=POOL, classes=[0, 1])
+
+
 def interactive(**settings: Any) -> sb.ActivePATEClassifier:
     given = {
         "n_teachers": 200,
@@ -228,6 +247,13 @@ def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch: pytest.Mo
     for labels, _ in seen:
         told = run.released.labels[: len(labels)]
         assert (labels[told >= 0] == told[told >= 0]).all()
+
+
+def test_what_is_confirmed_has_the_stated_confidence() -> None:
+    student = StudentInRounds(None, POOL, [0, 1], K, 0.8)
+    shares = np.array([[0.1, 0.9], [0.75, 0.25], [0.8, 0.2], [0.05, 0.95]])
+    student.tell(np.arange(4), np.array([-1, -1, -1, 0]), shares)
+    assert student.labels.tolist() == [1, -1, 0, 0]
 
 
 # --- what is published

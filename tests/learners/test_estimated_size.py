@@ -351,6 +351,38 @@ def test_nothing_is_read_off_the_votes_before_it_is_paid(
     assert opened == [["reserved"], ["committed", "reserved"]]
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"n_queries": 50}, "n_queries is given"),
+        ({"max_unstable": 3}, "max_unstable is given"),
+        ({"aggregator": sb.GaussianAggregator(50.0, 20, delta=1e-6)}, "an aggregator is given"),
+        ({"release": "counts"}, "noisy counts of all public points"),
+        ({"release": "auto"}, "noisy counts of all public points"),
+        ({"estimate_epsilon": 1.0}, "leave something for answers"),
+        ({"estimate_epsilon": 0.0}, "positive"),
+        ({"estimate_epsilon": float("nan")}, "positive"),
+        ({"estimate_epsilon": "a tenth"}, "number"),
+        ({"aggregator": "median"}, "aggregator"),
+        (
+            {"aggregator": "sparse-vector", "student": LogisticRegression(), "n_teachers": 20},
+            "cannot be passed",
+        ),
+    ],
+)
+def test_bad_settings_are_refused_before_training_and_nothing_is_spent(
+    task: dict[str, Any], settings: dict[str, Any], words: str
+) -> None:
+    def train(done: int, total: int) -> None:
+        raise AssertionError("a teacher was trained")
+
+    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
+    with pytest.raises(sb.ParameterError, match=words) as caught:
+        _fit(task, ledger=ledger, progress=train, **settings)
+    assert ledger.history() == []
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("kind", [sb.PATEClassifier, sb.ActivePATEClassifier])
 def test_a_ledger_that_would_pay_for_the_estimate_alone_is_refused(
     task: dict[str, Any], kind: Any

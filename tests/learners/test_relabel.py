@@ -89,7 +89,6 @@ def test_equal_points_get_equal_labels_of_one_hypothesis() -> None:
         (LINE, [0, 1, 0, 1], Thresholds(), 1.0, DataError, "label"),
         (LINE, [0, 1, 0, 1, 2], Intervals(), 1.0, DataError, "0 and 1"),
         (np.empty((0, 1)), [], Thresholds(), 1.0, DataError, "at least one point"),
-        (LINE, [0, 1, 0, 1, 0], Thresholds(), 0.0, ParameterError, "relabel_epsilon is 0"),
         (
             LINE,
             [0, 1, 0, 1, 0],
@@ -106,7 +105,6 @@ def test_equal_points_get_equal_labels_of_one_hypothesis() -> None:
             ParameterError,
             "the type Thresholds; give an instance",
         ),
-        (LINE, [0, 1, 0, 1, 0], "thresholds", 1.0, ParameterError, "is a str"),
     ],
 )
 def test_what_does_not_fit_is_refused(X, y, hypotheses, et, error, word) -> None:

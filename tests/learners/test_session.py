@@ -241,6 +241,17 @@ def test_another_plan_under_the_same_name_is_refused(vault: Path, ledger: sb.Led
     assert begun(vault, COUNTS, ledger, request="another").left == 8
 
 
+def test_a_session_opened_twice_is_one_session(vault: Path, ledger: sb.Ledger) -> None:
+    one, two = begun(vault, COUNTS, ledger), begun(vault, COUNTS, ledger)
+    first = one.ask_many(POINTS[:5])
+    second = two.ask_many(POINTS[3:12])
+    assert second.given.tolist() == [True] * 5 + [False] * 4
+    assert first.noisy_counts is not None
+    assert second.noisy_counts is not None
+    assert second.noisy_counts[:2].tolist() == first.noisy_counts[3:].tolist()
+    assert (one.used, two.left) == (8, 0)
+
+
 def test_other_teachers_do_not_go_on_with_a_session(
     vault: Path, ledger: sb.Ledger, tmp_path: Path
 ) -> None:

@@ -254,3 +254,11 @@ def test_the_least_scale_keeps_its_loss_in_exact_arithmetic_and_no_smaller_float
             scale = least_scale(sensitivity, epsilon)
             assert Fraction(scale) * Fraction(epsilon) >= sensitivity
             assert Fraction(float(np.nextafter(scale, 0))) * Fraction(epsilon) < sensitivity
+
+
+def test_an_epsilon_that_is_none_is_refused():
+    for epsilon in (0.0, -1.0, float("nan"), float("inf"), 1e30, 1e-30, "1", None, True):
+        with pytest.raises(ParameterError, match="epsilon"):
+            least_scale(1, epsilon)
+    with pytest.raises(ParameterError, match="sensitivity"):
+        least_scale(0, 1.0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from secretballot.audit import Distribution, sample_p_value
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import PureEvent, delta_upper
 from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.privacy.noise import ExactNoise
@@ -155,3 +155,15 @@ def test_choices_of_several_are_parts_of_one_event():
 def test_monotone_must_be_said(monotone):
     with pytest.raises(ParameterError, match="monotone"):
         ExponentialMechanism(1.0, monotone)
+
+
+@pytest.mark.parametrize(
+    "scores", [np.zeros(3), np.zeros(0, dtype=int), np.zeros((1, 2), dtype=int)]
+)
+def test_scores_that_do_not_fit_are_refused(scores):
+    for ask in (
+        ExponentialMechanism(1.0, True).distribution,
+        lambda s: ExponentialMechanism(1.0, True).release(s, ExactNoise()),
+    ):
+        with pytest.raises(DataError):
+            ask(scores)

@@ -51,6 +51,28 @@ STUDENT = {
 }
 
 
+@pytest.fixture(name="planned")
+def with_plan(make_binary: Make) -> Callable[..., dict[str, Any]]:
+    """Return certificates of 60 queries out of a plan of 100, with changes."""
+
+    def make(**changes: Any) -> dict[str, Any]:
+        mechanism = {
+            "name": "gaussian",
+            "sigma": 45.0,
+            "n_queries": 100,
+            "n_classes": 2,
+            "release": "counts",
+        }
+        given = {
+            "events": [GaussianEvent(45.0, 100)],
+            "mechanism": mechanism,
+            "plan": PLAN,
+        } | changes
+        return make_binary(**given).certificate
+
+    return make
+
+
 def forged(certificate: dict[str, Any], **changes: Any) -> dict[str, Any]:
     document = certificate | changes
     return document | {"digest": certificate_digest(document)}

@@ -51,6 +51,11 @@ def marks(picture: Picture, gid: str) -> int:
     return text[start:end].count("<use ")
 
 
+@pytest.fixture(name="plane")
+def points_of_a_plane() -> np.ndarray:
+    return np.random.default_rng(3).normal(size=(180, 2))
+
+
 def test_hostile_names_stay_text(make_withheld: Make, plane: np.ndarray) -> None:
     names = [
         "<script>alert(1)</script>",

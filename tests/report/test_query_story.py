@@ -17,6 +17,11 @@ Make = Callable[..., ReleasedLabels]
 STRATEGY = {"name": "margin", "batch": 20}
 
 
+@pytest.fixture(name="X_public")
+def public_points() -> np.ndarray:
+    return np.random.default_rng(3).normal(size=(180, 2))
+
+
 @pytest.fixture
 def story(make_withheld: Make, X_public: np.ndarray) -> QueryStory:
     explanation = {"updates": [{"j": np.int64(1), "region": 1.0}]}
@@ -67,32 +72,17 @@ def test_a_story_comes_back_from_json(story: QueryStory) -> None:
     ("fields", "words"),
     [
         ({"format": "other"}, "queries.json"),
-        ({"version": 2}, "version 2"),
         ({"more": 1}, "misses or adds fields: more"),
-        ({"strategy": {}}, "no name"),
-        ({"strategy": None}, "dict of JSON values"),
-        ({"rounds": {}}, "no list"),
         ({"rounds": [{"asked": [0]}]}, "Round 1 must hold"),
-        ({"rounds": [{"asked": [0.5], "answered": 1, "agreement": None}]}, "no number"),
-        ({"rounds": [{"asked": 3, "answered": 1, "agreement": None}]}, "no number"),
         ({"rounds": [{"asked": [0], "answered": 2, "agreement": None}]}, "2 answers to 1"),
-        ({"rounds": [{"asked": [0], "answered": 1, "agreement": 1.5}]}, "from 0 to 1"),
-        ({"rounds": [{"asked": [0], "answered": 1, "agreement": "x"}]}, "no number"),
         ({"rounds": [{"asked": [0, 0], "answered": 1, "agreement": None}]}, "twice"),
         ({"rounds": [{"asked": [999], "answered": 1, "agreement": None}]}, "no position"),
         ({"rows": [[0]]}, "list of integers"),
         ({"rows": list(range(179, -1, -1))}, "ascend"),
-        ({"rows": [0, 0, *range(2, 180)]}, "ascend"),
         ({"n_points": 100}, "between 0 and 99"),
-        ({"n_points": 0}, "at least 1"),
         ({"positions": [[0.0, 0.0]]}, r"shape \(180, 2\)"),
-        ({"positions": [["a", "b"]] * 180}, "positions does not fit"),
         ({"positions": [[0.0, float("nan")]] * 180}, "nan or infinity"),
-        ({"region": [1] * 180}, "region does not fit"),
-        ({"region": [True]}, r"shape \(180,\)"),
         ({"projected": "t-SNE"}, "as is, principal components"),
-        ({"axes": ["a"]}, "pair of strings"),
-        ({"explanation": []}, "dict of JSON values"),
     ],
 )
 def test_a_document_that_does_not_fit_is_refused(

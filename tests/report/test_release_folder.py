@@ -24,6 +24,11 @@ from secretballot.report.student.export import load_student
 Make = Callable[..., ReleasedLabels]
 
 
+@pytest.fixture(name="X_public")
+def public_points() -> np.ndarray:
+    return np.random.default_rng(3).normal(size=(180, 3))
+
+
 @pytest.fixture
 def student(make_binary: Make, X_public: np.ndarray) -> Any:
     released = make_binary()

@@ -52,6 +52,11 @@ class Page(HTMLParser):
         self.said += data
 
 
+@pytest.fixture(name="X_public")
+def public_points() -> np.ndarray:
+    return np.random.default_rng(3).normal(size=(180, 3))
+
+
 def test_the_page_is_well_formed_and_loads_nothing(
     released: ReleasedLabels, X_public: np.ndarray
 ) -> None:
