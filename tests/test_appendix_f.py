@@ -3,7 +3,6 @@ and pictures."""
 
 import importlib
 import math
-import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -112,15 +111,6 @@ def test_seeds_repeat_and_differ(
     assert findings[0].numbers != findings[1].numbers
 
 
-def test_points_by_margin(scripts: dict[str, Any]) -> None:
-    counts = np.array([[10, 0], [5, 5], [4, 6], [2, 8], [1, 9]])
-    points, equal = scripts["_study"].by_margin(counts, np.array([0, 0, 1, 0, 1]))
-    # margins .5, 0 (a tie goes to class 1, not h*'s), .1, .3 (not h*'s), .4
-    assert points.sum() == 5
-    assert (points - equal)[[0, 6]].tolist() == [1, 1]
-    assert equal[[2, 8, 9]].tolist() == [1, 1, 1]
-
-
 def test_intervals_are_wilsons_for_the_points_of_one_seed(scripts: dict[str, Any]) -> None:
     counts = np.zeros((2, 10), dtype=int)
     counts[:, 4], counts[:, 9] = (50, 45), (100, 100)
@@ -150,55 +140,6 @@ def test_within(
     scripts: dict[str, Any], values: tuple[float, ...], reference: tuple[float, float], word: str
 ) -> None:
     assert scripts[""].within(np.array(values), reference) == word
-
-
-def test_the_table_sets_ours_beside_the_reference(
-    scripts: dict[str, Any], findings: list[Any]
-) -> None:
-    lines = list(scripts[""].table(findings))
-    assert len(lines) == 2 + len(scripts[""].ROWS)
-    assert {line.count("|") for line in lines} == {8}
-    mean = np.mean([found.numbers["1"]["equal"] for found in findings])
-    (row,) = (line for line in lines if "vote equals h*, %" in line)
-    assert f"| {mean:.1f} (" in row
-    assert "97.4-97.7" in row
-    remarks = " ".join(scripts[""].remarks(findings))
-    assert "no noise was drawn" in remarks
-    assert "by construction" in remarks
-    assert "misses the reference in: accuracy of h*" in remarks  # made-up people are not Adult
-
-
-def test_every_picture_says_what_it_shows(
-    scripts: dict[str, Any], findings: list[Any], tmp_path: Path
-) -> None:
-    scripts[""].draw(findings, range(2), tmp_path / "new")
-    pictures = sorted((tmp_path / "new").glob("*.svg"))
-    assert len(pictures) == 5
-    assert len(list((tmp_path / "new").iterdir())) == 11
-    for picture in pictures:
-        text = " ".join(ET.fromstring(picture.read_text()).itertext())
-        assert "no privacy noise" in text, picture.name
-        assert "margin" in text, picture.name
-        assert picture.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_an_interruption_leaves_the_file_that_was_there(
-    scripts: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write, target = scripts[""].write, tmp_path / "a.svg"
-    write(target, b"old")
-
-    def stopped(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("os.replace", stopped)
-        with pytest.raises(KeyboardInterrupt):
-            write(target, b"new")
-    assert target.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [target]
-    write(target, b"new")
-    assert target.read_bytes() == b"new"
 
 
 def test_the_sizes_are_those_of_the_paper(scripts: dict[str, Any]) -> None:

@@ -13,8 +13,6 @@ import pytest
 import secretballot as sb
 from public_rooms import PUBLIC_ROOMS
 
-#: Rooms whose classes have no examples yet.
-TO_DO: tuple[str, ...] = ()
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -39,15 +37,8 @@ def examples_of(name: str) -> list[doctest.DocTest]:
     return [test for test in found if test.examples]
 
 
-def room_of(name: str) -> str:
-    """Return the room in which a thing of this full name is defined."""
-    return name.split(".")[1]
-
-
 @pytest.mark.parametrize("name", [name for name, thing in THINGS.items() if inspect.isclass(thing)])
 def test_a_public_class_shows_how_it_is_used(name: str) -> None:
-    if room_of(name) in TO_DO:
-        pytest.skip(f"{room_of(name)} is still to be done")
     text = inspect.getdoc(THINGS[name]) or ""
     assert "\nExamples\n--------\n" in text, f"{name} has no section of examples"
     assert doctest.DocTestParser().get_examples(text), f"{name} has an empty section of examples"
@@ -62,7 +53,3 @@ def test_examples_run_as_they_stand(
         said: list[str] = []
         failed, _ = doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=said.append)
         assert failed == 0, "".join(said)
-
-
-def test_rooms_to_do_are_rooms() -> None:
-    assert set(TO_DO) <= {room_of(name) for name in THINGS}

@@ -49,10 +49,6 @@ def test_an_error_of_a_worker_keeps_its_parameter() -> None:
     assert caught.value.parameter == "release"
 
 
-def test_an_argument_is_advice_and_no_fault() -> None:
-    assert ParameterError("use ", Argument("release", "labels"), ".").parameter is None
-
-
 def test_estimators_and_functions_name_their_parameter() -> None:
     with pytest.raises(ParameterError) as caught:
         sb.PrivacyBudget(1.0, delta=2.0)

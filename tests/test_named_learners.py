@@ -21,14 +21,6 @@ def test_named_learner_learns_on_a_shard_of_146_records(name):
     assert all(model is not None for model in ensemble._teachers)
 
 
-def test_names_are_those_of_the_command_line():
-    assert set(TEACHER_NAMES) == {"logistic", "tree", "forest", "boosting", "naive-bayes", "knn"}
-
-
-def test_every_call_makes_a_new_learner():
-    assert teacher_by_name("tree") is not teacher_by_name("tree")
-
-
 def test_class_path_is_imported():
     learner = teacher_by_name("sklearn.dummy:DummyClassifier")
     assert isinstance(clone(learner), DummyClassifier)
@@ -73,50 +65,6 @@ def test_settings_stand_after_the_name(name, settings):
     for setting, value in settings.items():
         found = learner.get_params()[setting]
         assert (found, type(found)) == (value, type(value))
-
-
-def test_settings_of_a_pipeline_are_those_of_its_last_step():
-    learner = teacher_by_name("knn:n_neighbors=3,weights=distance")
-    assert learner.steps[-1][1].n_neighbors == 3
-    assert learner.steps[0][1].with_mean is False
-
-
-def test_settings_hold_for_many_classes_too():
-    learner = teacher_by_name("logistic:C=0.5", n_classes=4)
-    assert (learner.C, learner.solver, learner.max_iter) == (0.5, "lbfgs", 1000)
-    with pytest.raises(ParameterError, match="LogisticRegression does not take solver=liblinear"):
-        teacher_by_name("logistic:solver=liblinear", n_classes=4)
-
-
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [
-        ("depth=3", r"no setting 'depth'; it has ccp_alpha, .*max_depth.*, splitter\.$"),
-        ("max_depth=-3", r"does not take max_depth=-3; see what scikit-learn says"),
-        ("max_depth=3,criterion=best", r"does not take criterion=best;"),
-        ("max_depth=3,max_depth=4", "says max_depth twice"),
-        ("max_depth=", "is no setting; write name=value"),
-        ("max_depth", "is no setting; write name=value"),
-        ("", "is no setting; write name=value"),
-        ("max_depth=3,", "is no setting; write name=value"),
-        ("max_depth=3;criterion=gini", "is no setting; write name=value"),
-        ("max_depth=__import__('os')", "cannot be .*give a number, True, False, None or a word"),
-        ("max_depth=1e999", "give a number, True, False, None or a word"),
-        ("max_depth=${HOME}", "give a number, True, False, None or a word"),
-        ("class_weight={0:1}", "give a number, True, False, None or a word"),
-        # the seed is the run's, and a learner prints nothing
-        ("random_state=3", "no setting 'random_state'"),
-        ("verbose=1", "no setting 'verbose'"),
-    ],
-)
-def test_a_setting_that_cannot_be_is_refused_in_our_words(settings, match):
-    with pytest.raises(ParameterError, match=match) as refused:
-        teacher_by_name(f"tree:{settings}")
-    assert str(refused.value).startswith("teacher is ")
-    assert "InvalidParameterError" not in str(refused.value)
-    # no chain leads to the words of scikit-learn
-    assert refused.value.__cause__ is None
-    assert refused.value.__context__ is None
 
 
 def test_what_is_tried_draws_from_nobody_elses_generator():

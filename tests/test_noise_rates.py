@@ -96,24 +96,6 @@ def test_plans_scale_as_the_theorems_say(tau: float) -> None:
     assert few.labels < many.labels < 3 * few.labels  # logarithms
 
 
-def test_a_slope_and_its_interval_are_found_and_judged() -> None:
-    rng = np.random.default_rng(0)
-    places = [
-        figures.Place(x, x**-0.5 * rng.exponential(size=(400, 1)) * [1.0, 0.1], 0.0, 1.0, True)
-        for x in (10.0, 100.0, 1000.0, 10_000.0)
-    ]
-    fitted = figures.slope(places, figures.EXCESS)
-    assert fitted[1] < -0.5 < fitted[2]
-    assert fitted[2] - fitted[1] < 0.1
-    assert [figures.verdict(fitted, theory) for theory in (-0.5, -0.3, -0.7, 0.0)] == [
-        "agrees",
-        "steeper",
-        "flatter",
-        "falls",
-    ]
-    assert figures.slope(places[:2], figures.EXCESS) is None
-
-
 def test_exponents_are_those_of_table_1() -> None:
     assert figures.exponent("passive", 0.5) == pytest.approx(2 / 7)
     assert (
@@ -121,23 +103,6 @@ def test_exponents_are_those_of_table_1() -> None:
         == figures.exponent("sparse vector", 0.5)
         == pytest.approx(1 / 3)
     )
-
-
-def test_finished_cells_are_not_run_again_and_missing_runs_are_added(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cell = study.Cell("without privacy", "even", 1.0, "n", 1000, 0, 1.0)
-    study.study([cell, cell], 2, tmp_path, n_jobs=1)
-    first = study.read_cells(tmp_path)[cell.key]["runs"]
-    assert len(first) == 2
-    study.study([cell], 5, tmp_path, n_jobs=1)
-    runs = study.read_cells(tmp_path)[cell.key]["runs"]
-    assert len(runs) == 5
-    assert runs[:2] == first
-    assert len({tuple(run) for run in runs}) == 5
-    monkeypatch.setattr(study, "runs_of", None)
-    study.study([cell], 5, tmp_path, n_jobs=1)
-    assert not list(tmp_path.glob("*.part"))
 
 
 def test_a_private_run_comes_through_the_door() -> None:

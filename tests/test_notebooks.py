@@ -22,10 +22,6 @@ def cells_of(path: Path) -> list[dict[str, Any]]:
     return cells
 
 
-def test_there_are_three() -> None:
-    assert len(NOTEBOOKS) == 3
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

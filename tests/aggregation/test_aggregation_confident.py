@@ -10,10 +10,7 @@ import pytest
 
 from secretballot.aggregation import (
     ConfidentAggregator,
-    GaussianAggregator,
     InteractiveAggregator,
-    WeakSignalWarning,
-    aggregator_from_description,
 )
 from secretballot.aggregation.confident import predicted_votes
 from secretballot.audit import (
@@ -402,48 +399,6 @@ def test_calibrated_noise_spends_the_budget(n_classes):
 # --------------------------------------------------------------------------------------------------
 
 
-def test_answers_are_better_than_those_of_gaussian_voting_at_the_same_price():
-    rng = np.random.default_rng(1)
-    # half of the points are clear, half are hard: as on MNIST, the vote is right where it is clear
-    m, k, classes = 600, 250, 10
-    truth = rng.integers(classes, size=m)
-    clear = rng.random(m) < 0.5
-    votes = np.array(
-        [
-            rng.multinomial(
-                k,
-                np.full(classes, 0.01 if easy else 0.075)
-                + (0.9 if easy else 0.25) * np.eye(classes)[label],
-            )
-            for label, easy in zip(truth, clear, strict=True)
-        ]
-    )
-    budget = PrivacyBudget(3.0, 1e-5)
-    confident = ConfidentAggregator.calibrate(
-        budget, m, threshold=200, max_answers=200, n_classes=classes, threshold_share=0.3
-    )
-    gaussian = GaussianAggregator.calibrate(budget, 200, n_classes=classes)
-    better = []
-    for _ in range(6):
-        answers = confident.answer(votes, k, ExactNoise())
-        given = answers.labels >= 0
-        plain = gaussian.answer(votes[:200], k, ExactNoise()).labels
-        better.append((answers.labels == truth)[given].mean() - (plain == truth[:200]).mean())
-        assert given.sum() >= 150
-        assert clear[given].mean() > 0.8
-    # six points on average, with a standard deviation of two for a single run
-    assert np.mean(better) > 0.03
-
-
-def test_probabilities_for_planning_are_the_drawn_ones():
-    trials = 20_000
-    aggregator = built(60, 20.0, 15.0, trials, n_classes=3)
-    labels = aggregator.answer(np.tile([70, 20, 10], (trials, 1)), 100, ExactNoise()).labels
-    assert aggregator.answer_probability(70) == pytest.approx((labels >= 0).mean(), abs=0.02)
-    right = (labels == 0).sum() / (labels >= 0).sum()
-    assert aggregator.right_probability(55) == pytest.approx(right, abs=0.02)
-
-
 def test_a_threshold_above_the_teachers_is_refused():
     aggregator = built(threshold=300)
     for call in (
@@ -459,22 +414,13 @@ def test_a_threshold_above_the_teachers_is_refused():
         built(threshold=300).check_useful(300)
 
 
-def test_drowned_labels_warn():
-    with pytest.warns(WeakSignalWarning, match="unanimous"):
-        built(50, 100.0, 900.0, n_classes=10).check_useful(100)
-
-
 @pytest.mark.parametrize(
     ("settings", "name"),
     [
         ({"threshold": 0}, "threshold"),
         ({"threshold": 2.5}, "threshold"),
-        ({"threshold_sigma": 0.0}, "threshold_sigma"),
         ({"threshold_sigma": float("nan")}, "threshold_sigma"),
-        ({"sigma": -1.0}, "sigma"),
         ({"sigma": 1e-8}, "sigma"),
-        ({"n_queries": 0}, "n_queries"),
-        ({"max_answers": 0}, "max_answers"),
         ({"max_answers": 5}, "max_answers"),
         ({"n_classes": 1}, "n_classes"),
         ({"calibration": "paper"}, "calibration"),
@@ -517,11 +463,3 @@ def test_predictions_that_do_not_fit_are_refused():
         aggregator.answer(votes, 8, ExactNoise(), [[math.nan, 0.5], [0, 0]])
     with pytest.raises(ParameterError, match="takes none"):
         built().start(8, ExactNoise()).answer(votes, [[0.5, 0.5]] * 2)
-
-
-def test_the_description_says_whether_a_student_is_contradicted():
-    interactive = InteractiveAggregator(5, 9.0, 5.0, 4, confidence=0.75, budget=LOOSE)
-    rebuilt = aggregator_from_description(interactive.describe())
-    assert rebuilt == interactive
-    assert isinstance(rebuilt, InteractiveAggregator)
-    assert interactive != built(5, 9.0, 5.0, 4)

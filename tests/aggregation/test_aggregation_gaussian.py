@@ -1,11 +1,9 @@
 """Gaussian voting: calibrations against the papers' figures, what it draws, what it refuses."""
 
 import json
-import warnings
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 from secretballot.aggregation import (
     AGGREGATOR_CLASSES,
@@ -18,7 +16,6 @@ from secretballot.aggregation import (
     RelabelledAggregator,
     SparseVectorAggregator,
     VoteTableAggregator,
-    WeakSignalWarning,
     aggregator_from_description,
 )
 from secretballot.aggregation.gaussian import paper_sigma
@@ -96,34 +93,6 @@ def test_calibrated_events_keep_the_budget_and_tight_ones_spend_it(
         assert delta > 0.95 * budget.delta
     else:
         assert delta < 0.5 * budget.delta
-
-
-def test_labels_alone_are_cheaper_than_counts():
-    labels = GaussianAggregator.calibrate(BUDGET, 20)
-    counts = GaussianAggregator.calibrate(BUDGET, 20, release="counts")
-    # information 2 / pi per query: sigma shrinks towards sqrt(2 / pi) = 0.80
-    assert 0.78 < labels.sigma / counts.sigma < 0.85
-    assert labels.events(250) == (LabelGaussianEvent(labels.sigma, 20, None),)
-
-
-@pytest.mark.parametrize(
-    ("n_queries", "error"),
-    [pytest.param(299, 0.1, marks=pytest.mark.slow), (180, 0.05), (89, 0.01), (50, 0.001)],
-)
-def test_default_labels_are_right_at_the_published_rates(n_queries, error):
-    # errata 11: K = 250, margin .6 K = 150 votes, epsilon 1, delta 1e-6
-    sigma = 75 / norm.isf(error)
-    queries = int(0.985 * n_queries)
-    assert delta_upper([LabelGaussianEvent(sigma, queries, 250)], 1.0) <= 1e-6
-    aggregator = GaussianAggregator(sigma, queries, budget=BUDGET)
-    assert aggregator.right_probability(150) == pytest.approx(1 - error, abs=1e-6)
-    trials = 20_000
-    many = GaussianAggregator(sigma, trials, budget=BUDGET)
-    labels = many.answer(binary(np.full(trials, 200), 250), 250, ExactNoise()).labels
-    exact = float(discrete_gaussian_distribution(sigma).at_least(125 - 200))
-    assert frequency_p_value(int(labels.sum()), trials, exact) > ALPHA
-    # half a vote more than the continuous law gives, as a tie goes to class 1
-    assert 1 - error < exact < 1 - 0.9 * error
 
 
 def test_a_hand_made_aggregator_is_priced_at_its_delta():
@@ -252,14 +221,6 @@ def test_binary_counts_are_noised_once_and_labels_read_off_them():
     assert answers.n_reached == 3
 
 
-def test_labels_alone_come_without_counts():
-    aggregator = GaussianAggregator(3.0, 3, budget=BUDGET)
-    answers = aggregator.answer(binary([4, 3, 8], 8), 8, ScriptedNoise([0, 0, -5]))
-    assert answers.noisy_counts is None
-    assert aggregator.sigma_of_counts is None
-    assert answers.labels.tolist() == [1, 0, 0]
-
-
 def test_more_classes_are_noised_each_and_ties_go_to_the_lowest():
     counts = np.array([[3, 3, 2], [0, 1, 7]])
     noise = [0, 0, 0, 9, 0, 0]
@@ -357,33 +318,3 @@ def test_votes_that_do_not_fit_are_refused(counts):
 
 # -- usefulness
 # --------------------------------------------------------------------------------------------------
-
-
-def test_drowned_labels_warn_and_name_the_mend():
-    with pytest.warns(WeakSignalWarning, match="release='counts'"):
-        GaussianAggregator(250.0, 100, budget=BUDGET).check_useful(50)
-    with pytest.warns(WeakSignalWarning, match="teachers"):
-        GaussianAggregator(250.0, 100, n_classes=10, budget=BUDGET).check_useful(50)
-
-
-def test_useful_releases_do_not_warn():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        GaussianAggregator(58.7, 300, budget=BUDGET).check_useful(250)
-        GaussianAggregator(58.7, 300, n_classes=10, budget=BUDGET).check_useful(250)
-        # each count drowned, but a student averages over them
-        GaussianAggregator(250.0, 100, release="counts", budget=BUDGET).check_useful(50)
-
-
-def test_counts_that_no_average_can_save_warn():
-    with pytest.warns(WeakSignalWarning, match="mean"):
-        GaussianAggregator(250.0, 4, release="counts", budget=BUDGET).check_useful(50)
-
-
-def test_right_probability_of_many_classes_is_the_simulated_one():
-    aggregator = GaussianAggregator(2.0, 1, n_classes=3, budget=BUDGET)
-    rng = np.random.default_rng(0)
-    drawn = rng.normal([3, 0, 0], 2.0, (400_000, 3))
-    assert aggregator.right_probability(3) == pytest.approx(
-        (drawn.argmax(axis=1) == 0).mean(), abs=0.005
-    )

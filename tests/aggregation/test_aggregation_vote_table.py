@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 import pickle
-import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -12,10 +11,8 @@ import pytest
 from scipy.stats import binomtest
 
 import secretballot as sb
-from reference_data import reference
 from secretballot.aggregation import aggregator_from_description
 from secretballot.audit import ScriptedNoise
-from secretballot.datasets import adult_votes
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import VoteTableEvent, delta_upper
 from secretballot.privacy.mechanisms import VoteTableMajority
@@ -179,51 +176,3 @@ def test_counts_that_do_not_fit_are_refused_without_naming_a_vote() -> None:
         aggregator.answer(rows([3], 12), 12, ExactNoise())
     with pytest.raises(ParameterError, match="n_classes"):
         sb.VoteTableAggregator.calibrate(BUDGET, 3, n_teachers=10, n_classes=3)
-
-
-def test_chances_of_margins() -> None:
-    even = sb.VoteTableAggregator(WEIGHTS, 3, n_teachers=10, budget=BUDGET)
-    assert [even.right_probability(margin) for margin in (0, 2, 4, 6, 10)] == [
-        0.5,
-        0.75,
-        1 - 1 / 16,
-        1 - 1 / 128,
-        1 - 1 / 128,
-    ]
-    assert even.right_probability(1) == pytest.approx(0.625)
-    assert even.right_chances(np.array([0, -2, 6])).tolist() == [0.5, 0.75, 1 - 1 / 128]
-    odd = sb.VoteTableAggregator(WEIGHTS[1:], 3, n_teachers=11, budget=BUDGET)
-    assert [odd.right_probability(margin) for margin in (0, 1, 3)] == [0.5, 0.75, 1 - 1 / 16]
-    flat = sb.VoteTableAggregator((HALF, HALF, HALF // 2), 3, n_teachers=10, budget=BUDGET)
-    assert flat.like_sigma == math.inf
-    # the noise that tells as much of an even vote
-    table = sb.VoteTableAggregator.calibrate(BUDGET, 60, n_teachers=201)
-    noise = sb.GaussianAggregator.calibrate(BUDGET, 60, n_teachers=201)
-    assert table.like_sigma == pytest.approx(noise.sigma, rel=0.15)
-
-
-def test_a_drowned_table_warns_and_a_good_one_does_not() -> None:
-    flat = tuple(HALF - i * HALF // 200 for i in range(6))
-    with pytest.warns(sb.aggregation.WeakSignalWarning, match="unanimous"):
-        sb.VoteTableAggregator(flat, 5, n_teachers=10, budget=BUDGET).check_useful(10)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        sb.VoteTableAggregator(WEIGHTS, 5, n_teachers=10, budget=BUDGET).check_useful(10)
-
-
-def test_more_labels_of_adult_votes_are_right_than_under_gaussian_noise() -> None:
-    # too much noise passes every test of privacy
-    votes = reference(adult_votes)
-    margins, queries = np.abs(votes[:, 1] - votes[:, 0]), 100
-    table = sb.VoteTableAggregator.calibrate(BUDGET, queries, n_teachers=250)
-    noise = sb.GaussianAggregator.calibrate(BUDGET, queries, n_teachers=250)
-    kept = table.right_chances(margins).mean()
-    noisy = np.array([noise.right_probability(margin) for margin in range(251)])[margins].mean()
-    assert kept > noisy
-    # of clearly decided votes far fewer are wrong
-    clear = margins >= 150
-    wrong = 1 - table.right_chances(margins[clear]).mean()
-    noisy_wrong = np.array(
-        [1 - noise.right_probability(margin) for margin in margins[clear]]
-    ).mean()
-    assert wrong < 0.6 * noisy_wrong

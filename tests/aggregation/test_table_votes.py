@@ -7,9 +7,7 @@ import math
 import numpy as np
 import pytest
 
-import secretballot as sb
-from secretballot.aggregation import LabelSetVoting, NumberVoting, WeakSignalWarning
-from secretballot.aggregation.tables import most_sure_queries
+from secretballot.aggregation import LabelSetVoting, NumberVoting
 from secretballot.audit import ScriptedNoise
 from secretballot.audit.distributions import Distribution, discrete_gaussian_distribution
 from secretballot.audit.games import adaptive_delta, hockey_stick
@@ -279,56 +277,3 @@ def test_bad_terms_of_numbers_are_refused(settings: dict[str, object], words: st
     terms = {"n_queries": 3, "n_teachers": 10, "target_range": (0.0, 1.0), **settings}
     with pytest.raises(ParameterError, match=words):
         NumberVoting.calibrate(BUDGET, **terms)
-
-
-def test_noise_that_drowns_the_votes_is_warned_of_and_enough_teachers_are_not() -> None:
-    terms = {"target_range": (0.0, 1.0)}
-    for statistic in ("mean", "quantile"):
-        drowned = NumberVoting.calibrate(BUDGET, 1000, n_teachers=20, statistic=statistic, **terms)
-        with pytest.warns(WeakSignalWarning):
-            drowned.check_useful()
-        NumberVoting.calibrate(
-            BUDGET, 20, n_teachers=1000, statistic=statistic, **terms
-        ).check_useful()
-    with pytest.warns(WeakSignalWarning):
-        LabelSetVoting.calibrate(
-            BUDGET, 1000, n_teachers=20, labels=["a", "b"], release="labels"
-        ).check_useful()
-    # of counts it is the mean that counts, however many there are
-    for queries in (10, 1000):
-        with pytest.warns(WeakSignalWarning, match="in the mean of all counts"):
-            LabelSetVoting.calibrate(
-                BUDGET, queries, n_teachers=5, labels=["a", "b"], release="counts"
-            ).check_useful()
-        LabelSetVoting.calibrate(
-            BUDGET, queries, n_teachers=20, labels=["a", "b"], release="counts"
-        ).check_useful()
-
-
-def test_default_numbers_of_queries_are_as_sure_as_they_say() -> None:
-    terms = {"labels": ["a", "b", "c"], "ballot": "labels", "most_named": None, "release": "labels"}
-    n = most_sure_queries(BUDGET, 10_000, 150, **terms)
-    voting = LabelSetVoting.calibrate(BUDGET, n, n_teachers=150, **terms)
-    # eight in ten name it: wrong where noise goes beyond three tenths
-    assert 1.5 * voting.sigma <= 0.3 * 150 <= 1.8 * voting.sigma
-    numbers = {"target_range": (0.0, 1.0), "statistic": "quantile", "rank": None}
-    n = most_sure_queries(BUDGET, 10_000, 1000, n_positions=100, **numbers)
-    sure = NumberVoting.calibrate(BUDGET, n, n_teachers=1000, n_positions=100, **numbers)
-    assert 0.95 <= sure.unanimous_probability() < 0.97
-    assert most_sure_queries(BUDGET, 7, 10**6, **terms) == 7
-
-
-def test_a_unanimous_median_comes_out_as_often_as_stated() -> None:
-    voting = NumberVoting.calibrate(
-        sb.PrivacyBudget(8.0, 1e-6),
-        200,
-        n_teachers=150,
-        target_range=(0.0, 1.0),
-        statistic="quantile",
-    )
-    cast = NumberVotes.from_votes(np.full((200, 150), 0.5), (0.0, 1.0))
-    ledger = sb.Ledger.in_memory(dataset="x", budget=sb.PrivacyBudget(8.0, 1e-6))
-    table = sb.door.release_table(cast, voting, ledger)
-    right = (np.abs(table.values - 0.5) < 1e-2).mean()
-    stated = voting.unanimous_probability()
-    assert abs(right - stated) < 5 * math.sqrt(stated * (1 - stated) / 200) + 0.02

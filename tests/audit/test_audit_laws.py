@@ -7,9 +7,7 @@ from scipy.stats import dlaplace
 from secretballot.audit import (
     discrete_gaussian_distribution,
     discrete_laplace_distribution,
-    point_distribution,
 )
-from secretballot.exceptions import ParameterError
 
 
 @pytest.mark.parametrize("scale", [0.2, 1.0, 7.5, 100.0])
@@ -53,15 +51,3 @@ def test_tails_count_what_is_listed():
 def test_far_tails_keep_their_digits():
     listed = discrete_laplace_distribution(1.0, 1e-80)
     assert listed.at_least(150) == pytest.approx(np.exp(-150) / (1 + np.exp(-1)), rel=1e-9)
-
-
-def test_a_constant_has_one_value():
-    assert point_distribution(4).support.tolist() == [4]
-    assert point_distribution().at_least(0) == 1
-
-
-@pytest.mark.parametrize("scale", [0.0, float("nan"), 1e9])
-@pytest.mark.parametrize("law", [discrete_laplace_distribution, discrete_gaussian_distribution])
-def test_noise_that_cannot_be_listed_is_refused(law, scale):
-    with pytest.raises(ParameterError):
-        law(scale)

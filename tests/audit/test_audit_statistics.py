@@ -114,10 +114,3 @@ def test_identical_sides_show_nothing_and_disjoint_ones_everything():
     same = np.array(["yes", "no"] * 500)
     assert delta_lower(same, same, 0.0) == 0
     assert delta_lower(np.zeros(4000), np.ones(4000), 3.0) > 0.8
-
-
-def test_runs_that_do_not_fit_are_refused():
-    with pytest.raises(ParameterError, match="runs"):
-        delta_lower(np.zeros(3), np.zeros(4), 1.0)
-    with pytest.raises(ParameterError, match="alpha"):
-        delta_lower(np.zeros(4), np.zeros(4), 1.0, alpha=0.0)

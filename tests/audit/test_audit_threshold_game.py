@@ -15,7 +15,6 @@ from secretballot.audit import (
     stream_law,
     stream_queries,
 )
-from secretballot.exceptions import ParameterError
 from secretballot.privacy.mechanisms import SparseVector
 
 
@@ -116,9 +115,3 @@ def test_stream_law_of_one_query_is_the_difference_of_two_laplace():
     law = stream_law(mechanism, np.array([0]))
     assert law[(True,)] == pytest.approx(math.exp(-3.025) * (1 + 3.025 / 2) / 2, rel=0.01)
     assert law[(True,)] + law[(False,)] == pytest.approx(1)
-
-
-def test_games_too_large_to_enumerate_are_refused(monkeypatch):
-    monkeypatch.setattr("secretballot.audit.threshold_game._MAX_STATES", 50)
-    with pytest.raises(ParameterError, match="enumerate"):
-        ThresholdGame(SparseVector(1.0, 1.0, 1, 2, True), stream_queries(9)).delta(5, 0.5)

@@ -10,7 +10,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import secretballot as sb
 from secretballot.bases import EmbeddedBasis, GraphBasis, KernelBasis, TableBasis
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
 
 RNG = np.random.default_rng(0)
 POOL, ROWS = RNG.normal(size=(200, 8)), RNG.normal(size=(150, 8))
@@ -98,22 +98,6 @@ def test_one_that_was_fitted_to_other_rows_is_refused_and_one_without_a_count_is
     kept = EmbeddedBasis(FrozenEstimator(FunctionTransformer(np.tanh).fit(POOL))).fit(POOL)
     assert kept.describe()["embedding"].endswith("FunctionTransformer")
     assert clone(kept).fit(POOL).integers(ROWS).tolist() == kept.integers(ROWS).tolist()
-
-
-@pytest.mark.parametrize(
-    ("embedding", "inner", "table", "error", "words"),
-    [
-        (None, None, POOL, ParameterError, "embedding"),
-        (PCA, None, POOL, ParameterError, "give an object"),
-        (PCA(2), "kernel", POOL, ParameterError, "basis"),
-        (FunctionTransformer(lambda X: X * np.nan), None, POOL, DataError, "makes no numbers"),
-    ],
-)
-def test_bad_input_gets_a_sentence(embedding, inner, table, error, words) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(error, match=words):
-        EmbeddedBasis(embedding, inner).fit(table)
-    with pytest.raises(DataError, match="give the same columns"):
-        EmbeddedBasis(PCA(2)).fit(POOL).integers(POOL[:, :4])
 
 
 def test_moments_learn_by_it_and_the_certificate_names_it() -> None:

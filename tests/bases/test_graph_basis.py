@@ -6,9 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_digits
 
-import secretballot as sb
 from secretballot.bases import GraphBasis
 from secretballot.bases.rotation import UNIT
 from secretballot.exceptions import DataError, ParameterError
@@ -111,16 +109,6 @@ def test_frames_lists_arrays_clones_and_pickles_are_alike() -> None:
     assert list(basis.get_feature_names_out()[:2]) == ["direction0", "direction1"]
 
 
-def test_moments_learn_digits_from_few_by_it() -> None:
-    X, y = load_digits(return_X_y=True)
-    model = sb.RecordMomentsClassifier(
-        GraphBasis(n_modes=40, scaled=False), budget=sb.PrivacyBudget(2.0, 1e-5)
-    )
-    model.fit(X[:1000], y[:1000], X_public=X[1000:], classes=list(range(10)))
-    # landmarks have about .83 here, and naming one digit .1
-    assert np.mean(model.predict(X[1000:]) == y[1000:]) > 0.85
-
-
 @pytest.mark.parametrize(
     ("settings", "table", "error", "words"),
     [
@@ -136,8 +124,3 @@ def test_moments_learn_digits_from_few_by_it() -> None:
 def test_bad_input_gets_a_sentence(settings, table, error, words) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(error, match=words):
         GraphBasis(**settings).fit(table)
-
-
-def test_other_columns_are_refused() -> None:
-    with pytest.raises(DataError, match="give the same columns"):
-        GraphBasis().fit(POOL).integers(POOL[:, :2])

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.tree import DecisionTreeClassifier
 
-from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import DecisionStumps, Thresholds, cut_spaces
-from secretballot.hypotheses.cuts import Cut, Segments, SortedColumn, place_between
+from secretballot.hypotheses.cuts import Cut, place_between
 
 # Points are integers, so that quarters stand for every threshold there is.
 GRID = [-math.inf, *np.arange(-1, 5.25, 0.25).tolist(), math.inf]
@@ -151,21 +149,6 @@ def test_numbers_of_labellings_in_general_position():
     assert len(copies) == 18
 
 
-def shattered(d, v):
-    """Whether some v points in d columns of ranks get all labellings."""
-    rng = np.random.default_rng(d)
-    tries = (np.array([rng.permutation(v) for _ in range(d)]).T for _ in range(3000))
-    return any(len(DecisionStumps(d).dichotomies(X)) == 2**v for X in tries)
-
-
-@pytest.mark.parametrize(("d", "v"), [(1, 2), (2, 3), (3, 4)])
-def test_stated_dimension_of_stumps_is_attained_and_not_exceeded(d, v):
-    assert DecisionStumps(d).vc_dimension == v
-    assert shattered(d, v)
-    if d < 3:
-        assert not shattered(d, v + 1)
-
-
 def test_vc_dimensions():
     assert [Thresholds(way).vc_dimension for way in DIRECTIONS] == [1, 1, 2]
     assert [DecisionStumps(d).vc_dimension for d in (1, 2, 4, 5, 9, 10, 17, 18, 1000)] == [
@@ -247,77 +230,6 @@ def test_weights_that_floats_cannot_add_exactly_drop_nothing(monkeypatch):
     assert not naive.disagreement_region(X[X >= 0]).all(), (
         "rounding does no harm here: the test shows nothing"
     )
-
-
-def test_stumps_are_at_least_as_good_as_a_tree_of_depth_one():
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((400, 4)).round(1)
-    y = ((X[:, 2] > 0.3) ^ (rng.random(400) < 0.2)).astype(int)
-    stump, tree = DecisionStumps(4).erm(X, y), DecisionTreeClassifier(max_depth=1).fit(X, y)
-    assert (stump.feature, stump.direction) == (2, "up")
-    assert mistakes(stump, X, y) <= (tree.predict(X) != y).sum()
-
-
-def test_segments_split_and_join():
-    pieces = Segments.whole().split(np.array([0.0, 1.0]))
-    assert pieces.low.tolist() == [-math.inf, 0.0, 1.0]
-    assert pieces.high.tolist() == [0.0, 1.0, math.inf]
-    outer = pieces.keep(np.array([True, False, True]))
-    assert outer.split(np.array([0.0, 0.5, 1.0])).low.tolist() == [-math.inf, 1.0]
-    assert len(outer.joined()) == 2
-    assert len(pieces.joined()) == 1
-
-
-def test_columns_keep_values_and_multiplicities():
-    column = Thresholds().dichotomies([3.0, 1.0, 3.0, -0.0, 0.0]).columns[0]
-    assert column.values.tolist() == [0.0, 1.0, 3.0]
-    assert column.multiplicities.tolist() == [2, 1, 2]
-    assert SortedColumn.sort(np.zeros(0)).prefix_sums(np.zeros(0)).tolist() == [0.0]
-
-
-def test_cuts_describe_themselves():
-    assert Cut(math.inf).describe() == {"threshold": "inf", "direction": "up", "feature": 0}
-    assert Cut(1.0, "down", 1, 2).predict([[5.0, 0.5], [5.0, 1.0]]).tolist() == [1, 0]
-    assert Cut(0.5) == Cut(0.5)
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (lambda: Thresholds("left"), ParameterError, "direction"),
-        (lambda: DecisionStumps(0), ParameterError, "n_features"),
-        (lambda: Cut(math.nan), ParameterError, "threshold"),
-        (lambda: Cut(0.0, "up", 2, 2), ParameterError, "feature"),
-        (lambda: Thresholds().erm([], []), DataError, "at least one"),
-        (lambda: Thresholds().erm([[1.0, 2.0]], [1]), DataError, "2 columns"),
-        (lambda: DecisionStumps(2).erm([1.0, 2.0], [1, 0]), DataError, "dimensions"),
-        (lambda: Thresholds().erm([1.0, math.nan], [1, 0]), DataError, "row 1"),
-        (lambda: Thresholds().erm([1.0, -math.inf], [1, 0]), DataError, "infinity"),
-        (lambda: Thresholds().erm(["a"], [1]), DataError, "numbers"),
-        (lambda: Thresholds().erm([1.0], [2]), DataError, "0 and 1"),
-        (lambda: Thresholds().erm([1.0], [math.nan]), DataError, "0 and 1"),
-        (lambda: Thresholds().erm([1.0], [1, 0]), DataError, "one label"),
-        (lambda: Thresholds().erm([1.0], [1], [-1.0]), DataError, "negative"),
-        (lambda: Thresholds().erm([1.0], [1], [math.nan]), DataError, "nan"),
-        (lambda: Thresholds().erm([1.0], [1], [math.inf]), DataError, "finite"),
-        (lambda: Thresholds().erm([1.0], [1], [1.0, 1.0]), DataError, "one weight"),
-        (lambda: Thresholds().version_space().restrict([1.0], [1], -1), ParameterError, "slack"),
-        (
-            lambda: Thresholds().version_space().restrict([1.0], [1], math.nan),
-            ParameterError,
-            "slack",
-        ),
-        (lambda: Thresholds().version_space().restrict([1.0], [1], "1"), ParameterError, "slack"),
-        (lambda: Thresholds().dichotomies([1.0]).hypothesis(2), ParameterError, "from 0 to 1"),
-        (lambda: Thresholds().dichotomies([1.0]).hypothesis(-1), ParameterError, "from 0 to 1"),
-        (lambda: Thresholds().dichotomies([1.0]).errors([1, 1]), DataError, "one label"),
-    ],
-)
-def test_wrong_input_is_refused_in_one_sentence(call, error, words):
-    with pytest.raises(error, match=words) as caught:
-        call()
-    assert str(caught.value).count(".") >= 1
-    assert "\n" not in str(caught.value)
 
 
 def test_an_unbounded_slack_keeps_everything():

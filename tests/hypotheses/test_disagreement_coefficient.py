@@ -9,13 +9,11 @@ import pytest
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import (
     DecisionStumps,
-    FiniteClass,
     Intervals,
     Thresholds,
 )
 from secretballot.hypotheses.coefficient import disagreement_coefficient
 from secretballot.hypotheses.cuts import Cut
-from secretballot.hypotheses.interval_spaces import EMPTY, Interval
 
 CLASSES = [
     (Thresholds(), 1),
@@ -55,49 +53,6 @@ def test_it_is_the_definition_on_small_sets(hypotheses, d) -> None:
             for alpha in (0.0, 0.05, 1 / 9, 0.2, 1 / 3, 0.5, 0.77, 1.0):
                 expected = by_definition(labellings, best.predict(X), alpha)
                 assert theta(alpha) == pytest.approx(expected, rel=1e-12)
-
-
-class Table:
-    """Say for each integer what a row of a table says."""
-
-    def __init__(self, row: np.ndarray) -> None:
-        self.row = row
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        return self.row[np.asarray(X)[:, 0].astype(int)]
-
-
-def test_a_list_is_tried_member_by_member() -> None:
-    rng = np.random.default_rng(1)
-    rows = rng.integers(0, 2, size=(12, 10))
-    X = np.arange(10.0)
-    members = FiniteClass([Table(row) for row in rows])
-    for member in members.members:
-        theta = disagreement_coefficient(members, member, X)
-        for alpha in (0.0, 0.1, 0.25, 0.6):
-            assert theta(alpha) == pytest.approx(by_definition(rows, rows[member.place], alpha))
-
-
-def test_thresholds_have_two() -> None:
-    x = np.random.default_rng(2).random(801)
-    theta = disagreement_coefficient(Thresholds(), Cut(0.5), x)
-    assert [theta(alpha) for alpha in (0.0, 0.01, 0.1, 0.3)] == [2.0] * 4
-    edge = disagreement_coefficient(Thresholds(), Cut(-math.inf), x)
-    assert edge(0.01) == 1.0
-    assert edge.mass(0.25) == math.floor(0.25 * 801) / 801
-
-
-@pytest.mark.parametrize("width", [0.1, 0.2, 0.5])
-def test_intervals_have_four_or_one_over_the_width(width: float) -> None:
-    """On an even grid, where a lone point outside is an interval that errs on one point more
-    than the empty one."""
-    x = (np.arange(400) + 0.5) / 400
-    theta = disagreement_coefficient(Intervals(), Interval(0.45 - width / 2, 0.45 + width / 2), x)
-    assert theta(0.0) == pytest.approx(max(4.0, 1 / (width + 1 / 400)))
-    assert theta.mass(width / 4) == pytest.approx(width)
-    assert theta.mass(width + 1 / 400) == 1.0
-    empty = disagreement_coefficient(Intervals(), EMPTY, x)
-    assert empty(0.05) == pytest.approx(20.0)
 
 
 def test_floats_that_miss_a_whole_number_of_points_do_not_lose_one() -> None:

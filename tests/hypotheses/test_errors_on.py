@@ -83,15 +83,6 @@ def test_thresholds_and_ends_are_the_same_all_at_once(numbers):
     ]
 
 
-def test_a_finite_class_is_tried_one_by_one():
-    members = [
-        Thresholds().erm([[0.0], [1.0], [2.0]], labels)
-        for labels in ([0, 0, 1], [0, 1, 1], [1, 1, 1])
-    ]
-    dichotomies = FiniteClass(members).dichotomies([[0.0], [1.0], [2.0]])
-    assert dichotomies.errors_on([[0.2], [0.7], [9.0]], [0, 0, 1]).tolist() == [0, 1, 2]
-
-
 def test_too_many_labellings_and_points_of_another_dimension_are_refused(monkeypatch):
     members = [Thresholds().erm([[0.0], [1.0]], labels) for labels in ([0, 1], [1, 1])]
     dichotomies = FiniteClass(members).dichotomies([[0.0], [1.0]])

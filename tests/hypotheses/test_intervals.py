@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Intervals
 from secretballot.hypotheses.interval_spaces import EMPTY, Interval
 
@@ -164,30 +164,3 @@ def test_weights_that_floats_cannot_add_exactly_drop_nothing():
     space = FAMILY.version_space().restrict(X, y, 0.0, weights)
     assert space.describe()["cells"] == 41 * 42 // 2
     assert space.disagreement_region(X).all()
-
-
-def test_intervals_describe_themselves():
-    assert EMPTY.describe() == {"lower": "inf", "upper": "-inf"}
-    assert FAMILY.vc_dimension == 2
-    assert Interval(0.0, 1.0).predict([0.0, 1.0, 1.5]).tolist() == [1, 1, 0]
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (lambda: Interval(1.0, 0.0), ParameterError, "lower"),
-        (lambda: Interval(math.nan, 0.0), ParameterError, "lower"),
-        (lambda: FAMILY.erm([[1.0, 2.0]], [1]), DataError, "2 columns"),
-        (lambda: FAMILY.erm([math.inf], [1]), DataError, "infinity"),
-        (lambda: FAMILY.dichotomies([]), DataError, "at least one"),
-        (lambda: FAMILY.dichotomies([1.0]).hypothesis(2), ParameterError, "from 0 to 1"),
-        (lambda: FAMILY.dichotomies([1.0]).index(0, 1), ParameterError, "places"),
-        (lambda: FAMILY.dichotomies([1.0]).errors([0.5]), DataError, "0 and 1"),
-        (lambda: FAMILY.version_space().restrict([1.0], [1], math.nan), ParameterError, "slack"),
-        (lambda: FAMILY.version_space().restrict([1.0], [1], 0, [-1]), DataError, "negative"),
-        (lambda: FAMILY.version_space().disagreement_region([math.nan]), DataError, "nan"),
-    ],
-)
-def test_wrong_input_is_refused_in_one_sentence(call, error, words):
-    with pytest.raises(error, match=words):
-        call()

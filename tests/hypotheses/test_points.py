@@ -40,10 +40,6 @@ def test_points_are_a_copy():
     assert not X.any()
 
 
-def test_large_points_are_finite_though_their_sum_is_not():
-    assert check_points([1.7e308, 1.7e308], 1).shape == (2, 1)
-
-
 def test_labels_weights_slack_and_index():
     assert check_labels([True, False], 2).tolist() == [1, 0]
     assert check_labels(np.array([1.0, 0.0]), 2).dtype == np.int64
@@ -61,18 +57,14 @@ def test_labels_weights_slack_and_index():
     [
         (lambda: check_points(sparse.eye(2), 2), DataError, "sparse"),
         (lambda: check_points(["a", "b"], 1), DataError, "numbers"),
-        (lambda: check_points([[1.0], [2.0, 3.0]], 1), DataError, "numbers"),
         (lambda: check_points([1 + 2j], 1), DataError, "real"),
         (lambda: check_points([np.datetime64("2026-01-01")], 1), DataError, "numbers"),
-        (lambda: check_points(1.0, 1), DataError, "0 dimensions"),
         (lambda: check_points(np.zeros((0, 2)), 2), DataError, "at least one point"),
-        (lambda: check_points(np.zeros((2, 0)), None), DataError, "at least one point"),
         (lambda: check_points([[0.0, 1.0], [2.0, math.nan]], 2), DataError, "row 1, column 1"),
         (lambda: check_labels([[1], [0]], 2), DataError, "one label"),
         (lambda: check_labels(["no", "yes"], 2), DataError, "numbers"),
         (lambda: check_weights([1e308] * 3, 3), DataError, "finite sum"),
         (lambda: check_slack(True), ParameterError, "slack"),
-        (lambda: check_slack(None), ParameterError, "slack"),
         (lambda: check_slack(-(10**400)), ParameterError, "slack"),
         (lambda: check_index(0.0, 4), ParameterError, "from 0 to 3"),
         (lambda: check_index(4, 4), ParameterError, "from 0 to 3"),

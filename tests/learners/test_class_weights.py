@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 import secretballot as sb
 from secretballot.bases.integer_model import (
@@ -19,8 +18,6 @@ from secretballot.bases.rotation import UNIT
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.learners.moments.class_weights import (
     ClassWeights,
-    checked_shares,
-    checked_weights,
     suited_basis,
 )
 from secretballot.learners.moments.stages import staged_sums
@@ -147,18 +144,6 @@ def test_a_stored_answer_keeps_its_weights(first: Any, then: Any) -> None:
     assert ledger.spent().epsilon == pytest.approx(BUDGET.epsilon)
 
 
-def test_a_rare_class_gets_a_basis_with_few_directions() -> None:
-    X, _ = rows(500, 3)
-    assert suited_basis(X, None).get_params() == suited_basis(X, np.array([0.9, 0.1])).get_params()
-    rare = suited_basis(X, np.array([0.95, 0.05]))
-    assert (rare.n_bins, rare.whitening) == (4, 0.0)
-    model = fitted(class_shares={1: 0.02})
-    assert model.certificate_["mechanism"]["basis"]["whitening"] == 0.0
-    # a basis that was given stays
-    given = fitted(class_shares={1: 0.02}, basis=sb.bases.TableBasis(n_bins=8))
-    assert given.certificate_["mechanism"]["basis"]["n_bins"] == 8
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -181,13 +166,6 @@ def test_bad_settings_cost_nothing(settings: dict[str, Any], words: str) -> None
     with pytest.raises(ParameterError, match=words):
         fitted(ledger=ledger, **settings)
     assert not ledger.history()
-
-
-def test_settings_are_those_of_scikit_learn() -> None:
-    model = sb.RecordMomentsClassifier(class_weight="balanced", class_shares={1: 0.1})
-    assert clone(model).get_params() == model.get_params()
-    assert checked_shares({"b": 0.25}, ("a", "b")).tolist() == [0.75, 0.25]
-    assert checked_weights(None, ("a", "b")) is None
 
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -2.0], [1.0, 0.0], "balanced", [1.0, True, 2.0]])

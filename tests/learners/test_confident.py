@@ -87,15 +87,6 @@ def test_predictions_are_refused_before_anything_is_spent() -> None:
     assert ledger.spent().epsilon == 0
 
 
-def test_a_batch_corrects_what_a_student_predicts(monkeypatch: pytest.MonkeyPatch) -> None:
-    scripted(monkeypatch, [0, 0, 0])
-    released = sb.release(
-        votes([95, 95]), CORRECTS, account(), predictions=[[0.0, 1.0], [0.9, 0.1]]
-    )
-    assert released.labels.tolist() == [-1, 1]
-    assert sb.verify_certificate(released.certificate).ok
-
-
 # --- streams
 
 
@@ -161,25 +152,6 @@ def test_a_session_takes_predictions_with_its_questions() -> None:
 
 
 # --- fits
-
-
-def test_a_confident_fit_asks_three_times_as_much_as_it_answers() -> None:
-    # few answers are to be had at this price, which makes their game short
-    model = sb.PATEClassifier(
-        n_teachers=200, budget=sb.PrivacyBudget(0.4, 1e-5), aggregator="confident", random_state=0
-    )
-    terms = model.planned_aggregator(300, 2)
-    assert isinstance(terms, sb.ConfidentAggregator)
-    assert (terms.threshold, terms.n_queries) == (160, min(300, 3 * terms.max_answers))
-    model.set_params(budget=BUDGET, n_queries=40, threshold=150, max_answers=20)
-    model.fit(X, Y, X_public=POOL, classes=[0, 1])
-    released = model.released_labels_
-    assert len(released.queries) == 40
-    assert 4 <= released.answered.sum() <= 20
-    assert np.mean(model.predict(POOL) == (POOL[:, 0] > 0.1)) > 0.7
-    terms = sb.aggregation.aggregator_from_description(model.certificate_["mechanism"])
-    assert (terms.threshold, terms.max_answers, terms.n_queries) == (150, 20, 40)
-    assert sb.verify_certificate(model.certificate_).ok
 
 
 def test_settings_of_other_aggregators_are_refused() -> None:
@@ -275,22 +247,6 @@ def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch: pytest.Mo
     for labels, _ in seen:
         told = run.released.labels[: len(labels)]
         assert (labels[told >= 0] == told[told >= 0]).all()
-
-
-def test_one_class_or_a_student_without_probabilities_predicts_nothing() -> None:
-    def refusing(so_far: Any) -> Any:
-        raise DataError("it cannot")
-
-    rows = np.arange(3)
-    for fit in (refusing, lambda so_far: object()):
-        student = StudentInRounds(fit, POOL, ["no", "yes"], K, 0.8)
-        assert not student.predictions(rows).any()
-        student.tell(rows, np.array([0, 1, -1]), np.zeros((3, 2)))
-        assert student.labels.tolist() == [0, 1, -1]
-        assert not student.predictions(rows + 3).any()
-    one_class = StudentInRounds(lambda _: pytest.fail("it was fitted"), POOL, [0, 1], K, 0.8)
-    one_class.tell(rows, np.array([1, 1, -1]), np.zeros((3, 2)))
-    assert not one_class.predictions(rows).any()
 
 
 def test_what_is_confirmed_has_the_stated_confidence() -> None:

@@ -161,14 +161,6 @@ def test_the_number_of_labels_fits_votes_of_known_margin(share: float) -> None:
     assert ndtr(margin / (2 * sigma)) >= 0.949
 
 
-def test_the_estimate_uses_more_where_votes_agree_and_less_where_they_do_not() -> None:
-    plan = _plan(250, 200)
-    sizes = [plan.size_by(q) for q in (50, 75, 90, 124)]
-    assert sizes == sorted(sizes)
-    assert sizes[0] < 100 < 150 < sizes[-1]
-    assert plan.size_by(10**6) == sizes[-1]  # beyond a unanimous vote there is only noise
-
-
 @pytest.mark.parametrize("released", [-5, 0, 10, 23])
 def test_too_much_noise_shows_nothing_and_says_so(released: int) -> None:
     plan = _plan()
@@ -279,13 +271,6 @@ def test_a_fit_states_its_estimate_and_the_whole_is_the_budget(
     for change in ({"choices": []}, {"choices": [estimate | {"epsilon": 0.01}]}, {"epsilon": 0.8}):
         forged = certificate | change
         assert not sb.verify_certificate(forged | {"digest": certificate_digest(forged)}).ok
-
-
-def test_counts_of_a_plan_of_rounds_are_planned_by_the_estimate_too(task: dict[str, Any]) -> None:
-    model = _fit(task, sb.ActivePATEClassifier, release="counts")
-    assert model.certificate_["plan"]["planned"] == _plan(150, 60, release="counts").size_by(
-        model.certificate_["choices"][0]["outcome"]["value"]
-    )
 
 
 def test_a_fit_that_is_interrupted_while_labels_are_drawn_stays_spent(

@@ -54,24 +54,12 @@ def test_by_position_the_side_is_the_same_for_every_dataset_of_the_size() -> Non
     assert first[1].tolist() == [3, 6, 9]
 
 
-@pytest.mark.parametrize(("share", "side"), [(0.1, "held out"), (0.999999, "for the teachers")])
-def test_an_empty_side_is_refused(share: float, side: str) -> None:
-    with pytest.raises(
-        sb.DataError, match=f"leaves no record {side}; give more records, or a share"
-    ):
-        sb.hold_out(3, share, units=[1, 1, 1], key=KEY)
-    with pytest.raises(sb.DataError, match="leaves no record held out"):
-        sb.hold_out(3, 0.1, neighbours="replace-one")
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
         ({"share": 0.0}, "share"),
         ({"share": 1.0}, "share"),
-        ({"share": 1e-9}, "share"),
         ({"share": float("nan")}, "share"),
-        ({"n_records": 0}, "n_records"),
         ({"neighbours": "swap"}, "neighbours"),
         ({"units": [1, 2]}, "2 ids for 4 records"),
         ({"units": [1, 2, 3, None]}, "missing"),

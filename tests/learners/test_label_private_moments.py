@@ -15,7 +15,7 @@ from secretballot import verify_release as second
 from secretballot.audit import ScriptedNoise
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.door import purchase
-from secretballot.exceptions import DataError, LedgerError, ParameterError
+from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.verify_release import main as independent_verifier
 
@@ -122,28 +122,3 @@ def test_ledgers_requests_students_and_copies(tmp_path: Path) -> None:
     other = fitted(X, y, student=LogisticRegression())
     assert isinstance(other.student_, LogisticRegression)
     assert other.score(X, y) > 0.9
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "words"),
-    [
-        ({"budget": None}, ParameterError, "budget is missing"),
-        ({"budget": sb.PrivacyBudget(1.0, 0.0)}, ParameterError, "delta is 0"),
-        ({"basis": LogisticRegression()}, ParameterError, "give one of secretballot.bases"),
-        ({"classes": [0]}, ParameterError, "two or more"),
-        ({"y": np.full(100, 7)}, DataError, "not among the declared"),
-        ({"y": np.zeros(99)}, DataError, "has 99 labels"),
-        ({"X": np.zeros((100, 3))}, DataError, "all alike"),
-    ],
-)
-def test_bad_input_gets_a_sentence_and_spends_nothing(
-    settings: dict[str, Any], error: Any, words: str
-) -> None:
-    X, y = plane(100)
-    given = {"X": X, "y": y, **settings}
-    ledger = sb.Ledger.in_memory(
-        dataset="clicks", budget=BUDGET, unit="label", neighbours="replace-one"
-    )
-    with pytest.raises(error, match=words):
-        fitted(given.pop("X"), given.pop("y"), **given, ledger=ledger)
-    assert ledger.releases() == 0

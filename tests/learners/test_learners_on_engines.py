@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
@@ -149,7 +148,3 @@ def test_teachers_of_a_session_are_kept_and_found_without_the_cluster(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(client, "submit", None)
         trained(client, tmp_path / "vault")
-
-
-def test_a_model_with_a_word_for_its_engine_can_be_cloned() -> None:
-    assert clone(sb.PATEClassifier(engine="dask://host:8786")).engine == "dask://host:8786"

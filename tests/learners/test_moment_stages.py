@@ -84,19 +84,6 @@ def test_a_small_pool_starts_anew_once_more_is_uncovered_than_chance_explains() 
     assert np.allclose(stages.fit_after([other, later]).weights, alone, rtol=1e-6)
 
 
-def test_the_share_is_told_with_its_error() -> None:
-    stages, width = stages_of(0.1)
-    n = 50_000
-    coverage = stages.coverage_of([sums_of(stages, width, n, 0.5, seed) for seed in range(2)])
-    assert coverage.uncovered == pytest.approx(0.5, abs=1e-3)
-    assert coverage.standard_error == pytest.approx(
-        stages.sigma / stages.mark_weight / np.sqrt(2) / n
-    )
-    assert coverage.is_poor
-    usual = stages.coverage_of([sums_of(stages, width, n, 0.11, 1)])
-    assert not usual.is_poor
-
-
 def test_records_are_left_out_of_the_sum_that_is_asked() -> None:
     stages, _ = stages_of(0.0)
     rng = np.random.default_rng(1)

@@ -145,20 +145,12 @@ def test_users_and_requests_are_as_for_classes(tmp_path: Path) -> None:
     ("settings", "error", "words"),
     [
         ({"labels": None}, ParameterError, "labels is missing"),
-        ({"labels": "cough"}, ParameterError, "distinct names"),
         ({"labels": ["a", "a"]}, ParameterError, "distinct names"),
-        ({"labels": [1, 2]}, ParameterError, "distinct names"),
-        ({"labels": []}, ParameterError, "distinct names"),
         ({"labels": ["a", "b", "c"]}, DataError, "no table of 3 columns"),
-        ({"y": None}, DataError, "y is None"),
-        ({"y": np.zeros(100)}, DataError, "no table of 2 columns"),
         ({"y": np.zeros((99, 2))}, DataError, "has 99 labels"),
         ({"y": np.full((100, 2), 2)}, DataError, "not among the declared"),
-        ({"y": np.full((100, 2), np.nan)}, DataError, "not among the declared"),
         ({"y": [[0, 1]] * 99 + [[0]]}, DataError, "no table of 2 columns"),
         ({"y": pd.DataFrame(np.zeros((100, 2)))}, DataError, "are not the labels"),
-        ({"budget": None}, ParameterError, "budget is missing"),
-        ({"X_public": None}, DataError, "X_public is missing"),
     ],
 )
 def test_bad_input_gets_a_sentence_and_spends_nothing(

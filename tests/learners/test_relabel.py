@@ -16,9 +16,7 @@ from secretballot.hypotheses import (
     Intervals,
     Thresholds,
 )
-from secretballot.learners.labelers import relabel as room
 from secretballot.learners.labelers import subsample as secret_sample
-from secretballot.learners.labelers.relabel import check_class
 from secretballot.learners.labelers.subsample import sample_in_random_order, sample_independently
 
 ALPHA = 1e-6
@@ -84,18 +82,6 @@ def test_equal_points_get_equal_labels_of_one_hypothesis() -> None:
     }
 
 
-def test_a_large_sample_is_relabelled_without_listing_and_nearly_as_well_as_can_be() -> None:
-    rng, n = np.random.default_rng(2), 100_000
-    X = rng.random((n, 1))
-    y = ((X[:, 0] > 0.3) & (X[:, 0] < 0.6)) ^ (rng.random(n) < 0.2)
-    new = relabel(X, y, Intervals())
-    best = Intervals().erm(X, y).predict(X)
-    # except with probability e^-14 the loss is below (2 / et) (log of the number of labellings +
-    # 14)
-    assert (new != y).sum() - (best != y).sum() <= 2 * (np.log(n * (n + 1) / 2 + 1) + 14)
-    assert relabel(X[:, 0], y, Thresholds()).shape == (n,)
-
-
 @pytest.mark.parametrize(
     ("X", "y", "hypotheses", "et", "error", "word"),
     [
@@ -103,7 +89,6 @@ def test_a_large_sample_is_relabelled_without_listing_and_nearly_as_well_as_can_
         (LINE, [0, 1, 0, 1], Thresholds(), 1.0, DataError, "label"),
         (LINE, [0, 1, 0, 1, 2], Intervals(), 1.0, DataError, "0 and 1"),
         (np.empty((0, 1)), [], Thresholds(), 1.0, DataError, "at least one point"),
-        (LINE, [0, 1, 0, 1, 0], Thresholds(), 0.0, ParameterError, "relabel_epsilon is 0"),
         (
             LINE,
             [0, 1, 0, 1, 0],
@@ -120,25 +105,11 @@ def test_a_large_sample_is_relabelled_without_listing_and_nearly_as_well_as_can_
             ParameterError,
             "the type Thresholds; give an instance",
         ),
-        (LINE, [0, 1, 0, 1, 0], "thresholds", 1.0, ParameterError, "is a str"),
     ],
 )
 def test_what_does_not_fit_is_refused(X, y, hypotheses, et, error, word) -> None:
     with pytest.raises(error, match=word):
         relabel(X, y, hypotheses, relabel_epsilon=et)
-
-
-def test_the_module_says_that_it_is_not_private() -> None:
-    assert "NOT private" in room.__doc__
-    assert "None by itself" in relabel.__doc__
-
-
-def test_what_is_no_class_is_refused() -> None:
-    check_class(Thresholds())
-    with pytest.raises(ParameterError, match="HypothesisClass"):
-        check_class("thresholds")
-    with pytest.raises(ParameterError, match="is the type Intervals"):
-        check_class(Intervals)
 
 
 # -- secret samples
@@ -177,11 +148,3 @@ def test_the_rate_is_never_above_the_stated_one(monkeypatch: pytest.MonkeyPatch)
         lambda n: np.array([0, third - 1, third, third + 1], dtype=np.uint64),
     )
     assert sample_independently(4, 1, 3).tolist() == [0, 1]
-
-
-@pytest.mark.parametrize(("n", "m"), [(3, 4), (3, 0), (0, 0)])
-def test_samples_of_other_sizes_are_refused(n: int, m: int) -> None:
-    with pytest.raises(ParameterError):
-        sample_in_random_order(n, m)
-    with pytest.raises(ParameterError):
-        sample_independently(10, m, n)

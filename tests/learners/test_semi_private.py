@@ -3,14 +3,12 @@ what it refuses."""
 
 import itertools
 import math
-import pickle
 from collections.abc import Iterator
 from copy import copy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -315,26 +313,6 @@ def test_it_comes_within_its_stated_loss_of_the_best_of_all_intervals():
     assert abs(model.hypothesis_.lower - 0.3) < 0.03
 
 
-@pytest.mark.parametrize(
-    ("family", "n_features", "n_public"),
-    [(None, 3, 500), (DecisionStumps(3), 3, 500)],
-)
-def test_other_classes_learn_too(family, n_features, n_public):
-    rng = np.random.default_rng(4)
-    X = rng.random((3000, n_features))
-    y = np.where(X[:, 0] > 0.4, "yes", "no")
-    public = rng.random((800, n_features))
-    model = sb.SemiPrivateClassifier(
-        family, budget=sb.PrivacyBudget(1.0, 0.0), n_cover=n_public, random_state=0
-    )
-    model.fit(X, y, X_public=public, classes=["no", "yes"])
-    assert model.score(X, y) > 0.75
-    assert len(model.released_labels_.queries) == n_public
-    said = model.predict(public[model.released_labels_.queries])
-    assert model.released_labels_.label_values.tolist() == said.tolist()
-    assert sb.verify_certificate(model.certificate_).ok
-
-
 @pytest.mark.usefixtures("records_may_be_public")
 def test_the_order_of_the_classes_is_the_declared_one():
     X = np.arange(200.0)[:, None]
@@ -342,15 +320,6 @@ def test_the_order_of_the_classes_is_the_declared_one():
     for names in (["a", "b"], ["b", "a"]):
         model = sb.SemiPrivateClassifier(Thresholds("either"), budget=sb.PrivacyBudget(20.0, 0.0))
         assert model.fit(X, y, X_public=X, classes=names).score(X, y) > 0.97
-
-
-@pytest.mark.usefixtures("records_may_be_public")
-def test_frames_are_read_by_their_columns():
-    frame = pd.DataFrame({"x": np.arange(100.0), "z": np.zeros(100)})
-    model = sb.SemiPrivateClassifier(budget=sb.PrivacyBudget(20.0, 0.0))
-    model.fit(frame, np.arange(100) >= 50, X_public=frame, classes=[False, True])
-    assert model.score(frame, np.arange(100) >= 50) > 0.9
-    assert model.feature_names_in_.tolist() == ["x", "z"]
 
 
 # -- the account
@@ -434,20 +403,6 @@ def _models() -> list[Any]:
     return [LogisticRegression().fit(X, X[:, 0] > t) for t in (0.2, 0.5, 0.8)]
 
 
-def test_the_best_of_some_fitted_models_is_found_with_names_or_without():
-    X = np.random.default_rng(8).random((400, 1))
-    y = _models()[1].predict(X)
-    for candidates in (_models(), list(zip("abc", _models(), strict=True))):
-        model = sb.SemiPrivateClassifier(candidates=candidates, budget=sb.PrivacyBudget(1.0, 0.0))
-        model.fit(X, y, X_public=_points(30), classes=[False, True])
-        assert model.score(X, y) == 1.0
-        assert model.n_candidates_ == 3
-        assert model.choice_.outcome == 1
-        assert sb.verify_certificate(model.certificate_).ok
-    assert model.certificate_["mechanism"]["chosen"] == "b"
-    assert not hasattr(model, "hypothesis_")
-
-
 def test_without_public_points_a_model_is_chosen_and_no_label_released():
     X = np.random.default_rng(8).random((200, 1))
     model = sb.SemiPrivateClassifier(candidates=_models(), budget=sb.PrivacyBudget(1.0, 0.0))
@@ -498,17 +453,11 @@ def test_students_of_the_same_ledger_put_their_price_on_the_certificate(tmp_path
 @pytest.mark.parametrize(
     ("settings", "changes", "words"),
     [
-        ({"budget": None}, {}, "budget is missing"),
         ({"candidates": [1, 2]}, {}, "Both hypotheses and candidates"),
         ({"hypotheses": FiniteClass(FINITE)}, {}, "as candidates"),
-        ({"hypotheses": "stumps"}, {}, "hypotheses is a str"),
-        ({"neighbours": "both"}, {}, "neighbours"),
         ({"neighbours": "replace-one"}, {"units": np.arange(300)}, "units"),
         ({"n_cover": 0}, {}, "n_cover"),
-        ({}, {"X_public": None}, "X_public is missing"),
-        ({}, {"classes": None}, "classes is missing"),
         ({}, {"classes": [0, 1, 2]}, "Only binary classification"),
-        ({}, {"X_public": np.zeros((3, 2))}, "columns"),
         ({"hypotheses": DecisionStumps(2)}, {}, "needs 2"),
         ({"ledger": None}, {"units": np.arange(7)}, "7 ids for 300"),
     ],
@@ -567,14 +516,6 @@ def test_sizes_refuse_what_is_no_share(bad):
 
 # -- scikit-learn
 # --------------------------------------------------------------------------------------------------
-
-
-def test_it_clones_and_pickles():
-    model = _fitted()
-    again = pickle.loads(pickle.dumps(model))
-    X, _ = _line(50, 9)
-    assert again.predict(X).tolist() == model.predict(X).tolist()
-    assert clone(model).budget == model.budget
 
 
 class _OwnPublic(sb.SemiPrivateClassifier):

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -92,13 +91,6 @@ def test_answers_are_labels_with_what_is_left(
     assert (session.used, session.left) == (3, 5)
     assert repr(session) == "LabelingSession('session', 3 of 8 answered, 5 left)"
     assert ledger.spent().epsilon == plan.budget.epsilon
-
-
-def test_clear_votes_come_out_right(vault: Path, ledger: sb.Ledger) -> None:
-    quiet = SparseVectorAggregator(0.1, 0.1, 5, 1, refresh=True, n_queries=10, delta=1e-6)
-    session = begun(vault, quiet, ledger)
-    assert session.ask([9.0, 0.0]).label == "yes"
-    assert session.ask([-9.0, 0.0]).label == "no"
 
 
 @PLANS
@@ -295,26 +287,6 @@ def test_a_ledger_of_another_promise_is_refused(vault: Path, tmp_path: Path) -> 
     assert users.history() == []
 
 
-@pytest.mark.parametrize(
-    "points",
-    [
-        POINTS[:, :1],
-        np.empty((0, 2)),
-        None,
-        "point",
-        [["a", "b"]],
-        pd.DataFrame(POINTS),
-        POINTS * 1j,
-    ],
-    ids=["columns", "rows", "none", "text", "words", "frame", "complex"],
-)
-def test_points_that_do_not_fit_cost_nothing(vault: Path, ledger: sb.Ledger, points: Any) -> None:
-    session = begun(vault, LABELS, ledger)
-    with pytest.raises(sb.DataError):
-        session.ask_many(points)
-    assert session.used == 0
-
-
 @pytest.mark.parametrize("points", [POINTS[:2], sparse.csr_matrix(POINTS[:2]), POINTS[:0]])
 def test_one_point_is_one_point(vault: Path, ledger: sb.Ledger, points: Any) -> None:
     session = begun(vault, LABELS, ledger)
@@ -376,18 +348,6 @@ def test_a_closed_session_answers_what_it_answered(
             assert told.certificate["plan"]["left"] == left
             assert sb.verify_certificate(told.certificate).ok
     assert begun(vault, LABELS, ledger).ask(POINTS[1]).label == answers.labels[1]
-
-
-def test_in_memory_it_lives_as_long_as_its_process(vault: Path) -> None:
-    ledger = sb.Ledger.in_memory(dataset="registry", budget=ACCOUNT)
-    teachers = sb.TrainedTeachers.load(vault)
-    session = sb.LabelingSession(teachers, SPARSE, ledger)
-    first = session.ask(POINTS[0])
-    assert session.ask(POINTS[0]).label == first.label
-    assert session.used == 1
-    assert not (vault / "streams").exists()
-    with pytest.raises(sb.LedgerError, match="no vault is given"):
-        sb.LabelingSession(teachers, SPARSE, ledger)
 
 
 def test_a_session_is_not_pickled_and_its_files_are_closed_to_others(
@@ -532,19 +492,3 @@ def test_who_admits_questions_sees_what_is_new_and_decides_before_anything_is_dr
     assert not session.ask_admitted(POINTS[20:22], lambda new: new).given.any()
     with pytest.raises(sb.BudgetError):
         session.ask(POINTS[20])
-
-
-def test_a_transcript_is_all_answers_in_the_order_in_which_they_were_asked(
-    vault: Path, ledger: sb.Ledger
-) -> None:
-    session = begun(vault, COUNTS, ledger)
-    order = [4, 2, 7]
-    for row in order:
-        session.ask(POINTS[row])
-    transcript, released = session.transcript(), session.released(POINTS)
-    assert transcript.queries.tolist() == [0, 1, 2]
-    assert released.queries.tolist() == order
-    assert transcript.labels.tolist() == released.labels.tolist()
-    assert sb.verify_certificate(transcript.certificate).ok
-    points = [one.certificate["released"]["points_sha256"] for one in (transcript, released)]
-    assert points[0] == points[1]

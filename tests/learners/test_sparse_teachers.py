@@ -18,14 +18,12 @@ from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
 from secretballot.datasets.schema import Schema
-from secretballot.ensemble import TeacherEnsemble
 from secretballot.ensemble.rows import as_csr
 from secretballot.exceptions import DataError
 from secretballot.learners.training import trial_fit
 from secretballot.learners.training.shards import assign_stored_shards
 from secretballot.learners.training.trial_fit import reads_sparse
 
-RNG = np.random.default_rng(4)
 WARDS = [f"w{number}" for number in range(1200)]
 K = 8
 
@@ -90,20 +88,6 @@ def test_who_reads_sparse_matrices_follows_from_tag_and_trial(teacher: Any, take
     assert reads_sparse(teacher, X_PUBLIC, 2) is taken
 
 
-def test_narrow_and_dense_points_stay_arrays() -> None:
-    teacher = LogisticRegression()
-    assert not reads_sparse(teacher, X_PUBLIC[:, :999], 2)
-    assert not reads_sparse(teacher, X_PUBLIC + 1.0, 2)
-    assert not reads_sparse(teacher, pd.DataFrame(X_PUBLIC), 2)
-    assert not reads_sparse(teacher, sparse.csr_array(X_PUBLIC), 2)
-
-    class WithoutTags:
-        def fit(self, X: Any, y: Any) -> "WithoutTags":
-            return self
-
-    assert not reads_sparse(WithoutTags(), X_PUBLIC, 2)
-
-
 def test_teachers_get_sparse_shards_and_points(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Noting, "seen", [])
     fitted(Noting())
@@ -113,19 +97,6 @@ def test_teachers_get_sparse_shards_and_points(monkeypatch: pytest.MonkeyPatch) 
     assert sorted(np.concatenate([one.toarray()[:, 0] for one in of_teachers[:K]])) == sorted(
         X[:, 0]
     )
-
-
-@pytest.mark.parametrize("teacher", [LogisticRegression(), BernoulliNB()])
-def test_votes_of_sparse_teachers_are_those_of_arrays(teacher: Any) -> None:
-    index, shards = (Y == "yes").astype(int), np.arange(len(X)) % K
-    shape = {"n_teachers": K, "n_classes": 2}
-    counts = [
-        TeacherEnsemble.fit(teacher, X, index, shards, sparse=form, **shape)
-        .vote_counts(X_PUBLIC)
-        .open_at_the_door()
-        for form in (False, True)
-    ]
-    assert (counts[0] == counts[1]).all()
 
 
 def test_a_table_on_disk_gives_the_same_sparse_shards(

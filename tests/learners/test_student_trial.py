@@ -58,17 +58,6 @@ def test_a_student_that_cannot_work_costs_nothing(
     assert not hasattr(model, "released_labels_")
 
 
-@pytest.mark.parametrize(("learner", "settings"), LEARNERS)
-def test_a_student_of_numbers_learns_classes_by_name(
-    learner: Any, settings: dict[str, Any]
-) -> None:
-    model = fit(learner(student=NumbersAlone(), budget=BUDGET, **settings))
-    assert isinstance(model.student_, sb.students.NumberedClassesClassifier)
-    assert set(model.predict(X).tolist()) <= set(NAMES.tolist())
-    assert np.mean(model.predict(X) == Y) > 0.8
-    assert model.predict_proba(X).shape == (1500, 2)
-
-
 def test_a_student_of_counts_costs_nothing_where_labels_are_released() -> None:
     ledger = ledger_of(sb.RecordMomentsClassifier)
     model = sb.RecordMomentsClassifier(
@@ -120,11 +109,3 @@ def test_a_teacher_of_numbers_works_on_shards_without_a_class(
 ) -> None:
     assert failed_shards(NumbersAlone(), monkeypatch) == 0
     assert failed_shards(LogisticRegression(max_iter=1000), monkeypatch) == 0
-
-
-def test_xgboost_teaches_and_learns_classes_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    xgboost = pytest.importorskip("xgboost")
-    small = xgboost.XGBClassifier(n_estimators=5, max_depth=2)
-    assert failed_shards(small, monkeypatch) == 0
-    model = fit(sb.PATEClassifier(small, small, budget=BUDGET, n_queries=100, n_teachers=30))
-    assert np.mean(model.predict(X) == Y) > 0.8

@@ -192,12 +192,6 @@ def test_lost_teachers_are_not_trained_anew(tmp_path: Path) -> None:
         sb.TrainedTeachers.load(tmp_path)
 
 
-def test_teachers_without_a_vault_have_no_serial() -> None:
-    teachers = trained(None)
-    assert (teachers.serial, teachers.vault) == ("", None)
-    assert repr(teachers) == "TrainedTeachers(n_teachers=9, classes=[0, 1], teachers=<private>)"
-
-
 @pytest.mark.parametrize(
     ("classes", "columns"),
     [

@@ -113,15 +113,6 @@ def test_the_parts_add_up_to_what_was_asked_and_a_ledger_admits_them(epsilon, sh
     assert BudgetSplit.from_description(json.loads(json.dumps(split.describe()))) == split
 
 
-@pytest.mark.parametrize("n_queries", [1001, 2000, 30_000, 10**6, 10**9])
-@pytest.mark.parametrize("constants", [(1.0, 1.0), (5000.0, 20.0), (3.0, 400.0)])
-def test_the_best_share_has_the_least_average_error(n_queries, constants):
-    shares, f = np.linspace(1e-4, 1 - 1e-4, 20_001), 1000 / n_queries
-    error = f * constants[0] / (1 - shares) + (1 - f) * constants[1] / shares
-    wanted = min(0.9, max(0.1, shares[error.argmin()]))
-    assert best_share(constants, 1000, n_queries) == pytest.approx(wanted, abs=2e-4)
-
-
 def test_the_ends_of_the_split_are_those_of_the_errata():
     assert best_share((5000.0, 20.0), 1696, 1696) == best_share((5000.0, 20.0), 1696, 1) == 0.1
     # by our own constants a half is best at about seven hundred times m_o
@@ -129,17 +120,6 @@ def test_the_ends_of_the_split_are_those_of_the_errata():
         1, 1696, epsilon=0.9, rate=0.108, n_teachers=1200, neighbours="replace-one"
     )
     assert best_share(constants, 1696, 1696 * 1800) == pytest.approx(0.5, abs=0.03)
-
-
-def test_the_split_is_printed_and_nothing_else_is_spent():
-    labeler = fitted(epsilon_share=None, n_queries=40)
-    assert "epsilon 1 = 0.9 for the first 30 questions + 0.1 for all others" in repr(labeler)
-    assert labeler.describe()["split"]["endless_epsilon"] == 0.1
-    open_end = fitted(epsilon_share=None)
-    assert (open_end.split_.endless, open_end.split_.n_first) == (0.5, 30)
-    account = open_end.run_._reserved.ledger
-    assert (account.spent().epsilon, account.spent().delta) == (1.0, 1e-6)
-    assert [entry.state for entry in account.history()] == ["reserved", "reserved"]
 
 
 # -- asking
@@ -185,16 +165,6 @@ def test_what_the_first_part_said_stays_and_the_rest_is_said_in_the_end():
     assert again.answered.all()
     assert labeler.run_.endless is not None
     assert labeler.run_.endless.n_candidates == 4 + 1
-
-
-def test_a_batch_that_the_first_part_stops_in_is_public_points_as_a_whole():
-    labeler = fitted()
-    points = np.concatenate([[[0.4], [0.4001]], np.random.default_rng(2).random((100, 1))])
-    answers = labeler.ask_many(points)
-    assert answers.endless.all()
-    assert labeler.used == 2
-    assert labeler.run_.endless is not None
-    assert (labeler.run_.endless.points == points[:30]).all()
 
 
 def test_where_records_come_and_go_their_number_stays_private():
@@ -434,24 +404,16 @@ def _crash(*_: Any, **__: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "call", "words"),
     [
-        ({"budget": None}, {}, "budget is missing"),
         ({"budget": PrivacyBudget(1.0, 0.0)}, {}, "delta"),
-        ({"hypotheses": None}, {}, "hypotheses is a NoneType"),
         ({"epsilon_share": 0.0}, {}, "epsilon_share"),
         ({"epsilon_share": math.nan}, {}, "epsilon_share"),
         ({"epsilon_share": None, "n_queries": 0}, {}, "n_queries"),
         ({"n_first": 0}, {}, "n_first"),
         ({"n_first": None, "alpha": 1.0}, {}, "alpha"),
-        ({"n_first": None, "beta": 0.0}, {}, "beta"),
-        ({"n_cover": 1.5}, {}, "n_cover"),
-        ({"neighbours": "both"}, {}, "neighbours"),
-        ({"calibration": "loose"}, {}, "calibration"),
         ({"calibration": "paper", "budget": PrivacyBudget(60.0, 1e-6)}, {}, "epsilon"),
         ({"n_teachers": 10**6}, {}, "n_records is 30000"),
         ({"hypotheses": DecisionStumps(2)}, {}, "columns"),
         ({}, {"classes": ["a", "b", "c"]}, "classes has 3"),
-        ({}, {"classes": ["no", "maybe"]}, "classes|label"),
-        ({}, {"y": Y[:-1]}, "y|label"),
         ({}, {"X": np.where(X > 0.5, np.nan, X)}, "nan"),
         ({}, {"public_points_known": np.ones((5, 2))}, "columns"),
     ],
@@ -527,12 +489,3 @@ def test_damaged_books_are_told(tmp_path: Path):
             reopened(tmp_path).ask_many(QUESTIONS)
         path.write_bytes(whole)
     assert reopened(tmp_path).ask_many(QUESTIONS).answered.all()
-
-
-def test_bad_questions_are_refused_and_nothing_is_asked():
-    labeler = fitted()
-    for bad, words in (([[0.1, 0.2]], "columns"), ([[math.nan]], "nan"), (np.ones((2, 1)), "rows")):
-        with pytest.raises(sb.DataError, match=words):
-            labeler.ask(np.array(bad))
-    assert labeler.used == 0
-    assert len(labeler.run_._asked.points()) == 0

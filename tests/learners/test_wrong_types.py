@@ -3,20 +3,15 @@ is priced or trained."""
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import secretballot as sb
-from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.learners.training.inputs import class_indices
-from secretballot.queries import MarginSampling
-from secretballot.vault import make_vault
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 P = np.random.default_rng(0).normal(size=(30, 2))
 Y = (P[:, 0] > 0).astype(int)
 PLAN = sb.GaussianAggregator.calibrate(BUDGET, 5, n_classes=2, n_teachers=10, release="labels")
-VOTES = sb.VoteCounts.from_votes(np.zeros((30, 10), dtype=int), classes=[0, 1])
 
 
 def account() -> sb.Ledger:
@@ -55,61 +50,6 @@ def test_a_session_says_what_it_takes(teachers, given, sentence):
         sb.LabelingSession.reopen(".", request=3)
     with pytest.raises(sb.ParameterError, match=r"^vault is 3; give the path"):
         sb.LabelingSession.reopen(3)
-
-
-COUNTS = np.zeros((30, 2), dtype=int)
-CALLS = {
-    "release, ledger": (lambda: sb.release(VOTES, PLAN, None), "ledger is None"),
-    "release, plan": (lambda: sb.release(VOTES, "gaussian", account()), "aggregator is 'gaussian'"),
-    "release, votes": (
-        lambda: sb.release(COUNTS, PLAN, account()),
-        r"counts is a ndarray of shape \(30, 2\)",
-    ),
-    "active, votes": (
-        lambda: sb.label_actively(COUNTS, P, PLAN, account(), MarginSampling()),
-        "counts is a ndarray",
-    ),
-    "active, ledger": (
-        lambda: sb.label_actively(VOTES, P, PLAN, None, MarginSampling()),
-        "ledger is None",
-    ),
-    "stability, votes": (
-        lambda: sb.estimate_stability(None, account(), fraction=0.5, epsilon=1),
-        "counts is None",
-    ),
-    "stability, array": (
-        lambda: sb.estimate_stability(COUNTS, account(), fraction=0.5, epsilon=1),
-        "counts is a ndarr",
-    ),
-    "stability, ledger": (
-        lambda: sb.estimate_stability(VOTES, "x", fraction=0.5, epsilon=1),
-        "ledger is 'x'",
-    ),
-    "minority, votes": (lambda: sb.estimate_minority(None, account(), epsilon=1), "counts is None"),
-    "choice, ledger": (
-        lambda: sb.choose_candidate(
-            [GaussianNB()] * 2, P, Y, classes=[0, 1], epsilon=1, ledger=None
-        ),
-        "ledger is None",
-    ),
-    "reserved choice, ledger": (
-        lambda: ReservedOutcome(
-            None, epsilon=1, request="r", unit="record", neighbours="add-remove", purpose=""
-        ),
-        "ledger is None",
-    ),
-    "teachers, vault": (
-        lambda: sb.train_teachers(GaussianNB(), P, Y, classes=[0, 1], n_teachers=2, vault=3),
-        "The vault is 3",
-    ),
-    "vault": (lambda: make_vault(P), "The vault is a ndarray"),
-}
-
-
-@pytest.mark.parametrize(("call", "sentence"), CALLS.values(), ids=CALLS)
-def test_what_is_given_is_named(call, sentence):
-    with pytest.raises(sb.ParameterError, match=f"^{sentence}"):
-        call()
 
 
 @pytest.mark.parametrize("learner", [sb.PATEClassifier, sb.ActivePATEClassifier])
@@ -151,40 +91,6 @@ def test_a_ledger_keeps_no_request_that_breaks_its_lists(request_key):
     assert not ledger.history()
 
 
-def test_a_teacher_that_takes_no_holes_says_so_in_one_sentence():
-    X_public = P.copy()
-    X_public[3, 1] = np.nan
-    model = sb.PATEClassifier(LogisticRegression(), budget=BUDGET, n_teachers=2)
-    with pytest.raises(
-        sb.ParameterError, match=r"dummy labels \(ValueError: Input X contains NaN\); it"
-    ) as caught:
-        model.fit(P, Y, X_public=X_public, classes=[0, 1])
-    assert "http" not in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_session_names_what_the_teachers_were_trained_on(teachers):
-    with pytest.raises(
-        sb.DataError, match=r"^X has 3 columns and the teachers' data 2; they must have the same"
-    ):
-        teachers.points(np.zeros((1, 3)))
-
-
-def test_a_strategy_is_an_instance():
-    with pytest.raises(
-        sb.ParameterError, match=r"give an instance of a QueryStrategy, such as MarginSampling\(\)"
-    ):
-        sb.label_actively(VOTES, P, PLAN, account(), MarginSampling)
-
-
-@pytest.mark.parametrize(("unstable", "advised"), [(1, False), (5, True)])
-def test_advice_can_be_followed(unstable, advised):
-    plan = sb.SparseVectorAggregator.calibrate(BUDGET, 30, max_unstable=unstable, n_classes=2)
-    with pytest.raises(sb.ParameterError, match=r"at least .* teachers") as caught:
-        plan.check_useful(3)
-    assert ("smaller max_unstable" in str(caught.value)) == advised
-
-
 @pytest.mark.parametrize("student", ["logistic", GaussianNB, P], ids=["name", "class", "array"])
 def test_a_student_that_cannot_learn_is_refused_before_its_labels_are_paid_for(student):
     ledger = account()
@@ -197,16 +103,6 @@ def test_a_student_that_cannot_learn_is_refused_before_its_labels_are_paid_for(s
     ):
         model.fit(P, Y, X_public=P + 0.01, classes=[0, 1])
     assert not ledger.history()
-
-
-def test_an_aggregator_is_a_name_or_a_plan():
-    with pytest.raises(
-        sb.ParameterError,
-        match=r"^aggregator is a ndarray of shape \(30,\); give an instance of str or",
-    ):
-        sb.PATEClassifier(GaussianNB(), budget=BUDGET, aggregator=Y).fit(
-            P, Y, X_public=P + 0.01, classes=[0, 1]
-        )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from secretballot.privacy.accounting import (
 )
 from secretballot.privacy.mechanisms import (
     MinoritySum,
-    QuantileSlack,
     SparseVector,
     StabilityQuantile,
     answerable_fraction,
@@ -78,11 +77,6 @@ def test_the_estimates_noise_exceeds_its_slack_at_most_in_half_of_beta_and_the_s
     law = discrete_laplace_distribution(quantile.scale, 1e-18)
     assert law.at_least(slack.estimate + 1) <= beta / 2
     assert slack.estimate == 0 or law.at_least(slack.estimate) > beta / 2
-
-
-def test_the_slack_says_what_it_is_made_of():
-    assert QuantileSlack(3, 9, 0.1).total == 12
-    assert quantile_slack(StabilityQuantile(0.1, 1e5), STREAMS[0], 1, 0.1).estimate == 0
 
 
 def test_a_fraction_is_shown_only_strictly_beyond_threshold_and_slack():
@@ -199,9 +193,3 @@ def test_no_and_only_unstable_queries():
     assert choose_max_unstable(50, 0.0, 1e-9) == 1
     assert choose_max_unstable(50, 1.0, 1e-9) == 51
     assert choose_max_unstable(10**6, 0.001, 1e-6) < 1200
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), "0.1", None])
-def test_a_share_that_is_none_is_refused(share):
-    with pytest.raises(ParameterError, match="unstable_share"):
-        choose_max_unstable(10, share, 0.1)

@@ -283,12 +283,6 @@ def test_closing_refuses_what_is_no_number_of_a_reservation(ledger: Ledger, numb
         ledger.commit(number, b"x")
 
 
-def test_forfeit_wants_a_reason(ledger: Ledger) -> None:
-    buy(ledger, "a")
-    with pytest.raises(ParameterError, match="reason is empty"):
-        ledger.forfeit(1, "")
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -313,17 +307,6 @@ def test_opening_refuses_bad_terms_and_makes_no_file(
         Ledger.in_memory(**{"dataset": "registry", "budget": BUDGET, **arguments})
     assert os.listdir(path.parent) == []
     assert not Ledger.exists(ledgers.place())
-
-
-@pytest.mark.parametrize("bad", ["", "a\0b", b"ledger", None, 3])
-def test_opening_refuses_what_is_no_path(bad: object) -> None:
-    with pytest.raises(ParameterError, match="path of a file"):
-        Ledger(bad, dataset="registry", budget=BUDGET)
-
-
-def test_memory_wants_a_budget() -> None:
-    with pytest.raises(ParameterError, match="needs a PrivacyBudget"):
-        Ledger.in_memory(dataset="registry", budget=None)
 
 
 # --- terms fixed at creation ---
@@ -611,12 +594,3 @@ def test_two_handles_see_each_other(place: str) -> None:
     two.commit(1, b"x")
     assert one.released("a") == b"x"
     assert one.spent() == two.spent()
-
-
-def test_repr_shows_the_account(ledger: Ledger) -> None:
-    buy(ledger, "a")
-    assert repr(ledger).endswith(
-        "dataset='registry', unit='record', neighbours='add-remove', budget=(1, 1e-05),"
-        " spent=(0.25, 1e-09))"
-    )
-    assert ("in memory" in repr(ledger)) is (ledger.place is None)

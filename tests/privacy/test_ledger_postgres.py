@@ -22,9 +22,9 @@ from ledger_backends import DatabaseLedgers
 from secretballot._databases import DatabasePlace
 from secretballot.cli import app
 from secretballot.door.known_ledger import keep_in_step
-from secretballot.exceptions import BudgetError, LedgerError, ParameterError
+from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.privacy.accounting import PrivacyBudget, PureEvent
-from secretballot.privacy.ledger import Ledger, places, postgres_schema, postgres_store
+from secretballot.privacy.ledger import Ledger, postgres_schema, postgres_store
 from secretballot.privacy.ledger.store import BrokenOffError
 from secretballot.privacy.noise import ExactNoise
 
@@ -708,16 +708,6 @@ def test_commands_take_a_database(databases: DatabaseLedgers) -> None:
     )
     assert again.exit_code == 2
     assert "exists already" in again.output
-
-
-def test_a_missing_driver_is_one_sentence(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "find_spec", lambda name: None)
-    refused(lambda: Ledger(place, dataset="registry", budget=BUDGET), r"secretballot\[postgres\]")
-
-
-def test_a_url_that_cannot_be_read_is_a_bad_argument() -> None:
-    with pytest.raises(ParameterError, match="URL of a PostgreSQL database that cannot be read"):
-        Ledger("postgresql://a@b@c/d", dataset="registry", budget=BUDGET)
 
 
 def test_a_database_of_another_encoding_is_refused(postgres_server: PostgresServer) -> None:

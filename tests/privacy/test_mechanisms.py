@@ -2,7 +2,6 @@
 guards."""
 
 import inspect
-import pickle
 
 import numpy as np
 import pytest
@@ -190,31 +189,6 @@ def test_event_refuses_no_queries(kind):
     for count in (0, -1, 1.5):
         with pytest.raises(ParameterError):
             mechanism.event(count)
-
-
-@KINDS
-def test_docstring_states_the_privacy_facts(kind):
-    for heading in (
-        "Unit :",
-        "Relation :",
-        "Sensitivity :",
-        "Price :",
-        "Source :",
-        "Rounding :",
-        "Raises",
-    ):
-        assert heading in (kind.__doc__ or ""), heading
-
-
-@KINDS
-def test_mechanisms_are_values(kind):
-    mechanism = EXAMPLES[kind][0]
-    assert pickle.loads(pickle.dumps(mechanism)) == mechanism
-    with pytest.raises(AttributeError):
-        mechanism.event_count = 3
-    field = next(iter(vars(mechanism)))
-    with pytest.raises(AttributeError):
-        setattr(mechanism, field, 1e9)
 
 
 @KINDS

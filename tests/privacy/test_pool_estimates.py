@@ -166,15 +166,6 @@ def test_the_promised_share_of_points_lies_at_the_quantile_or_beyond():
             assert (distances > quantile).sum() < n_points - np.floor(fraction * n_points - 1e-9)
 
 
-def test_the_mean_share_is_between_none_and_all():
-    estimate = MinoritySum(1.0, 50)
-    assert estimate.mean_share(100, 20) == 0.1
-    assert estimate.mean_share(-7, 20) == 0.0
-    assert estimate.mean_share(1001, 20) == 1.0
-    with pytest.raises(ParameterError, match="n_teachers"):
-        estimate.mean_share(3, 0)
-
-
 def test_both_estimates_together_cost_what_dp_accounting_says():
     from dp_accounting.pld import common, privacy_loss_distribution
 

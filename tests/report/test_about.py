@@ -21,9 +21,8 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import certificate_digest, with_about
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.release.about_words import about_rows, caution, stated_purpose, total_words
-from secretballot.report.release.page import render_page
-from secretballot.report.wording import at_most_text, percent_text, value_text
+from secretballot.report.release.about_words import caution, total_words
+from secretballot.report.wording import at_most_text, percent_text
 
 Make = Callable[..., ReleasedLabels]
 SAID = {"title": "Stays in the wards", "controller": "The trust", "contact": "office@example.org"}
@@ -81,34 +80,6 @@ def test_they_are_written_with_the_files_and_change_nothing_that_was_paid(
 # --- in words ---
 
 
-def test_every_page_says_them(tmp_path: Path, make_binary: Make) -> None:
-    released = make_binary()
-    X = np.random.default_rng(0).normal(size=(180, 3))
-    student = LogisticRegression().fit(X[released.queries], released.label_values)
-    certificate = with_fields(released, purpose="To plan beds")
-    released = replace(released, certificate=certificate)
-    folder = write_release(tmp_path / "r", released, student=student, X_public=X, about=SAID).path
-    page = " ".join(Page((folder / "report.html").read_text()).said.split())
-    assert "What was released from Stays in the wards" in page
-    for text in (page, *((folder / name).read_text() for name in ("README.txt", "model-card.md"))):
-        flat = " ".join(text.split())
-        for words in (*SAID.values(), "To plan beds", "registry-2026"):
-            assert words in flat, words
-
-
-def test_what_nobody_said_is_said_to_be_missing(make_binary: Make) -> None:
-    certificate = with_fields(make_binary(), purpose="learn")
-    assert stated_purpose(certificate) is None
-    assert about_rows(certificate) == [
-        ("Purpose", "not stated", False),
-        ("Controller", "not stated", False),
-        ("Contact", "not stated", False),
-    ]
-    page = Page(render_page(replace(make_binary(), certificate=certificate)))
-    assert "What was released from registry-2026" in " ".join(page.said.split())
-    assert page.said.count("not stated") >= 3
-
-
 @pytest.mark.parametrize("hostile", [text for text in HOSTILE if text.isprintable() and text])
 def test_hostile_words_stay_text_everywhere(
     tmp_path: Path, make_binary: Make, hostile: str
@@ -146,24 +117,6 @@ def test_large_epsilons_come_with_a_caution(
     assert words.startswith(begins)
     assert sure in words
     assert bool(words) == bool(begins)
-
-
-@pytest.mark.parametrize(
-    ("spent", "words"),
-    [
-        (5.0, ""),
-        (7.0, "all releases from this account together have an epsilon of 7, above 5: a weak"),
-        (12.0, "an epsilon of 12, above 10: next to no promise."),
-    ],
-)
-def test_a_small_epsilon_among_many_comes_with_a_caution_too(
-    make_binary: Make, spent: float, words: str
-) -> None:
-    certificate = make_binary().certificate
-    account = certificate["composition"] | {"spent_after": {"epsilon": spent, "delta": 1e-5}}
-    said = caution(certificate | {"composition": account})
-    assert words in said
-    assert bool(said) == bool(words)
 
 
 def test_the_total_of_the_account_is_said_where_it_is_more(make_binary: Make) -> None:
@@ -212,12 +165,3 @@ def test_a_limit_is_rounded_up_and_what_is_less_than_the_whole_is_not_written_as
 def test_what_is_said_to_be_at_most_is_never_less(value: float, text: str) -> None:
     assert at_most_text(value) == text
     assert float(text) >= value
-
-
-def test_parameters_are_words_and_no_code_of_python() -> None:
-    hypothesis = {"threshold": -0.17355, "direction": "up", "feature": 3, "both": True}
-    assert value_text(hypothesis) == "threshold -0.17355, direction up, feature 3, both yes"
-    assert value_text([1, 2.5, "x"]) == "1, 2.5, x"
-    assert value_text({"mechanism": {"name": "sum", "epsilon": 0.1}, "value": 412}) == (
-        "mechanism (name sum, epsilon 0.1), value 412"
-    )

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 from secretballot.exceptions import CertificateError, ParameterError
@@ -15,15 +14,7 @@ from secretballot.report.certificate.build import (
     with_files,
 )
 from secretballot.report.certificate.standing import (
-    ASSUMPTIONS,
-    FIXED_BLINDLY,
-    FIXED_OR_PAID,
-    NOT_PROTECTED,
     UNSEEN_TEACHERS,
-    contradict_choices,
-    standing_assumptions,
-    standing_limits,
-    with_choices_named,
 )
 
 Make = Callable[..., ReleasedLabels]
@@ -60,13 +51,6 @@ def test_without_a_declaration_nobody_vouches_for_the_teachers(make_binary: Make
     assert UNSEEN_TEACHERS in certificate["assumptions"]
 
 
-def test_declared_sentences_stand_after_the_standing_ones(make_binary: Make) -> None:
-    declaration = {"assumptions": ["Ids are stable."], "not_protected": ["The weather."]}
-    certificate = make_binary(declaration=declaration).certificate
-    assert certificate["assumptions"] == [*ASSUMPTIONS, "Ids are stable."]
-    assert certificate["not_protected"] == [*NOT_PROTECTED, "The weather."]
-
-
 @pytest.mark.parametrize(
     "declaration",
     [
@@ -90,19 +74,6 @@ def test_events_beyond_the_promise_get_no_certificate(make_binary: Make) -> None
         make_binary(events=[GaussianEvent(5.0, 60)])
     with pytest.raises(CertificateError, match="more than the promised"):
         make_binary(budget=PrivacyBudget(0.1, 1e-5))
-
-
-def test_numpy_values_become_plain_ones(make_binary: Make) -> None:
-    mechanism = {
-        "name": "gaussian",
-        "sigma": np.float64(32),
-        "shape": (np.int64(1), np.bool_(True)),
-    }
-    certificate = make_binary(mechanism=mechanism).certificate
-    assert (certificate["mechanism"]["sigma"], certificate["mechanism"]["shape"]) == (
-        32.0,
-        [1, True],
-    )
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}])
@@ -135,27 +106,3 @@ def test_a_list_of_files_is_names_and_digests_alone(
 ) -> None:
     with pytest.raises(CertificateError, match="field files"):
         with_files(make_binary().certificate, files)
-
-
-WITHOUT_TEACHERS = ["exponential-choice", "record-moments", "record-votes"]
-
-
-@pytest.mark.parametrize("mechanism", WITHOUT_TEACHERS)
-def test_what_stands_on_a_certificate_without_teachers_speaks_of_none(mechanism: str) -> None:
-    lines = standing_assumptions(mechanism)
-    texts = " ".join((*lines, *standing_limits(mechanism, "record")))
-    assert "teacher" not in texts
-    assert "The vault: the folder with the ledger must stay secret." in texts
-    assert ("votes" in texts) == (mechanism == "record-votes")
-    # a choice that was paid for changes the one sentence that would deny it
-    chosen = with_choices_named(lines)
-    assert len(set(chosen) - set(lines)) == 1
-    assert not contradict_choices(lines, chosen=False)
-    assert not contradict_choices(chosen, chosen=True)
-    assert contradict_choices(lines, chosen=True)
-    assert contradict_choices(chosen, chosen=False)
-    assert contradict_choices([*chosen, *lines], chosen=True)
-    # as it stood on certificates of these mechanisms before
-    old = [line if "looking at private data" not in line else FIXED_BLINDLY for line in lines]
-    assert not contradict_choices(old, chosen=False)
-    assert contradict_choices([*old, FIXED_OR_PAID], chosen=True)

@@ -18,8 +18,6 @@ from secretballot.report.certificate.build import (
 )
 from secretballot.report.certificate.chosen import is_chosen
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.release.chosen_words import chosen_words
-from secretballot.report.release.page import render_page
 
 BUDGET = PrivacyBudget(0.5, 0.0)
 EVENT = PureEvent(calibrate_pure(BUDGET, 1), 1)
@@ -125,13 +123,3 @@ def test_one_way_scores_where_records_are_replaced_do_not_verify():
 def test_without_teachers_there_are_no_counts():
     with pytest.raises(ParameterError, match="without teachers"):
         ReleasedLabels(np.arange(3), LABELS, (0, 1), 0, 2.0, np.arange(3))
-
-
-def test_page_and_words_speak_of_a_choice():
-    released = ReleasedLabels(np.arange(3), LABELS, (0, 1), 0, certificate=certificate())
-    page = render_page(released)
-    assert "one was chosen" in page
-    assert "Ensemble" not in page
-    assert chosen_words(released.certificate).startswith(
-        "The model is one of 7 candidates (intervals)"
-    )

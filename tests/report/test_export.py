@@ -24,7 +24,6 @@ from sklearn.tree import DecisionTreeClassifier
 from secretballot.bases import KernelBasis
 from secretballot.exceptions import DataError
 from secretballot.released import ReleasedLabels
-from secretballot.report.extras import MissingExtraError, require_extra
 from secretballot.report.student.export import dump_onnx, dump_student, load_student
 from secretballot.report.student.moments_graph import moments_graph
 from secretballot.students import MomentsStudent, NoisyCountsClassifier, fit_student
@@ -164,20 +163,6 @@ def test_a_student_of_votes_of_records_goes_out_with_its_labels_and_probabilitie
     assert len(set(label)) == len(student.classes_)
 
 
-class OwnBasis:
-    """A basis of somebody's own."""
-
-    def integers(self, X: Any) -> Any:
-        return np.rint(1000 * np.asarray(X)).astype(np.int64)
-
-
-def test_a_student_of_votes_in_a_basis_of_its_own_has_no_onnx_file(tmp_path: Path) -> None:
-    pytest.importorskip("onnxruntime")
-    student = every_student.record_votes(2, OwnBasis())
-    with pytest.raises(DataError, match="The basis OwnBasis has no ONNX form"):
-        dump_onnx(student, tmp_path / "student.onnx", every_student.POINTS)
-
-
 def test_the_file_of_a_student_of_votes_of_records_is_trusted_and_checked(tmp_path: Path) -> None:
     student = every_student.record_votes(2)
     assert dump_student(student, tmp_path / "student.skops") == ()
@@ -196,15 +181,6 @@ def test_the_file_of_a_student_of_votes_of_records_is_trusted_and_checked(tmp_pa
         change(odd)
         with pytest.raises(DataError, match=r"would read it again|not be read again"):
             dump_student(odd, tmp_path / f"{name}.skops")
-
-
-def test_a_model_of_moments_on_texts_has_no_onnx_file(tmp_path: Path) -> None:
-    pytest.importorskip("onnxruntime")
-    student, table = every_student.moments(2)
-    with pytest.raises(DataError, match="one numeric array"):
-        dump_onnx(student, tmp_path / "student.onnx", table)
-    with pytest.raises(DataError, match="a column of the public points holds texts"):
-        moments_graph(student)
 
 
 def test_a_model_whose_sums_are_too_large_for_doubles_has_no_onnx_file() -> None:
@@ -234,18 +210,6 @@ def test_other_files_are_no_students(tmp_path: Path, content: bytes) -> None:
         load_student(path)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"none\.skops cannot be read"):
-        load_student(tmp_path / "none.skops")
-
-
-def test_what_skops_cannot_write_is_said(tmp_path: Path) -> None:
-    student = LogisticRegression()
-    student.secret_ = (n for n in range(3))
-    with pytest.raises(DataError, match="cannot be written by skops"):
-        dump_student(student, tmp_path / "student.skops")
-
-
 @pytest.mark.parametrize("student", CONVERTS, ids=lambda student: type(student).__name__)
 def test_onnx_predicts_as_the_student(
     tmp_path: Path, data: tuple[np.ndarray, np.ndarray], student: Any
@@ -257,32 +221,3 @@ def test_onnx_predicts_as_the_student(
     session = runtime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
     labels = session.run(None, {session.get_inputs()[0].name: X.astype(np.float32)})[0]
     assert np.array_equal(labels, student.predict(X.astype(np.float32)))
-
-
-def test_nothing_is_printed_of_a_student_of_three_classes(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("onnxruntime")
-    X, ours = counts_student("linear", 3, False)
-    for student in (
-        ours,
-        LogisticRegression().fit(X, np.arange(len(X)) % 3),
-        RandomForestClassifier(5).fit(X, np.arange(len(X)) % 3),
-    ):
-        dump_onnx(student, tmp_path / "student.onnx", X)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_what_does_not_convert_says_so(tmp_path: Path, data: tuple[np.ndarray, np.ndarray]) -> None:
-    pytest.importorskip("skl2onnx")
-    path = tmp_path / "student.onnx"
-    with pytest.raises(DataError, match="OwnStudent does not convert"):
-        dump_onnx(OwnStudent().fit(*data), path, data[0])
-    with pytest.raises(DataError, match="one numeric array"):
-        dump_onnx(LogisticRegression().fit(*data), path, data[0].astype(str))
-    assert not path.exists()
-
-
-def test_a_missing_package_is_named_with_its_extra() -> None:
-    with pytest.raises(MissingExtraError, match=r"pip install 'secretballot\[export\]'"):
-        require_extra("no_such_package_here.io", "export")

@@ -690,12 +690,14 @@ def changed_together(certificate: dict[str, Any], name: str) -> tuple[dict[str, 
 
 
 @pytest.mark.parametrize("name", TOGETHER)
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_change_of_fields_together_claims_more_than_was_paid(kind: str, name: str) -> None:
-    document, touched = changed_together(KINDS[kind]().certificate, name)
-    if not touched or (name == "more queries" and kind in STREAMS):
-        pytest.skip("this kind of release has no such fields")
-    assert not verify_certificate(document).ok
+def test_no_change_of_fields_together_claims_more_than_was_paid(name: str) -> None:
+    tried = 0
+    for kind, issued in KINDS.items():
+        document, touched = changed_together(issued().certificate, name)
+        if touched and not (name == "more queries" and kind in STREAMS):
+            assert not verify_certificate(document).ok, kind
+            tried += 1
+    assert tried >= 1
 
 
 SUMS_TOGETHER = [

@@ -8,7 +8,6 @@ import pytest
 
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, price
-from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -17,7 +16,6 @@ from secretballot.report.certificate.build import (
     describe_released,
 )
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.release.page import render_page
 
 LABELS = ("label", "replace-one")
 
@@ -108,28 +106,3 @@ def test_a_forged_relation_of_labels_does_not_verify() -> None:
     (failure,) = verify_certificate(forged).failures
     assert failure.name == "budget"
     assert "do not come and go" in failure.detail
-
-
-def test_page_and_readme_speak_of_labels(tmp_path: Any) -> None:
-    X = np.random.default_rng(0).normal(size=(20, 2))
-    write_release(tmp_path / "release", _release(), X_public=X)
-    page = (tmp_path / "release" / "report.html").read_text(encoding="utf-8")
-    readme = " ".join((tmp_path / "release" / "README.txt").read_text(encoding="utf-8").split())
-    for words in (
-        "whatever any one label is",
-        "the label of one record",
-        "replacing one label by another, the features and the number of records being public",
-        "the label is this value, and not that one",
-        "two values of a certain label equally likely",
-        "One label can change the vote of one teacher only",
-        "belongs to one part at most",
-        "features of all records are taken as public",
-    ):
-        assert words in page, words
-    assert "with or without" not in page
-    assert "is in the data" not in page
-    assert "whatever any one label of the private data is, what is released" in readme
-    assert "Only labels are protected" in readme
-    of_records = render_page(_release(("record", "replace-one"), ("record", "replace-one")))
-    assert "with or without any one record" in of_records
-    assert "whatever any one label is" not in of_records

@@ -27,14 +27,6 @@ def test_binary_counts_have_one_column_named_by_the_second_class() -> None:
     )
 
 
-def test_many_classes_have_a_column_each() -> None:
-    written = text(np.array([0]), np.array([2]), [0, 1, 2], np.array([[1, 2, 30]]))
-    assert (
-        written
-        == "query,label,abstained,noisy_count[0],noisy_count[1],noisy_count[2]\n0,2,false,1,2,30\n"
-    )
-
-
 def test_values_come_back_unaltered_from_any_reader() -> None:
     labels = np.arange(len(AWKWARD))
     written = text(labels, labels, AWKWARD)

@@ -21,9 +21,6 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.release.page import render_page
-from secretballot.report.release.readme import release_readme
-from secretballot.report.release.usage import Usage
 
 Make = Callable[..., ReleasedLabels]
 PLAN = {
@@ -96,16 +93,6 @@ def test_an_honest_plan_and_honest_choices_verify(planned: Callable[..., dict[st
     assert document["version"] == 3
 
 
-def test_without_them_nothing_is_written(planned: Callable[..., dict[str, Any]]) -> None:
-    document = planned(plan=None)
-    assert not {"plan", "choices"} & set(document)
-    assert not {"plan", "choices"} & {check.name for check in verify_certificate(document).checks}
-    assert document == planned(plan=None, choices=[]) | {
-        "issued": document["issued"],
-        "digest": document["digest"],
-    }
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -174,23 +161,6 @@ def test_a_plan_used_up_leaves_nothing(make_binary: Make) -> None:
 
 def test_a_renyi_ledger_takes_queries_back(planned: Callable[..., dict[str, Any]]) -> None:
     assert verify_certificate(planned(kind="renyi", plan=PLAN | {"left": "returned"})).ok
-
-
-def test_the_page_does_not_deny_that_something_came_back(make_binary: Make) -> None:
-    mechanism = {
-        "name": "gaussian",
-        "sigma": 45.0,
-        "n_queries": 100,
-        "n_classes": 2,
-        "release": "counts",
-    }
-    given = {"events": [GaussianEvent(45.0, 100)], "mechanism": mechanism}
-    returned = render_page(make_binary(**given, kind="renyi", plan=PLAN | {"left": "returned"}))
-    assert "only queries that were never asked are refunded" in returned
-    assert "this release is no cheaper for it" in returned
-    kept = render_page(make_binary(**given, plan=PLAN, choices=[ERROR]))
-    assert "it is never refunded" in kept
-    assert "other releases and choices 0.5 (grey)" in kept
 
 
 @pytest.mark.parametrize(
@@ -279,43 +249,6 @@ def test_the_assumptions_follow_the_choices(planned: Callable[..., dict[str, Any
     assert failed(forged(chosen, assumptions=both)) == {"mechanism"}
     without = {key: value for key, value in chosen.items() if key != "choices"}
     assert failed(forged(without)) == {"mechanism"}
-
-
-def test_readme_and_page_say_what_was_planned_and_what_it_cost(make_binary: Make) -> None:
-    mechanism = {
-        "name": "gaussian",
-        "sigma": 45.0,
-        "n_queries": 100,
-        "n_classes": 2,
-        "release": "counts",
-    }
-    candidates = ["<script>alert(1)</script>", "b"]
-    drawn = DRAWN["outcome"]["mechanism"] | {"candidates": candidates}
-    hostile = DRAWN | {
-        "purpose": "<b>x</b>",
-        "outcome": {"mechanism": drawn, "value": 1},
-        "reservation": 4,
-    }
-    released = make_binary(
-        events=[GaussianEvent(45.0, 100)], mechanism=mechanism, plan=PLAN, choices=[ERROR, hostile]
-    )
-    files = {"labels.csv": "labels"}
-    readme = " ".join(release_readme(released, files, {}, Usage(), []).split())
-    page = render_page(released)
-    for words in (
-        "Of 100 reserved queries, 60 were used, in 3 rounds, by the strategy disagreement.",
-        "What is left, 40 unused queries, stays open under the same reservation",
-        "stopping early does not make epsilon smaller",
-        "2 things were chosen with private data",
-        "cost (1.2, 1e-5) together",
-    ):
-        assert words in readme, words
-        assert words in page, words
-    assert "It is (1.2, 1e-5)-differentially private" in readme
-    assert "ε = 1.2 and δ = 1e-5</strong>, what was chosen with private data included" in page
-    assert "<script>" not in page
-    assert "&lt;b&gt;x" in page
-    assert "412" in page
 
 
 DRAWN = {

@@ -1,20 +1,13 @@
 """What the page says of how good a release is: of released values and public points alone."""
 
-import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from test_forgeries import chosen, counted, summed, tallied
-from test_report_page import Page
 
 from secretballot.released import ReleasedLabels
-from secretballot.report.metrics import metrics_of
-from secretballot.report.pictures.charts import draw_confidence
-from secretballot.report.pictures.moments import draw_columns
-from secretballot.report.release.page import render_page
 from secretballot.report.release.quality_words import quality_points
 
 Make = Callable[..., ReleasedLabels]
@@ -29,11 +22,6 @@ class Fixed:
 
     def predict(self, points: np.ndarray) -> np.ndarray:
         return np.array([self.answers[int(row)] for row in points[:, 0]])
-
-
-class Broken:
-    def predict(self, points: np.ndarray) -> np.ndarray:
-        raise ValueError("secret 1234")
 
 
 def answers_of(released: ReleasedLabels, wrong: int) -> list[Any]:
@@ -61,17 +49,6 @@ def test_points_without_an_answer_are_not_counted(make_withheld: Make) -> None:
     assert f"at {answered:,} of {answered:,} answered point" in points[-1]
 
 
-def test_a_student_that_cannot_be_asked_costs_a_sentence_and_nothing_else(
-    make_binary: Make,
-) -> None:
-    released = make_binary()
-    for student, points in ((None, X), (Fixed([]), None), (Broken(), X)):
-        said = quality_points(released, student, points)
-        assert not any("The student" in sentence for sentence in said)
-        assert not any("1234" in sentence for sentence in said)
-        assert said
-
-
 def test_where_the_noise_may_have_decided_is_counted() -> None:
     two = counted()  # 0, 20, ..., 220 of 250 votes, sigma 20: one count within 20 of 125 each side
     assert two.noisy_counts is not None
@@ -90,41 +67,3 @@ def test_where_the_noise_may_have_decided_is_counted() -> None:
 def test_labels_of_the_model_itself_are_no_test_of_it(make: Callable[[], ReleasedLabels]) -> None:
     (said,) = quality_points(make(), Fixed(["a"] * 200), X)
     assert "what the model itself says" in said
-
-
-def test_the_page_says_whether_anything_was_measured(make_binary: Make) -> None:
-    released = make_binary()
-    without = " ".join(Page(render_page(released)).said.split())
-    assert "How good it is, as far as that is public" in without
-    assert "No measurement was released: how often a label is right is not stated here." in without
-    truth = np.array([0, 1] * 30)
-    measured = metrics_of(truth, truth, released.classes)
-    page = " ".join(Page(render_page(released, metrics=measured)).said.split())
-    assert "No measurement was released" not in page
-    assert "what they were answered as" in page
-
-
-def numbers_of(svg: str) -> list[float]:
-    found = re.findall(r">\s*(-?\d+(?:\.\d+)?)\s*</text>", svg)
-    return [float(text) for text in found]
-
-
-def test_shares_in_percent_end_at_the_whole() -> None:
-    drawn = draw_confidence(np.full(50, 0.999), 2)
-    assert max(numbers_of(drawn)) == 100
-    # none is above 1
-    assert "half of the points above 0.99" in drawn
-    assert max(numbers_of(draw_columns(["age", "ward"], np.array([0.98, 0.02])))) == 100
-    # columns that work against each other are drawn as they are
-    assert max(numbers_of(draw_columns(["age", "ward"], np.array([1.3, -0.3])))) > 100
-
-
-def test_a_release_of_an_account_that_holds_more_shows_the_total(make_binary: Make) -> None:
-    released = make_binary()
-    said = " ".join(Page(render_page(released)).said.split())
-    assert "This account so far" in said
-    account = released.certificate["composition"] | {
-        "spent_after": {name: released.certificate[name] for name in ("epsilon", "delta")}
-    }
-    alone = replace(released, certificate=released.certificate | {"composition": account})
-    assert "This account so far" not in " ".join(Page(render_page(alone)).said.split())

@@ -1,6 +1,5 @@
 """The ONNX student that reads raw columns: the package's own answers, from the cells of a table."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.datasets.schema import Schema
 from secretballot.exceptions import DataError
-from secretballot.report.release.model_card import _columns_section
 from secretballot.report.release.usage import complete_schema
 from secretballot.report.student.export import dump_raw_onnx
-from secretballot.report.student.raw_columns import RawRows, encoded_width, raw_columns_graph
+from secretballot.report.student.raw_columns import RawRows, encoded_width
 from secretballot.runs.tables import raw_rows_of
 from secretballot.students import MomentsStudent, NoisyCountsClassifier
 
@@ -81,30 +79,6 @@ def test_a_model_of_moments_says_the_same_of_raw_cells_digit_by_digit(
     assert (label == student.predict(X)).all()
     assert (shares == student.predict_proba(X)).all()
     assert len(set(label.tolist())) == n_classes
-
-
-def test_inputs_are_the_columns_and_the_classes_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "student.onnx"
-    dump_raw_onnx(moments(TableBasis(), 2), path, SCHEMA.to_json(), rows_of(PUBLIC))
-    session = onnxruntime.InferenceSession(path.read_bytes())
-    kinds = {one.name: one.type for one in session.get_inputs()}
-    assert kinds == dict.fromkeys(("age", "X", "label", "v0"), "tensor(double)") | {
-        "ward": "tensor(string)"
-    }
-    # a column that has the name of an output keeps it
-    assert [one.name for one in session.get_outputs()] == ["label_", "probabilities"]
-    classes = session.get_modelmeta().custom_metadata_map["classes"]
-    assert json.loads(classes) == ["no", "yes"]
-
-
-def test_spellings_of_a_category_that_the_package_reads_alike(tmp_path: Path) -> None:
-    student = moments(TableBasis(), 2)
-    path = tmp_path / "student.onnx"
-    dump_raw_onnx(student, path, SCHEMA.to_json(), rows_of(PUBLIC))
-    plain, other = table(90, 4), table(90, 4)
-    plain["ward"] = ["7", "north", "south"] * 30
-    other["ward"] = ["7.0", " north", "south"] * 30
-    assert (run(path, plain)[1] == run(path, other)[1]).all()
 
 
 @pytest.mark.parametrize(
@@ -180,14 +154,6 @@ def test_a_file_that_says_otherwise_is_not_written(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_bytes_follow_from_student_and_schema_alone(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        student = moments(TableBasis(), 3)
-        rows = rows_of(PUBLIC if name == "one" else table(50, 9))
-        dump_raw_onnx(student, tmp_path / name, SCHEMA.to_json(), rows)
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-
-
 def kinds_table(rows: int, seed: int) -> pd.DataFrame:
     """Return the texts of a table that has columns of every kind that a graph can encode."""
     rng = np.random.default_rng(seed)
@@ -252,40 +218,6 @@ def test_dates_truth_values_and_lengths_of_time_are_read_as_by_the_package(tmp_p
     assert moments.astype(np.int64).tolist() == rows.cells["moment"]
 
 
-def test_every_day_of_eight_centuries_has_its_parts(tmp_path: Path) -> None:
-    """The graph's calendar is that of numpy, day by day, over two of its periods of 400 years."""
-    days = np.arange(-146097, 146097 + 1)
-    schema = Schema.from_json(
-        {
-            "columns": {
-                "d": {
-                    "kind": "date",
-                    "median": "2020-02-29",
-                    "scale": 1,
-                    "parts": ["month", "day", "weekday", "hour"],
-                    "indicator": False,
-                }
-            }
-        }
-    )
-    student = LogisticRegression().fit(np.eye(5), [0, 1, 0, 1, 0])
-    model = raw_columns_graph(
-        skl2onnx.to_onnx(
-            student, np.zeros((1, 5), np.float32), options={"zipmap": False}
-        ).SerializeToString(),
-        schema.to_json(),
-        [0, 1],
-    )
-    graph = onnx.load_from_string(model)
-    place = next(node for node in graph.graph.node if node.op_type == "Concat").output[0]
-    graph.graph.output.append(onnx.helper.make_tensor_value_info(place, 11, [None, 5]))
-    session = onnxruntime.InferenceSession(graph.SerializeToString())
-    seconds = days * 86400 + days % 86400
-    encoded = session.run([place], {"d": seconds.reshape(-1, 1)})[0]
-    texts = [str(moment).replace("T", " ") for moment in seconds.astype("datetime64[s]")]
-    assert (encoded == schema.encode(pd.DataFrame({"d": texts}))).all()
-
-
 @pytest.mark.parametrize("encoding", ["words", "tfidf", "hashed"])
 def test_free_text_is_refused_in_a_sentence(tmp_path: Path, encoding: str) -> None:
     public = pd.DataFrame({"note": ["some pain", "no pain", "fever", "some fever"] * 5})
@@ -299,21 +231,3 @@ def test_free_text_is_refused_in_a_sentence(tmp_path: Path, encoding: str) -> No
     with pytest.raises(DataError, match="Column 'note' holds free text, whose words no ONNX graph"):
         dump_raw_onnx(student, tmp_path / "student.onnx", schema.to_json(), rows)
     assert not (tmp_path / "student.onnx").exists()
-
-
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ({"words": ["pain"]}, "whether it has `pain` |"),
-        ({"encoding": "tfidf", "words": ["pain"], "weights": [2]}, "(rare ones weigh more) |"),
-        (
-            {"encoding": "hashed", "width": 64, "bigrams": True},
-            "its words and pairs of words, each hashed to one of 64 places |",
-        ),
-    ],
-)
-def test_a_model_card_says_what_is_read_of_a_text(spec: dict[str, object], words: str) -> None:
-    schema = Schema.from_json({"columns": {"note": {"kind": "text", **spec}}})
-    (_, _, row) = "\n".join(_columns_section(schema.to_json())).splitlines()
-    assert words in row
-    assert row.endswith("| no word |")

@@ -14,7 +14,6 @@ from secretballot.exceptions import ParameterError
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.release.page import render_page
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 
@@ -55,57 +54,6 @@ def trusted_types(text: str) -> list[str]:
     """Return the types that a reader has to trust, as README.txt says."""
     found = re.search(r"trusted=(\[.*?\])", text, re.S)
     return [] if found is None else re.findall(r"'([^']+)'", found.group(1))
-
-
-def test_the_page_speaks_of_records_and_of_no_teacher(model: sb.RecordVotesClassifier) -> None:
-    page = render_page(model.released_labels_)
-    assert "gives its class to the 6 public points nearest to it" in page
-    assert "how many voted is private" in page
-    for word in ("Ensemble", "Shards", "0 teachers", "of 0", "on each shard", "change the vote of"):
-        assert word not in page
-
-
-def test_what_is_counted_of_uncovered_records_stands_in_words(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    X, pool = rng.normal(size=(4000, 2)), rng.normal(size=(300, 2))
-    y = X[:, 0] > 0
-    fits = {"whole": pool, "half": pool[pool[:, 1] > 0]}
-    texts = {}
-    for name, points in fits.items():
-        model = sb.RecordVotesClassifier(budget=BUDGET, votes_per_record=6)
-        if name == "whole":
-            model.fit(X, y, X_public=points, classes=[False, True])
-        else:
-            with pytest.warns(UserWarning, match="values that the public points do not show"):
-                model.fit(X, y, X_public=points, classes=[False, True])
-        assert model.coverage_ is not None
-        assert model.coverage_.is_poor == (name == "half")
-        assert abs(model.coverage_.uncovered - (0.5 if name == "half" else 0.0)) < 0.05
-        made = sb.write_release(tmp_path / name, model.released_labels_, X_public=points)
-        assert verify_certificate(made.path).ok
-        assert second.exit_code(second.check_release(str(made.path))) == 0
-        for file in ("README.txt", "report.html"):
-            texts[name, file] = " ".join((made.path / file).read_text().split())
-            assert "Such records voted at no public point." in texts[name, file]
-            assert ("Give public points from all parts" in texts[name, file]) == (name == "half")
-    found = re.search(
-        r"The release counts the records, too, with noise: ([\d,]+)", texts["whole", "README.txt"]
-    )
-    assert found is not None
-    assert abs(int(found[1].replace(",", "")) - 4000) < 200
-
-
-def test_where_nobody_looked_it_says_so(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    X, points = rng.normal(size=(400, 4)), rng.normal(size=(25, 4))  # too few to cover the records
-    model = sb.RecordVotesClassifier(budget=BUDGET, votes_per_record=6)
-    model.fit(X, X[:, 0] > 0, X_public=points, classes=[False, True])
-    assert model.coverage_ is None
-    assert "uncovered_votes" not in model.certificate_["mechanism"]
-    made = sb.write_release(tmp_path / "release", model.released_labels_, X_public=points)
-    for file in ("README.txt", "report.html"):
-        text = " ".join((made.path / file).read_text().split())
-        assert "Whether the public points cover the records was not looked at" in text
 
 
 def test_what_is_read_back_is_the_release(model: sb.RecordVotesClassifier) -> None:

@@ -157,16 +157,6 @@ def test_other_files_are_refused_even_if_they_are_listed(
     assert failed(folder) == {"files"}
 
 
-def test_a_folder_of_the_earlier_format_is_told_what_to_do(folder: Path) -> None:
-    document = {key: value for key, value in certificate(folder).items() if key != "files"}
-    (folder / "certificate.json").write_text(
-        json.dumps(document | {"digest": certificate_digest(document)})
-    )
-    (failure,) = verify_certificate(folder).failures
-    assert failure.name == "files"
-    assert "write the release again" in failure.detail
-
-
 def test_a_certificate_without_labels_in_its_list_is_refused(folder: Path) -> None:
     document = certificate(folder)
     del document["files"]["labels.csv"]

@@ -17,7 +17,6 @@ from secretballot.exceptions import CertificateError, DataError
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.extras import MissingExtraError
 from secretballot.report.release import folder as folder_room
 from secretballot.report.release.folder import write_files
 from secretballot.report.student.export import load_student
@@ -94,32 +93,6 @@ def test_the_certificate_lists_every_other_file(
     assert certificate == written.certificate
 
 
-def test_labels_alone_make_a_release_too(tmp_path: Path, make_withheld: Make) -> None:
-    released = make_withheld()
-    write_files(tmp_path, released)
-    assert names(tmp_path) == {"README.txt", "certificate.json", "labels.csv", "report.html"}
-    frame = pd.read_csv(tmp_path / "labels.csv")
-    assert frame["abstained"].tolist() == (~released.answered).tolist()
-    assert frame["label"].isna().tolist() == (~released.answered).tolist()
-
-
-def test_the_readme_says_what_to_do(tmp_path: Path, make_binary: Make, student: Any) -> None:
-    released = make_binary(classes=["=no", "yes"])
-    write_files(tmp_path, released, student=student)
-    text = (tmp_path / "README.txt").read_text()
-    for words in (
-        "may be published",
-        "load_student",
-        "secretballot verify .",
-        "not a signature",
-        "Left out",
-        "=no",
-    ):
-        assert words in text
-    assert "(1, 1e-5)-differentially private" in text.replace("\n", " ")
-    assert max(map(len, text.splitlines())) <= 110
-
-
 def test_a_certificate_of_other_labels_is_refused(tmp_path: Path, make_binary: Make) -> None:
     one, two = make_binary(n=60), make_binary(n=59)
     mixed = ReleasedLabels(
@@ -129,38 +102,6 @@ def test_a_certificate_of_other_labels_is_refused(tmp_path: Path, make_binary: M
         with pytest.raises(CertificateError, match="not the one of these"):
             write_files(tmp_path, released)
     assert "certificate.json" not in names(tmp_path)
-
-
-def test_what_cannot_be_made_is_left_out_with_the_reason(
-    tmp_path: Path, make_binary: Make, student: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(*_: Any, **__: Any) -> None:
-        raise MissingExtraError(
-            "skops is not installed; install it with: pip install 'secretballot[export]'."
-        )
-
-    monkeypatch.setattr(folder_room, "dump_student", missing)
-    monkeypatch.setattr(folder_room, "render_page", missing)
-    written = write_files(tmp_path, make_binary(), student=student)
-    assert set(written.left_out) == {"student.skops", "student.onnx", "report.html"}
-    assert names(tmp_path) == {"README.txt", "certificate.json", "labels.csv"}
-    assert "secretballot[export]" in (tmp_path / "README.txt").read_text()
-
-
-def test_a_schema_that_json_cannot_carry_is_refused(tmp_path: Path, make_binary: Make) -> None:
-    with pytest.raises(DataError, match="schema") as caught:
-        write_files(tmp_path, make_binary(), schema={"x": float("nan")})
-    assert caught.value.__context__ is None  # which would quote the value
-    assert "certificate.json" not in names(tmp_path)
-
-
-def test_parts_that_nobody_wants_are_left_out(
-    tmp_path: Path, make_binary: Make, student: Any
-) -> None:
-    written = write_files(tmp_path, make_binary(), student=student, without=("report", "student"))
-    assert set(written.left_out) == {"student.skops", "report.html"}
-    assert names(tmp_path) == {"README.txt", "certificate.json", "labels.csv"}
-    assert "at the wish of" in (tmp_path / "README.txt").read_text()
 
 
 @pytest.mark.parametrize(

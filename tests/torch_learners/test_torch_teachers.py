@@ -233,13 +233,6 @@ def test_a_worker_of_a_cluster_trains_teachers_alone_and_lets_them_vote() -> Non
     np.testing.assert_array_equal(counts, np.eye(CLASSES, dtype=int)[expected])
 
 
-def test_a_factory_is_named_as_a_teacher_of_ones_own_is() -> None:
-    made = sb.ensemble.teacher_by_name("torch_modules:small_teacher")
-    votes = fitted(*records(), made).vote_counts(records(9)[0]).open_at_the_door()
-    assert (votes.sum(axis=1) == N_TEACHERS).all()
-    assert made.slots(SIDE**2) == 50
-
-
 def test_one_slot_learns_what_torch_itself_does() -> None:
     import torch
     from torch import nn
@@ -392,53 +385,6 @@ def test_a_classifier_like_those_of_scikit_learn() -> None:
     # labels that are outputs stand for them, and a class that was not seen is never predicted
     some = clone(model).fit(X[y > 0], y[y > 0])
     assert set(some.predict(X)) == {1, 2}
-
-
-def test_all_the_way_to_a_release() -> None:
-    X, y, _ = records()
-    model = sb.PATEClassifier(
-        teacher("convolutional", steps=20, shards_at_once=None),
-        n_teachers=10,
-        budget=sb.PrivacyBudget(50.0, 1e-4),
-        random_state=0,
-    )
-    model.fit(X, y, X_public=records(9)[0], classes=[0, 1, 2])
-    assert set(model.predict(X)) <= {0, 1, 2}
-    kept = sb.train_teachers(
-        teacher(), X, y, classes=[0, 1, 2], n_teachers=5, X_public=records(9)[0]
-    )
-    assert kept.n_teachers == 5
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"module": 3}, "module is 'int'"),
-        ({"module": "an instance"}, "module is 'Linear'"),
-        ({"steps": 0}, "steps is 0"),
-        ({"batch_size": 0}, "batch_size is 0"),
-        ({"shards_at_once": 0}, "shards_at_once is 0"),
-        ({"optimizer": "lbfgs"}, "optimizer is 'lbfgs'"),
-        ({"learning_rate": 0.0}, "learning_rate is 0.0"),
-        ({"learning_rate": float("nan")}, "learning_rate is nan"),
-        ({"momentum": -1}, "momentum is -1"),
-        ({"device": "abacus"}, "device is 'abacus'"),
-    ],
-)
-def test_settings_out_of_range(settings: dict[str, Any], message: str) -> None:
-    X, y, _ = records()
-    if settings.get("module") == "an instance":
-        settings = {"module": named("linear")()}
-    with pytest.raises(ParameterError, match=message):
-        teacher().set_params(**settings).fit(X, y)
-
-
-def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    X, y, _ = records()
-    with pytest.raises(ParameterError, match="device is 'cuda:2', and torch finds 2 here"):
-        teacher(device="cuda:2").fit(X, y)
 
 
 def test_a_module_that_cannot_be_trained_is_refused_before_anything_is_spent() -> None:

@@ -3,18 +3,6 @@
 import subprocess
 import sys
 
-import numpy as np
-import pytest
-
-import secretballot as sb
-from secretballot.exceptions import ParameterError
-
-
-def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ParameterError, match=r"install secretballot\[torch\]"):
-        sb.TorchClassifier(dict).fit(np.zeros((4, 2)), [0, 1, 0, 1])
-
 
 def test_torch_is_imported_by_those_who_use_it_alone() -> None:
     program = (
