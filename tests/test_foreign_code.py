@@ -60,8 +60,13 @@ CONTENT = {
     "algebra": lambda: np.linalg.LinAlgError(MARK),
     "assertion": lambda: AssertionError(MARK),
     "exit": lambda: SystemExit(MARK),
+    "panic": lambda: Panic(MARK),
     "warning": lambda: UserWarning(MARK),
 }
+
+
+class Panic(BaseException):
+    """What compiled code raises where it breaks off."""
 
 
 def _wrapped(cause):

@@ -31,11 +31,6 @@ from secretballot.exceptions import ResourceError
 S = TypeVar("S")
 T = TypeVar("T")
 
-# What foreign code may raise without ending the run, unless `resource_failure` finds the machine at
-# fault: the failure depends on its part alone and becomes a fixed answer. SystemExit is among them
-# since a library's `sys.exit` would otherwise end the program at the data's word.
-FAILURES = (Exception, SystemExit)
-
 _OTHER_RESOURCE = "memory, threads or files ran out"
 # What all parts together, or other programs, can cause. Some of it one part can cause too (a huge
 # value that asks for much memory): it counts as the machine's all the same, since nothing
@@ -123,7 +118,9 @@ def _error_message(error: BaseException) -> str:
     name = type(error).__name__.lower()
     try:
         return f"{name}: {str(error)[:_LONGEST_READ].lower()}"
-    except Exception:  # a foreign exception may fail to say what it is
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # a foreign exception may fail to say what it is
         return name
 
 
@@ -143,7 +140,10 @@ def result_of(work: Callable[[], T]) -> T | None:
     outside = sys.exception()
     try:
         return work()
-    except FAILURES as error:
+    except KeyboardInterrupt:
+        raise
+    # whatever else it is, depends on this part: `sys.exit` of a library, a panic of compiled code
+    except BaseException as error:
         cause = resource_failure(error, outside)
     # Outside of the handler: the foreign exception, which may quote a cell, must not be attached
     # as a context.

@@ -18,7 +18,7 @@ from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.scores import PrivateScores, unit_numbers
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, CertificateError, Parameter, ParameterError
-from secretballot.foreign_code import FAILURES, each_alone, isolated, one_thread
+from secretballot.foreign_code import each_alone, isolated, one_thread
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
@@ -422,7 +422,7 @@ def _refuse_unfit_candidate(name: str, model: Any, points: Any, values: Sequence
                 [np.asarray(model.predict(take_rows(points, rows))).ravel() for rows in parts]
                 for parts in ([every], every[:, None])
             )
-    except FAILURES as error:
+    except (Exception, SystemExit) as error:
         raise ParameterError(
             f"The candidate {name!r} cannot predict the public points ({type(error).__name__}:"
             f" {error}); fix it, or give X_public like its training data."
