@@ -634,3 +634,20 @@ def test_a_disk_that_goes_on_failing_leaves_the_end_unknown_or_says_that_nothing
         store()
     assert ledger.spent().epsilon == (0.1 if answer else 0.2)
     assert ledger.released("a") == (b"answer" if answer else None)
+
+
+def test_an_answer_of_another_handle_is_made_durable_before_it_is_given_out(tmp_path: Path) -> None:
+    """Who wrote it may have been killed before the last write to the disk was done."""
+    path = tmp_path / "l.sqlite"
+    ledger = Ledger(path, dataset="d", budget=BUDGET)
+    ledger.commit(buy(ledger, "a"), b"answer")
+
+    def writes() -> int:
+        return int.from_bytes(path.read_bytes()[24:28], "big")  # SQLite's counter of commits
+
+    before, other = writes(), Ledger(path, dataset="d", budget=BUDGET)
+    assert ledger.released("a") == b"answer"
+    assert other.released("b") is None
+    assert writes() == before
+    assert other.released("a") == other.released("a") == b"answer"
+    assert writes() == before + 1

@@ -44,6 +44,7 @@ class Book:
     def __init__(self, store: Store) -> None:
         self.where, self._store = store.where, store
         self.after_commit: dict[str, Callable[[int, str], object]] = {}
+        self._lasting = 0  # rows that are known to survive a power cut
         with store.reading() as transaction:
             store.check_tables(transaction)
             self.account = read_account(transaction, self.where)
@@ -120,6 +121,8 @@ class Book:
         except UnknownEndError as error:
             if written is None or not self._is_stored(written, error):
                 raise
+        if written.position > seen.position:  # a commit without writes makes nothing certain
+            self._lasting = written.position
         self._seen = written
         for work in list(self.after_commit.values()):
             work(written.position, written.chain.hex())
@@ -148,6 +151,20 @@ class Book:
         if not found:
             raise BrokenOffError(unknown.otherwise)
         return True
+
+    def make_lasting(self, seen: Progress) -> None:
+        """Make certain that the rows up to there survive a power cut, before an answer among them
+        is given out: who wrote them may have ended before the last write to the disk did.
+
+        Raises
+        ------
+        LedgerError
+            If nothing can be written.
+        """
+        if seen.position > self._lasting:
+            with self._store.writing() as transaction:
+                transaction.confirm_earlier()
+            self._lasting = seen.position
 
     def keep_open(self) -> None:
         """Keep what a transaction needs at hand for the next ones."""

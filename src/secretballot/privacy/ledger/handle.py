@@ -546,11 +546,15 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the bytes are not the ones that were committed, or the ledger cannot be read.
+            If the bytes are not the ones that were committed, or the ledger cannot be read, or, at
+            the first answer that another handle wrote, not be written.
         """
         check_text("request", request)
-        with self._own_book.reading() as (transaction, _):
-            return answer_of(transaction, request, self._own_book.where)
+        with self._own_book.reading() as (transaction, seen):
+            found = answer_of(transaction, request, self._own_book.where)
+        if found is not None:
+            self._own_book.make_lasting(seen)
+        return found
 
     # --- handles ---
 
