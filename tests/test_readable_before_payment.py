@@ -199,7 +199,7 @@ def test_more_releases_than_a_certificate_lists_are_not_chosen_among() -> None:
 def semi_private(classes: list[Any], **terms: Any) -> Callable[[sb.Ledger], object]:
     return lambda ledger: sb.SemiPrivateClassifier(
         budget=sb.PrivacyBudget(1.0, 0.0), ledger=ledger
-    ).fit(X, np.array(classes, dtype=object)[Y], X_public=X[:40], classes=classes, **terms)
+    ).fit(X, np.array(classes, dtype=object)[Y], X_public=X[:40] + 1.0, classes=classes, **terms)
 
 
 def session(classes: list[Any], **terms: Any) -> Callable[[sb.Ledger], object]:

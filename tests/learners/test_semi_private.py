@@ -345,8 +345,12 @@ def test_a_fit_costs_its_epsilon_and_no_delta_and_repeats_for_nothing(
     first = _fitted(ledger=ledger, request="monday", purpose="triage")
     assert (ledger.spent().epsilon, ledger.spent().delta) == (0.5, 0.0)
     assert (first.certificate_["epsilon"], first.certificate_["delta"]) == (0.5, 0.0)
-    monkeypatch.setattr(outcomes, "time_and_software", lambda: {"issued": "later"})
-    monkeypatch.setattr(build, "time_and_software", lambda: {"issued": "later"})
+    later = {
+        "issued": "2999-01-01T00:00:00+00:00",
+        "software": dict(first.certificate_["software"]),
+    }
+    monkeypatch.setattr(outcomes, "time_and_software", lambda: later)
+    monkeypatch.setattr(build, "time_and_software", lambda: later)
     again = _fitted(ledger=ledger, request="monday", purpose="triage")
     # it says when and by which software the choice was drawn, not taken again
     assert again.certificate_ == first.certificate_
