@@ -151,8 +151,8 @@ def lost_of(disk: Disk, *places: Path) -> list[str]:
 def test_what_other_verbs_write_is_on_the_disk_too(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release, vault = (world / "deep" / "out" / name for name in ("release", "vault"))
-    public, secret, said = (str(world / name) for name in ("public.csv", "vault.key", "said.csv"))
+    release = world / "deep" / "out" / "release"
+    public, said = (str(world / name) for name in ("public.csv", "said.csv"))
     key = str(world / "a.pem")
     with monkeypatch.context() as patched:
         disk = Disk(patched)
@@ -160,8 +160,6 @@ def test_what_other_verbs_write_is_on_the_disk_too(
         for words, *written in (
             (["signing-key", key], world / "a.pem", world / "a.pem.pub"),
             (["sign", str(release), "--key", key], release / "certificate.sig"),
-            (["vault", "new-key", secret], Path(secret)),
-            (["vault", "encrypt", str(vault), "--vault-key", secret], *vault.iterdir()),
             (["schema", public, "--out", str(world / "schema.json")], world / "schema.json"),
             (["predict", str(release), public, "--out", said], Path(said)),
         ):
