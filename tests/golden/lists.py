@@ -7,7 +7,7 @@ from typing import Any
 
 from golden.dice import Dice
 
-LISTS = 1_400
+LISTS = 5_200
 FEW = 300  # the first ones, small enough for every run of the tests
 
 NeutralEvent = dict[str, Any]
