@@ -87,7 +87,7 @@ def _event(rng: random.Random) -> Event:
         case 6:
             return _table(rng)
         case 5:
-            squared = rng.choice([1, 2, 100, 2**40, 10**18])
+            squared = rng.choice([1, 2, 100, 2**40, 2**53])
             drawn = rng.choice(SCALES), squared, rng.choice(COUNTS), rng.choice(COUNTS)
             return VectorSumEvent(*drawn)
         case 6:
