@@ -17,8 +17,6 @@ class RiskBound:
 
     Examples
     --------
-    >>> sb.theory.uniform_deviation(n_records=1000, vc_dimension=3, beta=0.05).vacuous
-    False
     >>> sb.theory.RiskBound(1.3).vacuous
     True
     """
