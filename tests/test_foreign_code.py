@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 from secretballot.ensemble import TeacherEnsemble, training
 from secretballot.exceptions import ResourceError
-from secretballot.foreign_code import resource_failure, result_of, results_of
+from secretballot.foreign_code import resource_failure, result_of, results_of, rows_alone
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.selection.candidates import choose_candidate
 from secretballot.privacy.accounting import PrivacyBudget
@@ -273,3 +273,13 @@ def test_threads_of_a_learner_that_cannot_start_end_the_run(monkeypatch):
     monkeypatch.setattr(threading.Thread, "start", no_more)
     with pytest.raises(ResourceError):
         voted(StartsAThread())
+
+
+def test_what_one_row_draws_moves_the_draws_of_no_other() -> None:
+    def ask(row: np.ndarray) -> float:
+        return float(np.random.normal()) if np.isnan(row).any() else float(row[0, 0])  # noqa: NPY002
+
+    def drawn(first: float) -> list[float | None]:
+        return rows_alone(ask, np.array([[first], [np.nan], [2.0], [np.nan]]))
+
+    assert drawn(np.nan)[1:] == drawn(1.0)[1:]

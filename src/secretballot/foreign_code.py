@@ -199,7 +199,12 @@ def rows_alone(ask: Callable[[Any], T], table: Any) -> list[T | None]:
         As `each_alone` does.
     """
     table = table.tocsr() if hasattr(table, "tocsr") else table
-    return each_alone(lambda row: ask(_single_row(table, row)), range(table.shape[0]))
+
+    def ask_afresh(row: int) -> T:
+        with own_global_states(0):  # else what one row draws would move the draws of all others
+            return ask(_single_row(table, row))
+
+    return each_alone(ask_afresh, range(table.shape[0]))
 
 
 def _single_row(table: Any, row: int) -> Any:
