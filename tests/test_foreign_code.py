@@ -283,3 +283,22 @@ def test_what_one_row_draws_moves_the_draws_of_no_other() -> None:
         return rows_alone(ask, np.array([[first], [np.nan], [2.0], [np.nan]]))
 
     assert drawn(np.nan)[1:] == drawn(1.0)[1:]
+
+
+@pytest.mark.parametrize("place", [0, 3, 7])
+def test_code_that_stays_broken_after_one_row_ends_the_run_wherever_the_row_stands(
+    place: int,
+) -> None:
+    broken = []
+
+    def ask(row: np.ndarray) -> int:
+        if row[0, 0] == 77:
+            broken.append(row)
+        if broken:
+            raise ValueError(MARK)
+        return 1
+
+    rows = np.zeros((8, 1))
+    rows[place] = 77
+    with pytest.raises(ResourceError, match="fails at everything since"):
+        rows_alone(ask, rows)

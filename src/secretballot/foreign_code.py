@@ -31,6 +31,7 @@ from secretballot.exceptions import ResourceError
 S = TypeVar("S")
 T = TypeVar("T")
 
+_BROKEN = "code that failed once fails at everything since"
 _OTHER_RESOURCE = "memory, threads or files ran out"
 # What all parts together, or other programs, can cause. Some of it one part can cause too (a huge
 # value that asks for much memory): it counts as the machine's all the same, since nothing
@@ -166,7 +167,8 @@ def each_alone(ask: Callable[[S], T], parts: Iterable[S]) -> list[T | None]:
     ------
     ResourceError
         If the machine failed. So it did where, after a failure at one part, the code fails at a
-        part that it answered before: something that stays broken would silence all other units.
+        part that it answered before, or where it fails at every one of several parts: something
+        that stays broken would silence all other units.
 
     Privacy
     -------
@@ -180,7 +182,9 @@ def each_alone(ask: Callable[[S], T], parts: Iterable[S]) -> list[T | None]:
         if found[-1] is not None:
             answered = [part]
         elif answered and result_of(partial(ask, *answered)) is None:
-            raise ResourceError(as_sentence("code that failed once fails at everything since"))
+            raise ResourceError(as_sentence(_BROKEN))
+    if not answered and len(found) > 1:  # it may have broken at the first one
+        raise ResourceError(as_sentence(_BROKEN))
     return found
 
 
