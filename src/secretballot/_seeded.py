@@ -106,23 +106,28 @@ def own_global_states(seed: int) -> Iterator[None]:
     """
     with (
         ALONE,
-        _seeded_generators(seed),
+        _restored_generators(),
         _fixed_surroundings(),
         warnings.catch_warnings(),
         np.errstate(),
         sklearn.config_context(),
     ):
+        seed_generators(seed)
         yield
 
 
-@contextlib.contextmanager
-def _seeded_generators(seed: int) -> Iterator[None]:
-    numpy_state, python_state = _numpy_state(), random.getstate()
-    torch_state = _torch_state()
+def seed_generators(seed: int) -> None:
+    """Seed the global generators within `own_global_states`, as for a part of a step."""
     np.random.seed(seed)  # noqa: NPY002
     random.seed(seed)
-    if torch_state is not None:
+    if "torch" in sys.modules:
         _seed_torch(sys.modules["torch"], seed)
+
+
+@contextlib.contextmanager
+def _restored_generators() -> Iterator[None]:
+    numpy_state, python_state = _numpy_state(), random.getstate()
+    torch_state = _torch_state()
     try:
         yield
     finally:

@@ -25,7 +25,7 @@ import sklearn
 from threadpoolctl import ThreadpoolController
 
 from secretballot._rows import take_rows
-from secretballot._seeded import own_global_states
+from secretballot._seeded import own_global_states, seed_generators
 from secretballot.exceptions import ResourceError
 
 S = TypeVar("S")
@@ -205,10 +205,11 @@ def rows_alone(ask: Callable[[Any], T], table: Any) -> list[T | None]:
     table = table.tocsr() if hasattr(table, "tocsr") else table
 
     def ask_afresh(row: int) -> T:
-        with own_global_states(0):  # else what one row draws would move the draws of all others
-            return ask(_single_row(table, row))
+        seed_generators(0)  # else what one row draws would move the draws of all others
+        return ask(_single_row(table, row))
 
-    return each_alone(ask_afresh, range(table.shape[0]))
+    with own_global_states(0):
+        return each_alone(ask_afresh, range(table.shape[0]))
 
 
 def _single_row(table: Any, row: int) -> Any:
