@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 
 import secretballot as sb
 from secretballot import verify_release as second
-from secretballot._validation import LARGEST_INTEGER
+from secretballot._validation import LARGEST_INTEGER, MOST_ROWS
 from secretballot.cli import app
 from secretballot.door.reserved_outcome import ReservedOutcome
-from secretballot.exceptions import CertificateError, ParameterError
+from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.privacy.accounting import (
     VectorSumEvent,
     event_from_json,
@@ -145,6 +145,15 @@ def long_table(ledger: sb.Ledger) -> object:
         return sb.door.release_table(cast, voting, ledger)
 
 
+def long_labels(ledger: sb.Ledger) -> object:
+    n = 30_000
+    cast = sb.VoteCounts.from_counts(np.full((n, 2), 50), classes=["no", LONG[:9000]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.aggregation.WeakSignalWarning)
+        noise = sb.GaussianAggregator.calibrate(BUDGET, n, n_teachers=100)
+        return sb.release(cast, noise, ledger)
+
+
 def moments(learner: Any, y: Any, **terms: Any) -> Callable[[sb.Ledger], object]:
     return lambda ledger: learner(budget=BUDGET, ledger=ledger).fit(
         X[:700], y[:700], X_public=X[700:], **terms
@@ -240,6 +249,8 @@ REFUSED = {
         "classes",
     ),
     "labels, purpose": (of_labels(purpose=LONG), "purpose"),
+    "labels, size": (long_labels, "labels.csv may have more than 250 MB"),
+    "labels, rows": (of_labels(public_rows=[0, MOST_ROWS]), "the last one may be 1638399999"),
     "table, name": (table(["ill", LONG]), "labels"),
     "table of a label": (table(["ill", "old", "tall"], OF_A_LABEL), "not about labels"),
     "table, size": (long_table, "more than 10 MB"),
@@ -281,7 +292,7 @@ def test_what_no_verifier_takes_is_refused_before_it_is_paid(way: str) -> None:
     buy, words = REFUSED[way]
     of_labels_alone = "of a label" in way or way == "moments of private labels"
     ledger = account(**(OF_A_LABEL if of_labels_alone else {}))
-    with pytest.raises((ParameterError, CertificateError)) as refused:
+    with pytest.raises((ParameterError, CertificateError, DataError)) as refused:
         buy(ledger)
     assert words[:40] in str(refused.value)
     assert "Nothing was spent." in str(refused.value) or refused.type is CertificateError

@@ -623,14 +623,12 @@ def test_a_line_without_end_is_refused_before_it_fills_memory(tmp_path: Path) ->
     [
         ((5, 6, 5), "names a query twice"),
         ((-1,), "no public pool"),
-        ((2**53 + 1,), "no public pool"),
-        ((0, 10**6, 10**9), "rows of more places"),
+        ((25_000 * 2**16,), "no public pool"),
     ],
 )
 def test_queries_that_no_release_names_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queries: tuple[int, ...], words: str
+    tmp_path: Path, queries: tuple[int, ...], words: str
 ) -> None:
-    monkeypatch.setattr(second.Asked, "MOST", 2)
     lines = "".join(f"{query},a,false\n" for query in queries)
     (tmp_path / "labels.csv").write_text("query,label,abstained\n" + lines)
     with pytest.raises(second.WrongError, match=words):

@@ -11,6 +11,8 @@ from secretballot.exceptions import Argument, Parameter, ParameterError
 
 #: Largest integer, in size, that is stated or released: beyond it programs read JSON differently.
 LARGEST_INTEGER = 2**53
+#: Of a public pool; a verifier keeps a bit for every row up to the last one.
+MOST_ROWS = 25_000 * 2**16
 
 # The words that settings may have, each list once: as a type, of which the command line makes its
 # options, and as a tuple, which guards compare with. A new ledger's default stands first.

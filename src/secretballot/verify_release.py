@@ -1407,8 +1407,8 @@ def lines_of(path: str, longest: int, digest: Any) -> Iterator[str]:
 class Asked:
     """The queries of labels.csv: how many there are, and which, in a bit for each."""
 
-    PAGE = 1 << 16  # queries
-    MOST = 25_000  # pages, of 8 kB each
+    PAGE = 1 << 16  # queries, in 8 kB
+    MOST = 25_000 * PAGE
 
     def __init__(self) -> None:
         self.count = 0
@@ -1424,13 +1424,11 @@ class Asked:
             If it was named before, or is no row.
         """
         self.count += 1
-        if not 0 <= query <= _MAX_INTEGER:
+        if not 0 <= query < self.MOST:
             raise WrongError("labels.csv names a row of no public pool.")
         number, place = divmod(query, self.PAGE)
         page = self._pages.get(number)
         if page is None:
-            if len(self._pages) >= self.MOST:
-                raise WrongError("labels.csv names rows of more places than a public pool has.")
             page = self._pages[number] = bytearray(self.PAGE // 8)
         bit = 1 << place % 8
         if page[place // 8] & bit:

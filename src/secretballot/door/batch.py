@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import IntArray
-from secretballot._validation import LARGEST_INTEGER, name_part
+from secretballot._validation import MOST_ROWS, name_part
 from secretballot.aggregation import Aggregator, Answers
 from secretballot.aggregation.base import widest_count
 from secretballot.aggregation.record_votes import UNCOVERED_VOTES, asked_terms
@@ -242,10 +242,10 @@ def _distinct_rows(name: str, rows: NDArray[Any]) -> IntArray:
         )
     if not rows.min() >= 0:
         raise DataError(name_part(name), f" has the row {rows.min()}; rows count from 0.")
-    if not rows.max() <= LARGEST_INTEGER:
+    if not rows.max() < MOST_ROWS:
         raise DataError(
             name_part(name),
-            f" has the row {rows.max()}; rows count up to {LARGEST_INTEGER}. Nothing was spent.",
+            f" has the row {rows.max()}; the last one may be {MOST_ROWS - 1}. Nothing was spent.",
         )
     if len(np.unique(rows)) < len(rows):
         raise DataError(

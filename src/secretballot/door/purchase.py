@@ -36,6 +36,7 @@ from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.fields import certificate_in
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.release_files import LABELS_FILE
+from secretballot.report.certificate.released_rows import MAX_BYTES, most_bytes
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.verify_release import REFUSED, check_certificate
 
@@ -44,6 +45,9 @@ Answer = TypeVar("Answer")
 #: What the numbers of a composition, not known before the purchase, may add to the text of an
 #: answer, in bytes.
 _SPARE = 256
+
+#: More files than a release has: the certificate that lists those is no longer than this one.
+_LISTED = (LABELS_FILE, *(f"queries-{'x' * 20}.{place}" for place in range(19)))
 
 _NONE_NEEDED = object()  # None is what a caller may have given for votes
 
@@ -303,7 +307,7 @@ def _check_readable(certificate: Mapping[str, Any]) -> None:
     document = {
         **certificate,
         "composition": {**account, "budget": whole, "spent_after": whole, "reservation": number},
-        "files": {LABELS_FILE: {"sha256": "0" * 64, "bytes": 0}},
+        "files": {name: {"sha256": "0" * 64, "bytes": 10**10} for name in _LISTED},
     }
     document["digest"] = certificate_digest(document)
     content = json.dumps(document, indent=2).encode()  # as a release folder has it
@@ -312,6 +316,8 @@ def _check_readable(certificate: Mapping[str, Any]) -> None:
     except CertificateError as error:
         refused = [str(error)]
     refused += [one.detail for one in check_certificate(content) if one.verdict == REFUSED]
+    if not refused and not most_bytes(document) <= MAX_BYTES:
+        refused = [f"{LABELS_FILE} may have more than {MAX_BYTES // 10**6} MB."]
     if refused:
         raise ParameterError(
             f"The certificate of this release could not be verified. {refused[0]} Nothing was"

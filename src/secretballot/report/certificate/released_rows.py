@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import LARGEST_INTEGER
+from secretballot._validation import MOST_ROWS
 from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting.events import FARTHEST
 from secretballot.report.certificate.by_record import LARGEST_COUNT, is_by_record
-from secretballot.report.certificate.labels_file import ABSTAINED, LabelsTable, read_labels
+from secretballot.report.certificate.labels_file import (
+    ABSTAINED,
+    LabelsTable,
+    class_text,
+    quoted_if_needed,
+    read_labels,
+)
 from secretballot.report.certificate.mechanism_terms import (
     ANSWERS_SOME,
     most_abstentions,
@@ -19,7 +25,7 @@ from secretballot.report.certificate.mechanism_terms import (
 )
 from secretballot.report.certificate.regular_files import read_regular
 
-_MAX_BYTES = 250 * 10**6
+MAX_BYTES = 250 * 10**6
 
 
 def check_rows(document: Mapping[str, Any], path: Path) -> str:
@@ -41,7 +47,7 @@ def check_rows(document: Mapping[str, Any], path: Path) -> str:
     """
     released, mechanism = document["released"], document["mechanism"]
     table = read_labels(
-        read_regular(path, _MAX_BYTES), released["classes"], released["count_columns"]
+        read_regular(path, MAX_BYTES), released["classes"], released["count_columns"]
     )
     # an unfit number of rows is named before their values: it is the plainest contradiction
     answered = table.labels != ABSTAINED
@@ -55,14 +61,31 @@ def check_rows(document: Mapping[str, Any], path: Path) -> str:
     if mechanism["name"] not in ANSWERS_SOME:
         _check_stop(answered, most_abstentions(mechanism))
     if table.noisy_counts is not None:
-        most = LARGEST_COUNT if is_by_record(document) else released["n_teachers"]
-        _check_counts(table, table.noisy_counts, most, noise_of_counts(mechanism))
+        _check_counts(table, table.noisy_counts, *_reach(document))
     return f"labels.csv holds {found[0]} queries, {found[1]} answered, as they were paid for."
 
 
+def most_bytes(document: Mapping[str, Any]) -> int:
+    """Return how many bytes ``labels.csv`` has at most, by a checked certificate; 0 where a release
+    has another file."""
+    released = document.get("released", {})
+    if "count_columns" not in released:
+        return 0
+    cells = [quoted_if_needed(class_text(value)) for value in released["classes"]]
+    widths = (len(cell.encode("utf-8", "surrogatepass")) for cell in cells)
+    line = len(str(MOST_ROWS)) + max(widths, default=0)
+    line += len(",,false\n")
+    if released["count_columns"]:
+        most, far = _reach(document)
+        line += released["count_columns"] * (len(str(int(most + far))) + len(",-"))
+    return int(line * released["queries"])
+
+
 def _check_queries(queries: IntArray) -> None:
-    if queries.size and not (queries.min() >= 0 and queries.max() <= LARGEST_INTEGER):
-        raise CertificateError("labels.csv names a row of the public pool below 0 or beyond 2^53.")
+    if queries.size and not (queries.min() >= 0 and queries.max() < MOST_ROWS):
+        raise CertificateError(
+            f"labels.csv names a row of the public pool below 0, or beyond {MOST_ROWS - 1}."
+        )
     if len(np.unique(queries)) < len(queries):
         raise CertificateError("labels.csv names a query twice; each was paid for once.")
 
@@ -80,9 +103,14 @@ def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int) -> N
         )
 
 
-def _check_counts(table: LabelsTable, counts: IntArray, most: int, sigma: float) -> None:
+def _reach(document: Mapping[str, Any]) -> tuple[int, float]:
+    """Return the largest count that was cast, and how far noise moves one."""
+    most = LARGEST_COUNT if is_by_record(document) else document["released"]["n_teachers"]
+    return most, FARTHEST * (noise_of_counts(document["mechanism"]) + 1)
+
+
+def _check_counts(table: LabelsTable, counts: IntArray, most: int, far: float) -> None:
     """Refuse counts that noise cannot reach, and labels that do not follow from the counts."""
-    far = FARTHEST * (sigma + 1)
     if counts.size and not (counts.min() >= -far and counts.max() <= most + far):
         raise CertificateError(
             "labels.csv holds a count that noise of the stated size does not reach."
