@@ -193,7 +193,7 @@ def _with_plain_sums(X: Any) -> Any:
     return X
 
 
-def with_public_types(X: Any, X_public: Any, *, given: str = "X", known: str = "X_public") -> Any:
+def with_public_types(X: Any, X_public: Any) -> Any:
     """Return private data with column types that private values did not choose, cell by cell.
 
     The type of a column (integers or not, the categories of a categorical) depends on all its rows
@@ -206,8 +206,6 @@ def with_public_types(X: Any, X_public: Any, *, given: str = "X", known: str = "
     ----------
     X : array, sparse matrix or frame of shape (n_rows, n_features)
     X_public : like X, of shape (n_public, n_features)
-    given, known : str
-        What the caller calls the two.
 
     Returns
     -------
@@ -222,14 +220,14 @@ def with_public_types(X: Any, X_public: Any, *, given: str = "X", known: str = "
     frames = hasattr(X, "iloc"), hasattr(X_public, "iloc")
     if frames[0] != frames[1]:
         raise DataError(
-            f"Of {given} and {known} one is a frame and the other is not; give both as frames or"
-            " both as arrays."
+            "Of X and X_public one is a frame and the other is not; give both as frames or both as"
+            " arrays."
         )
     if not frames[0]:
         typed = array_as(X, X_public.dtype)
         if typed is None:
             raise DataError(
-                f"{given} cannot be read as {X_public.dtype.name[:40]}, the type of {known}; give"
+                f"X cannot be read as {X_public.dtype.name[:40]}, the type of X_public; give"
                 " both the same type, or encode them by one schema."
             )
         return typed
@@ -238,8 +236,8 @@ def with_public_types(X: Any, X_public: Any, *, given: str = "X", known: str = "
     if refused:
         name, kind = X_public.columns[refused[0]], X_public.dtypes.iloc[refused[0]]
         raise DataError(
-            f"Column {shown(name)} of {given} cannot be read as {str(kind)[:40]}, its type in"
-            f" {known}; give both the same type, or encode them by one public schema."
+            f"Column {shown(name)} of X cannot be read as {str(kind)[:40]}, its type in"
+            " X_public; give both the same type, or encode them by one public schema."
         )
     # By place: names need not be strings, and a frame made anew has no attributes of the old one.
     typed = pd.DataFrame(dict(enumerate(columns)))
@@ -336,15 +334,15 @@ def single_point(x: Any) -> Any:
     return point
 
 
-def check_same_columns(X: Any, X_public: Any, *, given: str = "X", known: str = "X_public") -> None:
+def check_same_columns(X: Any, X_public: Any, *, known: str = "X_public") -> None:
     """Refuse data whose columns differ from those it has to go with.
 
     Parameters
     ----------
     X, X_public : array, sparse matrix or frame of shape (n, n_features)
         What was given, and what it must be like.
-    given, known : str
-        What the caller calls the two.
+    known : str
+        What the caller calls the second.
 
     Raises
     ------
@@ -358,7 +356,7 @@ def check_same_columns(X: Any, X_public: Any, *, given: str = "X", known: str = 
             extra = _not_among(private, public)
             if not missing and not extra and len(private) == len(public):
                 raise DataError(
-                    f"{given} and {known} have the same columns in another order; give both in the"
+                    f"X and {known} have the same columns in another order; give both in the"
                     " same order."
                 )
             # of a table without a header the "names" are the cells of its first record, so they are
@@ -366,12 +364,10 @@ def check_same_columns(X: Any, X_public: Any, *, given: str = "X", known: str = 
             odd = [f"misses {name_columns(list(map(str, missing)))}"] if missing else []
             named = f"{len(extra)} columns" if missing else name_columns(list(map(str, extra)))
             odd += [f"has {named} that {known} does not have"] if extra else []
-            raise DataError(
-                f"{given} {' and '.join(odd)}; give both the same columns in the same order."
-            )
+            raise DataError(f"X {' and '.join(odd)}; give both the same columns in the same order.")
     elif n_columns(X) != n_columns(X_public):
         raise DataError(
-            f"{given} has {n_columns(X)} columns and {known} {n_columns(X_public)}; they must have"
+            f"X has {n_columns(X)} columns and {known} {n_columns(X_public)}; they must have"
             " the same."
         )
 
