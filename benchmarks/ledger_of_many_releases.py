@@ -17,15 +17,16 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from ledger_throughput import ANSWER, BUDGET, EVENTS, PRICE
-from secretballot.privacy.accounting import Grant
-from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.ledger.chain import (
+from secretballot.core.ledger.chain import (
     add_closing,
     add_reservation,
     encode_events,
 )
-from secretballot.privacy.ledger.following import catch_up
+from secretballot.core.ledger.following import catch_up
+
+from ledger_throughput import ANSWER, BUDGET, EVENTS, PRICE
+from secretballot.core.ledger import Ledger
+from secretballot.privacy.accounting import Grant
 
 TURNS = 9
 

@@ -15,10 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
+from secretballot.core.ledger.chain import add_reservation, encode_events
+from secretballot.core.ledger.following import catch_up
+
+from secretballot.core.ledger import Ledger
 from secretballot.privacy.accounting import GaussianEvent, Grant, PrivacyBudget
-from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.ledger.chain import add_reservation, encode_events
-from secretballot.privacy.ledger.following import catch_up
 
 BUDGET = PrivacyBudget(100.0, 2e-5)
 EVENTS = (GaussianEvent(50_000.0, 1),)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot.core.ledger import LedgerEntry
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Event
-from secretballot.privacy.ledger import LedgerEntry
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import keep_secret, make_vault, read_secret
 
