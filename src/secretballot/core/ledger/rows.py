@@ -573,27 +573,24 @@ class Reader:
         if row.position != seen.position + 1:
             raise self._forged(seen.position + 1)
         self._check_link(row, seen.chain)
-        totals = seen.totals if row.sums == seen.sums else self._sums_of(row)
-        if not self._follows(seen.totals, totals, row):
-            raise self._forged(row.position)
-        return Progress(row.position, row.chain, totals, row.sums)
-
-    def _follows(self, before: Totals, after: Totals, row: Row) -> bool:
-        """Return whether the sums of a row are those before it with what the row adds."""
+        expected, known = seen.totals, 1 <= row.reservation <= seen.totals.grants
         if row.kind == "reserve":
-            costs = self._rule.costs(self.purchase(row).grant)
-            numbered = row.reservation == after.grants == before.grants + 1
-            return numbered and _cover(after, before.plus(costs))
-        known = 1 <= row.reservation <= before.grants == after.grants
-        if row.kind == "part":
-            return known and after == before
-        closing = self.closing(row)
-        digest = None if closing.sha256 is None else hashlib.sha256(row.body).hexdigest()
-        if not known or closing.sha256 != digest:
-            return False
-        if closing.used is None:
-            return after == before
-        return _cover(after, self.after_closing(before, row.reservation, closing.used))
+            expected = expected.plus(self._rule.costs(self.purchase(row).grant))
+            known = row.reservation == expected.grants
+        elif row.kind == "close":
+            closing = self.closing(row)
+            digest = None if closing.sha256 is None else hashlib.sha256(row.body).hexdigest()
+            known = known and closing.sha256 == digest
+            if known and closing.used is not None:
+                expected = self.after_closing(expected, row.reservation, closing.used)
+        after = Progress.of(row.position, row.chain, expected) if expected != seen.totals else seen
+        if row.sums != after.sums:
+            # another version, or another machine's arithmetic, may have found it to cost more
+            after = Progress.of(row.position, row.chain, self._sums_of(row))
+            known = known and _cover(after.totals, expected)
+        if not known or row.sums != after.sums:
+            raise self._forged(row.position)
+        return Progress(row.position, row.chain, after.totals, row.sums)
 
     def after_closing(self, totals: Totals, reservation: int, used: Sequence[Event]) -> Totals:
         """Return the sums where a reservation has turned out to be only what was used of it. What
@@ -639,12 +636,13 @@ class Reader:
 
 
 _NOTHING = hashlib.sha256(b"").hexdigest()
-# what another version, or another machine's arithmetic, may find a purchase to cost more
 _SPARE = 1 + Fraction(1, 10**9)
 
 
-def _cover(sums: Totals, costs: Totals) -> bool:
-    return costs.loss <= sums.loss * _SPARE and costs.failure <= sums.failure * _SPARE
+def _cover(sums: Totals, least: Totals) -> bool:
+    """Return whether recorded sums are those that this version finds, or more, but for rounding."""
+    enough = least.loss <= sums.loss * _SPARE and least.failure <= sums.failure * _SPARE
+    return enough and sums.grants == least.grants
 
 
 class Writer:
