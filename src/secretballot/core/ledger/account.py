@@ -336,12 +336,11 @@ class AnswerPage:
 
     def find(self, questions: Iterable[bytes]) -> dict[bytes, bytes]:
         """Return the stored answers to those of `questions` that were asked before."""
-        return {row.key: row.body for row in self._open.parts(self._reservation, list(questions))}
+        return {row.key: row.body for row in self._open.answers(self._reservation, list(questions))}
 
     def parts(self) -> list[tuple[bytes, bytes]]:
         """Return every (question, answer), in the order in which they were answered."""
-        which = "reservation = ? AND number > 0 AND kind = 'part' ORDER BY number"
-        return [(row.key, row.body) for row in self._open.all(which, self._reservation)]
+        return [(row.key, row.body) for row in self._open.parts(self._reservation)]
 
     def last(self) -> bytes | None:
         """Return the answer given last, None where there is none yet."""
@@ -658,9 +657,12 @@ class Ledger:
     @repeated
     def history(self) -> list[LedgerEntry]:
         """Return every reservation, oldest first."""
-        with self._own_book.reading() as (reader, _):
-            firsts, lasts = reader.all("number = 0 ORDER BY reservation"), reader.last_rows()
-            return [_entry_of(reader, *pair) for pair in zip(firsts, lasts, strict=True)]
+        with self._own_book.reading() as (reader, seen):
+            return [
+                _entry_of(reader, *pair)
+                for start in range(0, seen.totals.grants, rows.AT_ONCE)
+                for pair in reader.ends(start, start + rows.AT_ONCE)
+            ]
 
     @repeated
     def check(self) -> None:
@@ -704,11 +706,8 @@ class Ledger:
         """Return the reservation of a request, None where there is none."""
         _check_text("request", request)
         with self._own_book.reading() as (reader, _):
-            first = _reserved(reader, request)
-            if first is None:
-                return None
-            (last,) = reader.last_rows("reservation = ? AND number = 0", first.reservation)
-            return _entry_of(reader, first, last)
+            number = _number_of(reader, request)
+            return None if number is None else _entry_at(reader, number)
 
     def call_after_commits(self, name: str, work: Callable[[int, str], object]) -> None:
         """Let `work` have what `head` returns after everything that this handle writes.
@@ -771,10 +770,9 @@ class Ledger:
         # spend the rest
         with book.writing() as writer:
             reader, totals = writer.reader, writer.seen.totals
-            known = _reserved(reader, request)
+            known = _number_of(reader, request)
             if known is not None:
-                (last,) = reader.last_rows("reservation = ? AND number = 0", known.reservation)
-                state = _entry_of(reader, known, last).state
+                state = _entry_at(reader, known).state
                 raise LedgerError(f"Request {in_brief(request)!r} {_KNOWN[state]}.")
             if not book.filter.admits_after(totals, purchase.grant):
                 raise BudgetError(self._refusal_of(purchase.grant, writer.seen))
@@ -939,16 +937,14 @@ class Ledger:
         """
         _check_text("request", request)
         with self._own_book.reading() as (reader, seen):
-            first = _reserved(reader, request)
-            if first is None:
+            number = _number_of(reader, request)
+            sha256 = None if number is None else _entry_at(reader, number).released_sha256
+            if sha256 is None:
                 return None
-            (last,) = reader.last_rows("reservation = ? AND number = 0", first.reservation)
-            if last.kind != "close" or reader.closing(last).state != "committed":
-                return None
-            select = "SELECT body FROM entry WHERE position = ?"
-            (body,) = reader.transaction.execute(select, (last.position,)).fetchone()
+            select = "SELECT body FROM entry WHERE reservation = ? AND kind = 'close'"
+            (body,) = reader.transaction.execute(select, (number,)).fetchone()
             digest = hashlib.sha256(body).hexdigest() if isinstance(body, bytes) else None
-            if digest != reader.closing(last).sha256:
+            if digest != sha256:
                 raise LedgerError(
                     f"{reader.where} had an answer changed by hand; restore it from a copy."
                 )
@@ -1200,9 +1196,16 @@ def _certified(events: object, price: PrivacyBudget, queries: int | None) -> tup
     return text, purchase
 
 
-def _reserved(reader: Reader, request: str) -> Row | None:
-    """Return the row that reserved a request, None where there is none."""
-    return reader.one("kind = 'reserve' AND key = ?", request.encode())
+def _number_of(reader: Reader, request: str) -> int | None:
+    """Return the number of the reservation of a request, None where there is none."""
+    row = reader.one("kind = 'reserve' AND key = ?", request.encode())
+    return None if row is None else row.reservation
+
+
+def _entry_at(reader: Reader, number: int) -> LedgerEntry:
+    """Return the entry of a reservation that is there."""
+    (ends,) = reader.ends(number - 1, number)
+    return _entry_of(reader, *ends)
 
 
 def _entry_of(reader: Reader, first: Row, last: Row) -> LedgerEntry:
@@ -1241,10 +1244,9 @@ def _answered_open(writer: Writer, reservation: int) -> int:
         )
     answered, closed = reader.last_number(reservation)
     if closed:
-        (last,) = reader.last_rows("reservation = ? AND number = 0", reservation)
+        state = _entry_at(reader, reservation).state
         raise LedgerError(
-            f"Reservation {reservation} is {reader.closing(last).state} already; a reservation is"
-            " closed once."
+            f"Reservation {reservation} is {state} already; a reservation is closed once."
         )
     return answered
 

@@ -260,6 +260,22 @@ class PostgresTransaction:
         # nothing but these marks: no statement of ours has a question mark or a % for itself
         return self._connection.execute(statement.replace("?", "%s").encode(), values or None)
 
+    def count(self) -> int:
+        """Return the number of rows, by the one statement that reads all of a table, which the
+        server may take longer for."""
+        connection, usual = self._connection, self._connection.look_s
+        connection.look_s = max(usual, WAIT_S)
+        try:
+            cursor = connection.execute(
+                b"SET LOCAL enable_seqscan = on; SELECT count(*) FROM entry"
+            )
+            cursor.nextset()
+            (count,) = cursor.fetchone() or (0,)
+            connection.execute(b"SET LOCAL enable_seqscan = off")
+        finally:
+            connection.look_s = usual
+        return int(count)
+
     def append(self, rows: Sequence[Row]) -> None:
         """Add rows, all in one statement; a trigger moves the head."""
         if len(rows) == 1:
@@ -327,7 +343,8 @@ class PostgresStore:
 
 def _head_in(found: Any, where: str) -> tuple[int, bytes] | None:
     """Return the head of an account that this version made; None where it is gone."""
-    version, position, chain = found or (VERSION, None, None)
+    row: tuple[Any, Any, Any] = found or (VERSION, None, None)
+    version, position, chain = row
     if version != VERSION:
         raise LedgerError(
             f"{where} has format version {version} and this program reads version {VERSION}; use"

@@ -145,6 +145,10 @@ class Transaction(Protocol):
         """Run one statement."""
         ...
 
+    def count(self) -> int:
+        """Return the number of rows."""
+        ...
+
     def append(self, rows: "Sequence[Row]") -> None:
         """Add rows, each one place after the one before it, and move the head to the last."""
         ...
@@ -446,7 +450,15 @@ class Reader:
         found = self.transaction.execute(f"{_SELECT} {which}", values).fetchall()
         return [self._checked(row) for row in found]
 
-    def parts(self, reservation: int, questions: Sequence[bytes]) -> Iterator[Row]:
+    def parts(self, reservation: int) -> Iterator[Row]:
+        """Give all answers of a reservation, in order."""
+        which = f"reservation = ? AND number > ? AND kind = 'part' ORDER BY number LIMIT {AT_ONCE}"
+        found = self.all(which, reservation, 0)
+        while found:
+            yield from found
+            found = self.all(which, reservation, found[-1].number)
+
+    def answers(self, reservation: int, questions: Sequence[bytes]) -> Iterator[Row]:
         """Give the answers to those of `questions` that have one."""
         for start in range(0, len(questions), AT_ONCE):
             block = questions[start : start + AT_ONCE]
@@ -492,22 +504,23 @@ class Reader:
                 f"{self.where} holds a reservation that this program cannot read: {in_brief(error)}"
             ) from error
 
-    def last_rows(self, which: str = "number = 0", *values: Any) -> list[Row]:
-        """Return the last row of each reservation whose first row meets a condition, in order.
-        Bodies are not read, so closings alone are checked, which have the SHA-256 of theirs."""
+    def ends(self, after: int, up_to: int) -> list[tuple[Row, Row]]:
+        """Return the first and the last row of the reservations with these numbers. Bodies of last
+        rows are not read, so of them closings alone are checked, which have the SHA-256 of
+        theirs."""
+        first = "f.reservation > ? AND f.reservation <= ? AND f.number = 0"
         last = (
             "SELECT (SELECT l.position FROM entry l WHERE l.reservation = f.reservation"
-            f" ORDER BY l.number DESC LIMIT 1) FROM entry f WHERE {which}"
+            f" ORDER BY l.number DESC LIMIT 1) FROM entry f WHERE {first}"
         )
-        select = _SELECT.replace(" body,", " NULL,")
-        found = self.transaction.execute(
-            f"{select} position IN ({last}) ORDER BY reservation", values
-        ).fetchall()
-        rows = [Row(*fields[:-1]) for fields in found]
-        for row, fields in zip(rows, found, strict=True):
+        select = f"{_SELECT} position IN ({last}) ORDER BY reservation".replace(" body,", " NULL,")
+        found = self.transaction.execute(select, (after, up_to)).fetchall()
+        lasts = [Row(*fields[:-1]) for fields in found]
+        for row, fields in zip(lasts, found, strict=True):
             if row.kind == "close":
                 self._checked(fields, self.closing(row).sha256 or _NOTHING)
-        return rows
+        which = f"{first.replace('f.', 'e.')} ORDER BY reservation"
+        return list(zip(self.all(which, after, up_to), lasts, strict=True))
 
     # --- how far it goes ---
 
@@ -520,7 +533,7 @@ class Reader:
             If rows are missing, or one of the newest was edited.
         """
         head = self.transaction.head
-        (count,) = self.transaction.execute("SELECT count(*) FROM entry").fetchone()
+        count = self.transaction.count()
         if head is None or head[0] != count:
             raise self._lost()
         before = count - NEWEST
@@ -531,8 +544,15 @@ class Reader:
             raise self._forged(before)
         return self.follow(Progress.of(before, row.chain, self._sums_of(row)))
 
-    def follow(self, seen: Progress) -> Progress:
+    def follow(self, seen: Progress, ends: dict[int, int | None] | None = None) -> Progress:
         """Check every row after `seen` and return the new progress.
+
+        Parameters
+        ----------
+        seen : Progress
+        ends : dict of int to int, optional
+            The next number of each reservation, None of one that is closed; then the order of rows
+            is checked, too.
 
         Raises
         ------
@@ -547,7 +567,12 @@ class Reader:
         while count == AT_ONCE:
             found = self.transaction.execute(select, (seen.position,)).fetchall()
             for fields in found:
-                seen = self._next(seen, Row(*fields))
+                row = Row(*fields)
+                seen = self._next(seen, row)
+                if ends is not None:
+                    if ends.get(row.reservation, 0) != row.number:
+                        raise self._forged(row.position)
+                    ends[row.reservation] = None if row.kind == "close" else row.number + 1
             count = len(found)
         if head != (seen.position, seen.chain):
             raise self._lost()
@@ -556,14 +581,7 @@ class Reader:
     def check_all(self) -> Progress:
         """Check every row from the first one on, and the order of those of each reservation; errors
         are those of `follow`."""
-        (broken,) = self.transaction.execute(
-            "SELECT count(*) FROM entry e WHERE number > 0 AND NOT EXISTS (SELECT 1 FROM entry p"
-            " WHERE p.reservation = e.reservation AND p.number = e.number - 1"
-            " AND p.position < e.position AND p.kind <> 'close')"
-        ).fetchone()
-        if broken:
-            raise self._forged(self.transaction.head[0])
-        return self.follow(self._beginning())
+        return self.follow(self._beginning(), {})
 
     def _beginning(self) -> Progress:
         return Progress.of(0, self._digest, Totals())

@@ -246,6 +246,10 @@ class SqliteTransaction:
         """Run one statement."""
         return self._connection.execute(statement, values)
 
+    def count(self) -> int:
+        """Return the number of rows."""
+        return int(self._value("SELECT count(*) FROM entry"))
+
     def append(self, rows: Sequence[Row]) -> None:
         """Add rows and move the head."""
         if len(rows) == 1:
