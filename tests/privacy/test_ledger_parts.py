@@ -101,6 +101,26 @@ def test_a_question_is_answered_once(ledger: Ledger) -> None:
     assert parts(ledger, plan) == [(b"a", b"1")]
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_an_error_that_a_program_swallows_stores_nothing(ledger: Ledger, size: int) -> None:
+    plan = opened(ledger)
+    with ledger.answering(plan) as page:
+        page.add([(b"a", b"1")])
+
+    def swallow() -> None:
+        with ledger.answering(plan) as page, contextlib.suppress(Exception):
+            page.add([(b"b", b"1"), (b"c", b"1"), (b"a", b"0")][-size:])
+
+    with contextlib.suppress(LedgerError):  # a database refuses to go on at all
+        swallow()
+    assert parts(ledger, plan) == [(b"a", b"1")]
+    fresh = Ledger.open_existing(str(ledger.place))
+    assert parts(fresh, plan) == [(b"a", b"1")]
+    with fresh.answering(plan) as page:
+        page.add([(b"b", b"1")])
+    fresh.check()
+
+
 def test_closed_and_unknown_reservations_take_no_part(ledger: Ledger) -> None:
     plan = opened(ledger)
     ledger.commit(plan, b"all")
@@ -108,6 +128,8 @@ def test_closed_and_unknown_reservations_take_no_part(ledger: Ledger) -> None:
         pass
     with pytest.raises(LedgerError, match="has no reservation 7"), ledger.answering(7):
         pass
+    with ledger.reading(7) as page:
+        assert (page.count, page.closed, page.last(), page.parts()) == (0, False, None, [])
 
 
 def test_threads_share_the_pages(ledger: Ledger) -> None:

@@ -54,6 +54,24 @@ def test_a_disk_too_full_for_the_answer_sells_nothing(
     assert ledger.spent().epsilon == 0
 
 
+def test_the_lock_under_which_room_is_given_back_ends_with_the_answer(tmp_path: Path) -> None:
+    kept = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+    kept.keep_open()
+    other = Ledger.open_existing(tmp_path / "ledger.sqlite")
+    for number in range(1, 4):
+        kept.reserve([PureEvent(0.001, 1)], PRICE, request=f"{number}", purpose="", room=5_000)
+        kept.commit(number, bytes(5_000))
+        assert len(kept._own_book._store._kept) == 1
+        # as another process would see it: locks are of connections
+        with closing(sqlite3.connect(tmp_path / "ledger.sqlite", timeout=0)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        assert other.released(f"{number}") == bytes(5_000)
+    with pytest.raises(LedgerError, match="closed once"):
+        kept.commit(3, b"x")
+    other.reserve([PureEvent(0.001, 1)], PRICE, request="last", purpose="")
+
+
 def test_room_is_given_back_by_every_end_and_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -344,9 +344,9 @@ class AnswerPage:
 
     def last(self) -> bytes | None:
         """Return the answer given last, None where there is none yet."""
-        which = "reservation = ? AND number > 0 AND kind = 'part' ORDER BY number DESC"
-        row = self._open.one(which, self._reservation)
-        return None if row is None else row.body
+        reader, number = self._open, self.count
+        row = reader.one("reservation = ? AND number = ?", self._reservation, number)
+        return None if row is None or not number else row.body
 
     def add(self, parts: Sequence[tuple[bytes, bytes]]) -> None:
         """Store answers as (question, answer); none of the questions may have an answer yet."""
@@ -938,13 +938,14 @@ class Ledger:
         _check_text("request", request)
         with self._own_book.reading() as (reader, seen):
             number = _number_of(reader, request)
-            sha256 = None if number is None else _entry_at(reader, number).released_sha256
-            if sha256 is None:
+            entry = None if number is None else _entry_at(reader, number)
+            if entry is None or entry.state != "committed":
                 return None
-            select = "SELECT body FROM entry WHERE reservation = ? AND kind = 'close'"
-            (body,) = reader.transaction.execute(select, (number,)).fetchone()
+            select = "SELECT body FROM entry WHERE reservation = ? AND number = ?"
+            place = (number, entry.parts + 1)
+            (body,) = reader.transaction.execute(select, place).fetchone()
             digest = hashlib.sha256(body).hexdigest() if isinstance(body, bytes) else None
-            if digest != sha256:
+            if digest != entry.released_sha256:
                 raise LedgerError(
                     f"{reader.where} had an answer changed by hand; restore it from a copy."
                 )

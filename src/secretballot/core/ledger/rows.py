@@ -452,10 +452,11 @@ class Reader:
 
     def parts(self, reservation: int) -> Iterator[Row]:
         """Give all answers of a reservation, in order."""
-        which = f"reservation = ? AND number > ? AND kind = 'part' ORDER BY number LIMIT {AT_ONCE}"
+        # by the one key that has them in this order: no statement may take long
+        which = f"reservation = ? AND number > ? ORDER BY number LIMIT {AT_ONCE}"
         found = self.all(which, reservation, 0)
         while found:
-            yield from found
+            yield from (row for row in found if row.kind == "part")
             found = self.all(which, reservation, found[-1].number)
 
     def answers(self, reservation: int, questions: Sequence[bytes]) -> Iterator[Row]:
@@ -468,10 +469,11 @@ class Reader:
 
     def last_number(self, reservation: int) -> tuple[int, bool]:
         """Return the number of answers of a reservation, and whether it is closed."""
-        number, kind = self.transaction.execute(
+        found = self.transaction.execute(
             "SELECT number, kind FROM entry WHERE reservation = ? ORDER BY number DESC LIMIT 1",
             (reservation,),
         ).fetchone()
+        number, kind = found or (0, "reserve")
         closed = kind == "close"
         return number - closed, closed
 
@@ -508,19 +510,21 @@ class Reader:
         """Return the first and the last row of the reservations with these numbers. Bodies of last
         rows are not read, so of them closings alone are checked, which have the SHA-256 of
         theirs."""
-        first = "f.reservation > ? AND f.reservation <= ? AND f.number = 0"
+        some = "reservation > ? AND reservation <= ? AND number = 0"
         last = (
             "SELECT (SELECT l.position FROM entry l WHERE l.reservation = f.reservation"
-            f" ORDER BY l.number DESC LIMIT 1) FROM entry f WHERE {first}"
+            f" ORDER BY l.number DESC LIMIT 1) FROM entry f WHERE {some}"
         )
-        select = f"{_SELECT} position IN ({last}) ORDER BY reservation".replace(" body,", " NULL,")
-        found = self.transaction.execute(select, (after, up_to)).fetchall()
+        places = [place for (place,) in self.transaction.execute(last, (after, up_to)).fetchall()]
+        marks = ", ".join("?" * len(places)) or "0"
+        select = f"{_SELECT} position IN ({marks}) ORDER BY reservation".replace(" body,", " NULL,")
+        found = self.transaction.execute(select, places).fetchall()
         lasts = [Row(*fields[:-1]) for fields in found]
         for row, fields in zip(lasts, found, strict=True):
             if row.kind == "close":
                 self._checked(fields, self.closing(row).sha256 or _NOTHING)
-        which = f"{first.replace('f.', 'e.')} ORDER BY reservation"
-        return list(zip(self.all(which, after, up_to), lasts, strict=True))
+        firsts = self.all(f"{some} ORDER BY reservation", after, up_to)
+        return list(zip(firsts, lasts, strict=True))
 
     # --- how far it goes ---
 
@@ -722,8 +726,10 @@ class Writer:
         LedgerError
             If that is the case.
         """
-        found = self.reader.transaction.execute("SELECT position, chain FROM head").fetchone()
-        if found != (self.seen.position, self.seen.chain):
+        # a program may have swallowed the error of a statement that added some rows
+        select = "SELECT position, chain, (SELECT max(position) FROM entry) FROM head"
+        found, seen = self.reader.transaction.execute(select).fetchone(), self.seen
+        if found != (seen.position, seen.chain, seen.position or None):
             raise LedgerError(
                 f"{self.reader.where} did not take what was written; nothing was changed."
             )
