@@ -121,7 +121,7 @@ def test_importing_the_package_is_cheap() -> None:
     "work",
     [
         "import secretballot.privacy.ledger",
-        "from secretballot.privacy import noise; noise.ready_sampler();"
+        "from secretballot.core import noise; noise.ready_sampler();"
         " noise.ExactNoise().discrete_gaussian(3.0, 2)",
     ],
     ids=["books", "noise"],

@@ -20,6 +20,7 @@ from secretballot.audit import (
     frequency_p_value,
     neighbouring_counts,
 )
+from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
     ArgmaxGaussianEvent,
@@ -34,7 +35,6 @@ from secretballot.privacy.accounting import (
     renyi_divergence,
 )
 from secretballot.privacy.accounting.filters import Grant
-from secretballot.privacy.noise import ExactNoise
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 LOOSE = PrivacyBudget(1e4, 0.5)  # for noise that promises nothing

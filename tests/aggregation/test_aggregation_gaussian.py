@@ -26,6 +26,7 @@ from secretballot.audit import (
     output_distribution,
     sample_p_value,
 )
+from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
     AbstentionTableEvent,
@@ -38,7 +39,6 @@ from secretballot.privacy.accounting import (
     delta_upper,
     event_from_json,
 )
-from secretballot.privacy.noise import ExactNoise
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 ALPHA = 1e-6

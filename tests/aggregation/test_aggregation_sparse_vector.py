@@ -7,10 +7,10 @@ import pytest
 from secretballot.aggregation import SparseVectorAggregator
 from secretballot.aggregation.sparse_vector import bassily_noise, liu_noise
 from secretballot.audit import ScriptedNoise, outcomes_p_value, stream_law
+from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent, delta_upper
 from secretballot.privacy.mechanisms import stability
-from secretballot.privacy.noise import ExactNoise
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from secretballot.ensemble.partition import KeyedHashPartition, PositionPartition
-from secretballot.ensemble.unit_ids import canonical_id
+from secretballot.core.partition import KeyedHashPartition, PositionPartition, canonical_id
 from secretballot.exceptions import DataError, ParameterError
 
 KEY = b"a key of 16 byte"

@@ -13,13 +13,13 @@ import secretballot as sb
 from secretballot import verify_release as second
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import WEIGHT_UNIT, with_constant
+from secretballot.core.noise import ExactNoise
 from secretballot.door import purchase
 from secretballot.exceptions import ParameterError
 from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.privacy.noise import ExactNoise
 from secretballot.records import PrivateRecords
 from secretballot.students.moment_links import ClassesLink
 

@@ -53,10 +53,7 @@ class ScriptedChoice:
     def __init__(self) -> None:
         self.weights: dict[int, float] = {}
 
-    def exponential_index(
-        self, scores: np.ndarray, scale: float, multiplicities: Any = None
-    ) -> int:
-        assert multiplicities is None
+    def exponential_index(self, scores: np.ndarray, scale: float) -> int:
         self.weights = {number: score / scale for number, score in enumerate(scores.tolist())}
         return 0
 
@@ -540,9 +537,7 @@ class _OwnPublic(sb.SemiPrivateClassifier):
 class _BestChoice(ScriptedChoice):
     """No noise: two fits that draw among equals would differ, and be right."""
 
-    def exponential_index(
-        self, scores: np.ndarray, scale: float, multiplicities: Any = None
-    ) -> int:
+    def exponential_index(self, scores: np.ndarray, scale: float) -> int:
         return int(np.argmax(scores))
 
 

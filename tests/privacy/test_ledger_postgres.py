@@ -21,12 +21,12 @@ import secretballot as sb
 from ledger_backends import DatabaseLedgers
 from secretballot._databases import DatabasePlace
 from secretballot.cli import app
+from secretballot.core.noise import ExactNoise
 from secretballot.door.known_ledger import keep_in_step
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.privacy.accounting import PrivacyBudget, PureEvent
 from secretballot.privacy.ledger import Ledger, postgres_schema, postgres_store
 from secretballot.privacy.ledger.store import BrokenOffError
-from secretballot.privacy.noise import ExactNoise
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.1, 1e-9)

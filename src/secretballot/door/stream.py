@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator
+from secretballot.core.noise import NoiseSource
 from secretballot.door import purchase
 from secretballot.door.known_ledger import keep_in_step
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
@@ -26,7 +27,6 @@ from secretballot.privacy.accounting import Event
 from secretballot.privacy.ledger import Ledger, LedgerEntry
 from secretballot.privacy.ledger.answering import AnswerPage
 from secretballot.privacy.ledger.store import repeated
-from secretballot.privacy.noise import NoiseSource
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,

@@ -1,0 +1,1 @@
+"""What the guarantee rests on; it imports nothing else of the project."""
