@@ -7,6 +7,7 @@ one, as a command has it. Beside each median stands that of the processor's time
 programs on the machine lengthen less. Give the number of releases, 100,000 by default.
 """
 
+import hashlib
 import os
 import resource
 import subprocess
@@ -18,14 +19,8 @@ from pathlib import Path
 from statistics import median
 
 from ledger_throughput import ANSWER, BUDGET, EVENTS, PRICE
-from secretballot.privacy.accounting import Grant
-from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.ledger.chain import (
-    add_closing,
-    add_reservation,
-    encode_events,
-)
-from secretballot.privacy.ledger.following import catch_up
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.rows import Closing, Purchase
 
 TURNS = 9
 
@@ -33,14 +28,15 @@ TURNS = 9
 def filled(path: Path, releases: int, composition: str) -> Ledger:
     """Return a ledger that holds so many releases, written in one transaction."""
     ledger = Ledger(path, dataset="benchmark", budget=BUDGET, composition=composition)
-    grant, text = Grant(EVENTS, PRICE.epsilon, PRICE.delta), encode_events(EVENTS)
-    rule, where = ledger._own_book.filter, "benchmark"
-    with ledger._own_book.writing() as (connection, seen):
+    purchase = Purchase(EVENTS, None, PRICE.epsilon, PRICE.delta)
+    terms, costs = purchase.encode(), ledger._own_book.filter.costs(purchase.grant)
+    closed = Closing(hashlib.sha256(ANSWER).hexdigest()).encode()
+    with ledger._own_book.writing() as writer:
         for number in range(1, releases + 1):
-            add_reservation(connection, seen, f"old{number}", "", text, grant=grant, at="")
-            seen = catch_up(connection, seen, rule, where)
-            add_closing(connection, seen, number, released=ANSWER, reason=None, used=None, at="")
-            seen = catch_up(connection, seen, rule, where)
+            totals = writer.seen.totals.plus(costs)
+            key = f"old{number}".encode()
+            writer.add("reserve", number, 0, key=key, terms=terms, totals=totals)
+            writer.add("close", number, 1, terms=closed, body=ANSWER)
     return ledger
 
 

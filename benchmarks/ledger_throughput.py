@@ -2,7 +2,7 @@
 the same run.
 
 The bare append is the floor: one open connection, one table, one row per transaction, as durable. A
-ledger transaction opens a connection, follows the chain, asks the filter and appends. Rounds take
+ledger transaction opens a connection, looks for new rows, asks the filter and appends. Rounds take
 turns, so that both meet the same disk. On a slow disk the ratio is near one; TMPDIR=/dev/shm takes
 the disk away and shows the ledger's own work. `rows` is how many reservations the ledger holds
 already.
@@ -15,10 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from secretballot.privacy.accounting import GaussianEvent, Grant, PrivacyBudget
-from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.ledger.chain import add_reservation, encode_events
-from secretballot.privacy.ledger.following import catch_up
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.rows import Purchase
+from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
 
 BUDGET = PrivacyBudget(100.0, 2e-5)
 EVENTS = (GaussianEvent(50_000.0, 1),)
@@ -44,12 +43,13 @@ def bare_append(path: Path) -> Callable[[str], None]:
 def filled(path: Path, rows: int, composition: str) -> Ledger:
     """Return a ledger that holds `rows` reservations already, written in one transaction."""
     ledger = Ledger(path, dataset="benchmark", budget=BUDGET, composition=composition)
-    grant, text = Grant(EVENTS, PRICE.epsilon, PRICE.delta), encode_events(EVENTS)
-    rule, where = ledger._own_book.filter, "benchmark"
-    with ledger._own_book.writing() as (connection, seen):
-        for number in range(rows):
-            add_reservation(connection, seen, f"old{number}", "", text, grant=grant, at="")
-            seen = catch_up(connection, seen, rule, where)
+    purchase = Purchase(EVENTS, None, PRICE.epsilon, PRICE.delta)
+    terms, costs = purchase.encode(), ledger._own_book.filter.costs(purchase.grant)
+    with ledger._own_book.writing() as writer:
+        for number in range(1, rows + 1):
+            totals = writer.seen.totals.plus(costs)
+            key = f"old{number}".encode()
+            writer.add("reserve", number, 0, key=key, terms=terms, totals=totals)
     return ledger
 
 

@@ -175,7 +175,7 @@ class PostgresServer:
         found."""
         import psycopg
 
-        from secretballot._databases import DatabasePlace
+        from secretballot.core.ledger.urls import DatabasePlace
 
         words = DatabasePlace(url or self.url()).words
         with psycopg.connect(**words, autocommit=True) as connection:

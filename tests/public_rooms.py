@@ -12,7 +12,7 @@ PUBLIC_ROOMS = (
     "learners",
     "planning",
     "privacy.accounting",
-    "privacy.ledger",
+    "core.ledger",
     "privacy.mechanisms",
     "queries",
     "records",

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from secretballot._databases import DatabasePlace, file_or_database, is_database
+from secretballot.core.ledger.urls import DatabasePlace, file_or_database, is_database
 from secretballot.exceptions import ParameterError
 
 SECRET = "hunter2"

@@ -120,7 +120,7 @@ def test_importing_the_package_is_cheap() -> None:
 @pytest.mark.parametrize(
     "work",
     [
-        "import secretballot.privacy.ledger",
+        "import secretballot.core.ledger",
         "from secretballot.core import noise; noise.ready_sampler();"
         " noise.ExactNoise().discrete_gaussian(3.0, 2)",
     ],

@@ -22,6 +22,7 @@ import pytest
 
 import secretballot as sb
 from secretballot import verify_release as second
+from secretballot.core.ledger import Ledger
 from secretballot.privacy.accounting import (
     AbstentionTableEvent,
     BoundedRangeEvent,
@@ -42,7 +43,6 @@ from secretballot.privacy.accounting import (
     calibrate_vote_table,
     delta_upper,
 )
-from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.release import write_release
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID

@@ -29,7 +29,7 @@ from campaigns.torture.analysts import (
     made_dataset,
 )
 from campaigns.torture.service import RunningService, asked_again, use_up
-from secretballot.privacy.ledger import Ledger
+from secretballot.core.ledger import Ledger
 
 PLANNED, BLOWS_OF_A_ROUND = 10_000, 12
 #: What befalls one of the machines, and how often.

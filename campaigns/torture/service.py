@@ -30,7 +30,7 @@ from campaigns.torture.analysts import (
     made_dataset,
 )
 from campaigns.torture.broken_service import DEFECT
-from secretballot.privacy.ledger import Ledger
+from secretballot.core.ledger import Ledger
 
 #: Questions of one session, and kills of one round at most.
 PLANNED, KILLS_OF_A_ROUND = 3000, 40

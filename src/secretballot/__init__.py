@@ -82,6 +82,7 @@ if TYPE_CHECKING:
         SparseVectorAggregator,
         VoteTableAggregator,
     )
+    from secretballot.core.ledger import Ledger
     from secretballot.door import PaidOutcome, estimate_minority, estimate_stability, release
     from secretballot.ensemble.votes import VoteCounts
     from secretballot.exceptions import (
@@ -117,7 +118,6 @@ if TYPE_CHECKING:
     from secretballot.learners.universal.labeler import UniversalLabeler
     from secretballot.planning.plan.model import Plan
     from secretballot.privacy.accounting import PrivacyBudget
-    from secretballot.privacy.ledger import Ledger
     from secretballot.publishing.release import write_release
     from secretballot.publishing.signing import new_signing_key, sign_release
     from secretballot.released import ReleasedLabels
@@ -156,7 +156,7 @@ _HOMES = {
     "LabelPrivateMomentsClassifier": "learners.moments.label_private",
     "LabelingSession": "learners.labelers.session",
     "LaplaceAggregator": "aggregation",
-    "Ledger": "privacy.ledger",
+    "Ledger": "core.ledger",
     "LedgerError": "exceptions",
     "MomentsLabelsStudent": "students",
     "MomentsRegressionStudent": "students",
@@ -218,6 +218,7 @@ _ROOMS = (
     "aggregation",
     "audit",
     "bases",
+    "core",
     "datasets",
     "door",
     "ensemble",

@@ -33,9 +33,9 @@ def test_commits_that_are_not_durable_are_found(
     all of ten with probability 1e-10."""
     from campaigns.torture import database
 
-    from secretballot.privacy.ledger import postgres_store
+    from secretballot.core.ledger import postgres
 
-    begin, fork = postgres_store._begin_transaction, database._fork
+    begin, fork = postgres._begin_transaction, database._fork
     noted = [0]
 
     class Server(PostgresServer):
@@ -60,7 +60,7 @@ def test_commits_that_are_not_durable_are_found(
 
     def fork_forgetful(work: Callable[[], None]) -> int:
         def forget() -> None:
-            postgres_store._begin_transaction = begin_forgetful
+            postgres._begin_transaction = begin_forgetful
             work()
 
         return fork(forget)

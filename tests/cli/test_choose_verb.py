@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 import secretballot as sb
 from secretballot.cli import app
-from secretballot.privacy.ledger import Ledger
+from secretballot.core.ledger import Ledger
 from secretballot.report.student.export import dump_student, load_student
 
 

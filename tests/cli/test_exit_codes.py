@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from secretballot import verify_release
 from secretballot.cli import app
 from secretballot.cli.outcome import EXIT_CODES
-from secretballot.privacy.ledger import Ledger
+from secretballot.core.ledger import Ledger
 
 FAULTY = f"{sys.executable} -S {Path(__file__).parents[1] / 'audit' / 'planted_faults.py'}"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
-from secretballot.privacy.ledger import Ledger
+from secretballot.core.ledger import Ledger
 
 N_QUERIES, N_TEACHERS = 200, 100
 

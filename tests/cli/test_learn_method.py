@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 
 import secretballot as sb
 from secretballot.cli import app
+from secretballot.core.ledger import Ledger
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.runs.methods import method_of_run
 from secretballot.verify_release import main as independent_verifier

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 import secretballot as sb
 from secretballot.cli import app
-from secretballot.privacy.ledger import Ledger
+from secretballot.core.ledger import Ledger
 from secretballot.verify_release import main as independent_verifier
 
 N_PRIVATE = 1_500

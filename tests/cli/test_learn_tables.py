@@ -12,9 +12,9 @@ from typer.testing import CliRunner, Result
 import secretballot as sb
 from secretballot import verify_release as second
 from secretballot.cli import app
+from secretballot.core.ledger import Ledger
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import read_table
-from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.again import differing_files
 from secretballot.publishing.job import NamedStudent
 from secretballot.runs.table_votes import TableRun

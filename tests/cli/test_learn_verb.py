@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
+from secretballot.core.ledger import Ledger
 from secretballot.planning.plan.model import (
     Candidate,
     Estimate,
@@ -25,7 +26,6 @@ from secretballot.planning.plan.model import (
     Setting,
     Task,
 )
-from secretballot.privacy.ledger import Ledger
 
 SECRET = "s3cr3t-cell"
 N_PRIVATE, N_PUBLIC, N_TEST = 600, 120, 200
@@ -341,7 +341,7 @@ def test_a_ledger_that_another_program_holds_is_said(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other_ledger(files)
-    monkeypatch.setattr("secretballot.privacy.ledger.file.WAIT_S", 0.1)
+    monkeypatch.setattr("secretballot.core.ledger.sqlite.WAIT_S", 0.1)
     with closing(sqlite3.connect(files / "l", isolation_level=None)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
         result = learn(files, "--ledger", str(files / "l"), "--dataset", "other")

@@ -14,9 +14,9 @@ from campaigns.postgres_server import PostgresServer
 from typer.testing import CliRunner, Result
 
 import secretballot as sb
-from secretballot._databases import DatabasePlace
 from secretballot.cli import app
-from secretballot.privacy.ledger import Ledger
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.urls import DatabasePlace
 
 SECRET = "hunter2"
 
@@ -103,7 +103,8 @@ def test_a_run_goes_on_where_acknowledgements_are_lost(
     tmp_path: Path, proxy: PostgresProxy
 ) -> None:
     place = proxy.url(f"t{uuid4().hex[:20]}")
-    for statement in (b"INSERT INTO head", b"INSERT INTO reservation", b"INSERT INTO closing"):
+    # the kind of a row is sent with its length
+    for statement in (b"INSERT INTO head", b"\0\0\0\x07reserve", b"\0\0\0\x05close"):
         proxy.lose(statement, "acknowledgement")
     done = label(tmp_path, "--ledger", place, "--out", str(tmp_path / "one"))
     assert done.exit_code == 0, done.output
@@ -142,10 +143,10 @@ def test_a_question_is_answered_once_wherever_its_connection_breaks(
     ledger = sb.Ledger(place, dataset="registry", budget=budget)
     session = sb.LabelingSession(teachers, sb.GaussianAggregator.calibrate(budget, 10), ledger)
     points = np.random.default_rng(1).normal(size=(3, 2))
-    proxy.lose(b"COPY part", when)
+    proxy.lose(b"COPY entry", when)
     first = session.ask_many(points)
     assert proxy.faults == []
-    proxy.lose(b"FROM part", "statement")
+    proxy.lose(b"FROM entry", "statement")
     assert session.ask_many(points).labels.tolist() == first.labels.tolist()
     assert (proxy.faults, session.used) == ([], 3)
 

@@ -7,11 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 from secretballot.cli import app
+from secretballot.core.ledger import Ledger
 from secretballot.privacy.accounting import (
     GaussianEvent,
     PrivacyBudget,
 )
-from secretballot.privacy.ledger import Ledger
 
 
 @pytest.fixture

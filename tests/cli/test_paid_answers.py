@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
+from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError
-from secretballot.privacy.ledger import Ledger
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs import choose as choose_run
 from secretballot.runs import label as label_run

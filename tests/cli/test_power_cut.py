@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
-from secretballot.privacy.ledger import Ledger
+from secretballot.core.ledger import Ledger
 from secretballot.runs import plan_files
 
 CLASSES = ["--classes", "no,yes"]

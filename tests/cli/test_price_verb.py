@@ -11,8 +11,8 @@ from typer.testing import CliRunner, Result
 
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.cli import app
+from secretballot.core.ledger import Ledger
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 
 
 def invoke(*words: str) -> Result:

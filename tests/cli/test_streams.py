@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from secretballot._validation import plain_line, shown, without_controls
 from secretballot.cli import app
+from secretballot.core.ledger import Ledger
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 
 NASTY = "\x1b[31mred\x1b[0m\nsecretballot: done\x9b1A\u202e"
 

@@ -9,7 +9,7 @@ from patients import words_of_run, write_files
 from typer.testing import CliRunner
 
 from secretballot.cli import app
-from secretballot.privacy.ledger import Ledger
+from secretballot.core.ledger import Ledger
 
 WORDS = (
     *("--title", "Stays in the wards", "--purpose", "To plan beds"),

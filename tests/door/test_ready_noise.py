@@ -275,7 +275,7 @@ def test_nothing_is_imported_between_a_reservation_and_its_answer(tmp_path: Path
     said = run_alone(
         tmp_path,
         """
-        from secretballot.privacy.ledger import Ledger
+        from secretballot.core.ledger import Ledger
         late, reserve = {}, Ledger.reserve
 
         def watched(self, *given, **named):

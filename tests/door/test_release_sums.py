@@ -14,13 +14,13 @@ from tiny_sums import true_delta
 from secretballot.audit import ScriptedNoise
 from secretballot.bases.integer_model import IntegerModel
 from secretballot.bases.rotation import UNIT as UNIT_OF_COORDINATES
+from secretballot.core.ledger import Ledger
 from secretballot.core.noise import ExactNoise
 from secretballot.door import purchase
 from secretballot.door.vector_sums import StagedSums, release_sums
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.learners.moments.start import released_start
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_vector_sum, delta_upper
-from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.records import PrivateRecords, Residuals
 from secretballot.released import ReleasedLabels

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from secretballot.core.ledger import Ledger
 from secretballot.door import choose_by_scores, purchase
 from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
-from secretballot.privacy.ledger import Ledger
 
 ABOUT = {"points": [[0.5]], "rows": [0]}
 

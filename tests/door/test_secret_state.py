@@ -14,10 +14,10 @@ import pytest
 
 import secretballot as sb
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
+from secretballot.core.ledger import rows
 from secretballot.door import ReleaseStream, secret_state
 from secretballot.door.secret_state import StateStore
 from secretballot.door.stored_answers import StoredAnswer
-from secretballot.privacy.ledger import answering
 
 K = 250
 SURE, EVEN = 0, K // 2
@@ -77,7 +77,7 @@ def _die(*_: object) -> None:
 def crash_in_a_draw(stream: ReleaseStream, first: int, *ones: int) -> None:
     """Draw, keep the state in the vault, and die before the answers are in the ledger."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answering, "add_parts", _die)
+        patch.setattr(rows.Writer, "add_parts", _die)
         with pytest.raises(_CrashError):
             stream.answer(votes(*ones), [b"%d" % (first + n) for n in range(len(ones))])
 

@@ -17,10 +17,10 @@ import pytest
 import secretballot as sb
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.audit import ScriptedNoise
+from secretballot.core.ledger import sqlite
 from secretballot.core.noise import ExactNoise
 from secretballot.door import ReleaseStream, purchase
 from secretballot.door import stream as stream_room
-from secretballot.privacy.ledger import file
 
 K = 250
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -145,14 +145,14 @@ def test_an_interrupted_draw_is_neither_given_nor_counted(
 def test_a_ledger_that_cannot_store_gives_no_answer(
     ledger: sb.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from secretballot.privacy.ledger import answering
+    from secretballot.core.ledger import rows
 
     stream = opened(GAUSSIAN, ledger, tmp_path / "vault")
 
     def full(*_: object) -> None:
         raise sb.LedgerError("no space")
 
-    monkeypatch.setattr(answering, "add_parts", full)
+    monkeypatch.setattr(rows.Writer, "add_parts", full)
     with pytest.raises(sb.LedgerError, match="no space"):
         stream.answer(votes(0), names(0))
     monkeypatch.undo()
@@ -299,7 +299,7 @@ def test_what_comes_after_the_end_is_looked_up_without_a_draw(
 def test_what_a_full_disk_refuses_does_not_depend_on_where_a_stream_would_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect = file.connect
+    connect = sqlite.connect
 
     def used(name: str, unstable_at: int) -> int:
         ledger = sb.Ledger(tmp_path / name, dataset="registry", budget=ACCOUNT)
@@ -312,11 +312,11 @@ def test_what_a_full_disk_refuses_does_not_depend_on_where_a_stream_would_stop(
             connection.execute(f"PRAGMA max_page_count = {pages + 2}")
             return connection
 
-        monkeypatch.setattr(file, "connect", connect_to_small_disk)
+        monkeypatch.setattr(sqlite, "connect", connect_to_small_disk)
         asked = votes(*[EVEN if row == unstable_at else SURE for row in range(40)])
         with contextlib.suppress(sb.LedgerError):
             stream.answer(asked, names(*range(40)))
-        monkeypatch.setattr(file, "connect", connect)
+        monkeypatch.setattr(sqlite, "connect", connect)
         return stream.used
 
     room = used("never", 40)

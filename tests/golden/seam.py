@@ -144,13 +144,13 @@ def golden(noise: str) -> Iterator[Trace]:
 
 
 def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> None:
+    from secretballot.core.ledger import Ledger
     from secretballot.door import purchase
     from secretballot.ensemble import range_scores, record_votes, scores, vote_tables, votes
     from secretballot.learners.labelers import relabel, subsample
     from secretballot.learners.selection import hold_out
     from secretballot.learners.training import one_of_each_unit, shards
     from secretballot.privacy.accounting import delta_upper
-    from secretballot.privacy.ledger import Ledger
     from secretballot.records import vector_sums
 
     for module, name in (

@@ -18,6 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from secretballot._json_files import json_fields
 from secretballot.aggregation import SparseVectorAggregator
 from secretballot.cli.outcome import failure_of
+from secretballot.core.ledger import Ledger
 from secretballot.door.secret_state import StateStore
 from secretballot.exceptions import SecretBallotError
 from secretballot.learners.labelers.session import LabelingSession
@@ -27,7 +28,6 @@ from secretballot.learners.universal.budget_split import BudgetSplit
 from secretballot.learners.universal.kept_records import PrivateRecords
 from secretballot.learners.universal.labeler import _about_of
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.runs.folder import RunFolder
 
 MARK = "PRIVATE-7261"

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from secretballot.core.ledger import Ledger
 from secretballot.hypotheses import DecisionStumps, Intervals, Thresholds
 from secretballot.learners.universal import labeler as universal
 from secretballot.learners.universal.budget_split import BudgetSplit, best_share, error_constants
 from secretballot.learners.universal.service import UniversalRun
 from secretballot.learners.universal.voting_phase import FirstPart
 from secretballot.privacy.accounting import PrivacyBudget, pricing
-from secretballot.privacy.ledger import Ledger
 
 ASKED = PrivacyBudget(1.0, 1e-6)
 RNG = np.random.default_rng(0)
@@ -315,8 +315,8 @@ def test_without_a_vault_records_are_held_in_memory_and_never_pickled():
 
 MOMENTS: dict[str, tuple[str, bool]] = {
     "before the draw": ("secretballot.door.reserved_outcome.ReservedOutcome._drawn_outcome", True),
-    "before the commit": ("secretballot.privacy.ledger.Ledger.commit", True),
-    "after the commit": ("secretballot.privacy.ledger.Ledger.commit", False),
+    "before the commit": ("secretballot.core.ledger.Ledger.commit", True),
+    "after the commit": ("secretballot.core.ledger.Ledger.commit", False),
     "before the records go": (
         "secretballot.learners.universal.kept_records.PrivateRecords.forget",
         True,

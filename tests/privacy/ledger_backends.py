@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import psycopg
 
-from secretballot._databases import DatabasePlace
+from secretballot.core.ledger.urls import DatabasePlace
 
 __all__ = ["DatabaseLedgers", "FileLedgers", "Ledgers"]
 

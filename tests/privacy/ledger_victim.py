@@ -20,10 +20,10 @@ from typing import Any
 
 import psycopg
 
-from secretballot._databases import DatabasePlace, file_or_database
+from secretballot.core.ledger import Ledger, postgres
+from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.privacy.accounting import PrivacyBudget, PureEvent
-from secretballot.privacy.ledger import Ledger, postgres_store
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 
@@ -91,9 +91,9 @@ def settle(place: Place) -> None:
     """Wait until a server has done what a victim told it last: that one held the head, or the name
     of the account, before it wrote anything."""
     if isinstance(place, DatabasePlace):
-        with postgres_store._single_connection(place, "") as connection:
-            postgres_store._lock_name(connection, place)
-            if postgres_store._is_there(connection):
+        with postgres._single_connection(place, "") as connection:
+            postgres._lock_name(connection, place)
+            if postgres._is_there(connection):
                 connection.execute("SELECT take_head()")
 
 
@@ -244,7 +244,7 @@ def system_limits(path: Place, _: int) -> object:
     seen = []
     for trial in range(40):
         request, claimed = f"r{trial}", bool(trial % 2)
-        limit = path.stat().st_size * (trial // 2) // 16  # from nothing to some more than there is
+        limit = path.stat().st_size * (trial // 2) // 12  # from nothing to some more than there is
 
         def work(
             say: Callable[[str], None],

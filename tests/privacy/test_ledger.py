@@ -17,6 +17,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from ledger_backends import DatabaseLedgers, Ledgers
+from secretballot.core.ledger import Amount, Ledger
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import (
     Event,
@@ -26,7 +27,6 @@ from secretballot.privacy.accounting import (
     filter_for,
     price,
 )
-from secretballot.privacy.ledger import Amount, Ledger
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 EVENTS = (PureEvent(0.25, 1),)
@@ -141,7 +141,7 @@ def test_reserve_fails_closed_when_the_price_is_nan(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "secretballot.privacy.ledger.terms.delta_upper", lambda events, epsilon: float("nan")
+        "secretballot.core.ledger.account.delta_upper", lambda events, epsilon: float("nan")
     )
     with pytest.raises(BudgetError):
         buy(ledger, "a")

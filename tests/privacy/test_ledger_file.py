@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from secretballot.core.ledger import Ledger, rows, sqlite
+from secretballot.core.ledger.rows import VERSION
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.accounting import PrivacyBudget, PureEvent
-from secretballot.privacy.ledger import Ledger, file, following
-from secretballot.privacy.ledger.schema import SCHEMA_VERSION
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.1, 1e-9)
@@ -174,14 +174,14 @@ def test_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 def test_creation_leaves_the_ledger_that_another_process_made_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, create = tmp_path / "ledger.sqlite", file.create_tables
+    path, create = tmp_path / "ledger.sqlite", sqlite.create_tables
 
     def make_another_first(connection: sqlite3.Connection, account: object) -> None:
-        monkeypatch.setattr(file, "create_tables", create)
+        monkeypatch.setattr(sqlite, "create_tables", create)
         buy(Ledger(path, dataset="registry", budget=BUDGET), "theirs")
         create(connection, account)
 
-    monkeypatch.setattr(file, "create_tables", make_another_first)
+    monkeypatch.setattr(sqlite, "create_tables", make_another_first)
     ledger = Ledger(path, dataset="registry", budget=BUDGET)
     assert [entry.request for entry in ledger.history()] == ["theirs"]
     assert sorted(os.listdir(tmp_path)) == ["ledger.sqlite", "ledger.sqlite-journal"]
@@ -207,8 +207,8 @@ def test_control_characters_of_a_damaged_file_are_not_printed_even_in_a_tracebac
     path: Path, mark: bytes
 ) -> None:
     content = path.read_bytes()
-    assert b"CREATE TABLE part" in content
-    path.write_bytes(content.replace(b"CREATE TABLE part", b"CREATE TABLE" + mark + b"part"))
+    assert b"CREATE TABLE entry" in content
+    path.write_bytes(content.replace(b"CREATE TABLE entry", b"CREATE TABLE" + mark + b"entry"))
     with pytest.raises(LedgerError, match="is damaged") as caught:
         Ledger.open_existing(path)
     printed = "".join(traceback.format_exception(caught.value)).replace("\n", "")
@@ -221,15 +221,12 @@ def test_sqlite_file_of_another_program_is_refused(tmp_path: Path) -> None:
     assert "is an SQLite file but no ledger" in refusal(tmp_path / "other.sqlite")
 
 
-@pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, SCHEMA_VERSION - 1, 0])
+@pytest.mark.parametrize("version", [VERSION + 1, VERSION - 1, 0])
 def test_other_version_is_refused_naming_both(path: Path, version: int) -> None:
     living = Ledger(path, dataset="registry")
     run_sql(path, f"PRAGMA user_version = {version}")
     said = refusal(path)
-    assert (
-        f"has format version {version} and this program reads version {SCHEMA_VERSION}; use the"
-        in said
-    )
+    assert f"has format version {version} and this program reads version {VERSION}; use the" in said
     with pytest.raises(LedgerError, match="format version"):
         buy(living, "new")
 
@@ -279,29 +276,33 @@ def test_truncated_file_is_noticed(path: Path) -> None:
     "statement",
     [
         (
-            "INSERT OR REPLACE INTO account SELECT 1, dataset, unit, neighbours, 100, delta,"
-            " composition, NULL, created_at FROM account"
+            "INSERT OR REPLACE INTO account SELECT 1, format, dataset, unit, neighbours, 100,"
+            " delta, composition, NULL, created_at FROM account"
         ),
         "INSERT OR REPLACE INTO head SELECT 1, 0, chain FROM head",
         (
-            "INSERT OR REPLACE INTO reservation SELECT id, position, request, purpose, events,"
-            " 1e-9, 0, reserved_at, chain FROM reservation"
+            "INSERT OR REPLACE INTO entry SELECT position, kind, reservation, number, key, '',"
+            " x'31', at, '3 0 0', chain FROM entry WHERE position < 4"
         ),
         (
-            "INSERT OR REPLACE INTO reservation SELECT 9, 8, request, purpose, events, 1e-9, 0,"
-            " reserved_at, chain FROM reservation WHERE id = 1"
+            "INSERT OR REPLACE INTO entry SELECT 8, kind, 9, 0, key, '', x'31', at,"
+            " '3 0 0', chain FROM entry WHERE position = 1"
         ),
         (
-            "INSERT OR REPLACE INTO closing SELECT 1, 8, 'forfeited', NULL, NULL, 'x', NULL,"
-            " closed_at, chain FROM closing WHERE reservation = 1"
+            "INSERT OR REPLACE INTO entry SELECT 8, kind, 4, 0, key, '', x'31', at,"
+            " '3 0 0', chain FROM entry WHERE position = 1"
         ),
         (
-            "INSERT OR REPLACE INTO part SELECT 3, 1, 8, x'00', x'31', answered_at, chain FROM part"
-            " WHERE number = 1"
+            "INSERT OR REPLACE INTO entry SELECT 8, kind, 1, 1, key, '', x'31', at,"
+            " '3 0 0', chain FROM entry WHERE position = 4"
         ),
         (
-            "INSERT OR REPLACE INTO part SELECT 3, 3, 8, question, x'31', answered_at, chain FROM"
-            " part WHERE number = 1"
+            "INSERT OR REPLACE INTO entry SELECT 8, kind, 3, 1, x'00', '', x'31', at,"
+            " '3 0 0', chain FROM entry WHERE position = 6"
+        ),
+        (
+            "INSERT OR REPLACE INTO entry SELECT 8, kind, 3, 3, key, '', x'31', at,"
+            " '3 0 0', chain FROM entry WHERE position = 6"
         ),
     ],
 )
@@ -341,16 +342,19 @@ def test_taking_the_triggers_away_for_nothing_is_no_edit(path: Path) -> None:
     [
         "UPDATE account SET dataset = x'00'",
         "UPDATE account SET unit = 'patient'",
-        "UPDATE reservation SET epsilon = 'none' WHERE id = 1",
-        "UPDATE reservation SET epsilon = 9e999 WHERE id = 1",
-        "UPDATE reservation SET request = x'ff' WHERE id = 2",
-        "UPDATE reservation SET request = CAST(x'ff' AS TEXT) WHERE id = 2",
-        "UPDATE reservation SET position = 'first' WHERE id = 1",
-        "UPDATE closing SET released = 7 WHERE reservation = 1",
-        "UPDATE closing SET released = NULL WHERE reservation = 1",
-        "UPDATE closing SET released = 'answer' WHERE reservation = 1",
-        "UPDATE part SET answer = '0' WHERE number = 1",
-        "UPDATE part SET question = 'first' WHERE number = 1",
+        "UPDATE entry SET reservation = 'none' WHERE position = 1",
+        "UPDATE entry SET number = 0.5 WHERE position = 6",
+        "UPDATE entry SET kind = x'00' WHERE position = 1",
+        "UPDATE entry SET key = 'forfeited' WHERE position = 2",
+        "UPDATE entry SET terms = x'ff' WHERE position = 2",
+        "UPDATE entry SET terms = CAST(x'ff' AS TEXT) WHERE position = 2",
+        "UPDATE entry SET sums = 7 WHERE position = 2",
+        "UPDATE entry SET at = 7 WHERE position = 2",
+        "UPDATE entry SET body = 7 WHERE position = 4",
+        "UPDATE entry SET body = 'answer' WHERE position = 4",
+        "UPDATE entry SET body = '0' WHERE position = 6",
+        "UPDATE entry SET key = 'first' WHERE position = 6",
+        "UPDATE entry SET chain = 'none' WHERE position = 6",
         "UPDATE head SET position = 'none'",
     ],
 )
@@ -361,7 +365,7 @@ def test_a_value_of_another_type_is_noticed(path: Path, edit: str) -> None:
 
 
 def test_lost_trigger_is_noticed(path: Path) -> None:
-    run_sql(path, "DROP TRIGGER reservation_no_DELETE")
+    run_sql(path, "DROP TRIGGER entry_no_DELETE")
     assert "tables or triggers that were changed by hand" in refusal(path)
 
 
@@ -369,7 +373,7 @@ def test_reservation_that_this_version_cannot_read_is_refused(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("secretballot.privacy.accounting.events._KINDS", {})
-    following._decoded.cache_clear()
+    rows._purchase_in.cache_clear()
     assert "holds a reservation that this program cannot read" in refusal(path)
 
 
@@ -424,7 +428,7 @@ def test_other_ledger_put_in_place_is_noticed(path: Path, kept_open: bool) -> No
 def test_locked_ledger_says_so_after_the_wait(
     path: Path, monkeypatch: pytest.MonkeyPatch, lock: str
 ) -> None:
-    monkeypatch.setattr(file, "WAIT_S", 0.05)
+    monkeypatch.setattr(sqlite, "WAIT_S", 0.05)
     ledger = Ledger(path, dataset="registry")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute(f"BEGIN {lock}")
@@ -443,7 +447,7 @@ def test_reader_does_not_stop_a_reservation_for_ever(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # an open reader lets a writer insert but not commit: the worst moment to be refused
-    monkeypatch.setattr(file, "WAIT_S", 0.05)
+    monkeypatch.setattr(sqlite, "WAIT_S", 0.05)
     ledger = Ledger(path, dataset="registry")
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
@@ -455,7 +459,7 @@ def test_reader_does_not_stop_a_reservation_for_ever(
 
 
 def test_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, connect = Ledger(path, dataset="registry"), file.connect
+    ledger, connect = Ledger(path, dataset="registry"), sqlite.connect
 
     def connect_to_full_disk(place: Path | None) -> sqlite3.Connection:
         connection = connect(place)
@@ -464,7 +468,7 @@ def test_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     before = ledger.history()
     with monkeypatch.context() as full:
-        full.setattr(file, "connect", connect_to_full_disk)
+        full.setattr(sqlite, "connect", connect_to_full_disk)
         with pytest.raises(
             LedgerError, match="the disk is full; the answer was not stored, and what was reserved"
         ):
@@ -479,14 +483,14 @@ def test_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_answer_larger_than_sqlite_takes_is_refused(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger, connect = Ledger(path, dataset="registry"), file.connect
+    ledger, connect = Ledger(path, dataset="registry"), sqlite.connect
 
     def connect_with_small_limit(place: Path | None) -> sqlite3.Connection:
         connection = connect(place)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10_000)
         return connection
 
-    monkeypatch.setattr(file, "connect", connect_with_small_limit)
+    monkeypatch.setattr(sqlite, "connect", connect_with_small_limit)
     with pytest.raises(LedgerError, match="cannot hold a value this large"):
         ledger.commit(3, bytes(20_000), parts=2)
     assert ledger.history()[2].state == "reserved"
@@ -502,7 +506,7 @@ def test_journal_mode_left_by_another_program_is_taken_back(path: Path) -> None:
 def test_foreign_journal_mode_that_stays_is_refused(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file, "WAIT_S", 0.05)
+    monkeypatch.setattr(sqlite, "WAIT_S", 0.05)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA journal_mode = WAL")
         other.execute("BEGIN")
@@ -514,8 +518,8 @@ def test_foreign_journal_mode_that_stays_is_refused(
 def test_a_ledger_that_is_kept_open_is_opened_once(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, connect = list[Path | None](), file.connect
-    monkeypatch.setattr(file, "connect", lambda place: opened.append(place) or connect(place))
+    opened, connect = list[Path | None](), sqlite.connect
+    monkeypatch.setattr(sqlite, "connect", lambda place: opened.append(place) or connect(place))
     ledger = Ledger(path, dataset="registry")
     ledger.keep_open()
     opened.clear()
@@ -549,16 +553,15 @@ def test_a_ledger_that_is_kept_open_serves_both_sides_of_a_fork(path: Path) -> N
 
 
 def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:
-    with closing(file.connect(path)) as connection:
+    with closing(sqlite.connect(path)) as connection:
         settings = {
             name: connection.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("journal_mode", "synchronous", "fullfsync", "foreign_keys", "busy_timeout")
+            for name in ("journal_mode", "synchronous", "fullfsync", "busy_timeout")
         }
     expected = {
         "journal_mode": "persist",
         "synchronous": 3,
         "fullfsync": 1,
-        "foreign_keys": 1,
         "busy_timeout": 30_000,
     }
     assert settings == expected
@@ -592,8 +595,8 @@ class FailingConnection:
 def failures(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each of the next commits that fails is done all the same."""
     coming: list[bool] = []
-    connect = file.connect
-    monkeypatch.setattr(file, "connect", lambda path: FailingConnection(connect(path), coming))
+    connect = sqlite.connect
+    monkeypatch.setattr(sqlite, "connect", lambda path: FailingConnection(connect(path), coming))
     return coming
 
 

@@ -21,9 +21,9 @@ from hypothesis.stateful import (
 )
 
 from ledger_backends import DatabaseLedgers
+from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, PureEvent
-from secretballot.privacy.ledger import Ledger
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 EPSILONS = (0.05, 0.1, 0.15, 0.3, 0.7)

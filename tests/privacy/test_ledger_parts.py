@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ledger_backends import Ledgers
+from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import (
     ArgmaxGaussianEvent,
@@ -20,7 +21,6 @@ from secretballot.privacy.accounting import (
     VoteTableEvent,
     epsilon_upper,
 )
-from secretballot.privacy.ledger import Ledger
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PLAN = LabelGaussianEvent(20.0, 10)

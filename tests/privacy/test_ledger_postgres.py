@@ -19,14 +19,14 @@ from typer.testing import CliRunner
 
 import secretballot as sb
 from ledger_backends import DatabaseLedgers
-from secretballot._databases import DatabasePlace
 from secretballot.cli import app
+from secretballot.core.ledger import Ledger, postgres, rows
+from secretballot.core.ledger.rows import BrokenOffError
+from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.core.noise import ExactNoise
 from secretballot.door.known_ledger import keep_in_step
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.privacy.accounting import PrivacyBudget, PureEvent
-from secretballot.privacy.ledger import Ledger, postgres_schema, postgres_store
-from secretballot.privacy.ledger.store import BrokenOffError
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.1, 1e-9)
@@ -94,8 +94,8 @@ def test_two_rows_never_have_one_place_whatever_programs_believe(
     buy(ledger, "first")
     found = DatabasePlace(place)
     row = (
-        "INSERT INTO reservation SELECT id + 1, position + 1, '{0}', purpose, events, epsilon,"
-        " delta, reserved_at, chain FROM reservation WHERE id = 1"
+        "INSERT INTO entry SELECT position + 1, kind, reservation + 1, number, '{0}'::bytea, terms,"
+        " body, at, sums, chain FROM entry WHERE position = 1"
     )
 
     def add(name: str) -> str:
@@ -121,7 +121,7 @@ def test_two_rows_never_have_one_place_whatever_programs_believe(
 def test_a_lock_that_lasts_is_one_sentence(
     place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_store, "WAIT_S", 0.1)
+    monkeypatch.setattr(postgres, "WAIT_S", 0.1)
     number = buy(ledger, "plan")
     other = Ledger.open_existing(place)
     with ledger.answering(number):
@@ -134,7 +134,7 @@ def test_a_program_that_hangs_loses_its_hold_and_stores_nothing(
     postgres_server: PostgresServer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = buy(ledger, "plan")
-    monkeypatch.setattr(postgres_store, "IDLE_S", 0.2)
+    monkeypatch.setattr(postgres, "IDLE_S", 0.2)
 
     def hang() -> None:
         with ledger.answering(number) as page:
@@ -161,8 +161,8 @@ def test_a_server_notices_by_itself_that_a_machine_is_gone(
     )
     try:
         ledger = Ledger(url, dataset="registry", budget=BUDGET)
-        with ledger._own_book.writing() as (transaction, _):
-            found = {name: int(text) for name, text in transaction.execute(look)}
+        with ledger._own_book.writing() as writer:
+            found = {name: int(text) for name, text in writer.reader.transaction.execute(look)}
         probes = found["tcp_keepalives_interval"] * found["tcp_keepalives_count"]
         assert 0 < found["tcp_keepalives_idle"] + probes <= 30
         assert 0 < found["tcp_user_timeout"] <= 30_000
@@ -186,8 +186,9 @@ def test_commits_are_durable_whatever_the_role_has_set(
     postgres_server.run(f"ALTER ROLE postgres SET synchronous_commit = '{given}'")
     try:
         late = Ledger.open_existing(str(ledger.place))
-        with late._own_book.writing() as (transaction, _):
-            found = transaction.execute("SELECT current_setting('synchronous_commit')").fetchone()
+        with late._own_book.writing() as writer:
+            look = "SELECT current_setting('synchronous_commit')"
+            found = writer.reader.transaction.execute(look).fetchone()
         assert found == (inside,)
     finally:
         postgres_server.run("ALTER ROLE postgres RESET synchronous_commit")
@@ -234,7 +235,7 @@ def test_a_standby_that_was_not_waited_for_is_no_certainty(
         ((pid,),) = postgres_server.run(waits)
         postgres_server.run(f"SELECT pg_cancel_backend({pid})")
 
-    monkeypatch.setattr(postgres_store, "SILENCE_S", 1.0)  # a look at it waits for a standby, too
+    monkeypatch.setattr(postgres, "SILENCE_S", 1.0)  # a look at it waits for a standby, too
     # warnings that a role does not want to see are seen all the same
     postgres_server.run("ALTER ROLE postgres SET client_min_messages = 'error'")
     ledger = Ledger.open_existing(str(ledger.place))
@@ -267,11 +268,11 @@ def test_a_standby_is_refused(postgres_server: PostgresServer) -> None:
 def test_of_several_servers_the_primary_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = {}
     connect = lambda **words: seen.update(words) or 1 / 0  # noqa: E731
-    monkeypatch.setattr(postgres_store.Connection, "connect", connect)
+    monkeypatch.setattr(postgres.Connection, "connect", connect)
     for hosts, wanted in (("one,two", "read-write"), ("one", None)):
         seen.clear()
         with pytest.raises(ZeroDivisionError):
-            postgres_store._new_connection(DatabasePlace(f"postgresql://{hosts}/d"), 1.0)
+            postgres._new_connection(DatabasePlace(f"postgresql://{hosts}/d"), 1.0)
         assert seen.get("target_session_attrs") == wanted
         assert seen["prepare_threshold"] is None
 
@@ -315,7 +316,7 @@ def far(proxy: PostgresProxy, place: str, ledger: Ledger) -> Ledger:
 def hang(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether a connection that breaks is left open; then it is given up soon."""
     for name in ("LOOK_S", "SILENCE_S"):
-        monkeypatch.setattr(postgres_store, name, 0.8)
+        monkeypatch.setattr(postgres, name, 0.8)
     return bool(request.param == "hangs")
 
 
@@ -327,7 +328,7 @@ def test_a_purchase_is_paid_once_wherever_its_connection_breaks(
     hang: bool, proxy: PostgresProxy, far: Ledger, when: Any
 ) -> None:
     buy(far, "before")
-    proxy.lose(b"INSERT INTO reservation", when, hang=hang)
+    proxy.lose(b"INSERT INTO entry", when, hang=hang)
     assert buy(far, "a") == 2
     assert proxy.broken.is_set()
     assert far.spent().epsilon == 0.2
@@ -339,7 +340,7 @@ def test_an_answer_is_stored_once_wherever_its_connection_breaks(
     hang: bool, proxy: PostgresProxy, far: Ledger, when: Any
 ) -> None:
     number = buy(far, "a")
-    proxy.lose(b"INSERT INTO closing", when, hang=hang)
+    proxy.lose(b"INSERT INTO entry", when, hang=hang)
     far.commit(number, b"answer")
     assert proxy.broken.is_set()
     assert far.released("a") == b"answer"
@@ -360,7 +361,7 @@ def test_what_a_lost_connection_holds_is_ended_and_nothing_else(
 ) -> None:
     number = buy(far, "plan")
     with ledger.reading(number) as page:  # a session of the same role
-        proxy.lose(b"INSERT INTO part", "commit", hang=hang)
+        proxy.lose(b"INSERT INTO entry", "commit", hang=hang)
         with pytest.raises(BrokenOffError), far.answering(number) as answers:
             answers.add([(b"a", b"1")])
         assert buy(far, "next") == 2
@@ -369,7 +370,7 @@ def test_what_a_lost_connection_holds_is_ended_and_nothing_else(
 
 def test_a_read_that_breaks_is_done_again(proxy: PostgresProxy, far: Ledger) -> None:
     buy(far, "a")
-    proxy.lose(b"WHERE request", "statement")
+    proxy.lose(b"FROM entry", "statement")
     assert far.entry("a") is not None
     assert proxy.broken.is_set()
 
@@ -378,7 +379,7 @@ def test_a_read_that_breaks_is_done_again(proxy: PostgresProxy, far: Ledger) -> 
 def test_an_end_that_nobody_can_look_up_is_said_to_be_unknown(
     proxy: PostgresProxy, far: Ledger, monkeypatch: pytest.MonkeyPatch, purchase: bool
 ) -> None:
-    connect = postgres_store._new_connection
+    connect = postgres._new_connection
 
     def unreachable(*given: Any) -> Any:
         if proxy.broken.is_set():
@@ -387,7 +388,7 @@ def test_an_end_that_nobody_can_look_up_is_said_to_be_unknown(
 
     number = None if purchase else buy(far, "a")
     with monkeypatch.context() as patch:
-        patch.setattr(postgres_store, "_new_connection", unreachable)
+        patch.setattr(postgres, "_new_connection", unreachable)
         proxy.lose(b"INSERT INTO", "acknowledgement")
         refused(
             lambda: buy(far, "a") if purchase else far.commit(number, b"answer"),
@@ -417,7 +418,7 @@ def test_an_error_that_a_program_swallows_inside_stores_nothing(ledger: Ledger) 
     pool = ledger._own_book._store._pool
 
     def end_broken() -> None:
-        with pool.transaction("") as connection, pytest.raises(psycopg.Error):
+        with pool.transaction("") as (connection, _), pytest.raises(psycopg.Error):
             connection.execute("SELECT 1 / 0")
 
     refused(end_broken, "took back what was written; nothing was changed")
@@ -439,7 +440,7 @@ def test_connections_of_many_threads_come_to_rest_and_are_few(
     with ThreadPoolExecutor(12) as pool:
         assert set(pool.map(lambda _: ledger.releases(), range(60))) == {0}
     (resting,) = ledger._own_book._store._pool._resting.values()
-    assert 1 <= len(resting) <= postgres_store._KEPT
+    assert 1 <= len(resting) <= postgres._KEPT
     pids = {connection.info.backend_pid for connection, _ in resting}
     ledger = resting = None
     until = time.monotonic() + 300
@@ -519,12 +520,12 @@ def test_a_writer_buys_and_answers_and_has_no_right_to_anything_else(
     ledger.check()
     found = DatabasePlace(writer)
     statements = [
-        *(f"UPDATE {t} SET chain = chain" for t in ("reservation", "part", "closing", "head")),
-        *(f"DELETE FROM {t}" for t in postgres_schema._TABLES),
-        *(f"TRUNCATE {t}" for t in postgres_schema._TABLES),
-        *(f"ALTER TABLE {t} DISABLE TRIGGER ALL" for t in postgres_schema._TABLES),
+        *(f"UPDATE {t} SET chain = chain" for t in ("entry", "head")),
+        *(f"DELETE FROM {t}" for t in ("account", "head", "entry")),
+        *(f"TRUNCATE {t}" for t in ("account", "head", "entry")),
+        *(f"ALTER TABLE {t} DISABLE TRIGGER ALL" for t in ("account", "head", "entry")),
         "UPDATE account SET epsilon = 100",
-        "INSERT INTO migration VALUES (2, 'now')",
+        "INSERT INTO account SELECT * FROM account",
         "INSERT INTO head VALUES (2, 0, '')",
         "SELECT * FROM head FOR UPDATE",
         "SET session_replication_role = replica",
@@ -586,14 +587,15 @@ def test_a_file_has_no_roles(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        "ALTER TABLE reservation DISABLE TRIGGER reservation_no_change",
-        "DROP TRIGGER closing_next ON closing",
-        "DROP TRIGGER part_no_late ON part",
-        "ALTER TABLE part SET UNLOGGED",
-        "ALTER TABLE reservation DROP CONSTRAINT reservation_request_key",
-        "CREATE RULE forget AS ON INSERT TO part DO INSTEAD NOTHING",
+        "ALTER TABLE entry DISABLE TRIGGER entry_no_change",
+        "DROP TRIGGER entry_next ON entry",
+        "ALTER TABLE entry SET UNLOGGED",
+        "DROP INDEX entry_request",
+        "DROP INDEX entry_question; CREATE UNIQUE INDEX entry_question ON entry (reservation, key)"
+        " WHERE kind = 'close'",
+        "CREATE RULE forget AS ON INSERT TO entry DO INSTEAD NOTHING",
         "CREATE TABLE other (id INTEGER)",
-        "ALTER TABLE part ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE entry ENABLE ROW LEVEL SECURITY",
         "ALTER FUNCTION move_head() SECURITY INVOKER",
         "CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS"
         " 'BEGIN RETURN new; END'",
@@ -612,8 +614,8 @@ def test_no_row_is_removed_nor_the_version(
     databases: DatabaseLedgers, place: str, ledger: Ledger
 ) -> None:
     for statement in (
-        "UPDATE migration SET number = 7",
-        "TRUNCATE reservation CASCADE",
+        "UPDATE account SET format = 7",
+        "TRUNCATE entry CASCADE",
     ):
         with databases.open(place) as run, pytest.raises(psycopg.IntegrityError):
             run(statement)
@@ -627,14 +629,14 @@ def test_an_account_of_another_version_is_refused(
 ) -> None:
     buy(ledger, "a")
     with monkeypatch.context() as patch:
-        patch.setattr(postgres_store, "VERSION", postgres_schema.VERSION + 1)
+        patch.setattr(postgres, "VERSION", rows.VERSION + 1)
         for use in (
             ledger.spent,
             lambda: Ledger.open_existing(place),
             lambda: buy(ledger, "b"),
             lambda: Ledger.grant(place, "anybody"),
         ):
-            refused(use, "has format version 2 and this program reads version 3; use the version")
+            refused(use, "has format version 5 and this program reads version 6; use the")
     assert ledger.releases() == 1
 
 
@@ -646,7 +648,7 @@ def test_a_backup_put_back_is_noticed_by_the_vault(
     buy(ledger, "b")
     keep_in_step(tmp_path / "vault", ledger)
     with databases.edited(place) as run:  # what a dump of before leaves
-        run("DELETE FROM reservation WHERE id = 2")
+        run("DELETE FROM entry WHERE position = 2")
         literal = databases.literal(bytes.fromhex(chain))
         run(f"UPDATE head SET position = {position}, chain = {literal}")
     restored = Ledger.open_existing(place)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from secretballot.core.ledger import Ledger, sqlite
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.accounting import PrivacyBudget, PureEvent
-from secretballot.privacy.ledger import Ledger, file
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.001, 1e-9)
@@ -22,14 +22,14 @@ def test_an_answer_whose_room_was_claimed_needs_no_more_pages(
 ) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
     number = ledger.reserve([PureEvent(0.001, 1)], PRICE, request="one", purpose="", room=size)
-    connect = file.connect
+    connect = sqlite.connect
 
     def connect_to_full_disk(place: Path | None) -> sqlite3.Connection:
         connection = connect(place)
         connection.execute("PRAGMA max_page_count = 1")  # SQLite takes the present size for it
         return connection
 
-    monkeypatch.setattr(file, "connect", connect_to_full_disk)
+    monkeypatch.setattr(sqlite, "connect", connect_to_full_disk)
     ledger.commit(number, bytes(size))
     monkeypatch.undo()
     assert Ledger.open_existing(str(ledger.path)).released("one") == bytes(size)
@@ -40,14 +40,14 @@ def test_a_disk_too_full_for_the_answer_sells_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
-    connect = file.connect
+    connect = sqlite.connect
 
     def connect_to_full_disk(place: Path | None) -> sqlite3.Connection:
         connection = connect(place)
         connection.execute("PRAGMA max_page_count = 1")
         return connection
 
-    monkeypatch.setattr(file, "connect", connect_to_full_disk)
+    monkeypatch.setattr(sqlite, "connect", connect_to_full_disk)
     with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
         ledger.reserve([PureEvent(0.001, 1)], PRICE, request="one", purpose="", room=1_000_000)
     monkeypatch.undo()
@@ -62,9 +62,7 @@ def test_room_is_given_back_by_every_end_and_in_time(
     def rooms() -> int:
         with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
             return int(
-                connection.execute(
-                    "SELECT count(*) FROM room WHERE reservation IS NOT NULL"
-                ).fetchone()[0]
+                connection.execute("SELECT count(*) FROM room WHERE reservation > 0").fetchone()[0]
             )
 
     def claimed(request: str) -> int:
@@ -75,7 +73,7 @@ def test_room_is_given_back_by_every_end_and_in_time(
     assert rooms() == 0
     with monkeypatch.context() as long_ago:
         long_ago.setattr(
-            "secretballot.privacy.ledger.handle.utc_now", lambda: "2001-01-01T00:00:00.000000+00:00"
+            "secretballot.core.ledger.rows.utc_now", lambda: "2001-01-01T00:00:00.000000+00:00"
         )
         claimed("its process died")
     assert rooms() == 1

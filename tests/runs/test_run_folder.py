@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.exceptions import DataError, LedgerError
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
-from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.ledger.store import UnknownEndError
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs.folder import RunFolder, file_digest
 

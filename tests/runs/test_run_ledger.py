@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs.account import (
     check_account,

@@ -11,7 +11,7 @@ from served_places import QUERIES, TestClient, made_place
 from test_answering import QUESTIONS, points, problem
 
 import secretballot as sb
-from secretballot.privacy.ledger import postgres_store
+from secretballot.core.ledger import postgres
 from secretballot.service.app import application
 
 
@@ -49,7 +49,7 @@ def test_a_database_that_hangs_is_refused_and_comes_back(
     postgres_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("LOOK_S", "SILENCE_S"):
-        monkeypatch.setattr(postgres_store, name, 0.8)
+        monkeypatch.setattr(postgres, name, 0.8)
     proxy = PostgresProxy(postgres_server)
     place = made_place(tmp_path, ledger_at=proxy.url(f"service_{uuid.uuid4().hex[:12]}"))
     key = place.key()

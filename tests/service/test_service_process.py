@@ -23,7 +23,7 @@ from test_answering import QUESTIONS, points
 
 import secretballot as sb
 from secretballot._drafts import draft_folder
-from secretballot.privacy.ledger import file
+from secretballot.core.ledger import sqlite
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of a Unix")
 
@@ -134,7 +134,7 @@ def test_a_stop_ends_a_service_whose_ledger_is_locked(tmp_path: Path, client: ht
                 running.url + QUESTIONS, json={"points": points(1)}, headers=place.key(), timeout=2
             )
         running.process.send_signal(signal.SIGTERM)
-        assert running.process.wait(file.WAIT_S / 2) == 0
+        assert running.process.wait(sqlite.WAIT_S / 2) == 0
 
 
 #: A service that was killed: it could not remove the folder of its numbers.

@@ -18,9 +18,9 @@ from served_places import QUERIES, Place, TestClient, made_place
 from test_answering import QUESTIONS, points, problem
 
 import secretballot as sb
+from secretballot.core.ledger import rows as ledger_rows
+from secretballot.core.ledger.rows import VERSION
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.ledger import terms
-from secretballot.privacy.ledger.schema import SCHEMA_VERSION
 from secretballot.service import audit_log
 from secretballot.service.app import application
 
@@ -73,14 +73,14 @@ def database_place(server: Any, folder: Path) -> Iterator[tuple[Place, str]]:
 def test_another_version_of_the_program_refuses_and_takes_nothing(
     postgres_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from secretballot.privacy.ledger import postgres_schema, postgres_store
+    from secretballot.core.ledger import postgres
 
     with database_place(postgres_server, tmp_path) as (place, _):
         key = place.key(quota=6)
         with TestClient(application(place.settings, opened=True)) as client:
             first = ask(client, key, 3)
             with monkeypatch.context() as patch:
-                patch.setattr(postgres_store, "VERSION", postgres_schema.VERSION + 1)
+                patch.setattr(postgres, "VERSION", ledger_rows.VERSION + 1)
                 refused_everywhere(client, place, key)
                 with pytest.raises(LedgerError, match="use the version of secretballot"):
                     application(place.settings, opened=True)
@@ -94,7 +94,7 @@ def test_a_database_that_hangs_leaves_the_service_as_it_was(
 ) -> None:
     import psycopg
 
-    from secretballot._databases import DatabasePlace
+    from secretballot.core.ledger.urls import DatabasePlace
 
     with database_place(postgres_server, tmp_path) as (place, url):
         place.config.write_text(place.config.read_text() + "\n[limits]\nanswer_seconds = 0.5\n")
@@ -103,7 +103,7 @@ def test_a_database_that_hangs_leaves_the_service_as_it_was(
             first = answered(client, key, 3)
             with psycopg.connect(**DatabasePlace(url).words) as owner:
                 owner.execute(f'SET search_path TO "{DatabasePlace(url).schema}"')
-                owner.execute("LOCK TABLE migration, head IN ACCESS EXCLUSIVE MODE")
+                owner.execute("LOCK TABLE account, head IN ACCESS EXCLUSIVE MODE")
                 began = time.monotonic()
                 for start in (0, 20):
                     problem(ask(client, key, 1, start), "ledger-unavailable")
@@ -123,11 +123,11 @@ def test_a_ledger_file_of_another_version_is_refused(place: Place) -> None:
 
     with TestClient(application(place.settings, opened=True)) as client:
         first = ask(client, key, 3)
-        be_version(SCHEMA_VERSION + 1)
+        be_version(VERSION + 1)
         refused_everywhere(client, place, key)
         with pytest.raises(LedgerError, match="version"):
             application(place.settings, opened=True)
-        be_version(SCHEMA_VERSION)
+        be_version(VERSION)
         assert ask(client, key, 3).json() == first.json()
 
 
@@ -168,7 +168,7 @@ def test_a_clock_that_jumps_changes_no_answer_no_count_and_no_order(
     with TestClient(application(place.settings, opened=True)) as client:
         first = ask(client, key, 3).json()
         with monkeypatch.context() as patch:
-            for module in (audit_log, terms):
+            for module in (audit_log, ledger_rows):
                 patch.setattr(module, "datetime", Jumped)
             wall = time.time
             patch.setattr(time, "time", lambda: wall() + jumps.total_seconds())

@@ -11,7 +11,7 @@ from secretballot.cli.outcome import EXIT_CODES, print_json, say
 from secretballot.exceptions import LedgerError
 
 if TYPE_CHECKING:
-    from secretballot.privacy.ledger import LedgerEntry
+    from secretballot.core.ledger import LedgerEntry
 
 
 _PLACE = "The ledger's file, or the URL of a PostgreSQL database."
@@ -31,7 +31,7 @@ def show(file: File, as_json: AsJson = False) -> None:
     \b
     Example: secretballot ledger show patients.csv.ledger
     """
-    from secretballot.privacy.ledger import Ledger
+    from secretballot.core.ledger import Ledger
 
     ledger = Ledger.open_existing(file)
     amounts = {
@@ -64,7 +64,7 @@ def history(file: File, as_json: AsJson = False) -> None:
     \b
     Example: secretballot ledger history patients.csv.ledger
     """
-    from secretballot.privacy.ledger import Ledger
+    from secretballot.core.ledger import Ledger
 
     entries = Ledger.open_existing(file).history()
     if as_json:
@@ -91,7 +91,7 @@ def check(file: File, as_json: AsJson = False) -> None:
     \b
     Example: secretballot ledger check patients.csv.ledger
     """
-    from secretballot.privacy.ledger import Ledger
+    from secretballot.core.ledger import Ledger
 
     ledger = Ledger.open_existing(file)
     ledger.check()
@@ -116,7 +116,7 @@ def grant(
     Example: secretballot ledger grant
              "postgresql://owner@db.example/ledgers?schema=registry" service
     """
-    from secretballot.privacy.ledger import Ledger
+    from secretballot.core.ledger import Ledger
 
     Ledger.grant(file, role)
     if as_json:
@@ -167,8 +167,8 @@ def create(
     Example: secretballot ledger create registry.ledger --dataset registry-2026
              --epsilon 4 --delta 1e-5
     """
+    from secretballot.core.ledger import Ledger
     from secretballot.privacy.accounting import PrivacyBudget
-    from secretballot.privacy.ledger import Ledger
 
     # The budget is checked before the path, so that a number out of range leaves no file behind. A
     # link that leads nowhere would be followed, whosever its target is.

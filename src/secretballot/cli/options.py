@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from secretballot._databases import DatabasePlace, file_or_database
 from secretballot._naming import integers_or_words
 from secretballot._places import place_of
 from secretballot._validation import (
@@ -19,6 +18,7 @@ from secretballot._validation import (
     StrategyName,
     shown,
 )
+from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.exceptions import Parameter, ParameterError
 
 if TYPE_CHECKING:

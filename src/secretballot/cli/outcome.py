@@ -28,7 +28,7 @@ from secretballot.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from secretballot._databases import DatabasePlace
+    from secretballot.core.ledger.urls import DatabasePlace
     from secretballot.runs.progress import Note
 
 

@@ -1,1 +1,1 @@
-"""What the guarantee rests on; it imports nothing else of the project."""
+"""What the guarantee rests on; but for the ledger it imports nothing else of the project."""

@@ -14,6 +14,7 @@ from secretballot._validation import MOST_ROWS, name_part
 from secretballot.aggregation import Aggregator, Answers
 from secretballot.aggregation.base import widest_count
 from secretballot.aggregation.record_votes import UNCOVERED_VOTES, asked_terms
+from secretballot.core.ledger import Ledger
 from secretballot.core.noise import NoiseSource
 from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
@@ -21,7 +22,6 @@ from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import Argument, DataError, ParameterError
 from secretballot.privacy.accounting import Event, Price
-from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,

@@ -7,8 +7,8 @@ them, and refuses such a copy.
 
 from pathlib import Path
 
+from secretballot.core.ledger import Ledger
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.ledger import Ledger
 from secretballot.vault import SeenHead, make_vault
 
 _FOLDER, _ENDING = "ledgers", ".head"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._validation import shown
+from secretballot.core.ledger import Ledger
 from secretballot.core.noise import ExactNoise
 from secretballot.door import purchase
 from secretballot.ensemble.range_scores import PrivateRangeScores
@@ -18,7 +19,6 @@ from secretballot.ensemble.scores import PrivateScores
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import LedgerError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, calibrate_pure
-from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
 from secretballot.report.certificate.build import (
     build_certificate,

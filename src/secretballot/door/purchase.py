@@ -19,6 +19,8 @@ from secretballot.aggregation import (
 )
 from secretballot.aggregation.base import AnswerRun
 from secretballot.aggregation.confident import ConfidentVoting, predicted_votes
+from secretballot.core.ledger import Ledger, LedgerEntry
+from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.core.noise import ExactNoise, NoiseSource, ready_sampler
 from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.ensemble.votes import VoteCounts
@@ -30,8 +32,6 @@ from secretballot.exceptions import (
     ParameterError,
 )
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, price
-from secretballot.privacy.ledger import Ledger, LedgerEntry
-from secretballot.privacy.ledger.store import UnknownEndError
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.fields import certificate_in
 from secretballot.report.certificate.plan_checks import total_price

@@ -5,13 +5,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from secretballot.core.ledger import Ledger
 from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome, check_scores_account, dummy_certificate
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_pure
-from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.report.certificate.build import time_and_software
 

@@ -14,6 +14,9 @@ from numpy.typing import ArrayLike
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator
+from secretballot.core.ledger import Ledger, LedgerEntry
+from secretballot.core.ledger.account import AnswerPage
+from secretballot.core.ledger.rows import repeated
 from secretballot.core.noise import NoiseSource
 from secretballot.door import purchase
 from secretballot.door.known_ledger import keep_in_step
@@ -24,9 +27,6 @@ from secretballot.door.stored_answers import StoredAnswer
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event
-from secretballot.privacy.ledger import Ledger, LedgerEntry
-from secretballot.privacy.ledger.answering import AnswerPage
-from secretballot.privacy.ledger.store import repeated
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,

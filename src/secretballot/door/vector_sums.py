@@ -12,12 +12,12 @@ import numpy as np
 from secretballot._signals import signals_held_back
 from secretballot._typing import IntArray
 from secretballot._validation import LARGEST_INTEGER
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.rows import UnknownEndError, repeated
 from secretballot.core.noise import ExactNoise
 from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Price, PrivacyBudget, VectorSumEvent
-from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.ledger.store import UnknownEndError, repeated
 from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.records import Residuals
 from secretballot.records.vector_sums import RecordSums

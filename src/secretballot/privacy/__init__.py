@@ -1,19 +1,17 @@
-"""What privacy costs and how it is paid for: exact noise, prices, mechanisms and the durable
-ledger."""
+"""What privacy costs: exact noise, prices and mechanisms."""
 
 from typing import TYPE_CHECKING, Any
 
 from secretballot._lazy import load_name
 
 if TYPE_CHECKING:
-    from secretballot.privacy import accounting, ledger, mechanisms
+    from secretballot.privacy import accounting, mechanisms
 
 _HOMES: dict[str, str] = {}
-_ROOMS = ("accounting", "ledger", "mechanisms")
+_ROOMS = ("accounting", "mechanisms")
 
 __all__ = [
     "accounting",
-    "ledger",
     "mechanisms",
 ]
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from secretballot._databases import DatabasePlace, file_or_database
 from secretballot._places import is_url, shown_place
 from secretballot._validation import shown
+from secretballot.core.ledger import Amount, Ledger
+from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.door.known_ledger import is_other_ledger, keep_in_step
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Amount, Ledger
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Watch
 

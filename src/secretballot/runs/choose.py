@@ -8,9 +8,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from secretballot._databases import DatabasePlace
 from secretballot._places import table_name
 from secretballot._validation import HYPOTHESES, NEIGHBOURS, check_choice, check_count, shown
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import is_local_file
 from secretballot.ensemble.stored_table import forget_table
@@ -18,7 +19,6 @@ from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import ChosenHypothesis, ReleaseJob, SavedStudent
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from secretballot._databases import file_or_database
+from secretballot.core.ledger.urls import file_or_database
 from secretballot.datasets.demonstration import write_clinic
 from secretballot.datasets.schema import Schema
 from secretballot.learners.labelers.session import LabelingSession

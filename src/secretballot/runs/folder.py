@@ -15,13 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from secretballot._databases import DatabasePlace, file_or_database
 from secretballot._drafts import sweep_drafts, try_lock
 from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.rows import UnknownEndError
+from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.noise import entropy_bytes
 from secretballot.exceptions import DataError, LedgerError
-from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.ledger.store import UnknownEndError
 from secretballot.publishing.place import damaged_file
 from secretballot.vault import make_vault, read_secret, write_secret
 

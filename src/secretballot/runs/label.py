@@ -5,16 +5,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from secretballot._databases import DatabasePlace
 from secretballot._validation import AGGREGATORS, check_choice, check_count
 from secretballot.aggregation import Aggregator
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.door import release
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.defaults import WITHOUT_COUNTS, choose_aggregator
 from secretballot.learners.training.inputs import random_rows
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from secretballot._databases import DatabasePlace
 from secretballot._places import table_name
 from secretballot._validation import (
     ABSTENTIONS,
@@ -15,6 +14,8 @@ from secretballot._validation import (
     check_count,
     check_positive,
 )
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.datasets.table_source import source_of
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.stored_table import forget_table
@@ -26,7 +27,6 @@ from secretballot.learners.training.shards import check_positions
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import AskedInRounds, NamedStudent, ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseFolder, check_parts, publish

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from secretballot._databases import DatabasePlace
 from secretballot._drafts import write_file
 from secretballot._validation import check_choice, check_count, check_name, shown
 from secretballot.aggregation import Aggregator
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.datasets.columns import VectorColumn
 from secretballot.datasets.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -21,7 +22,6 @@ from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.trained import TrainedTeachers, train_teachers
 from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.runs.account import named_account, open_ledger
 from secretballot.runs.caution import (
     cautions_of_noise,

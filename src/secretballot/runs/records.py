@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from secretballot._databases import DatabasePlace
 from secretballot._places import table_name
 from secretballot._validation import (
     NEIGHBOURS,
@@ -16,13 +15,14 @@ from secretballot._validation import (
     check_positive_rate,
     shown,
 )
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.ensemble.stored_table import forget_table
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments import RecordMomentsClassifier
 from secretballot.learners.record_votes import RecordVotesClassifier
 from secretballot.planning.plan.model import Plan, check_weighted_names
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import NamedStudent, ReleasedWeights, ReleaseJob
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from secretballot._databases import DatabasePlace
 from secretballot._places import table_name
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
 from secretballot.aggregation import TableVoting
+from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.datasets.table_source import source_of
 from secretballot.ensemble.vote_tables import check_ballot, checked_labels, checked_range
 from secretballot.exceptions import Parameter, ParameterError

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice
 from secretballot.aggregation import RelabelledAggregator
+from secretballot.core.ledger import Ledger
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import BudgetError, DataError
@@ -36,7 +37,6 @@ from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trained import TrainedTeachers, check_teacher, keep_teachers
 from secretballot.privacy.accounting import Grant, PrivacyBudget, filter_for
-from secretballot.privacy.ledger import Ledger
 from secretballot.students import HypothesisStudent
 
 _DUMMY_ROWS = 60

@@ -14,6 +14,7 @@ from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import BoolArray, IntArray, ObjectArray
 from secretballot._validation import check_instance, check_name, check_path
 from secretballot.aggregation import Aggregator, aggregator_from_description
+from secretballot.core.ledger import Ledger
 from secretballot.door import ReleaseStream, StreamAnswers
 from secretballot.door.purchase import check_types
 from secretballot.ensemble.rows import take_rows
@@ -23,7 +24,6 @@ from secretballot.learners.training.inputs import single_point
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.trained import TrainedTeachers
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
 from secretballot.vault import read_secret, write_secret
 

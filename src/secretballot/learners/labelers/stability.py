@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability
 from secretballot.aggregation import SparseVectorAggregator
 from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
+from secretballot.core.ledger import Ledger
 from secretballot.ensemble.engines import LOCAL
 from secretballot.ensemble.rows import n_rows
 from secretballot.exceptions import Parameter, ParameterError
@@ -28,7 +29,6 @@ from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trained import train_teachers
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 
 
 class StabilityLabeler(Labeler):

@@ -13,6 +13,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
 from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
+from secretballot.core.ledger import Ledger
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vector_sums import release_sums
 from secretballot.ensemble.rows import n_rows
@@ -33,7 +34,6 @@ from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.coverage import Coverage
 from secretballot.report.certificate.moments import CLASS_WEIGHTS

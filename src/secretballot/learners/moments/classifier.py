@@ -8,13 +8,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
 from secretballot.bases import Basis
+from secretballot.core.ledger import Ledger
 from secretballot.learners.moments.base import MomentsLearner, student_of_labels
 from secretballot.learners.moments.class_weights import checked_shares, checked_weights
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
 from secretballot.students.moments_student import MomentsStudent
 

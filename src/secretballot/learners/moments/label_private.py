@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from secretballot.bases import Basis
 from secretballot.bases.integer_model import with_constant
+from secretballot.core.ledger import Ledger
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vector_sums import release_sums
 from secretballot.ensemble.rows import n_rows
@@ -30,7 +31,6 @@ from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.records import PrivateLabels
 from secretballot.released import ReleasedLabels
 from secretballot.students.moments_student import MomentsStudent

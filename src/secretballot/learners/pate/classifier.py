@@ -24,6 +24,7 @@ from secretballot.aggregation import (
     Aggregator,
     InteractiveAggregator,
 )
+from secretballot.core.ledger import Ledger
 from secretballot.door import release
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.engines import LOCAL, check_engine
@@ -44,7 +45,6 @@ from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.students import default_student, fit_student

@@ -16,6 +16,7 @@ from secretballot.aggregation import (
     VoteTableAggregator,
     WeakSignalWarning,
 )
+from secretballot.core.ledger import Ledger
 from secretballot.door.outcomes import PaidOutcome, estimate_stability
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import Argument, BudgetError, Parameter, ParameterError
@@ -26,7 +27,6 @@ from secretballot.learners.pate.defaults import (
     last_that_holds,
 )
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_sparse_vector
-from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import StabilityQuantile, answerable_fraction
 
 # Share of the pool that may be less stable than the released number says. Gaussian voting is

@@ -11,6 +11,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_choice, shown
 from secretballot.aggregation import LabelSetVoting
 from secretballot.aggregation.tables import most_sure_queries
+from secretballot.core.ledger import Ledger
 from secretballot.ensemble.rows import n_rows
 from secretballot.ensemble.table_teachers import label_ballots
 from secretballot.ensemble.vote_tables import LabelVotes, check_ballot, checked_labels
@@ -22,7 +23,6 @@ from secretballot.learners.training.student_predictions import checked_points
 from secretballot.learners.training.target_cells import columns_of
 from secretballot.learners.training.trained import check_teacher
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.students import fit_table_student, learns_from_counts
 from secretballot.students.table_students import shares_of_label
 from secretballot.students.trial import Teaching, try_student

@@ -17,6 +17,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import STATISTICS, check_choice, shown
 from secretballot.aggregation import NumberVoting
 from secretballot.aggregation.tables import most_sure_queries
+from secretballot.core.ledger import Ledger
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.table_teachers import number_ballots
 from secretballot.ensemble.vote_tables import NumberVotes, checked_range
@@ -27,7 +28,6 @@ from secretballot.learners.training.inputs import refuse_unfit
 from secretballot.learners.training.student_predictions import checked_points
 from secretballot.learners.training.target_cells import cells_of, number_of
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.students import fit_table_student
 from secretballot.students.table_students import default_regressor
 

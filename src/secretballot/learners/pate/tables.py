@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.aggregation import TableVoting
+from secretballot.core.ledger import Ledger
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vote_tables import known_table, release_table
 from secretballot.ensemble.rows import n_rows, take_rows
@@ -30,7 +31,6 @@ from secretballot.learners.training.private_points import private_points, refuse
 from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedTable
 from secretballot.report.certificate.build import check_declaration
 

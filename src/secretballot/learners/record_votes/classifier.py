@@ -16,6 +16,7 @@ from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
 from secretballot.aggregation import RecordVotesAggregator
 from secretballot.aggregation.record_votes import asked_terms
+from secretballot.core.ledger import Ledger
 from secretballot.door import release
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.record_votes import RecordVotes
@@ -46,7 +47,6 @@ from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.coverage import coverage_by_votes
 from secretballot.students import RecordVotesStudent, fit_student, learns_from_counts

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from secretballot._seeded import own_global_states
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_positive
+from secretballot.core.ledger import Ledger
 from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores, covers
 from secretballot.door.purchase import check_ledger, composition_of
 from secretballot.ensemble.rows import n_rows, take_rows
@@ -33,7 +34,6 @@ from secretballot.learners.training.stored_input import (
     check_stored_table,
     numbers_of_units,
 )
-from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.standing import with_choices_named

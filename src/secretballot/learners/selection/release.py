@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from secretballot._typing import IntArray
+from secretballot.core.ledger import Ledger
 from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome
 from secretballot.exceptions import ParameterError
 from secretballot.learners.selection.candidates import certified
 from secretballot.privacy.accounting import PrivacyBudget, price
-from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import build_certificate, describe_released

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
+from secretballot.core.ledger import Ledger
 from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.range_scores import PrivateRangeScores
@@ -46,7 +47,6 @@ from secretballot.learners.training.private_points import refuse_private_points
 from secretballot.learners.training.stored_input import check_stored_table
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.students import HypothesisStudent
 

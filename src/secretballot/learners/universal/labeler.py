@@ -17,6 +17,7 @@ from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import FloatArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_name
 from secretballot.aggregation import RelabelledAggregator
+from secretballot.core.ledger import Ledger
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.engines import LOCAL
 from secretballot.exceptions import BudgetError, DataError, Parameter, ParameterError
@@ -50,7 +51,6 @@ from secretballot.learners.universal.service import (
 )
 from secretballot.learners.universal.voting_phase import FirstPart
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.ledger import Ledger
 from secretballot.students import HypothesisStudent
 from secretballot.vault import keep_secret, make_vault, read_secret
 

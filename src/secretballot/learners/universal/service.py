@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import BoolArray, FloatArray, ObjectArray
+from secretballot.core.ledger import Ledger
 from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.exceptions import BudgetError
 from secretballot.hypotheses import HypothesisClass
@@ -19,7 +20,6 @@ from secretballot.learners.universal.asked_points import AskedPoints
 from secretballot.learners.universal.budget_split import BudgetSplit
 from secretballot.learners.universal.hypothesis_phase import EndlessPart
 from secretballot.learners.universal.kept_records import PrivateRecords
-from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Self
 
+from secretballot.core.ledger import Ledger
 from secretballot.learners.labelers.agnostic import AgnosticLabeler
 from secretballot.learners.universal.budget_split import BudgetSplit
-from secretballot.privacy.ledger import Ledger
 
 _SHARED = (
     "hypotheses",

@@ -1,5 +1,4 @@
-"""An account in a schema of a PostgreSQL database: its connections, its transactions, its errors in
-words.
+"""An account in a schema of a PostgreSQL database.
 
 Three things make the promises of a file true here, too.
 
@@ -12,11 +11,12 @@ it is on the very row that the trigger moves: no row comes into the chain withou
 What is acknowledged is on the disk: `synchronous_commit` is set in each transaction, a server that
 runs without `fsync` is refused, and a standby, which may be behind, is no place to look.
 
-Where a connection breaks while COMMIT is under way, its end is unknown: `book` looks it up on a new
-connection.
-
 A server that says nothing for some seconds is given up, since a connection may hang without being
 closed. What it may still hold on the server is ended over the next connection.
+
+Two roles stand over the tables. The owner makes them and spends nothing. A writer may read, and add
+rows; it has no right to change or remove any, nor to touch `head`, which a trigger with the owner's
+rights moves, and only to a row that is the next one.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 from uuid import uuid4
@@ -33,24 +33,21 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.abc import PQGen
 
-from secretballot._databases import DatabasePlace
-from secretballot.exceptions import LedgerError
-from secretballot.privacy.ledger.chain import Account
-from secretballot.privacy.ledger.postgres_schema import (
-    FOUND,
+from secretballot.core.ledger.rows import (
+    APPLICATION_ID,
+    COLUMNS,
+    INSERT,
+    TABLES,
     VERSION,
-    expected_parts,
-    rights_of_writer,
-    statements_of,
-)
-from secretballot.privacy.ledger.schema import APPLICATION_ID
-from secretballot.privacy.ledger.store import (
+    Account,
     BrokenOffError,
-    Found,
+    Row,
     Transaction,
     UnknownEndError,
+    in_brief,
 )
-from secretballot.privacy.ledger.terms import in_brief, utc_now
+from secretballot.core.ledger.urls import DatabasePlace
+from secretballot.exceptions import LedgerError
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
 # how long one statement waits for a lock, and how much longer a server may be silent, in seconds
@@ -58,6 +55,143 @@ LOOK_S, SILENCE_S = 2.0, 4.0
 # a program that hangs inside a transaction must not keep all others out for longer, in seconds
 IDLE_S = 120.0
 _KEPT, _KEPT_S = 8, 60.0  # connections at rest, and how long a connection rests at most, in seconds
+
+# --- tables, and what guards them ---
+
+_REFUSED = "USING ERRCODE = 'integrity_constraint_violation'"
+#: Each function in PL/pgSQL: what it returns, whether it has the owner's rights, its body.
+_FUNCTIONS = {
+    # waits for whoever holds it, and then has what that one left
+    "take_head": (
+        "TABLE (place BIGINT, link BYTEA)",
+        True,
+        "BEGIN RETURN QUERY SELECT head.position, head.chain FROM head FOR UPDATE; END",
+    ),
+    "move_head": (
+        "trigger",
+        True,
+        f"""
+DECLARE
+    first BIGINT;
+    last BIGINT;
+    many BIGINT;
+BEGIN
+    SELECT min(fresh.position), max(fresh.position), count(*) INTO first, last, many FROM fresh;
+    IF many = 0 THEN
+        RETURN NULL;
+    END IF;
+    IF EXISTS (
+        SELECT 1 FROM fresh LEFT JOIN entry before
+        ON before.reservation = fresh.reservation AND before.number = fresh.number - 1
+        WHERE fresh.number > 0 AND (before.kind IS NULL OR before.kind = 'close')
+    ) THEN
+        RAISE EXCEPTION 'a closed reservation takes no further row' {_REFUSED};
+    END IF;
+    UPDATE head SET position = last,
+        chain = (SELECT fresh.chain FROM fresh WHERE fresh.position = last)
+        WHERE head.position = first - 1 AND last - first + 1 = many;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'a ledger is append-only: a row comes after the last one' {_REFUSED};
+    END IF;
+    RETURN NULL;
+END
+""",
+    ),
+    "refuse_step": (
+        "trigger",
+        False,
+        f"""
+BEGIN
+    IF pg_trigger_depth() < 2 OR new.id <> old.id OR new.position <= old.position THEN
+        RAISE EXCEPTION 'a ledger is append-only: its head moves with its rows' {_REFUSED};
+    END IF;
+    RETURN new;
+END
+""",
+    ),
+    "refuse_change": (
+        "trigger",
+        False,
+        f"""
+BEGIN
+    RAISE EXCEPTION 'a ledger is append-only: % on % is refused', TG_OP, TG_TABLE_NAME {_REFUSED};
+END
+""",
+    ),
+}
+#: Each trigger: its table, when it fires, the number by which PostgreSQL knows that, for what.
+_CHANGES = "BEFORE UPDATE OR DELETE OR TRUNCATE"
+_TRIGGERS = (
+    ("account", "account_no_change", _CHANGES, 58, "refuse_change", "FOR EACH STATEMENT"),
+    ("entry", "entry_no_change", _CHANGES, 58, "refuse_change", "FOR EACH STATEMENT"),
+    ("head", "head_no_change", _CHANGES.replace("UPDATE OR ", ""), 42, "refuse_change",
+     "FOR EACH STATEMENT"),
+    ("head", "head_step", "BEFORE UPDATE", 19, "refuse_step", "FOR EACH ROW"),
+    ("entry", "entry_next", "AFTER INSERT", 4, "move_head",
+     "REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT"),
+)  # fmt: skip
+
+
+def _statements(schema: str) -> Iterator[str]:
+    """Give the statements that make all tables, functions and triggers in a schema."""
+    for text in TABLES:
+        yield text.format(integer="BIGINT", real="DOUBLE PRECISION", bytes="BYTEA")
+    for name, (returns, of_owner, body) in _FUNCTIONS.items():
+        rights = "DEFINER" if of_owner else "INVOKER"
+        # names inside mean these tables, whoever calls it
+        yield (
+            f"CREATE FUNCTION {name}() RETURNS {returns} LANGUAGE plpgsql SECURITY {rights}"
+            f' SET search_path = "{schema}", pg_temp AS $body${body}$body$'
+        )
+        yield f"REVOKE ALL ON FUNCTION {name}() FROM PUBLIC"
+    for table, name, when, _, function, of in _TRIGGERS:
+        yield f"CREATE TRIGGER {name} {when} ON {table} {of} EXECUTE FUNCTION {function}()"
+
+
+#: Everything in a schema that a promise rests on, one line each; `_EXPECTED` is what it should
+#: find.
+_FOUND = """
+SELECT 'table ' || relname || ' ' || relkind::text || relpersistence::text || relrowsecurity::text
+FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind NOT IN ('i', 'c')
+UNION ALL
+SELECT 'key ' || relname || ' ' || pg_get_indexdef(indexrelid, 0, true)
+    || CASE WHEN indisvalid THEN '' ELSE ' invalid' END
+FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE relnamespace = current_schema()::regnamespace AND indisunique
+UNION ALL
+SELECT 'trigger ' || relname || ' ' || tgname || ' ' || tgtype::text || tgenabled::text || ' '
+    || proname
+FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid JOIN pg_proc ON pg_proc.oid = tgfoid
+WHERE relnamespace = current_schema()::regnamespace AND NOT tgisinternal
+UNION ALL
+SELECT 'rule ' || relname || ' ' || rulename
+FROM pg_rewrite JOIN pg_class ON pg_class.oid = ev_class
+WHERE relnamespace = current_schema()::regnamespace
+UNION ALL
+SELECT 'function ' || proname || ' ' || prosecdef::text || ' ' || md5(prosrc)
+FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
+"""
+_KEYS = {  # as PostgreSQL writes them
+    "account_pkey": "account USING btree (id)",
+    "head_pkey": "head USING btree (id)",
+    "entry_pkey": 'entry USING btree ("position")',
+    "entry_place": "entry USING btree (reservation, number)",
+    "entry_request": "entry USING btree (key) WHERE kind = 'reserve'::text",
+    "entry_question": "entry USING btree (reservation, key) WHERE kind = 'part'::text",
+}
+_EXPECTED = {
+    *(f"table {name} rpfalse" for name in ("account", "head", "entry")),
+    *(f"key {name} CREATE UNIQUE INDEX {name} ON {text}" for name, text in _KEYS.items()),
+    *(f"trigger {table} {name} {kind}O {of}" for table, name, _, kind, of, _ in _TRIGGERS),
+    *(
+        f"function {name} {'true' if of_owner else 'false'}"
+        f" {hashlib.md5(body.encode(), usedforsecurity=False).hexdigest()}"
+        for name, (_, of_owner, body) in _FUNCTIONS.items()
+    ),
+}
+
+
+# --- connections ---
 
 _USUAL = {
     "application_name": "secretballot",
@@ -112,37 +246,48 @@ class PostgresTransaction:
 
     Parameters
     ----------
-    connection : psycopg.Connection
+    connection : Connection
         Inside a transaction.
+    head : (int, bytes) or None
+        Of the account.
     """
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+    def __init__(self, connection: Connection, head: tuple[int, bytes] | None) -> None:
+        self._connection, self.head = connection, head
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> Found:
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
         """Run one statement."""
         # nothing but these marks: no statement of ours has a question mark or a % for itself
-        return self.connection.execute(statement.replace("?", "%s").encode(), list(values) or None)
+        return self._connection.execute(statement.replace("?", "%s").encode(), values or None)
 
-    def append(self, table: str, rows: Sequence[Mapping[str, object]]) -> None:
+    def count(self) -> int:
+        """Return the number of rows, by the one statement that reads all of a table, which the
+        server may take longer for."""
+        connection, usual = self._connection, self._connection.look_s
+        connection.look_s = max(usual, WAIT_S)
+        try:
+            cursor = connection.execute(
+                b"SET LOCAL enable_seqscan = on; SELECT count(*) FROM entry"
+            )
+            cursor.nextset()
+            (count,) = cursor.fetchone() or (0,)
+            connection.execute(b"SET LOCAL enable_seqscan = off")
+        finally:
+            connection.look_s = usual
+        return int(count)
+
+    def append(self, rows: Sequence[Row]) -> None:
         """Add rows, all in one statement; a trigger moves the head."""
-        if not rows:
-            return
-        columns = ", ".join(rows[0])
         if len(rows) == 1:
-            marks = ", ".join("?" * len(rows[0]))
-            self.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", [*rows[0].values()])
-            return
-        statement = f"COPY {table} ({columns}) FROM STDIN".encode()
-        with self.connection.cursor() as cursor, cursor.copy(statement) as copy:
-            for row in rows:
-                copy.write_row(tuple(row.values()))
+            self.execute(INSERT, rows[0])
+        elif rows:
+            statement = f"COPY entry ({COLUMNS}) FROM STDIN".encode()
+            with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+                for row in rows:
+                    copy.write_row(row)
 
     def claim_room(self, reservation: int, size: int) -> None:
         """Take no space: a database cannot be asked to keep some."""
-
-    def give_room_back(self, reservation: int) -> None:
-        """Give nothing back."""
 
     def confirm_earlier(self) -> None:
         """Write nothing: the lock on the row `head` is in the log already, whose order is that of
@@ -169,43 +314,43 @@ class PostgresStore:
     def reading(self) -> Iterator[Transaction]:
         """Begin a transaction that sees one state, of the primary server."""
         kind = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        with self._pool.transaction(kind, first=self._check_version) as connection:
-            yield PostgresTransaction(connection)
+        select = "SELECT format, position, chain FROM account LEFT JOIN head ON true"
+        with self._pool.transaction(kind, first=select) as (connection, found):
+            yield PostgresTransaction(connection, _head_in(found, self.where))
 
     @contextmanager
-    def writing(self, *, answer_to: int | None = None) -> Iterator[Transaction]:
+    def writing(
+        self, *, closes: int | None = None, after: str = "nothing was changed"
+    ) -> Iterator[Transaction]:
         """Begin a transaction that holds the head of the account."""
-        after = NOTHING_CHANGED if answer_to is None else ANSWER_NOT_STORED
         kind = "ISOLATION LEVEL READ COMMITTED"
-        with self._pool.transaction(kind, after, self._take_head) as connection:
-            yield PostgresTransaction(connection)
-
-    def _check_version(self, connection: Connection) -> None:
-        _check_version(connection, self.where)
-
-    def _take_head(self, connection: Connection) -> None:
-        _check_version(connection, self.where)
-        connection.execute("SELECT place FROM take_head()")
+        select = "SELECT format, place, link FROM account LEFT JOIN take_head() ON true"
+        with self._pool.transaction(kind, after, select) as (connection, found):
+            yield PostgresTransaction(connection, _head_in(found, self.where))
 
     def keep_open(self) -> None:
         """Change nothing: connections rest for a while after each transaction in any case."""
 
-    def check_tables(self, transaction: Transaction) -> None:
-        """Refuse tables, keys, triggers or functions that were changed by hand.
-
-        Raises
-        ------
-        LedgerError
-            If there is one.
-        """
-        if {line for (line,) in transaction.execute(FOUND)} != expected_parts():
+    def check(self, transaction: Transaction, *, pages: bool) -> None:
+        """Refuse tables, keys, triggers or functions that were changed by hand. Pages are the
+        server's, which checks the sum of each that it reads."""
+        if {line for (line,) in transaction.execute(_FOUND)} != _EXPECTED:
             raise LedgerError(
                 f"{self.where} has tables or triggers that were changed by hand; restore it from a"
                 " copy."
             )
 
-    def check_pages(self, transaction: Transaction) -> None:
-        """Look at no page: PostgreSQL checks the sum of each page that it reads."""
+
+def _head_in(found: Any, where: str) -> tuple[int, bytes] | None:
+    """Return the head of an account that this version made; None where it is gone."""
+    row: tuple[Any, Any, Any] = found or (VERSION, None, None)
+    version, position, chain = row
+    if version != VERSION:
+        raise LedgerError(
+            f"{where} has format version {version} and this program reads version {VERSION}; use"
+            " the version of secretballot that made it."
+        )
+    return None if position is None else (position, chain)
 
 
 class _Pool:
@@ -224,14 +369,12 @@ class _Pool:
 
     @contextmanager
     def transaction(
-        self,
-        kind: str,
-        after: str | None = None,
-        first: Callable[[Connection], object] = lambda _: None,
-    ) -> Iterator[Connection]:
+        self, kind: str, after: str = "nothing was changed", first: str = ""
+    ) -> Iterator[tuple[Connection, Any]]:
         """Begin a transaction and commit it at the end, or roll it back.
 
-        `first` is what comes first in it, and is begun again while others hold what it needs.
+        `first` is the statement that comes first in it, and is begun again while others hold what
+        it needs; its first row comes with the connection.
 
         Raises
         ------
@@ -242,11 +385,10 @@ class _Pool:
         LedgerError
             If the database cannot be reached or trusted.
         """
-        after = NOTHING_CHANGED if after is None else after
         with _in_words(self._place, self.where, after):
-            connection = self._ready_connection(kind, first)
+            connection, found = self._ready_connection(kind, first)
             try:
-                yield connection
+                yield connection, found
                 if kind.endswith("READ ONLY"):
                     connection.execute("COMMIT")
                 else:
@@ -255,12 +397,12 @@ class _Pool:
                 self._let_go(connection, error)
             self._put_to_rest(connection)
 
-    def _ready_connection(self, kind: str, first: Callable[[Connection], object]) -> Connection:
+    def _ready_connection(self, kind: str, first: str) -> tuple[Connection, Any]:
         until = time.monotonic() + WAIT_S
         while True:
             connection = self._begun_connection(kind)
             try:
-                first(connection)
+                found = connection.execute(first.encode()).fetchone() if first else None
             except errors.LockNotAvailable as error:
                 # waited for in parts, since a long wait looks like a connection that hangs
                 if time.monotonic() > until:
@@ -270,7 +412,7 @@ class _Pool:
             except BaseException as error:
                 self._let_go(connection, error)
             else:
-                return connection
+                return connection, found
 
     def _let_go(self, connection: Connection, error: BaseException) -> NoReturn:
         """Roll back, and raise the error as what it means for the transaction."""
@@ -472,17 +614,6 @@ def _roll_back(connection: Connection, error: BaseException) -> None:
         connection.close()
 
 
-def _check_version(connection: Connection, where: str) -> None:
-    """Refuse an account that another version of this program made."""
-    found = connection.execute("SELECT max(number) FROM migration").fetchone()
-    version = found[0] if found is not None else None
-    if version != VERSION:
-        raise LedgerError(
-            f"{where} has format version {version} and this program reads version {VERSION}; use"
-            " the version of secretballot that made it."
-        )
-
-
 # --- making, rights ---
 
 
@@ -499,7 +630,7 @@ def has_account(place: DatabasePlace) -> bool:
 
 
 def _is_there(connection: Connection) -> bool:
-    found = connection.execute("SELECT to_regclass('migration') IS NOT NULL").fetchone()
+    found = connection.execute("SELECT to_regclass('account') IS NOT NULL").fetchone()
     return bool(found and found[0])
 
 
@@ -529,17 +660,10 @@ def create_account(place: DatabasePlace, account: Account) -> bool:
         if _is_there(connection):
             return False
         _make_schema(connection, place)
-        for statement in statements_of(place.schema):
+        for statement in _statements(place.schema):
             connection.execute(statement.encode())
-        connection.execute("INSERT INTO migration VALUES (%s, %s)", [VERSION, utc_now()])
-        columns = vars(account)
-        connection.execute(
-            sql.SQL("INSERT INTO account (id, {}) VALUES (1, {})").format(
-                sql.SQL(", ").join(map(sql.Identifier, columns)),
-                sql.SQL(", ").join(sql.Placeholder() * len(columns)),
-            ),
-            list(columns.values()),
-        )
+        marks = ", ".join(["%s"] * len(account.values))
+        connection.execute(f"INSERT INTO account VALUES ({marks})".encode(), account.values)
         connection.execute("INSERT INTO head VALUES (1, 0, %s)", [account.digest])
     return True
 
@@ -583,7 +707,7 @@ def grant_writer(place: DatabasePlace, role: str) -> None:
     """
     where = f"Ledger {place.name}"
     with _single_connection(place, "ISOLATION LEVEL READ COMMITTED") as connection:
-        _check_version(connection, where)
+        _head_in(connection.execute("SELECT format, NULL, NULL FROM account").fetchone(), where)
         # a GRANT of what is not one's own is a warning, not an error; and an owner who takes rights
         # from himself would still own the tables
         is_own, would_own = _one_row(connection, _OWNERSHIP, [role])
@@ -593,8 +717,9 @@ def grant_writer(place: DatabasePlace, role: str) -> None:
             )
         schema, quoted = (sql.Identifier(name).as_string() for name in (place.schema, role))
         if not would_own:
-            for statement in rights_of_writer(schema, quoted):
-                connection.execute(statement.encode())
+            for statement in _RIGHTS_OF_WRITER:
+                text = statement.format(schema=schema, role=quoted)
+                connection.execute(text.encode())
         (may_change,) = _one_row(connection, _RIGHTS_TOO_MANY, [role, role, role])
         if would_own or may_change:
             raise LedgerError(
@@ -604,6 +729,14 @@ def grant_writer(place: DatabasePlace, role: str) -> None:
             )
 
 
+_RIGHTS_OF_WRITER = (
+    "REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM {role}",
+    "REVOKE ALL ON SCHEMA {schema} FROM {role}",
+    "GRANT USAGE ON SCHEMA {schema} TO {role}",
+    "GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}",
+    "GRANT INSERT ON {schema}.entry TO {role}",
+    "GRANT EXECUTE ON FUNCTION {schema}.take_head() TO {role}",
+)
 _OF_ACCOUNT = "FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
 _OWNERSHIP = (
     "SELECT bool_and(pg_has_role(relowner, 'USAGE')), bool_or(pg_has_role(%s, relowner, 'MEMBER'))"
@@ -612,7 +745,7 @@ _OWNERSHIP = (
 _RIGHTS_TOO_MANY = (
     "SELECT bool_or(has_table_privilege(%s, oid, 'DELETE, TRUNCATE, TRIGGER')"
     " OR has_any_column_privilege(%s, oid, 'UPDATE') OR has_any_column_privilege(%s, oid, 'INSERT')"
-    " AND relname IN ('account', 'head', 'migration'))"
+    " AND relname IN ('account', 'head'))"
     f" {_OF_ACCOUNT}"
 )
 
@@ -628,16 +761,13 @@ def _single_connection(place: DatabasePlace, kind: str) -> Iterator[Connection]:
     """Give a connection of its own inside a transaction, committed at the end."""
     pool = _Pool(place, f"Ledger {place.name}", WAIT_S)
     try:
-        with pool.transaction(kind) as connection:
+        with pool.transaction(kind) as (connection, _):
             yield connection
     finally:
         _close_own(pool._resting)
 
 
 # --- in words ---
-
-NOTHING_CHANGED = "nothing was changed"
-ANSWER_NOT_STORED = "the answer was not stored, and what was reserved for it stays spent"
 
 _IN_WORDS: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
     (
