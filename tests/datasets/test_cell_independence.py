@@ -226,7 +226,7 @@ EVERY_FRAME = pytest.mark.parametrize(
 
 
 @EVERY_FRAME
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(new=ANY_CELL)
 def test_a_cell_of_a_frame_changes_no_other_though_pandas_changes_the_type(
     cells: list[Any], new: Any
@@ -248,7 +248,7 @@ def declared_alone(kind: str, cells: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("kind", ["Int64", "Float64", "boolean", "string", "category", "float32"])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_a_cell_of_a_declared_column_changes_no_other(kind: str, data: st.DataObject) -> None:
     choices: dict[str, tuple[list[Any], st.SearchStrategy[Any]]] = {

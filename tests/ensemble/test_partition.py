@@ -122,7 +122,7 @@ def tables(units):
 
 
 @pytest.mark.parametrize("rule", [keyed_hash, keyed_hash_of_column, keyed_hash_of_csv])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_adding_or_removing_a_unit_touches_at_most_one_shard(rule, data):
     before = data.draw(tables(spellings))
@@ -136,7 +136,7 @@ def test_adding_or_removing_a_unit_touches_at_most_one_shard(rule, data):
     assert touched <= 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_replacing_a_record_by_position_touches_at_most_one_shard(data):
     before = data.draw(tables(st.integers()).filter(lambda records: len(records) >= K))

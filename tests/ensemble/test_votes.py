@@ -58,7 +58,7 @@ def test_votes_of_every_type_are_counted(votes, classes):
     assert opened(VoteCounts.from_votes(votes, classes)) == COUNTS.tolist()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     votes=hnp.arrays(
         np.int8, st.tuples(st.integers(1, 40), st.integers(1, 9)), elements=st.integers(0, 3)

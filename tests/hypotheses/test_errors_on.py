@@ -49,7 +49,7 @@ CLASSES = [
     ("family", "n_features"), CLASSES, ids=lambda value: getattr(value, "name", str(value))
 )
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_errors_on_other_points_are_those_of_the_representatives(family, n_features, data):
     public, X, y = data.draw(worlds(n_features))
     dichotomies = family.dichotomies(public)
@@ -57,7 +57,7 @@ def test_errors_on_other_points_are_those_of_the_representatives(family, n_featu
 
 
 @given(worlds(1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_prefix_mistakes_on_other_points_are_those_of_every_interval(world):
     public, X, y = world
     dichotomies = Intervals().dichotomies(public)
@@ -71,7 +71,7 @@ def test_prefix_mistakes_on_other_points_are_those_of_every_interval(world):
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=9))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_thresholds_and_ends_are_the_same_all_at_once(numbers):
     column = SortedColumn.sort(np.array(numbers) + 0.0)
     m = len(column.values)
