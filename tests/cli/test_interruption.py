@@ -53,6 +53,7 @@ def command(tmp_path: Path) -> list[str]:
         "y",
     ]
     words += ["--classes", "0,1", "--epsilon", "2", "--delta", "1e-5", "--teachers", str(TEACHERS)]
+    words += ["--without", "report,student"]
     return [*words, "--teacher", "slow:Slow", "--out", "out", "--json"]
 
 

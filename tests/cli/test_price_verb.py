@@ -93,9 +93,10 @@ def test_what_is_said_before_is_what_the_certificate_says_after(
     else:
         assert said["sigma"] == mechanism["sigma"]
         assert said["queries"] == mechanism["n_queries"]
-    after = document_of(invoke(*words, "--out", str(files / "b"), "--dry-run"))
-    assert after["account"]["releases"] == 1
-    assert after["account"]["left"]["epsilon"] == pytest.approx(8.0)
+    if not more:  # and after the run, of its account
+        after = document_of(invoke(*words, "--out", str(files / "b"), "--dry-run"))
+        assert after["account"]["releases"] == 1
+        assert after["account"]["left"]["epsilon"] == pytest.approx(8.0)
 
 
 def test_numbers_alone_say_the_same_as_files(files: Path) -> None:
