@@ -18,7 +18,7 @@ from secretballot.exceptions import DataError, ParameterError
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 NAMES = ["ill", "old", "tall"]
 RNG = np.random.default_rng(0)
-X, X_PUBLIC, X_NEW = (RNG.normal(size=(n, 3)) for n in (3000, 120, 800))
+X, X_PUBLIC, X_NEW = (RNG.normal(size=(n, 3)) for n in (1800, 120, 800))
 CENTRES = np.array([0.0, 0.5, 1.0])
 Y = (X > CENTRES).astype(int)
 NUMBERS = 3 * X[:, 0] - X[:, 1]

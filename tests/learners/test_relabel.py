@@ -20,7 +20,7 @@ from secretballot.learners.labelers import subsample as secret_sample
 from secretballot.learners.labelers.subsample import sample_in_random_order, sample_independently
 
 ALPHA = 1e-6
-DRAWS = 1500
+DRAWS = 700
 
 
 def defined_law(
