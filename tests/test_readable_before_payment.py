@@ -21,10 +21,7 @@ from secretballot._validation import LARGEST_INTEGER, MOST_ROWS
 from secretballot.cli import app
 from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.exceptions import CertificateError, DataError, ParameterError
-from secretballot.privacy.accounting import (
-    VectorSumEvent,
-    event_from_json,
-)
+from secretballot.privacy.accounting import VectorSumEvent, event_from_json
 from secretballot.report.certificate.build import certificate_digest
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-6)

@@ -8,10 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from secretballot.aggregation import (
-    ConfidentAggregator,
-    InteractiveAggregator,
-)
+from secretballot.aggregation import ConfidentAggregator, InteractiveAggregator
 from secretballot.aggregation.confident import predicted_votes
 from secretballot.audit import (
     ScriptedNoise,

@@ -7,10 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from secretballot.cli import app
-from secretballot.privacy.accounting import (
-    GaussianEvent,
-    PrivacyBudget,
-)
+from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 
 

@@ -77,9 +77,7 @@ def run_alone(code: str, folder: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_the_lines_of_the_readme_give_the_packages_answers_without_the_package(
-    plain: Path,
-) -> None:
+def test_the_lines_of_the_readme_give_the_packages_answers_without_the_package(plain: Path) -> None:
     folder = plain
     text = (folder / "README.txt").read_text()
     code = lines_below(text, "The same in Python without this package")

@@ -116,13 +116,7 @@ ANY_CELL = st.one_of(
 EVERY_KIND = Schema.from_json(
     {
         "columns": {
-            "number": {
-                "kind": "numeric",
-                "median": 1,
-                "center": 0,
-                "scale": 1,
-                "indicator": True,
-            },
+            "number": {"kind": "numeric", "median": 1, "center": 0, "scale": 1, "indicator": True},
             "category": ["0", "1", "x", "True", "1.5", str(HUGE + 1), "1e+16"],
             "truth": {"kind": "boolean"},
             "text": {"kind": "text", "words": ["x", "2020", "days", "0", "true"]},
@@ -278,10 +272,7 @@ def test_zero_has_no_sign_and_whole_floats_have_no_exponent() -> None:
     ]
     assert texts_of(
         pd.Series(pd.IntervalIndex.from_tuples([(0.0, 1.0), (-0.0, 0.5)]))
-    ).tolist() == [
-        "(0, 1]",
-        "(0, 0.5]",
-    ]
+    ).tolist() == ["(0, 1]", "(0, 0.5]"]
 
 
 def test_numbers_beyond_every_type_are_unreadable_and_no_crash() -> None:

@@ -7,13 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.hypotheses import (
-    DecisionStumps,
-    FiniteClass,
-    Intervals,
-    Thresholds,
-    base,
-)
+from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds, base
 from secretballot.hypotheses.cuts import SortedColumn, place_between, places_between
 from secretballot.hypotheses.interval_spaces import interval_between, upper_ends
 
@@ -37,12 +31,7 @@ def tried(dichotomies, X, y):
     return np.array([(found.predict(X) != y).sum() for found in dichotomies])
 
 
-CLASSES = [
-    (Thresholds(), 1),
-    (Thresholds("either"), 1),
-    (Intervals(), 1),
-    (DecisionStumps(2), 2),
-]
+CLASSES = [(Thresholds(), 1), (Thresholds("either"), 1), (Intervals(), 1), (DecisionStumps(2), 2)]
 
 
 @pytest.mark.parametrize(

@@ -36,12 +36,7 @@ def fit_labels(model: Any, X: Any = X, y: Any = Y, X_public: Any = X_PUBLIC, **m
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {},
-        {"release": "labels"},
-        {"ballot": "sets"},
-        {"student": GaussianNB(), "most_named": 2},
-    ],
+    [{}, {"release": "labels"}, {"ballot": "sets"}, {"student": GaussianNB(), "most_named": 2}],
     ids=str,
 )
 def test_every_label_is_learnt(settings: dict[str, Any]) -> None:

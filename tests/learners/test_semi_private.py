@@ -17,12 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
 from secretballot.door import outcomes, purchase
-from secretballot.hypotheses import (
-    DecisionStumps,
-    FiniteClass,
-    Intervals,
-    Thresholds,
-)
+from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
 from secretballot.learners.selection.sample_sizes import (
     private_records_needed,
     public_points_needed,

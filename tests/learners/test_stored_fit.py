@@ -66,9 +66,7 @@ def in_memory(unit: str | None, n: int = N) -> dict[str, Any]:
 
 def account(unit: str | None) -> sb.Ledger:
     return sb.Ledger.in_memory(
-        dataset="d",
-        budget=sb.PrivacyBudget(100, 1e-3),
-        unit="record" if unit is None else "user",
+        dataset="d", budget=sb.PrivacyBudget(100, 1e-3), unit="record" if unit is None else "user"
     )
 
 
