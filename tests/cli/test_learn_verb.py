@@ -184,17 +184,8 @@ def test_choices_go_through(files: Path, more: tuple[str, ...]) -> None:
 
 def test_a_second_run_shares_the_account_until_it_is_spent(files: Path) -> None:
     account = files / "registry.ledger"
-    made = [
-        "ledger",
-        "create",
-        str(account),
-        "--dataset",
-        "registry",
-        "--epsilon",
-        "5",
-        "--delta",
-        "1e-4",
-    ]
+    made = ["ledger", "create", str(account), "--dataset", "registry", "--epsilon", "5"]
+    made += ["--delta", "1e-4"]
     assert CliRunner().invoke(app, made).exit_code == 0
     shared = ("--ledger", str(account), "--dataset", "registry")
     assert learn(files, *shared).exit_code == 0
@@ -239,17 +230,8 @@ def out_in_use(folder: Path) -> None:
 
 
 def other_ledger(folder: Path) -> None:
-    words = [
-        "ledger",
-        "create",
-        str(folder / "l"),
-        "--dataset",
-        "other",
-        "--epsilon",
-        "9",
-        "--delta",
-        "1e-4",
-    ]
+    words = ["ledger", "create", str(folder / "l"), "--dataset", "other", "--epsilon", "9"]
+    words += ["--delta", "1e-4"]
     assert CliRunner().invoke(app, words).exit_code == 0
 
 
@@ -422,17 +404,8 @@ def test_a_run_broken_off_between_paying_and_answering_goes_on_and_is_paid_once(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account = files / "registry.ledger"
-    made = [
-        "ledger",
-        "create",
-        str(account),
-        "--dataset",
-        "registry",
-        "--epsilon",
-        "8",
-        "--delta",
-        "1e-4",
-    ]
+    made = ["ledger", "create", str(account), "--dataset", "registry", "--epsilon", "8"]
+    made += ["--delta", "1e-4"]
     assert CliRunner().invoke(app, made).exit_code == 0
     shared = ("--ledger", str(account), "--dataset", "registry")
     with monkeypatch.context() as patched:
