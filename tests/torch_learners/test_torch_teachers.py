@@ -1,5 +1,6 @@
 """PyTorch modules as teachers: what one shard holds moves no bit of another's teacher."""
 
+import itertools
 import pickle
 import sys
 from importlib import import_module
@@ -105,8 +106,16 @@ def changed_shards() -> dict[str, tuple[Any, Any, Any]]:
     return worlds
 
 
-@pytest.mark.parametrize("make", MODULES)
-@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+QUICK = [("dense", "adam"), ("convolutional", "sgd"), ("normalised", "adam")]
+
+
+@pytest.mark.parametrize(
+    ("make", "optimizer"),
+    [
+        pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow)
+        for one in itertools.product(MODULES, ["adam", "sgd"])
+    ],
+)
 def test_nothing_of_one_shard_moves_a_bit_of_another_teacher(make: str, optimizer: str) -> None:
     learner = teacher(make, optimizer=optimizer)
     assert learner.slots(SIDE**2) == N_TEACHERS
