@@ -229,7 +229,7 @@ def test_a_choice_on_disk_counts_as_in_memory(
 
     monkeypatch.setattr("secretballot.learners.selection.candidates.choose_by_scores", look)
     monkeypatch.setattr(shards_module, "ROWS_TOGETHER", 50)
-    for data in ({"X": kept(tmp_path, unit), "y": None}, in_memory(unit)):
+    for data in ({"X": kept(tmp_path, unit, 150), "y": None}, in_memory(unit, 150)):
         model = sb.SemiPrivateClassifier(
             candidates=models, budget=sb.PrivacyBudget(1, 0.0), ledger=account(unit)
         )

@@ -22,7 +22,7 @@ from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.runs.plan_agreement import settings_of
 
-TASK = Task(20_000, 600, 2, 1.0, 1e-5)
+TASK = Task(20_000, 200, 2, 1.0, 1e-5)
 CURVE = {50: 0.75, 400: 0.85}
 
 

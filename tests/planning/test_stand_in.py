@@ -196,6 +196,7 @@ def test_labels_of_a_walk_are_worse_in_a_pool_larger_than_the_stand_in() -> None
             teacher=LogisticRegression(),
             n_public=n_public,
             n_folds=4,
+            n_trained=20,
         )
         return float(
             np.mean([model.simulate(setting, aggregator, 2000, fold).labels for fold in range(4)])

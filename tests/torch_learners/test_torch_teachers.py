@@ -152,7 +152,7 @@ def test_one_record_moves_one_vote_on_every_point() -> None:
 def test_votes_are_what_each_teacher_predicts_alone() -> None:
     points = records(9)[0]
     for make in MODULES:
-        ensemble = fitted(*records(), teacher(make, steps=30))
+        ensemble = fitted(*records(), teacher(make, steps=12))
         alone = np.zeros((len(points), CLASSES), dtype=int)
         for model in ensemble._teachers:
             alone[np.arange(len(points)), model.predict(points)] += 1
