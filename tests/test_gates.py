@@ -149,19 +149,8 @@ def test_private_things_state_their_privacy(thing: object) -> None:
 @pytest.mark.parametrize(
     "verb",
     [
-        "",
-        "plan",
-        "learn",
-        "label",
-        "choose",
-        "verify",
-        "ledger",
-        "ledger show",
-        "demo",
-        "audit",
-        "audit release",
-        "audit canaries",
-        "audit mechanisms",
+        *("", "plan", "learn", "label", "choose", "verify", "ledger", "ledger show", "demo"),
+        *("audit", "audit release", "audit canaries", "audit mechanisms"),
     ],
 )
 def test_every_verb_has_help_with_an_example(verb: str) -> None:

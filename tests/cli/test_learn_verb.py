@@ -56,25 +56,9 @@ def files(tmp_path: Path) -> Path:
 
 def command(folder: Path, *more: str) -> list[str]:
     """Return the words of a small, complete command; later options override earlier ones."""
-    return [
-        "learn",
-        str(folder / "private.csv"),
-        str(folder / "public.csv"),
-        *(
-            "--target",
-            "ill",
-            "--classes",
-            "no,yes",
-            "--epsilon",
-            "4",
-            "--delta",
-            "1e-5",
-            "--teachers",
-            "20",
-        ),
-        *("--out", str(folder / "out")),
-        *more,
-    ]
+    words = ["learn", str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
+    words += ["--classes", "no,yes", "--epsilon", "4", "--delta", "1e-5", "--teachers", "20"]
+    return [*words, "--out", str(folder / "out"), *more]
 
 
 def learn(folder: Path, *more: str) -> Result:
@@ -158,16 +142,8 @@ def test_persons_are_protected_where_a_unit_column_is_named(files: Path) -> None
     "more",
     [
         (
-            "--aggregator",
-            "sparse-vector",
-            "--max-unstable",
-            "1",
-            "--epsilon",
-            "20",
-            "--force",
-            "epsilon",
-            "--student",
-            "logistic",
+            *("--aggregator", "sparse-vector", "--max-unstable", "1", "--epsilon", "20"),
+            *("--force", "epsilon", "--student", "logistic"),
         ),
         ("--neighbours", "replace-one", "--records", str(N_PRIVATE)),
         ("--release", "labels", "--queries", "40", "--student", "tree", "--teacher", "naive-bayes"),

@@ -42,15 +42,8 @@ def files(tmp_path: Path) -> Path:
         ("--teachers", "60", "--aggregator", "vote-table", "--queries", "40"),
         *[
             (
-                "--teachers",
-                "60",
-                "--queries",
-                "40",
-                "--aggregator",
-                name,
-                "--max-answers",
-                "9",
-                *more,
+                *("--teachers", "60", "--queries", "40", "--aggregator", name),
+                *("--max-answers", "9", *more),
             )
             for name, more in (("confident", ()), ("interactive", ("--strategy", "margin")))
         ],

@@ -93,17 +93,8 @@ ANY_CELL = st.one_of(
     st.timedeltas(),
     st.sampled_from(
         [
-            -0.0,
-            1e-320,
-            10**400,
-            10**5000,
-            float("nan"),
-            pd.NA,
-            pd.NaT,
-            b"x",
-            Decimal("1e-9"),
-            0j,
-            -0.0j,
+            *(-0.0, 1e-320, 10**400, 10**5000, float("nan"), pd.NA, pd.NaT, b"x"),
+            *(Decimal("1e-9"), 0j, -0.0j),
         ]
     ),
     st.sampled_from(
