@@ -217,10 +217,7 @@ def moment(chances, order, queries, abstentions):
         if 0 <= e < len(chances)
     ]
     rows = [
-        (
-            float((1 - s) ** order * (1 - t) ** (1 - order)),
-            float(s**order * t ** (1 - order)),
-        )
+        (float((1 - s) ** order * (1 - t) ** (1 - order)), float(s**order * t ** (1 - order)))
         for s, t in pairs
     ]
     values = [1.0] * (abstentions + 1)

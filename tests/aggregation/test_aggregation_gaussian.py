@@ -80,7 +80,7 @@ def test_counts_of_more_than_two_classes_cost_sqrt_two_and_labels_alone_less():
 @pytest.mark.parametrize("release", ["labels", "counts"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("calibration", ["tight", "paper"])
-@pytest.mark.parametrize("budget", [PrivacyBudget(0.3, 1e-5), PrivacyBudget(3.0, 1e-3)], ids=str)
+@pytest.mark.parametrize("budget", [PrivacyBudget(3.0, 1e-3)], ids=str)
 def test_calibrated_events_keep_the_budget_and_tight_ones_spend_it(
     release, n_classes, calibration, budget
 ):

@@ -204,9 +204,7 @@ OTHER_QUESTIONS = [
 
 
 @pytest.mark.parametrize("other", OTHER_QUESTIONS, ids=["classes", "points"])
-def test_a_stored_answer_about_other_classes_or_points_is_not_handed_out(
-    other: StagedSums,
-) -> None:
+def test_a_stored_answer_about_other_classes_or_points_is_not_handed_out(other: StagedSums) -> None:
     ledger = ledger_at()
     release_sums(records_of(ROWS), asked(), ledger, request="a")
     with pytest.raises(ParameterError, match="answered before"):

@@ -54,10 +54,7 @@ AGGREGATORS = {
         sb.LaplaceAggregator(40.0, 30, budget=BUDGET, release="counts", n_classes=12),
         12,
     ),
-    "vote table": lambda: (
-        sb.VoteTableAggregator.calibrate(BUDGET, 30, n_teachers=600),
-        2,
-    ),
+    "vote table": lambda: (sb.VoteTableAggregator.calibrate(BUDGET, 30, n_teachers=600), 2),
     "confident": lambda: (
         sb.ConfidentAggregator(400, 60.0, 60.0, 30, max_answers=20, n_classes=12, budget=BUDGET),
         12,
