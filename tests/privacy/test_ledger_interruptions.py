@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from secretballot.privacy.noise import ExactNoise
 
 import secretballot as sb
 from ledger_backends import DatabaseLedgers
 from secretballot.core.ledger.rows import UnknownEndError, Writer
+from secretballot.core.noise import ExactNoise
 from secretballot.door import ReleaseStream, purchase
 from secretballot.door.stored_answers import StoredAnswer
 
