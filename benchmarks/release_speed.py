@@ -21,8 +21,8 @@ from collections.abc import Callable
 import numpy as np
 
 from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator
+from secretballot.core.noise import ExactNoise
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.noise import ExactNoise
 
 N_TEACHERS = 250
 # the noise below is given, not calibrated: only the drawing is timed

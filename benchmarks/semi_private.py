@@ -35,11 +35,11 @@ from sklearn.linear_model import LogisticRegression
 
 from adult_students import encoded
 from secretballot import Ledger, PATEClassifier, PrivacyBudget, SemiPrivateClassifier
+from secretballot.core.noise import ExactNoise
 from secretballot.door.outcomes import choose_by_scores
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
 from secretballot.learners.selection.semi_private import private_scores
-from secretballot.privacy.noise import ExactNoise
 
 EPSILONS = (0.05, 0.1, 0.5)
 N_CANDIDATES = 200

@@ -17,6 +17,7 @@ import typer.testing
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
+from dask_clusters import dask_client_of_two_workers
 from secretballot import verify_release as second
 from secretballot.door import purchase
 from secretballot.learners.training import private_points, shards
@@ -101,6 +102,13 @@ def database(request: pytest.FixtureRequest) -> Any:
     """A server in which schemas are made: that of SECRETBALLOT_TEST_POSTGRES, or one of our own."""
     given = os.environ.get("SECRETBALLOT_TEST_POSTGRES")
     return GivenServer(given) if given else request.getfixturevalue("postgres_server")
+
+
+@pytest.fixture(scope="session")
+def dask_client() -> Generator[Any, None, None]:
+    """A client of two worker processes, which no test kills: their imports take long."""
+    with dask_client_of_two_workers() as client:
+        yield client
 
 
 class _NoNoise:

@@ -197,7 +197,7 @@ class EngineSuite:
         with pytest.raises(ResourceError, match=r"again and again|no worker left"):
             fitted(DiesOnSomeShards(), engine=engine_to_break)
 
-    @pytest.mark.parametrize("moment", ["training", "keeping", "voting"])
+    @pytest.mark.parametrize("moment", ["keeping", "voting"])
     def test_a_killed_worker_costs_its_own_work_alone(self, engine_to_break, tmp_path, moment):
         killed = []
         tells, vault = tmp_path / "tells", tmp_path / "vault"

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 from secretballot._typing import IntArray
-from secretballot.privacy import noise
+from secretballot.core import noise
 
 USUAL_SEED = "0"
 SEED = os.environ.get("SECRETBALLOT_TEST_SEED", USUAL_SEED)
@@ -40,7 +40,7 @@ def seed_of(name: str) -> bytes:
 
 
 class SeededStream:
-    """Stands for `secrets` and for the sampler in `secretballot.privacy.noise`."""
+    """Stands for `secrets` and for the sampler in `secretballot.core.noise`."""
 
     def __init__(self, name: str) -> None:
         seed = seed_of(f"{SEED}:{name}")

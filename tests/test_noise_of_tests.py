@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from secretballot.privacy import noise
+from secretballot.core import noise
 from seeded_noise import SEED, SeededStream, draw_ready, entropy, start_stream
 
 RNG = np.random.default_rng(0)

@@ -122,9 +122,7 @@ CALLS = {
         "learners/training/student_predictions.py:predict",
         "learners/training/student_predictions.py:predict_proba",
     },
-    "another learner of this package, as a whole": {
-        "learners/universal/labeler.py:fit",
-    },
+    "another learner of this package, as a whole": {"learners/universal/labeler.py:fit"},
 }
 
 

@@ -21,10 +21,7 @@ from secretballot._validation import LARGEST_INTEGER, MOST_ROWS
 from secretballot.cli import app
 from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.exceptions import CertificateError, DataError, ParameterError
-from secretballot.privacy.accounting import (
-    VectorSumEvent,
-    event_from_json,
-)
+from secretballot.privacy.accounting import VectorSumEvent, event_from_json
 from secretballot.report.certificate.build import certificate_digest
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-6)
@@ -62,8 +59,9 @@ def labels_learnt(n_labels: int, neighbours: str, ledger: sb.Ledger) -> Any:
     return model.fit(X[:700], (rows[:700] > 0).astype(int), X_public=X[700:], labels=names)
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("n_labels", [26, 101, 200])
+@pytest.mark.parametrize(
+    ("n_labels", "neighbours"), [(26, "replace-one"), (101, "add-remove"), (101, "replace-one")]
+)
 def test_any_number_of_labels_has_sums_that_both_verifiers_take(
     n_labels: int, neighbours: str
 ) -> None:
@@ -85,7 +83,7 @@ def test_any_number_of_labels_has_sums_that_both_verifiers_take(
         (26, "replace-one", 512),
         (80, "add-remove", 1024),
         (101, "add-remove", 512),
-        (200, "replace-one", 256),
+        (104, "replace-one", 256),
     ],
 )
 def test_the_unit_is_as_fine_as_it_may_be(n_labels: int, neighbours: str, unit: int) -> None:

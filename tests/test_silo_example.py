@@ -33,13 +33,20 @@ class OneAfterTheOther:
         return 0
 
 
-@pytest.mark.parametrize("mode", ["trusted", "noisy"])
+@pytest.mark.parametrize(
+    ("mode", "processes"),
+    [("trusted", False), ("noisy", False), pytest.param("trusted", True, marks=pytest.mark.slow)],
+)
 def test_three_hospitals_teach_one_student(
-    tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    mode: str,
+    processes: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    # imports take most of the time of a process, so one mode alone has four of them: that of less
-    # noise, since processes draw real noise
-    if mode == "trusted":
+    # imports take most of the time of four processes; they run the mode of less noise, since theirs
+    # is real
+    if processes:
         said = said_by_processes(tmp_path, mode)
     else:
         monkeypatch.syspath_prepend(SILOS)

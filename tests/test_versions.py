@@ -2,7 +2,7 @@
 
 import pytest
 
-from secretballot._versions import draws_wrong_noise
+from secretballot.core.sampler import draws_wrong_noise
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def _import_everything() -> None:
     And draw, so that the sampler is loaded.
     """
     warnings.simplefilter("ignore")
-    from secretballot.privacy.noise import ExactNoise
+    from secretballot.core.noise import ExactNoise
 
     ExactNoise().discrete_laplace(1.0, 1)
 

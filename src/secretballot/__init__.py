@@ -1,7 +1,7 @@
 """Learn publishable models from private labels with any black-box learner.
 
 The way of the data is the way of the folders. Private records are cut into shards
-(`ensemble.partition`); one teacher per shard (`ensemble.teachers`) votes on public points
+(`core.partition`); one teacher per shard (`ensemble.teachers`) votes on public points
 (`ensemble.votes`); a recipe (`aggregation`) answers through the one door (`door`); a student
 (`students`) learns from what comes out (`released`).
 

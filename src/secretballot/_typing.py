@@ -2,16 +2,27 @@
 
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from secretballot.core.types import (
+    AnyArray,
+    BoolArray,
+    CountArray,
+    FloatArray,
+    IntArray,
+    ObjectArray,
+    UnsignedArray,
+)
 
-AnyArray = NDArray[Any]
-BoolArray = NDArray[np.bool_]
-CountArray = NDArray[np.int32]  # vote counts, which never exceed the number of teachers
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-ObjectArray = NDArray[np.object_]
-UnsignedArray = NDArray[np.uint64]
+__all__ = [
+    "AnyArray",
+    "BoolArray",
+    "Classifier",
+    "CountArray",
+    "FloatArray",
+    "IntArray",
+    "Matrix",
+    "ObjectArray",
+    "UnsignedArray",
+]
 
 
 class Matrix(Protocol):

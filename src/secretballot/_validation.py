@@ -1,16 +1,62 @@
 """Guards, written so that nan fails: a comparison with nan is false, hence ``if not x > 0``."""
 
-import math
 import numbers
-import operator
 import os
-from collections.abc import Sequence, Sized
-from typing import Any, Literal, TypeVar, get_args
+from collections.abc import Sequence
+from typing import Literal, get_args
 
-from secretballot.exceptions import Argument, Parameter, ParameterError
+from secretballot.core.types import (
+    LARGEST_INTEGER as LARGEST_INTEGER,
+)
+from secretballot.core.types import (
+    LONGEST_LINE as LONGEST_LINE,
+)
+from secretballot.core.types import (
+    LONGEST_SHOWN as LONGEST_SHOWN,
+)
+from secretballot.core.types import (
+    LONGEST_WORDS as LONGEST_WORDS,
+)
+from secretballot.core.types import (
+    Argument,
+    Parameter,
+    ParameterError,
+    with_article,
+)
+from secretballot.core.types import (
+    check_choice as check_choice,
+)
+from secretballot.core.types import (
+    check_count as check_count,
+)
+from secretballot.core.types import (
+    check_delta as check_delta,
+)
+from secretballot.core.types import (
+    check_finite as check_finite,
+)
+from secretballot.core.types import (
+    check_positive as check_positive,
+)
+from secretballot.core.types import (
+    check_probability as check_probability,
+)
+from secretballot.core.types import (
+    name_part as name_part,
+)
+from secretballot.core.types import (
+    plain_line as plain_line,
+)
+from secretballot.core.types import (
+    shown as shown,
+)
+from secretballot.core.types import (
+    shown_kind as shown_kind,
+)
+from secretballot.core.types import (
+    without_controls as without_controls,
+)
 
-#: Largest integer, in size, that is stated or released: beyond it programs read JSON differently.
-LARGEST_INTEGER = 2**53
 #: Of a public pool; a verifier keeps a bit for every row up to the last one.
 MOST_ROWS = 25_000 * 2**16
 
@@ -56,88 +102,8 @@ LEARN_METHODS: tuple[LearnMethod, ...] = get_args(LearnMethod)
 STATISTICS: tuple[AnswerStatistic, ...] = get_args(AnswerStatistic)
 BALLOTS: tuple[LabelBallot, ...] = get_args(LabelBallot)
 
-Word = TypeVar("Word", bound=str)
-
-LONGEST_SHOWN = 60  # characters of a string in a message
 MOST_CLASSES_SHOWN = 20
 LONGEST_NAME = 200  # characters of a name
-LONGEST_LINE = 500  # characters of a message
-LONGEST_WORDS = 200  # characters of what a message says of one thing that was given
-_ELLIPSIS = " ... "
-
-
-def without_controls(text: str, *, keep: str = "") -> str:
-    """Return text with its control characters written out (``\\x1b``), which could move a cursor or
-    forge a line.
-
-    Parameters
-    ----------
-    text : str
-    keep : str
-        Characters that stay as they are.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        (
-            character
-            if character.isprintable() or character in keep
-            else character.encode("unicode_escape").decode("ascii")
-        )
-        for character in text
-    )
-
-
-def plain_line(text: str, *, longest: int = LONGEST_LINE) -> str:
-    """Return text on one line, without control characters, and with its middle left out where it is
-    too long.
-
-    Messages begin with what was given and end with what to do, so both ends stay.
-    """
-    if len(text) > 2 * longest:
-        text = f"{text[:longest]}{text[-longest:]}"  # bounds the work; the middle goes below
-    text = without_controls(text)
-    if len(text) <= longest:
-        return text
-    end = (longest - len(_ELLIPSIS)) // 3
-    return f"{text[: longest - len(_ELLIPSIS) - end]}{_ELLIPSIS}{text[-end:]}"
-
-
-def shown(value: object) -> str:
-    """Return how a message names something that was given.
-
-    Numbers and short text as they are, the rest by its type.
-
-    Anything may be given for anything, the private labels for a number of teachers too, so arrays,
-    frames, lists and objects are told by type and shape alone, and all of them on one line of at
-    most `LONGEST_WORDS` characters.
-    """
-    return plain_line(_value_description(value), longest=LONGEST_WORDS)
-
-
-def _value_description(value: object) -> str:
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    kind = type(value).__name__
-    item = getattr(value, "item", None)
-    if getattr(value, "shape", None) == () and callable(item):  # a number of numpy's
-        value = item()
-    if isinstance(value, os.PathLike):
-        value = os.fspath(value)
-    if value is None or isinstance(value, str | bytes | bool | numbers.Number):
-        return _short_repr(value)
-    shape = getattr(value, "shape", None)
-    if isinstance(shape, tuple):
-        return f"{_with_article(kind)} of shape {shape}"
-    if isinstance(value, Sized):
-        return f"{_with_article(kind)} of length {len(value)}"
-    return _with_article(kind)
-
-
-def shown_kind(value: object) -> str:
-    """Return how a message names the type of something that was given, with its article."""
-    name = type(value).__name__
-    return _with_article(name if name.isprintable() and len(name) <= LONGEST_SHOWN else "object")
 
 
 def shown_classes(values: Sequence[object]) -> str:
@@ -147,34 +113,8 @@ def shown_classes(values: Sequence[object]) -> str:
     """
     plain = all(value is None or isinstance(value, str | bool | numbers.Number) for value in values)
     if not plain or len(values) > MOST_CLASSES_SHOWN:
-        return f"{_with_article(type(values).__name__)} of {len(values)} values"
+        return f"{with_article(type(values).__name__)} of {len(values)} values"
     return f"[{', '.join(shown(value) for value in values)}]"
-
-
-def _short_repr(value: Any) -> str:
-    if isinstance(value, str | bytes) and len(value) > LONGEST_SHOWN:
-        return (
-            f"a string of {len(value)} characters"
-            if isinstance(value, str)
-            else f"{len(value)} bytes"
-        )
-    if isinstance(value, int) and value.bit_length() > 256:
-        # Python does not even write the longest ones
-        return f"an integer of {value.bit_length()} bits"
-    try:
-        return repr(value)
-    except ValueError:  # Python does not write a fraction of thousands of digits either
-        return _with_article(type(value).__name__)
-
-
-def _with_article(kind: str) -> str:
-    return f"{'an' if kind[:1].lower() in 'aeio' else 'a'} {kind}"
-
-
-def name_part(name: str) -> Parameter | str:
-    """Return a name as the part of a message: of a parameter, unless it is words such as "A row"
-    that name none."""
-    return Parameter(name) if name.isidentifier() else name
 
 
 def check_instance(
@@ -235,63 +175,6 @@ def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None
         )
 
 
-def _as_float(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ParameterError(name_part(name), f" is {shown(value)}; it must be a number.")
-    try:
-        return float(value)
-    except OverflowError:
-        raise ParameterError(
-            name_part(name), f" is {shown(value)}; it must be a number below 1e308."
-        ) from None
-
-
-def check_positive(name: str, value: object) -> float:
-    """Return `value` as a float if it is positive and finite, else raise `ParameterError`.
-
-    Raises
-    ------
-    ParameterError
-        If it is no number, not positive, infinite or nan.
-    """
-    number = _as_float(name, value)
-    if not (number > 0 and math.isfinite(number)):
-        raise ParameterError(
-            name_part(name), f" is {shown(value)}; it must be a positive, finite number."
-        )
-    return number
-
-
-def check_finite(name: str, value: object) -> float:
-    """Return `value` as a float if it is finite, else raise `ParameterError`.
-
-    Raises
-    ------
-    ParameterError
-        If it is no number, infinite or nan.
-    """
-    number = _as_float(name, value)
-    if not math.isfinite(number):
-        raise ParameterError(name_part(name), f" is {shown(value)}; it must be a finite number.")
-    return number
-
-
-def check_probability(name: str, value: object) -> float:
-    """Return `value` as a float if it lies strictly between 0 and 1.
-
-    Raises
-    ------
-    ParameterError
-        If it is no number strictly between 0 and 1.
-    """
-    number = _as_float(name, value)
-    if not 0 < number < 1:
-        raise ParameterError(
-            name_part(name), f" is {shown(value)}; it must lie strictly between 0 and 1."
-        )
-    return number
-
-
 def check_positive_rate(value: object, n_classes: int | None = None) -> float:
     """Return a publicly stated share of the second of two classes.
 
@@ -309,61 +192,6 @@ def check_positive_rate(value: object, n_classes: int | None = None) -> float:
             ".",
         )
     return rate
-
-
-def check_delta(name: str, value: object) -> float:
-    """Return `value` as a float if it is a delta: at least 0 and less than 1.
-
-    Raises
-    ------
-    ParameterError
-        If it is no number of at least 0 and less than 1.
-    """
-    number = _as_float(name, value)
-    if not 0 <= number < 1:
-        raise ParameterError(
-            name_part(name), f" is {shown(value)}; it must be at least 0 and less than 1."
-        )
-    return number
-
-
-def check_count(name: str, value: object, *, minimum: int = 1) -> int:
-    """Return `value` as an int if it is an integer of at least `minimum`.
-
-    Raises
-    ------
-    ParameterError
-        If it is no integer, or less than `minimum`.
-    """
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        # any object may be offered; index refuses
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise ParameterError(
-            name_part(name), f" is {shown(value)}; it must be an integer of at least {minimum}."
-        ) from None
-    if not number >= minimum:
-        raise ParameterError(
-            name_part(name), f" is {shown(value)}; it must be an integer of at least {minimum}."
-        )
-    return number
-
-
-def check_choice(name: str, value: object, allowed: tuple[Word, ...]) -> Word:
-    """Return `value` if it is one of the `allowed` words, else raise `ParameterError`.
-
-    Raises
-    ------
-    ParameterError
-        If it is another word, or no word.
-    """
-    if not isinstance(value, str) or value not in allowed:
-        raise ParameterError(
-            name_part(name), f" is {shown(value)}; it must be one of {', '.join(allowed)}."
-        )
-    return allowed[allowed.index(value)]
 
 
 def check_relation(unit: str, neighbours: str) -> None:

@@ -15,6 +15,7 @@ from scipy.stats import binomtest
 import secretballot as sb
 from secretballot.aggregation import AbstentionTableAggregator
 from secretballot.audit import ScriptedNoise, all_counts, neighbouring_counts
+from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
     AbstentionTableEvent,
@@ -39,7 +40,6 @@ from secretballot.privacy.accounting.abstention_table import (
     keeps_inequalities,
 )
 from secretballot.privacy.mechanisms import AbstentionTable, plurality, stability
-from secretballot.privacy.noise import ExactNoise
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 WHOLE = 1 << BITS
@@ -217,10 +217,7 @@ def moment(chances, order, queries, abstentions):
         if 0 <= e < len(chances)
     ]
     rows = [
-        (
-            float((1 - s) ** order * (1 - t) ** (1 - order)),
-            float(s**order * t ** (1 - order)),
-        )
+        (float((1 - s) ** order * (1 - t) ** (1 - order)), float(s**order * t ** (1 - order)))
         for s, t in pairs
     ]
     values = [1.0] * (abstentions + 1)

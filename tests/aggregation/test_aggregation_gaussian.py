@@ -26,6 +26,7 @@ from secretballot.audit import (
     output_distribution,
     sample_p_value,
 )
+from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
     AbstentionTableEvent,
@@ -38,7 +39,6 @@ from secretballot.privacy.accounting import (
     delta_upper,
     event_from_json,
 )
-from secretballot.privacy.noise import ExactNoise
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 ALPHA = 1e-6
@@ -80,7 +80,7 @@ def test_counts_of_more_than_two_classes_cost_sqrt_two_and_labels_alone_less():
 @pytest.mark.parametrize("release", ["labels", "counts"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("calibration", ["tight", "paper"])
-@pytest.mark.parametrize("budget", [PrivacyBudget(0.3, 1e-5), PrivacyBudget(3.0, 1e-3)], ids=str)
+@pytest.mark.parametrize("budget", [PrivacyBudget(3.0, 1e-3)], ids=str)
 def test_calibrated_events_keep_the_budget_and_tight_ones_spend_it(
     release, n_classes, calibration, budget
 ):

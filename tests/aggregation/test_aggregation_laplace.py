@@ -18,6 +18,7 @@ from secretballot.audit import (
     output_distribution,
     sample_p_value,
 )
+from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
@@ -26,7 +27,6 @@ from secretballot.privacy.accounting import (
     epsilon_upper,
     price,
 )
-from secretballot.privacy.noise import ExactNoise
 
 PURE = PrivacyBudget(1.0, 0.0)
 BUDGET = PrivacyBudget(1.0, 1e-6)

@@ -7,10 +7,10 @@ import pytest
 from secretballot.aggregation import SparseVectorAggregator
 from secretballot.aggregation.sparse_vector import bassily_noise, liu_noise
 from secretballot.audit import ScriptedNoise, outcomes_p_value, stream_law
+from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent, delta_upper
 from secretballot.privacy.mechanisms import stability
-from secretballot.privacy.noise import ExactNoise
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 
@@ -43,9 +43,10 @@ def test_printed_noise_is_the_papers():
 
 
 @pytest.mark.parametrize("calibration", ["tight", "liu2021", "btt2018"])
-@pytest.mark.parametrize("max_unstable", [1, 5, 50])
 @pytest.mark.parametrize(
-    "budget", [PrivacyBudget(0.5, 1e-5), BUDGET, PrivacyBudget(4.0, 1e-3)], ids=str
+    ("max_unstable", "budget"),
+    [(1, PrivacyBudget(0.5, 1e-5)), (5, BUDGET), (50, PrivacyBudget(4.0, 1e-3))],
+    ids=str,
 )
 def test_calibrated_events_keep_the_budget(calibration, max_unstable, budget):
     found = SparseVectorAggregator.calibrate(
@@ -153,7 +154,7 @@ def test_the_halved_margin_is_compared_strictly():
 
 @pytest.mark.parametrize("refresh", [True, False])
 def test_drawn_answers_follow_their_exact_law_and_no_other(refresh):
-    trials, counts = 4000, binary([17, 11, 17, 3], 20)
+    trials, counts = 2000, binary([17, 11, 17, 3], 20)
     aggregator = built(refresh=refresh)
     patterns, labels = [], set()
     for _ in range(trials):

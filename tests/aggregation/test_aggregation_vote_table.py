@@ -13,10 +13,10 @@ from scipy.stats import binomtest
 import secretballot as sb
 from secretballot.aggregation import aggregator_from_description
 from secretballot.audit import ScriptedNoise
+from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import VoteTableEvent, delta_upper
 from secretballot.privacy.mechanisms import VoteTableMajority
-from secretballot.privacy.noise import ExactNoise
 
 HALF, ONE = 2**52, 2**53
 WEIGHTS = (HALF, HALF // 2, HALF // 8, HALF // 64)

@@ -23,12 +23,7 @@ from secretballot.privacy.accounting import (
 )
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
-BALLOTS = [
-    {},
-    {"most_named": 1},
-    {"most_named": 2},
-    {"ballot": "sets"},
-]
+BALLOTS = [{}, {"most_named": 1}, {"most_named": 2}, {"ballot": "sets"}]
 
 
 def all_sets(n_labels: int) -> np.ndarray:

@@ -16,13 +16,13 @@ from secretballot.audit.mechanisms_audit import (
     _sampler_tests,
     _stream_attack,
 )
+from secretballot.core.noise import ExactNoise
 from secretballot.privacy.mechanisms import (
     MECHANISMS,
     GaussianNoisyCount,
     GaussianNoisyMajority,
     SparseVector,
 )
-from secretballot.privacy.noise import ExactNoise
 
 
 def test_a_sound_mechanism_passes_and_the_attack_says_what_it_would_catch():

@@ -163,16 +163,8 @@ def test_files_of_a_command_get_plain_names_and_its_out_is_replaced(folder):
     (folder / "deep").mkdir()
     for name in ("private.json", "a.ledger", "a.ledger-journal"):
         (folder / "deep" / name).write_text("{}")
-    words = [
-        "learn",
-        "private.json",
-        "deep/private.json",
-        "--ledger=deep/a.ledger",
-        "--classes",
-        "0,1",
-        "--out",
-        "o",
-    ]
+    words = ["learn", "private.json", "deep/private.json", "--ledger=deep/a.ledger"]
+    words += ["--classes", "0,1", "--out", "o"]
     prepared, inputs, name, released = _prepared_command(words, Path("private.json"), None)
     assert prepared == [
         *("learn", "private.json", "2-private.json", "--ledger=a.ledger"),

@@ -13,9 +13,9 @@ from secretballot.audit import (
     outcomes_p_value,
     sample_p_value,
 )
+from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.mechanisms import GaussianNoisyMajority, SparseVector
-from secretballot.privacy.noise import ExactNoise
 
 RNG = np.random.default_rng(20211013)
 

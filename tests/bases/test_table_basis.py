@@ -83,7 +83,7 @@ CELLS = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from(CELLS), min_size=5, max_size=5), st.integers(0, 40))
 def test_one_odd_record_moves_no_other(cells: list[object], place: int) -> None:
     table = rows(40).astype(object)

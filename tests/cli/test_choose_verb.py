@@ -36,18 +36,8 @@ def world(tmp_path: Path) -> Path:
 
 def choose(world: Path, *more: str) -> Result:
     files = [str(world / "private.csv"), str(world / "public.csv")]
-    words = [
-        "choose",
-        *files,
-        "--target",
-        "ill",
-        "--classes",
-        "no,yes",
-        "--out",
-        str(world / "out"),
-        "--drop",
-        "who",
-    ]
+    words = ["choose", *files, "--target", "ill", "--classes", "no,yes"]
+    words += ["--out", str(world / "out"), "--drop", "who"]
     return CliRunner().invoke(app, [*words, "--epsilon", "2", *more])
 
 
@@ -110,16 +100,8 @@ def test_a_class_is_chosen_from_on_the_public_points(world: Path, name: str, sha
 
 def test_persons_are_protected_and_the_ledger_is_charged(world: Path) -> None:
     account = world / "registry.ledger"
-    words = [
-        "--hypotheses",
-        "stumps",
-        "--ledger",
-        str(account),
-        "--dataset",
-        "registry",
-        "--unit",
-        "who",
-    ]
+    words = ["--hypotheses", "stumps", "--ledger", str(account), "--dataset", "registry"]
+    words += ["--unit", "who"]
     files = [str(world / "private.csv"), str(world / "public.csv")]
     base = ["choose", *files, "--target", "ill", "--classes", "no,yes", "--epsilon", "2"]
     Ledger(account, dataset="registry", budget=sb.PrivacyBudget(2.0, 0.0), unit="user")
@@ -140,16 +122,8 @@ def test_one_candidate_or_one_file_twice_is_no_choice(world: Path) -> None:
 
 
 def test_the_private_file_as_the_public_one_is_refused(world: Path) -> None:
-    words = [
-        "choose",
-        *[str(world / "private.csv")] * 2,
-        "--target",
-        "ill",
-        "--classes",
-        "no,yes",
-        "--epsilon",
-        "1",
-    ]
+    words = ["choose", *[str(world / "private.csv")] * 2, "--target", "ill", "--classes", "no,yes"]
+    words += ["--epsilon", "1"]
     result = CliRunner().invoke(
         app, [*words, "--hypotheses", "stumps", "--out", str(world / "out")]
     )

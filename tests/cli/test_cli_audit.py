@@ -22,16 +22,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(fault, *options):
-    words = [
-        "audit",
-        "release",
-        "--private",
-        "private.json",
-        "--neighbour",
-        "neighbour.json",
-        "--program",
-        PROGRAM,
-    ]
+    words = ["audit", "release", "--private", "private.json", "--neighbour", "neighbour.json"]
+    words += ["--program", PROGRAM]
     return CliRunner().invoke(
         app, [*words, "--seed", "3", *options, "--", fault, "private.json", "--out", "x"]
     )

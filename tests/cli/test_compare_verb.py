@@ -38,31 +38,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["ledger", "create", ledger, "--dataset", "registry", *promise]
     assert CliRunner().invoke(app, words).exit_code == 0
     for name, epsilon, more in (("good", "2", ()), ("poor", "1", ("--drop", "age"))):
-        result = CliRunner().invoke(
-            app,
-            [
-                "learn",
-                str(folder / "private.csv"),
-                str(folder / "public.csv"),
-                "--target",
-                "ill",
-                "--classes",
-                "no,yes",
-                "--epsilon",
-                epsilon,
-                "--delta",
-                "1e-5",
-                "--without",
-                "report",
-                "--ledger",
-                ledger,
-                "--dataset",
-                "registry",
-                "--out",
-                str(folder / name),
-                *more,
-            ],
-        )
+        words = ["learn", str(folder / "private.csv"), str(folder / "public.csv")]
+        words += ["--target", "ill", "--classes", "no,yes", "--epsilon", epsilon]
+        words += ["--delta", "1e-5", "--without", "report", "--ledger", ledger]
+        words += ["--dataset", "registry", "--out", str(folder / name), *more]
+        result = CliRunner().invoke(app, words)
         assert result.exit_code == 0, result.stderr
     return folder
 

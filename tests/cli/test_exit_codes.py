@@ -38,16 +38,8 @@ def label(folder: Path, *more: str) -> Result:
             "--delta",
             "1e-5",
         )
-    words = [
-        "--votes",
-        str(folder / "counts.csv"),
-        "--kind",
-        "counts",
-        "--classes",
-        "a,b",
-        "--dataset",
-        "d",
-    ]
+    words = ["--votes", str(folder / "counts.csv"), "--kind", "counts", "--classes", "a,b"]
+    words += ["--dataset", "d"]
     price = ["--epsilon", "1", "--delta", "1e-5", "--ledger", str(folder / "l")]
     return invoke(
         "label", *words, *price, "--without", "report", "--out", str(folder / "out"), *more
@@ -105,14 +97,8 @@ def found_by_audit(folder: Path, _: pytest.MonkeyPatch) -> Result:
     private.write_text(json.dumps(rows))
     # a missing value, which the planted fault lets out
     neighbour.write_text(json.dumps([*rows, [None, 0.5]]))
-    inputs = [
-        "--private",
-        str(private),
-        "--neighbour",
-        str(neighbour),
-        "--work",
-        str(folder / "work"),
-    ]
+    inputs = ["--private", str(private), "--neighbour", str(neighbour)]
+    inputs += ["--work", str(folder / "work")]
     settings = ["--program", FAULTY, "--runs", "30", "--seed", "3", "--jobs", "2"]
     return invoke("audit", "release", *inputs, *settings, "--", "coin", str(private), "--out", "x")
 

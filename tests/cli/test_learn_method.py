@@ -285,10 +285,7 @@ def test_noise_that_drowns_everything_gives_a_model_all_the_same(files: Path) ->
 
 
 def test_public_points_that_tell_nothing_are_refused_before_anything_is_paid(files: Path) -> None:
-    for change in (
-        lambda t: t.assign(age=40, ward="north", dose=3.0),
-        lambda t: t.head(3),
-    ):
+    for change in (lambda t: t.assign(age=40, ward="north", dose=3.0), lambda t: t.head(3)):
         changed(files, "public.csv", change)
         result = learn(files, "--accept-unseen", "ward")
         assert result.exit_code == 2

@@ -3,6 +3,7 @@ release."""
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 from patients import words_of_run, write_files
@@ -10,21 +11,16 @@ from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
 
-pytest.importorskip("dask", reason="the extra secretballot[dask]")
-distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
-
-# one process has the cluster of this file, and is the only one that starts it
-pytestmark = pytest.mark.xdist_group("runs on engines")
+# one process has the cluster, and is the only one that starts it
+pytestmark = pytest.mark.xdist_group("dask")
 
 VOTES = ("--method", "votes", "--release", "labels", "--queries", "30", "--teachers", "40")
 
 
-@pytest.fixture(scope="module")
-def address():
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=":0"
-    ) as cluster:
-        yield cluster.scheduler_address.replace("tcp://", "dask://")
+@pytest.fixture
+def address(dask_client: Any) -> str:
+    place: str = dask_client.scheduler.address
+    return place.replace("tcp://", "dask://")
 
 
 def learn(folder: Path, *more: str) -> Result:

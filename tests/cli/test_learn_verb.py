@@ -56,25 +56,9 @@ def files(tmp_path: Path) -> Path:
 
 def command(folder: Path, *more: str) -> list[str]:
     """Return the words of a small, complete command; later options override earlier ones."""
-    return [
-        "learn",
-        str(folder / "private.csv"),
-        str(folder / "public.csv"),
-        *(
-            "--target",
-            "ill",
-            "--classes",
-            "no,yes",
-            "--epsilon",
-            "4",
-            "--delta",
-            "1e-5",
-            "--teachers",
-            "20",
-        ),
-        *("--out", str(folder / "out")),
-        *more,
-    ]
+    words = ["learn", str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
+    words += ["--classes", "no,yes", "--epsilon", "4", "--delta", "1e-5", "--teachers", "20"]
+    return [*words, "--out", str(folder / "out"), *more]
 
 
 def learn(folder: Path, *more: str) -> Result:
@@ -158,16 +142,8 @@ def test_persons_are_protected_where_a_unit_column_is_named(files: Path) -> None
     "more",
     [
         (
-            "--aggregator",
-            "sparse-vector",
-            "--max-unstable",
-            "1",
-            "--epsilon",
-            "20",
-            "--force",
-            "epsilon",
-            "--student",
-            "logistic",
+            *("--aggregator", "sparse-vector", "--max-unstable", "1", "--epsilon", "20"),
+            *("--force", "epsilon", "--student", "logistic"),
         ),
         ("--neighbours", "replace-one", "--records", str(N_PRIVATE)),
         ("--release", "labels", "--queries", "40", "--student", "tree", "--teacher", "naive-bayes"),
@@ -184,17 +160,8 @@ def test_choices_go_through(files: Path, more: tuple[str, ...]) -> None:
 
 def test_a_second_run_shares_the_account_until_it_is_spent(files: Path) -> None:
     account = files / "registry.ledger"
-    made = [
-        "ledger",
-        "create",
-        str(account),
-        "--dataset",
-        "registry",
-        "--epsilon",
-        "5",
-        "--delta",
-        "1e-4",
-    ]
+    made = ["ledger", "create", str(account), "--dataset", "registry", "--epsilon", "5"]
+    made += ["--delta", "1e-4"]
     assert CliRunner().invoke(app, made).exit_code == 0
     shared = ("--ledger", str(account), "--dataset", "registry")
     assert learn(files, *shared).exit_code == 0
@@ -239,17 +206,8 @@ def out_in_use(folder: Path) -> None:
 
 
 def other_ledger(folder: Path) -> None:
-    words = [
-        "ledger",
-        "create",
-        str(folder / "l"),
-        "--dataset",
-        "other",
-        "--epsilon",
-        "9",
-        "--delta",
-        "1e-4",
-    ]
+    words = ["ledger", "create", str(folder / "l"), "--dataset", "other", "--epsilon", "9"]
+    words += ["--delta", "1e-4"]
     assert CliRunner().invoke(app, words).exit_code == 0
 
 
@@ -422,17 +380,8 @@ def test_a_run_broken_off_between_paying_and_answering_goes_on_and_is_paid_once(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account = files / "registry.ledger"
-    made = [
-        "ledger",
-        "create",
-        str(account),
-        "--dataset",
-        "registry",
-        "--epsilon",
-        "8",
-        "--delta",
-        "1e-4",
-    ]
+    made = ["ledger", "create", str(account), "--dataset", "registry", "--epsilon", "8"]
+    made += ["--delta", "1e-4"]
     assert CliRunner().invoke(app, made).exit_code == 0
     shared = ("--ledger", str(account), "--dataset", "registry")
     with monkeypatch.context() as patched:

@@ -8,10 +8,7 @@ from typer.testing import CliRunner
 
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
-from secretballot.privacy.accounting import (
-    GaussianEvent,
-    PrivacyBudget,
-)
+from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
 
 
 @pytest.fixture
@@ -27,18 +24,8 @@ def ledger(tmp_path: Path) -> Path:
 
 def test_create_makes_an_account_once(tmp_path: Path) -> None:
     path = tmp_path / "new.ledger"
-    words = [
-        "ledger",
-        "create",
-        str(path),
-        "--dataset",
-        "registry",
-        "--epsilon",
-        "2",
-        "--delta",
-        "1e-5",
-        "--json",
-    ]
+    words = ["ledger", "create", str(path), "--dataset", "registry", "--epsilon", "2"]
+    words += ["--delta", "1e-5", "--json"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
@@ -52,17 +39,8 @@ def test_create_makes_an_account_once(tmp_path: Path) -> None:
 
 
 def test_create_fixes_what_the_total_promises(tmp_path: Path) -> None:
-    words = [
-        "ledger",
-        "create",
-        str(tmp_path / "l"),
-        "--dataset",
-        "registry",
-        "--epsilon",
-        "2",
-        "--delta",
-        "1e-5",
-    ]
+    words = ["ledger", "create", str(tmp_path / "l"), "--dataset", "registry", "--epsilon", "2"]
+    words += ["--delta", "1e-5"]
     result = CliRunner().invoke(app, [*words, "--unit-kind", "user", "--neighbours", "replace-one"])
     assert result.exit_code == 0, result.stderr
     assert "for each user, under replace-one" in result.stdout

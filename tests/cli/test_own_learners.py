@@ -57,7 +57,7 @@ def own_module(folder: Path, name: str) -> None:
 
 def test_a_class_of_this_folder_teaches_and_learns(tmp_path: Path) -> None:
     """The program as installed, which has no folder of its own among its modules; two workers."""
-    write_files(tmp_path, 800)
+    write_files(tmp_path, 400)
     own_module(tmp_path, "stranger_model")
     # what also lies in the folder is not taken for an installed package
     (tmp_path / "skops.py").write_text("raise SystemExit('the folder came first')\n")
@@ -65,7 +65,7 @@ def test_a_class_of_this_folder_teaches_and_learns(tmp_path: Path) -> None:
         tmp_path,
         *("--teachers", "10", "--jobs", "2", "--teacher", "stranger_model:Mine"),
         *("--student", "stranger_model:Mine", "--evaluate", str(tmp_path / "test.csv"), "--json"),
-        *("--epsilon", "200", "--queries", "60", "--force", "epsilon"),
+        *("--epsilon", "200", "--queries", "60", "--force", "epsilon", "--without", "report"),
     )
     program = "import sys; sys.path.pop(0); from secretballot.cli import main; main()"
     run = subprocess.run(
@@ -114,20 +114,9 @@ def test_a_plan_from_a_file_opens_no_folder(
     write_files(tmp_path, 300)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    words = [
-        "--records",
-        "9000",
-        "--public",
-        "150",
-        "--classes",
-        "no,yes",
-        "--epsilon",
-        "4",
-        "--delta",
-        "1e-5",
-        "--json",
-    ]
-    own = ("--teachers", "10", "--teacher", "planned_model:Mine")
+    words = ["--records", "9000", "--public", "150", "--classes", "no,yes", "--json"]
+    words += ["--epsilon", "4", "--delta", "1e-5", "--curve", "100:.8,1000:.9"]
+    own = ("--teachers", "10", "--teacher", "planned_model:Mine", "--aggregator", "gaussian")
     made = CliRunner().invoke(app, ["plan", *words, *own])
     assert made.exit_code == 0, made.stderr
     (tmp_path / "plan.json").write_text(made.stdout)

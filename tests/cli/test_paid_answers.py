@@ -48,14 +48,8 @@ def world(tmp_path: Path) -> Path:
 
 
 def run(verb: str, world: Path, *more: str) -> Result:
-    tables = [
-        str(world / "private.csv"),
-        str(world / "public.csv"),
-        "--target",
-        "y",
-        "--classes",
-        "no,yes",
-    ]
+    tables = [str(world / "private.csv"), str(world / "public.csv"), "--target", "y"]
+    tables += ["--classes", "no,yes"]
     words = {
         "label": [
             "--votes",
@@ -77,16 +71,8 @@ def run(verb: str, world: Path, *more: str) -> Result:
 
 def shared_ledger(world: Path) -> list[str]:
     """Make a ledger that admits one run and no second one; return the options that name it."""
-    words = [
-        "create",
-        str(world / "shared.ledger"),
-        "--dataset",
-        "d",
-        "--epsilon",
-        "1.5",
-        "--delta",
-        "1.5e-5",
-    ]
+    words = ["create", str(world / "shared.ledger"), "--dataset", "d", "--epsilon", "1.5"]
+    words += ["--delta", "1.5e-5"]
     assert CliRunner().invoke(app, ["ledger", *words]).exit_code == 0
     return ["--ledger", str(world / "shared.ledger"), "--dataset", "d"]
 

@@ -133,12 +133,7 @@ def test_options_reach_the_planner(asked: list[dict[str, Any]]) -> None:
         first["n_public"],
         first["budget"].epsilon,
         first["budget"].delta,
-    ) == (
-        600,
-        120,
-        4,
-        1e-5,
-    )
+    ) == (600, 120, 4, 1e-5)
     assert (first["n_classes"], first["teacher"], first["student"]) == (10, "knn", "tree")
     assert (first["curve"], first["seed"], first["n_teachers"]) == ({50: 0.72, 200: 0.8}, 3, 9)
     assert (second["teacher"], second["curve"], second["n_teachers"]) == ("knn", None, None)
@@ -244,16 +239,7 @@ def test_bad_input_is_one_sentence(
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "50",
-        "50:0.7,",
-        "50:nan",
-        "50:1",
-        "0:0.5",
-        "200:0.8,50:0.7",
-        "50:0.7,50:0.8",
-    ],
+    "text", ["50", "50:0.7,", "50:nan", "50:1", "0:0.5", "200:0.8,50:0.7", "50:0.7,50:0.8"]
 )
 def test_a_curve_that_is_none_is_refused_in_one_sentence(text: str) -> None:
     with pytest.raises(ParameterError, match=r"^curve has .*\.$"):

@@ -42,15 +42,8 @@ def files(tmp_path: Path) -> Path:
         ("--teachers", "60", "--aggregator", "vote-table", "--queries", "40"),
         *[
             (
-                "--teachers",
-                "60",
-                "--queries",
-                "40",
-                "--aggregator",
-                name,
-                "--max-answers",
-                "9",
-                *more,
+                *("--teachers", "60", "--queries", "40", "--aggregator", name),
+                *("--max-answers", "9", *more),
             )
             for name, more in (("confident", ()), ("interactive", ("--strategy", "margin")))
         ],
@@ -93,9 +86,10 @@ def test_what_is_said_before_is_what_the_certificate_says_after(
     else:
         assert said["sigma"] == mechanism["sigma"]
         assert said["queries"] == mechanism["n_queries"]
-    after = document_of(invoke(*words, "--out", str(files / "b"), "--dry-run"))
-    assert after["account"]["releases"] == 1
-    assert after["account"]["left"]["epsilon"] == pytest.approx(8.0)
+    if not more:  # and after the run, of its account
+        after = document_of(invoke(*words, "--out", str(files / "b"), "--dry-run"))
+        assert after["account"]["releases"] == 1
+        assert after["account"]["left"]["epsilon"] == pytest.approx(8.0)
 
 
 def test_numbers_alone_say_the_same_as_files(files: Path) -> None:

@@ -53,6 +53,11 @@ def release(folder: Path, *more: str) -> Path:
     return folder / "stranger" / "release"
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return release(tmp_path_factory.mktemp("plain"))
+
+
 def lines_below(text: str, title: str) -> str:
     """Return the indented lines below a title of the README."""
     found = re.search(rf"^{re.escape(title)}.*\n((?:  .*\n)+)", text, re.MULTILINE)
@@ -72,16 +77,14 @@ def run_alone(code: str, folder: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_the_lines_of_the_readme_give_the_packages_answers_without_the_package(
-    tmp_path: Path,
-) -> None:
-    folder = release(tmp_path)
+def test_the_lines_of_the_readme_give_the_packages_answers_without_the_package(plain: Path) -> None:
+    folder = plain
     text = (folder / "README.txt").read_text()
     code = lines_below(text, "The same in Python without this package")
     assert len(code.splitlines()) == 10
     assert code.strip() in (folder / "model-card.md").read_text()
     run_alone(f"{code}\nnp.savez('../said.npz', label=label.astype(str), p=probabilities)", folder)
-    said = np.load(tmp_path / "stranger" / "said.npz")
+    said = np.load(folder.parent / "said.npz")
     X = Schema.read(folder / "schema.json").encode(read_table(folder.parent / "new.csv"))
     student = load_student(folder / "student.skops")
     assert (said["label"] == student.predict(X)).all()
@@ -90,9 +93,9 @@ def test_the_lines_of_the_readme_give_the_packages_answers_without_the_package(
 
 
 def test_the_command_and_the_lines_for_this_package_work_as_they_stand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = release(tmp_path)
+    folder = plain
     monkeypatch.chdir(folder)
     text = (folder / "README.txt").read_text()
     command = lines_below(text, "Predict rows of a table").split()
@@ -130,13 +133,13 @@ def test_a_student_of_scikit_learns_own_opens_without_the_package(
     assert "raw columns in" in text
 
 
-def test_a_student_of_this_package_does_not_claim_to_open_without_it(tmp_path: Path) -> None:
-    text = (release(tmp_path) / "README.txt").read_text()
+def test_a_student_of_this_package_does_not_claim_to_open_without_it(plain: Path) -> None:
+    text = (plain / "README.txt").read_text()
     assert "scikit-learn alone" not in text
 
 
-def test_the_model_card_says_what_each_column_means_and_claims_no_accuracy(tmp_path: Path) -> None:
-    card = (release(tmp_path) / "model-card.md").read_text()
+def test_the_model_card_says_what_each_column_means_and_claims_no_accuracy(plain: Path) -> None:
+    card = (plain / "model-card.md").read_text()
     assert card.startswith("# Model card: a student of private\n")
     assert "one of 2 classes: `no`, `yes`" in card
     assert "(2, 1e-5)-differentially private for each record" in card

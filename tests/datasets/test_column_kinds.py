@@ -408,7 +408,7 @@ EVERY_KIND = Schema.from_json(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.fixed_dictionaries(dict.fromkeys(EVERY_KIND.names, HOSTILE)), min_size=2, max_size=6

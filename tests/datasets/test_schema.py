@@ -72,7 +72,7 @@ def test_the_indicator_appears_only_where_the_public_file_misses_something() -> 
     assert not size.indicator
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(rows, min_size=1, max_size=8))
 def test_private_cells_never_change_the_width(records: list[dict[str, object]]) -> None:
     matrix = infer().encode(table(records))
@@ -81,7 +81,7 @@ def test_private_cells_never_change_the_width(records: list[dict[str, object]]) 
     assert np.isfinite(matrix.astype(np.float32)).all()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(rows, min_size=2, max_size=6), st.integers(0, 5))
 def test_a_row_is_encoded_by_itself(records: list[dict[str, object]], which: int) -> None:
     which %= len(records)
@@ -90,7 +90,7 @@ def test_a_row_is_encoded_by_itself(records: list[dict[str, object]], which: int
     assert together.tolist() == schema.encode(table([records[which]]))[0].tolist()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(rows, min_size=1, max_size=8))
 def test_encoding_is_deterministic_and_survives_json(records: list[dict[str, object]]) -> None:
     schema = infer()

@@ -11,12 +11,7 @@ import pytest
 from secretballot._arrow import frame_of_arrow
 from secretballot.datasets import tables
 from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import (
-    check_columns,
-    class_indices,
-    read_table,
-    unit_ids,
-)
+from secretballot.datasets.tables import check_columns, class_indices, read_table, unit_ids
 from secretballot.exceptions import DataError
 
 SECRET = "s3cr3t-cell"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from secretballot.core.noise import ExactNoise
 from secretballot.door import purchase
-from secretballot.privacy.noise import ExactNoise
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 

@@ -12,10 +12,10 @@ import pytest
 
 import secretballot as sb
 from secretballot.audit import Distribution, sample_p_value
+from secretballot.core.noise import ExactNoise
 from secretballot.door import ReleaseStream, choose_by_scores, purchase
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
-from secretballot.privacy.noise import ExactNoise
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 ONES = np.arange(0, 251, 10)

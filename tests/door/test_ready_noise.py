@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from secretballot.core import noise as room
+from secretballot.core import sampler as sampler_memory
 from secretballot.door import ReleaseStream, choose_by_scores
 from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.ensemble.scores import PrivateScores
-from secretballot.privacy import noise as room
-from secretballot.privacy import sampler_memory
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 COUNTS = sb.VoteCounts.from_counts([[250, 0], [0, 250]], classes=["no", "yes"])

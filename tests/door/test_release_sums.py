@@ -15,13 +15,13 @@ from secretballot.audit import ScriptedNoise
 from secretballot.bases.integer_model import IntegerModel
 from secretballot.bases.rotation import UNIT as UNIT_OF_COORDINATES
 from secretballot.core.ledger import Ledger
+from secretballot.core.noise import ExactNoise
 from secretballot.door import purchase
 from secretballot.door.vector_sums import StagedSums, release_sums
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.learners.moments.start import released_start
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_vector_sum, delta_upper
 from secretballot.privacy.mechanisms import NoisyVectorSum
-from secretballot.privacy.noise import ExactNoise
 from secretballot.records import PrivateRecords, Residuals
 from secretballot.released import ReleasedLabels
 from secretballot.students.moment_links import ClassesLink
@@ -204,9 +204,7 @@ OTHER_QUESTIONS = [
 
 
 @pytest.mark.parametrize("other", OTHER_QUESTIONS, ids=["classes", "points"])
-def test_a_stored_answer_about_other_classes_or_points_is_not_handed_out(
-    other: StagedSums,
-) -> None:
+def test_a_stored_answer_about_other_classes_or_points_is_not_handed_out(other: StagedSums) -> None:
     ledger = ledger_at()
     release_sums(records_of(ROWS), asked(), ledger, request="a")
     with pytest.raises(ParameterError, match="answered before"):

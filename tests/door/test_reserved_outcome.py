@@ -71,7 +71,7 @@ def test_it_draws_at_the_scale_of_its_relation(
     class Noise:
         exact, description = True, "seen"
 
-        def exponential_index(self, scores: Any, scale: float, multiplicities: Any = None) -> int:
+        def exponential_index(self, scores: Any, scale: float) -> int:
             seen.append(scale)
             return 1
 

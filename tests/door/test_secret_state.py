@@ -86,9 +86,10 @@ def crash_in_a_draw(stream: ReleaseStream, first: int, *ones: int) -> None:
 
 
 @STREAMS
-@pytest.mark.parametrize("lost", [(EVEN,), (SURE, SURE, EVEN, SURE)])
-@pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize("begun", [0, 2])
+@pytest.mark.parametrize(
+    ("lost", "times", "begun"),
+    [((EVEN,), 1, 2), ((EVEN,), 2, 0), ((SURE, SURE, EVEN, SURE), 1, 0), ((SURE, EVEN), 2, 2)],
+)
 def test_a_draw_that_a_crash_undid_leaves_no_trace(
     ledger: sb.Ledger,
     tmp_path: Path,

@@ -31,7 +31,7 @@ class _Noise:
     def uniform_integers(self, bits: int, size: int) -> Any:
         return np.full(size, 0 if self.value >= 0 else 2**bits - 1, dtype=np.int64)
 
-    def exponential_index(self, scores: Any, scale: float, multiplicities: Any = None) -> int:
+    def exponential_index(self, scores: Any, scale: float) -> int:
         return self.value
 
 
@@ -54,10 +54,7 @@ AGGREGATORS = {
         sb.LaplaceAggregator(40.0, 30, budget=BUDGET, release="counts", n_classes=12),
         12,
     ),
-    "vote table": lambda: (
-        sb.VoteTableAggregator.calibrate(BUDGET, 30, n_teachers=600),
-        2,
-    ),
+    "vote table": lambda: (sb.VoteTableAggregator.calibrate(BUDGET, 30, n_teachers=600), 2),
     "confident": lambda: (
         sb.ConfidentAggregator(400, 60.0, 60.0, 30, max_answers=20, n_classes=12, budget=BUDGET),
         12,

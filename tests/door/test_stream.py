@@ -18,9 +18,9 @@ import secretballot as sb
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.audit import ScriptedNoise
 from secretballot.core.ledger import sqlite
+from secretballot.core.noise import ExactNoise
 from secretballot.door import ReleaseStream, purchase
 from secretballot.door import stream as stream_room
-from secretballot.privacy.noise import ExactNoise
 
 K = 250
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)

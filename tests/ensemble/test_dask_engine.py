@@ -1,11 +1,10 @@
 """Dask as the engine, on a cluster of two worker processes that starts here."""
 
-from contextlib import contextmanager
-
 import joblib
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from dask_clusters import dask_client_of_two_workers
 from engine_suite import CASES, MARKER, EngineSuite, K, TellsWhereItWorks, counts_of, fitted
 from secretballot.exceptions import DataError, ParameterError, ResourceError
 
@@ -16,35 +15,26 @@ distributed = pytest.importorskip("distributed", reason="the extra secretballot[
 pytestmark = pytest.mark.xdist_group("dask")
 
 
-@contextmanager
-def two_workers():
+@pytest.fixture(scope="module")
+def cluster_to_break():
     with (
         # a task is given up after its second worker: each takes seconds to come back
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=False
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
+        dask_client_of_two_workers() as client,
     ):
-        yield client
-
-
-@pytest.fixture(scope="module")
-def client():
-    with two_workers() as client:
         yield client
 
 
 class TestDask(EngineSuite):
     @pytest.fixture
-    def engine(self, client):
-        return client
+    def engine(self, dask_client):
+        return dask_client
 
     @pytest.fixture
-    def engine_to_break(self):
-        # of its own: a nanny whose worker dies while it starts gives up
-        with two_workers() as client:
-            yield client
+    def engine_to_break(self, cluster_to_break):
+        # a nanny whose worker dies while it starts gives up
+        cluster_to_break.wait_for_workers(2, timeout=300)
+        return cluster_to_break
 
     def test_no_log_holds_a_private_cell(self, engine, capfd):
         self.private_marker_fit(engine)
@@ -87,7 +77,8 @@ def raise_plainly(cell):
     raise ValueError(f"plain {cell}")
 
 
-def test_workers_of_other_versions_are_refused(client, monkeypatch):
+def test_workers_of_other_versions_are_refused(dask_client, monkeypatch):
+    client = dask_client
     from secretballot.ensemble.engines import dask_cluster
 
     other = (("Python", "3.99.1"), ("numpy", "0.1"))

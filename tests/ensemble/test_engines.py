@@ -24,15 +24,7 @@ from secretballot.exceptions import DataError, ParameterError, ResourceError
 
 
 @pytest.mark.parametrize(
-    "engine",
-    [
-        "dask://host:99999",
-        "ray://host",
-        b"local",
-        None,
-        3,
-        "dask://host",
-    ],
+    "engine", ["dask://host:99999", "ray://host", b"local", None, 3, "dask://host"]
 )
 def test_what_names_no_engine_is_refused(engine):
     with pytest.raises(

@@ -165,7 +165,7 @@ awkward = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_ties_and_cancellations_are_decided_by_the_teachers(data):
     classes = data.draw(st.sampled_from([2, 3]))

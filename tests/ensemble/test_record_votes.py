@@ -29,13 +29,14 @@ def test_a_record_that_comes_moves_k_counts_by_one_and_a_replaced_one_at_most_2_
     farthest = 0
     for others in itertools.combinations_with_replacement(RECORDS, 2):
         without = table(others, k)
-        for record in RECORDS:
-            came = table([*others, record], k) - without
+        tables = [table([*others, record], k) for record in RECORDS]
+        for one in tables:
+            came = one - without
             assert sorted(came.ravel().tolist(), reverse=True)[:k] == [1] * k
             assert np.abs(came).sum() == k == moved_cells(k, "add-remove")
             assert (came.sum(axis=1) <= 1).all()
-            for other in RECORDS:
-                moved = np.abs(table([*others, other], k) - table([*others, record], k))
+            for other in tables:
+                moved = np.abs(other - one)
                 # never one count by two: a record has one vote at a point
                 assert moved.max(initial=0) <= 1
                 farthest = max(farthest, int(moved.sum()))
@@ -63,13 +64,14 @@ def test_an_uncovered_record_moves_as_many_cells_and_no_public_point(k):
     for others in itertools.combinations_with_replacement(records, 2):
         without = table_apart(others, k)
         assert without.shape == (4 + -(-k // 3), 3)
-        for record in records:
-            came = table_apart([*others, record], k) - without
+        tables = [table_apart([*others, record], k) for record in records]
+        for record, one in zip(records, tables, strict=True):
+            came = one - without
             assert sorted(came.ravel().tolist(), reverse=True)[:k] == [1] * k
             assert np.abs(came).sum() == k == moved_cells(k, "add-remove")
             assert came[:4].any() == record[2]
-            for other in records:
-                moved = np.abs(table_apart([*others, other], k) - table_apart([*others, record], k))
+            for other in tables:
+                moved = np.abs(other - one)
                 assert moved.max(initial=0) <= 1
                 farthest = max(farthest, int(moved.sum()))
     assert farthest == 2 * k == moved_cells(k, "replace-one")

@@ -18,14 +18,7 @@ HELD = [
     Diagnosis("margins", {"points": 1}, {"margins": np.array([SECRET])}),
 ]
 WAYS: list[Callable[[Any], Any]] = [
-    np.asarray,
-    list,
-    len,
-    float,
-    iter,
-    copy.copy,
-    copy.deepcopy,
-    pickle.dumps,
+    *(np.asarray, list, len, float, iter, copy.copy, copy.deepcopy, pickle.dumps),
     lambda held: held[0],
     lambda held: SECRET in held,
     lambda held: held.__getstate__(),

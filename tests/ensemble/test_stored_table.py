@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from secretballot.core.partition import KeyedHashPartition, shards_of_digests
 from secretballot.ensemble import stored_table
-from secretballot.ensemble.partition import KeyedHashPartition, shards_of_digests
 from secretballot.ensemble.stored_shards import StoredShards, dealt_shards, forget_shards
 from secretballot.ensemble.stored_table import StoredTable, TableWriter, forget_table
 from secretballot.ensemble.training import Shards

@@ -58,7 +58,7 @@ def test_votes_of_every_type_are_counted(votes, classes):
     assert opened(VoteCounts.from_votes(votes, classes)) == COUNTS.tolist()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     votes=hnp.arrays(
         np.int8, st.tuples(st.integers(1, 40), st.integers(1, 9)), elements=st.integers(0, 3)
@@ -191,12 +191,7 @@ def test_the_given_array_is_not_kept():
         lambda counts: counts[0, 0],
         lambda counts: 3 in counts,
         lambda counts: [*counts],
-        pickle.dumps,
-        copy.copy,
-        copy.deepcopy,
-        joblib.hash,
-        pd.DataFrame,
-        pd.Series,
+        *(pickle.dumps, copy.copy, copy.deepcopy, joblib.hash, pd.DataFrame, pd.Series),
         lambda counts: pd.api.interchange.from_dataframe(counts),
         vars,
         lambda counts: counts.__counts,

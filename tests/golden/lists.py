@@ -11,15 +11,7 @@ LISTS = 5_200
 FEW = 300  # the first ones, small enough for every run of the tests
 
 NeutralEvent = dict[str, Any]
-CHEAP = (
-    "counts",
-    "sums",
-    "pure",
-    "bounded-range",
-    "stable-tests",
-    "sparse-stream",
-    "table-stream",
-)
+CHEAP = ("counts", "sums", "pure", "bounded-range", "stable-tests", "sparse-stream", "table-stream")
 GAMES = ("binary-labels", "class-labels", "table-labels", "confident")
 MAY_FAIL = ("stable-tests", "sparse-stream", "table-stream", "sampled")
 KINDS = (*CHEAP, *GAMES, "sampled")

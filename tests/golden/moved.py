@@ -63,10 +63,7 @@ def _places(entry: str, old: Any, new: Any, finding: str) -> Iterator[Moved]:
 
 def _prices(entry: str, old: Any, new: Any) -> Iterator[Moved]:
     for i, ((epsilon, delta), (new_epsilon, new_delta)) in enumerate(zip(old, new, strict=True)):
-        pairs = (
-            ("epsilon", epsilon, new_epsilon, 1.0),
-            ("delta", delta, new_delta, DEAREST),
-        )
+        pairs = (("epsilon", epsilon, new_epsilon, 1.0), ("delta", delta, new_delta, DEAREST))
         for what, before, after, most in pairs:
             named = f"{entry}[{i}] {what}"
             if after < before * (1 - LAST_DIGITS):

@@ -97,9 +97,7 @@ class GoldenNoise:
         words = self._words("uniform", bits, size)
         return np.array([word % 2**bits for word in words], dtype=np.int64)
 
-    def exponential_index(
-        self, scores: IntArray, scale: float, multiplicities: IntArray | None = None
-    ) -> int:
+    def exponential_index(self, scores: IntArray, scale: float) -> int:
         return int(np.argmax(np.asarray(scores) + self._numbers("choice", scale, len(scores))))
 
     def exponential_range(

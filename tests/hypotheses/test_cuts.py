@@ -64,7 +64,7 @@ def test_erm_has_the_fewest_mistakes_and_is_the_first_dichotomy_among_equals(fam
     cuts = all_cuts(d, directions)
 
     @given(samples(d))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=20, deadline=None)
     def check(sample):
         X, y, weights = sample
         best = family.erm(X, y, weights)
@@ -84,7 +84,7 @@ def test_dichotomies_are_the_distinct_labellings_once_each(family, d, directions
     cuts = all_cuts(d, directions)
 
     @given(samples(d))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=20, deadline=None)
     def check(sample):
         X, y, _ = sample
         dichotomies = family.dichotomies(X)
@@ -107,7 +107,7 @@ def test_version_space_is_the_definition_after_several_restricts(family, d, dire
     @given(
         st.lists(st.tuples(samples(d), st.sampled_from([0.0, 0.5, 1.0, 2.0, math.inf])), max_size=4)
     )
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=20, deadline=None)
     def check(rounds):
         space, cuts = family.version_space(), everything
         for (X, y, weights), slack in rounds:
@@ -126,7 +126,7 @@ def test_version_space_is_the_definition_after_several_restricts(family, d, dire
 
 
 @given(samples(2, at_least=2), st.sampled_from([0.0, 1.0]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_members_stay_inside_when_restricted_again(sample, slack):
     X, y, weights = sample
     first = DecisionStumps(2).version_space().restrict(X, y, slack, weights)

@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.hypotheses import (
-    DecisionStumps,
-    Intervals,
-    Thresholds,
-)
+from secretballot.hypotheses import DecisionStumps, Intervals, Thresholds
 from secretballot.hypotheses.coefficient import disagreement_coefficient
 from secretballot.hypotheses.cuts import Cut
 

@@ -7,13 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.hypotheses import (
-    DecisionStumps,
-    FiniteClass,
-    Intervals,
-    Thresholds,
-    base,
-)
+from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds, base
 from secretballot.hypotheses.cuts import SortedColumn, place_between, places_between
 from secretballot.hypotheses.interval_spaces import interval_between, upper_ends
 
@@ -37,19 +31,14 @@ def tried(dichotomies, X, y):
     return np.array([(found.predict(X) != y).sum() for found in dichotomies])
 
 
-CLASSES = [
-    (Thresholds(), 1),
-    (Thresholds("either"), 1),
-    (Intervals(), 1),
-    (DecisionStumps(2), 2),
-]
+CLASSES = [(Thresholds(), 1), (Thresholds("either"), 1), (Intervals(), 1), (DecisionStumps(2), 2)]
 
 
 @pytest.mark.parametrize(
     ("family", "n_features"), CLASSES, ids=lambda value: getattr(value, "name", str(value))
 )
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_errors_on_other_points_are_those_of_the_representatives(family, n_features, data):
     public, X, y = data.draw(worlds(n_features))
     dichotomies = family.dichotomies(public)
@@ -57,7 +46,7 @@ def test_errors_on_other_points_are_those_of_the_representatives(family, n_featu
 
 
 @given(worlds(1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_prefix_mistakes_on_other_points_are_those_of_every_interval(world):
     public, X, y = world
     dichotomies = Intervals().dichotomies(public)
@@ -71,7 +60,7 @@ def test_prefix_mistakes_on_other_points_are_those_of_every_interval(world):
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=9))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_thresholds_and_ends_are_the_same_all_at_once(numbers):
     column = SortedColumn.sort(np.array(numbers) + 0.0)
     m = len(column.values)

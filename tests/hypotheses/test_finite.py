@@ -43,7 +43,7 @@ def mistakes(h, X, y, weights):
 
 
 @given(tables, samples())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_learner_and_dichotomies_are_the_definition(answers, sample):
     X, y, weights = sample
     family = FiniteClass([Table(row) for row in answers])
@@ -59,7 +59,7 @@ def test_learner_and_dichotomies_are_the_definition(answers, sample):
 
 
 @given(tables, st.lists(st.tuples(samples(), st.sampled_from([0.0, 0.5, 1.0])), max_size=3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_version_space_is_the_definition_after_several_restricts(answers, rounds):
     family = FiniteClass([Table(row) for row in answers])
     space, left = family.version_space(), list(family.members)

@@ -44,7 +44,7 @@ def mistakes(h, X, y, weights):
 
 
 @given(samples())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_erm_has_the_fewest_mistakes_and_is_the_first_dichotomy_among_equals(sample):
     X, y, weights = sample
     best = FAMILY.erm(X, y, weights)
@@ -56,7 +56,7 @@ def test_erm_has_the_fewest_mistakes_and_is_the_first_dichotomy_among_equals(sam
 
 
 @given(samples())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_dichotomies_are_the_distinct_labellings_once_each(sample):
     X, y, _ = sample
     dichotomies = FAMILY.dichotomies(X)
@@ -75,7 +75,7 @@ def test_dichotomies_are_the_distinct_labellings_once_each(sample):
 
 
 @given(st.lists(st.tuples(samples(), st.sampled_from([0.0, 0.5, 1.0, 2.0, math.inf])), max_size=4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_version_space_is_the_definition_after_several_restricts(rounds):
     space, alive = FAMILY.version_space(), np.ones(len(ALL_INTERVALS), dtype=bool)
     for (X, y, weights), slack in rounds:

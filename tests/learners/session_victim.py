@@ -20,9 +20,9 @@ import numpy as np
 
 import secretballot as sb
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
+from secretballot.core.noise import ExactNoise
 from secretballot.door.stored_answers import StoredAnswer
 from secretballot.learners.training.point_digests import question_digests
-from secretballot.privacy.noise import ExactNoise
 
 K = 40
 NAMES = ["no", "yes"]

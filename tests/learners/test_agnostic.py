@@ -26,10 +26,7 @@ from secretballot.learners.labelers.stream_sizes import (
     teachers_for,
     tight_stream,
 )
-from secretballot.privacy.accounting import (
-    PrivacyBudget,
-    SparseVectorEvent,
-)
+from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.students import HypothesisStudent
 

@@ -14,11 +14,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
+from secretballot.core.noise import ExactNoise
 from secretballot.door import purchase
 from secretballot.learners.selection import candidates as room
 from secretballot.learners.selection.candidates import certified
 from secretballot.privacy.mechanisms import ExponentialMechanism
-from secretballot.privacy.noise import ExactNoise
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID
 from secretballot.students import fit_student
@@ -71,7 +71,7 @@ def law(monkeypatch: pytest.MonkeyPatch) -> Any:
     seen: list[Any] = []
 
     class Spy(ExponentialMechanism):
-        def release(self, scores: Any, noise: Any, multiplicities: Any = None) -> int:
+        def release(self, scores: Any, noise: Any) -> int:
             seen.append(self.distribution(scores))
             return 0
 

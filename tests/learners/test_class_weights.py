@@ -16,10 +16,7 @@ from secretballot.bases.integer_model import (
 )
 from secretballot.bases.rotation import UNIT
 from secretballot.exceptions import CertificateError, ParameterError
-from secretballot.learners.moments.class_weights import (
-    ClassWeights,
-    suited_basis,
-)
+from secretballot.learners.moments.class_weights import ClassWeights, suited_basis
 from secretballot.learners.moments.stages import staged_sums
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.report.certificate.verify import verify_certificate

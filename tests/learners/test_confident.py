@@ -202,9 +202,7 @@ def test_an_interactive_fit_corrects_and_confirms(tmp_path: Path) -> None:
     again = sb.fit_student(student, POOL, released, random_state=0)
     np.testing.assert_array_equal(again.coef_, model.student_.coef_)
     confirmed = with_confirmations(
-        lambda so_far: sb.fit_student(student, POOL, so_far, random_state=0),
-        POOL,
-        released,
+        lambda so_far: sb.fit_student(student, POOL, so_far, random_state=0), POOL, released
     )
     given = released.answered
     assert (confirmed.labels[given] == released.labels[given]).all()

@@ -19,8 +19,8 @@ import secretballot as sb
 from secretballot.aggregation import WeakSignalWarning
 from secretballot.audit.distributions import Distribution, discrete_gaussian_distribution
 from secretballot.audit.games import hockey_stick
+from secretballot.core.noise import ExactNoise
 from secretballot.learners.pate import classifier as pate
-from secretballot.privacy.noise import ExactNoise
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 LABELS = {"unit": "label", "neighbours": "replace-one"}

@@ -12,8 +12,8 @@ import secretballot as sb
 from secretballot.door import purchase
 from secretballot.exceptions import ParameterError
 
-# one process has the cluster of this file, and is the only one that starts it
-pytestmark = pytest.mark.xdist_group("learners on engines")
+# one process has the cluster, and is the only one that starts it
+pytestmark = pytest.mark.xdist_group("dask")
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 RNG = np.random.default_rng(2)
 X, X_PUBLIC = RNG.normal(size=(600, 2)), RNG.normal(size=(40, 2))
@@ -109,24 +109,12 @@ class NoNoise:
         return np.zeros(size, dtype=np.int64)
 
 
-@pytest.fixture(scope="module")
-def client() -> Any:
-    distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
-
-
 @pytest.mark.parametrize("fit", [pate, active, label_private])
 def test_release_and_certificate_are_the_same_bytes(
-    fit: Any, client: Any, monkeypatch: pytest.MonkeyPatch
+    fit: Any, dask_client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(purchase, "noise_source", NoNoise)  # whose draws differ in every run
-    here, there = fit("local"), fit(client)
+    here, there = fit("local"), fit(dask_client)
     certificates = [dict(model.certificate_) for model in (here, there)]
     for certificate in certificates:  # when it was made, and the digest of that and all the rest
         assert certificate.pop("issued")
@@ -137,8 +125,9 @@ def test_release_and_certificate_are_the_same_bytes(
 
 
 def test_teachers_of_a_session_are_kept_and_found_without_the_cluster(
-    client: Any, tmp_path: Path
+    dask_client: Any, tmp_path: Path
 ) -> None:
+    client = dask_client
     there = trained(client, tmp_path / "vault")
     kept = sb.learners.TrainedTeachers.load(tmp_path / "vault")
     found = [one.vote(X_PUBLIC).open_at_the_door() for one in (there, kept, trained("local"))]

@@ -13,13 +13,13 @@ import secretballot as sb
 from secretballot import verify_release as second
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import WEIGHT_UNIT, with_constant
+from secretballot.core.noise import ExactNoise
 from secretballot.door import purchase
 from secretballot.exceptions import ParameterError
 from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.privacy.noise import ExactNoise
 from secretballot.records import PrivateRecords
 from secretballot.students.moment_links import ClassesLink
 
@@ -54,11 +54,7 @@ def released(kind: str) -> sb.ReleasedLabels:
         return fit(sb.PATEClassifier(budget=big, n_teachers=50)).released_labels_
     if kind == "labels":
         model = sb.PATEClassifier(  # labels alone, some of them withheld
-            budget=big,
-            n_teachers=100,
-            aggregator="sparse-vector",
-            n_queries=300,
-            max_unstable=20,
+            budget=big, n_teachers=100, aggregator="sparse-vector", n_queries=300, max_unstable=20
         )
         return fit(model).released_labels_
     if kind == "rounds":
@@ -83,9 +79,9 @@ def test_a_release_of_any_method_is_a_start_that_helps_where_noise_drowns_the_su
     ledger = ledger_of()
     model = moments(little, start=released(kind), ledger=ledger)
     # Without a start this budget is right for .67 in the mean, with a deviation of .11. With one,
-    # in 60 fits of each kind, for .90 (votes of records, deviation .058) to .94: five together have
-    # a deviation of .026 at most.
-    more = [moments(little, start=released(kind)) for _ in range(4)]
+    # in 60 fits of each kind, for .90 (votes of records, deviation .058) to .94: three together
+    # have a deviation of .034 at most.
+    more = [moments(little, start=released(kind)) for _ in range(2)]
     assert np.mean([np.mean(one.predict(X) == y) for one in (model, *more)]) > 0.77
     said = model.certificate_["mechanism"]["start"]
     assert said["certificate"] == released(kind).certificate["digest"]

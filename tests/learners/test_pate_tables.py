@@ -18,7 +18,7 @@ from secretballot.exceptions import DataError, ParameterError
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 NAMES = ["ill", "old", "tall"]
 RNG = np.random.default_rng(0)
-X, X_PUBLIC, X_NEW = (RNG.normal(size=(n, 3)) for n in (3000, 120, 800))
+X, X_PUBLIC, X_NEW = (RNG.normal(size=(n, 3)) for n in (1800, 120, 800))
 CENTRES = np.array([0.0, 0.5, 1.0])
 Y = (X > CENTRES).astype(int)
 NUMBERS = 3 * X[:, 0] - X[:, 1]
@@ -36,12 +36,7 @@ def fit_labels(model: Any, X: Any = X, y: Any = Y, X_public: Any = X_PUBLIC, **m
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {},
-        {"release": "labels"},
-        {"ballot": "sets"},
-        {"student": GaussianNB(), "most_named": 2},
-    ],
+    [{}, {"release": "labels"}, {"ballot": "sets"}, {"student": GaussianNB(), "most_named": 2}],
     ids=str,
 )
 def test_every_label_is_learnt(settings: dict[str, Any]) -> None:

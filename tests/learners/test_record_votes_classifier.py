@@ -32,13 +32,13 @@ from secretballot.aggregation import RecordVotesAggregator
 from secretballot.audit import discrete_gaussian_distribution
 from secretballot.audit.games import hockey_stick
 from secretballot.audit.statistics import delta_lower
+from secretballot.core.noise import ExactNoise
 from secretballot.datasets import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot.door import purchase
 from secretballot.learners.record_votes import coordinates
 from secretballot.learners.record_votes.classifier import default_votes
 from secretballot.learners.training import one_of_each_unit
 from secretballot.privacy.accounting import delta_upper
-from secretballot.privacy.noise import ExactNoise
 
 # records in worlds of some dozen points, where there are no others to be public
 pytestmark = pytest.mark.usefixtures("records_may_be_public")

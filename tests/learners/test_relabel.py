@@ -10,17 +10,12 @@ import pytest
 from secretballot import relabel
 from secretballot.audit import frequency_p_value
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.hypotheses import (
-    DecisionStumps,
-    HypothesisClass,
-    Intervals,
-    Thresholds,
-)
+from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
 from secretballot.learners.labelers import subsample as secret_sample
 from secretballot.learners.labelers.subsample import sample_in_random_order, sample_independently
 
 ALPHA = 1e-6
-DRAWS = 1500
+DRAWS = 700
 
 
 def defined_law(

@@ -17,12 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
 from secretballot.door import outcomes, purchase
-from secretballot.hypotheses import (
-    DecisionStumps,
-    FiniteClass,
-    Intervals,
-    Thresholds,
-)
+from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
 from secretballot.learners.selection.sample_sizes import (
     private_records_needed,
     public_points_needed,
@@ -53,10 +48,7 @@ class ScriptedChoice:
     def __init__(self) -> None:
         self.weights: dict[int, float] = {}
 
-    def exponential_index(
-        self, scores: np.ndarray, scale: float, multiplicities: Any = None
-    ) -> int:
-        assert multiplicities is None
+    def exponential_index(self, scores: np.ndarray, scale: float) -> int:
         self.weights = {number: score / scale for number, score in enumerate(scores.tolist())}
         return 0
 
@@ -436,16 +428,16 @@ def test_students_of_the_same_ledger_put_their_price_on_the_certificate(tmp_path
     model = sb.SemiPrivateClassifier(
         candidates=students, budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger
     )
-    model.fit(X[600:], y[600:], X_public=_points(100), classes=[0, 1])
+    model.fit(X[800:], y[800:], X_public=_points(100), classes=[0, 1])
     assert model.certificate_["mechanism"]["name"] == "gaussian"
     assert len(model.certificate_["choices"]) == 2
     assert sb.verify_certificate(model.certificate_).ok
     outsider = DummyClassifier(strategy="constant", constant=0).fit(X[:4], [0, 1, 0, 1])
-    zeros = np.zeros(300, dtype=int)
+    zeros = np.zeros(100, dtype=int)
     model = sb.SemiPrivateClassifier(
         candidates=[students[0], outsider], budget=sb.PrivacyBudget(2.0, 0.0), ledger=ledger
     )
-    model.fit(X[600:], zeros, X_public=_points(100), classes=[0, 1])
+    model.fit(X[800:], zeros, X_public=_points(100), classes=[0, 1])
     assert sb.verify_certificate(model.certificate_).ok
     assert len(model.certificate_["choices"]) == 1
 
@@ -540,9 +532,7 @@ class _OwnPublic(sb.SemiPrivateClassifier):
 class _BestChoice(ScriptedChoice):
     """No noise: two fits that draw among equals would differ, and be right."""
 
-    def exponential_index(
-        self, scores: np.ndarray, scale: float, multiplicities: Any = None
-    ) -> int:
+    def exponential_index(self, scores: np.ndarray, scale: float) -> int:
         return int(np.argmax(scores))
 
 
@@ -562,14 +552,14 @@ def test_follows_the_conventions_of_scikit_learn(estimator: Any, check: Any, mon
 
 def test_candidates_of_another_account_are_refused_since_their_price_would_be_lost() -> None:
     rng = np.random.default_rng(0)
-    X, pool = rng.normal(size=(2000, 2)), rng.normal(size=(200, 2))
+    X, pool = rng.normal(size=(300, 2)), rng.normal(size=(60, 2))
     y = (X[:, 0] > 0).astype(int)
     ledger = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(3.0, 1e-5))
     alone, own = (
         sb.PATEClassifier(
             n_teachers=50,
             budget=sb.PrivacyBudget(1.0, 1e-6),
-            n_queries=20,
+            n_queries=4,
             release="labels",
             ledger=account,
         )

@@ -16,9 +16,9 @@ from scipy import sparse
 
 import secretballot as sb
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
+from secretballot.core.noise import ExactNoise
 from secretballot.door import purchase
 from secretballot.ensemble.teachers import TeacherEnsemble
-from secretballot.privacy.noise import ExactNoise
 
 K = 40
 ACCOUNT = sb.PrivacyBudget(1000.0, 0.5)

@@ -49,7 +49,7 @@ def test_kill_at_every_write_of_an_ask_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_kill_at_any_moment_loses_nothing(tmp_path: Path) -> None:
-    found = books("random_moments", tmp_path, "gaussian", 40)
+    found = books("random_moments", tmp_path, "gaussian", 12)
     check_books(found)
 
 

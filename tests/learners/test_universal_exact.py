@@ -65,10 +65,7 @@ class Script:
     def __init__(self) -> None:
         self.outcome, self.law = 0, np.ones(1)
 
-    def exponential_index(
-        self, scores: np.ndarray, scale: float, multiplicities: Any = None
-    ) -> int:
-        assert multiplicities is None
+    def exponential_index(self, scores: np.ndarray, scale: float) -> int:
         weights = np.exp((scores - scores.max()) / scale)
         self.law = weights / weights.sum()
         return self.outcome

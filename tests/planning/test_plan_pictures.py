@@ -5,9 +5,7 @@ from xml.etree import ElementTree
 
 from made_plan import made_plan
 
-from secretballot.planning.plan.pictures import (
-    draw_plan_pictures,
-)
+from secretballot.planning.plan.pictures import draw_plan_pictures
 
 
 def marks(text: str, gid: str) -> int:

@@ -146,6 +146,7 @@ def test_a_plan_of_interactive_voting_is_what_the_certificate_says() -> None:
             budget=PrivacyBudget(4.0, 1e-5),
             like=(X, y),
             n_teachers=50,
+            teacher="naive-bayes",
             seed=3,
             aggregator="interactive",
         )

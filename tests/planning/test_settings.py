@@ -79,22 +79,21 @@ def test_streams_that_nothing_passes_are_not_evaluated() -> None:
 
 
 KINDS = [(2, "labels"), (2, "counts"), (3, "labels"), (3, "counts")]
+# much noise on labels of three classes takes seconds to calibrate
+QUICK = [
+    *[(epsilon, 2, "labels", n) for epsilon, n in ((0.1, 1), (0.1, 25), (1.0, 6), (4.0, 25))],
+    *[(1.0, 2, "counts", 6), (1.0, 3, "labels", 1), (4.0, 3, "labels", 25), (0.1, 3, "counts", 25)],
+]
 
 
 @pytest.mark.parametrize(
     ("epsilon", "classes", "release", "n_queries"),
     [
-        # much noise on labels of three classes takes seconds to calibrate: at six queries it is
-        # looked at always
-        pytest.param(
-            epsilon,
-            *kind,
-            n_queries,
-            marks=[pytest.mark.slow]
-            if (epsilon, *kind, n_queries) == (0.1, 3, "labels", 25)
-            else [],
+        pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow)
+        for one in (
+            (epsilon, *kind, n_queries)
+            for epsilon, kind, n_queries in itertools.product([0.1, 1.0, 4.0], KINDS, [1, 6, 25])
         )
-        for epsilon, kind, n_queries in itertools.product([0.1, 1.0, 4.0], KINDS, [1, 6, 25])
     ],
 )
 def test_the_quick_noise_is_near_that_of_a_run(
@@ -142,7 +141,7 @@ def test_no_stream_is_longer_than_can_be_evaluated() -> None:
         assert [stream.n_queries for stream in streams] == [longest, longest]
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_confident_voting_is_evaluated_with_nearly_the_noise_of_a_run(n_classes: int) -> None:
     task = Task(20_000, 400, n_classes, 1.0, 1e-6)
     settings = list(confident_settings(task, 200))

@@ -102,7 +102,7 @@ def test_the_student_does_as_well_as_that_of_the_real_run(real, forecast):
 def test_a_model_says_the_same_again_and_another_seed_says_something_else():
     setting = Setting(40, "gaussian", "labels", 100)
     aggregator = GaussianAggregator(8.0, 100, budget=BUDGET)
-    first, second, other = model(), model(), model(seed=0)
+    first, second, other = (model(n_trained=20) for _ in range(3))
     other._seed = 9
     assert np.array_equal(first.votes(40, 4000, 1).counts, second.votes(40, 4000, 1).counts)
     assert not np.array_equal(first.votes(40, 4000, 1).counts, other.votes(40, 4000, 1).counts)
@@ -112,7 +112,7 @@ def test_a_model_says_the_same_again_and_another_seed_says_something_else():
 
 
 def test_order_of_the_questions_does_not_matter():
-    first, second = model(), model()
+    first, second = model(n_trained=20), model(n_trained=20)
     before = first.votes(80, 4000, 0).counts
     second.votes(40, 4000, 0)
     assert np.array_equal(before, second.votes(80, 4000, 0).counts)
@@ -141,7 +141,7 @@ def test_teachers_are_trained_once_for_all_numbers_of_teachers_with_shards_of_on
 
 
 def test_larger_shards_make_better_teachers():
-    stand_in = model(1600, n_trained=60)
+    stand_in = model(1200, n_trained=30)
     right = [
         np.mean(
             [
@@ -155,7 +155,7 @@ def test_larger_shards_make_better_teachers():
 
 
 def test_teacher_range_and_what_lies_outside():
-    stand_in = model(800)
+    stand_in = model(800, n_trained=20)
     assert stand_in.teacher_range(24_000) == (100, 4800)
     assert stand_in.teacher_range(100) == (1, 20)
     assert stand_in.teacher_range(3) == (1, 1)
@@ -196,6 +196,7 @@ def test_labels_of_a_walk_are_worse_in_a_pool_larger_than_the_stand_in() -> None
             teacher=LogisticRegression(),
             n_public=n_public,
             n_folds=4,
+            n_trained=20,
         )
         return float(
             np.mean([model.simulate(setting, aggregator, 2000, fold).labels for fold in range(4)])

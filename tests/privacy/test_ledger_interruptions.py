@@ -13,9 +13,9 @@ import pytest
 import secretballot as sb
 from ledger_backends import DatabaseLedgers
 from secretballot.core.ledger.rows import UnknownEndError, Writer
+from secretballot.core.noise import ExactNoise
 from secretballot.door import ReleaseStream, purchase
 from secretballot.door.stored_answers import StoredAnswer
-from secretballot.privacy.noise import ExactNoise
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 

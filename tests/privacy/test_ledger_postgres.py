@@ -23,10 +23,10 @@ from secretballot.cli import app
 from secretballot.core.ledger import Ledger, postgres, rows
 from secretballot.core.ledger.rows import BrokenOffError
 from secretballot.core.ledger.urls import DatabasePlace
+from secretballot.core.noise import ExactNoise
 from secretballot.door.known_ledger import keep_in_step
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.privacy.accounting import PrivacyBudget, PureEvent
-from secretballot.privacy.noise import ExactNoise
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.1, 1e-9)

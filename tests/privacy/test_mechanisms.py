@@ -15,6 +15,7 @@ from secretballot.audit import (
     neighbouring_counts,
     output_distribution,
 )
+from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
     AbstentionTableEvent,
@@ -54,7 +55,6 @@ from secretballot.privacy.mechanisms import (
     plurality,
     stability,
 )
-from secretballot.privacy.noise import ExactNoise
 
 
 def _highest(counts):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from secretballot.audit import outcomes_p_value, stream_law
+from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError
 from secretballot.privacy.accounting import PureEvent
 from secretballot.privacy.mechanisms import SparseVector
 from secretballot.privacy.mechanisms import sparse_vector as room
-from secretballot.privacy.noise import ExactNoise
 
 
 class LogbookNoise:

@@ -14,9 +14,9 @@ from secretballot.audit import (
     discrete_laplace_distribution,
     sample_p_value,
 )
+from secretballot.core import noise as room
+from secretballot.core.noise import MAX_SCALE, ExactNoise, entropy_bytes
 from secretballot.exceptions import ParameterError
-from secretballot.privacy import noise as room
-from secretballot.privacy.noise import MAX_SCALE, ExactNoise, entropy_bytes
 
 # P-values are exact: a right sampler is below with probability 1e-10. Of a wrong one the count of
 # one cell alone is below, but with a probability that is 0 in double precision.

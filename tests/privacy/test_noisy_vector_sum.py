@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 from secretballot.audit import ScriptedNoise
+from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import delta_upper
 from secretballot.privacy.mechanisms import NoisyVectorSum
-from secretballot.privacy.noise import ExactNoise
 
 
 def test_the_release_is_the_sum_plus_the_noise() -> None:

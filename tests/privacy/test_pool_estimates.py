@@ -13,6 +13,7 @@ from secretballot.audit import (
     neighbouring_counts,
     sample_p_value,
 )
+from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import delta_upper
 from secretballot.privacy.mechanisms import (
@@ -23,7 +24,6 @@ from secretballot.privacy.mechanisms import (
     stability,
     stability_quantile,
 )
-from secretballot.privacy.noise import ExactNoise
 
 ALPHA = 1e-6
 WORLDS = pytest.mark.parametrize(

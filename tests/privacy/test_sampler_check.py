@@ -5,18 +5,43 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import bdtr
 
-from secretballot.privacy import noise as room
-from secretballot.privacy.sampler_check import (
+from secretballot.core import noise as room
+from secretballot.core.sampler import (
+    _ALARM,
     FALSE_ALARM,
     SAMPLES,
-    detection_probability,
+    Sample,
+    _named_cells,
+    _p_value,
     first_failure,
     listed_distribution,
 )
 
 IDS = [f"{sample.kind} {sample.scale:g}" for sample in SAMPLES]
 CHUNK = 1 << 14
+
+
+def detection_probability(sample: Sample, other: np.ndarray) -> float:
+    """Return a lower bound on the probability that draws of another distribution are refused, by
+    one cell alone.
+
+    Parameters
+    ----------
+    sample : Sample
+    other : ndarray of float64, shape (n_values,)
+        Probabilities of the other distribution on the values that `listed_distribution` returns.
+    """
+    values, probabilities = listed_distribution(sample.kind, sample.scale)
+    best, counts = 0.0, np.arange(sample.size + 1)
+    for _, mask in _named_cells(values, probabilities):
+        refused = ~(_p_value(counts, sample.size, float(probabilities[mask].sum())) > _ALARM)
+        chances = np.diff(
+            bdtr(counts, sample.size, min(float(other[mask].sum()), 1.0)), prepend=0.0
+        )
+        best = max(best, float(chances[refused].sum()))
+    return best
 
 
 def rescaled(kind: str, scale: float, factor: float) -> np.ndarray:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from secretballot.privacy import sampler_memory
-from secretballot.privacy.sampler_memory import has_passed, remember
+from secretballot.core import sampler as sampler_memory
+from secretballot.core.sampler import has_passed, remember
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 from secretballot.audit import sample_p_value
 from secretballot.audit.distributions import Distribution
 from secretballot.audit.games import adaptive_delta
+from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
     BoundedRangeEvent,
@@ -24,7 +25,6 @@ from secretballot.privacy.accounting import (
 )
 from secretballot.privacy.mechanisms import VoteQuantile
 from secretballot.privacy.mechanisms.vote_quantile import rank_distances
-from secretballot.privacy.noise import ExactNoise
 
 ALPHA = 1e-6
 

@@ -132,8 +132,8 @@ def test_no_byte_depends_on_the_private_side(tmp_path: Path, given: Path) -> Non
 
 
 METHODS = {
-    "passive": (["--teachers", "20", "--strategy", "passive", "--queries", "40"], "learn"),
-    "margin": (["--teachers", "20", "--strategy", "margin", "--queries", "40"], "learn"),
+    "passive": (["--teachers", "20", "--strategy", "passive", "--queries", "20"], "learn"),
+    "margin": (["--teachers", "20", "--strategy", "margin", "--queries", "20"], "learn"),
     "moments": (["--method", "moments"], "records"),
 }
 

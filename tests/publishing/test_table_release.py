@@ -22,7 +22,7 @@ from secretballot.report.certificate.build import certificate_digest
 from secretballot.students import LabelsStudent, NumberStudent
 
 RNG = np.random.default_rng(0)
-X, POINTS = (RNG.normal(size=(n, 3)).round(2) for n in (1200, 80))
+X, POINTS = (RNG.normal(size=(n, 3)).round(2) for n in (600, 80))
 NAMES = ["a,b", "=c", "d"]
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 

@@ -38,10 +38,10 @@ def known(rows, labels, weights=None):
 @pytest.mark.parametrize("slack", [0.0, 2.0])
 def test_on_the_line_it_is_the_region_of_the_halfspaces(slack, kind):
     rng = np.random.default_rng(2)
-    X = np.sort(rng.random((60, 1)), axis=0)
-    rows = np.sort(rng.choice(60, 30, replace=False))
+    X = np.sort(rng.random((40, 1)), axis=0)
+    rows = np.sort(rng.choice(40, 20, replace=False))
     labels = (X[rows, 0] >= 0.5).astype(np.int64)
-    labels[[2, 25]] ^= 1
+    labels[[2, 17]] ^= 1
     whole = Thresholds("either").version_space()
     fits = (
         LearnerFits(PoolLearner(LINEAR, pool_of(X)))
@@ -50,7 +50,7 @@ def test_on_the_line_it_is_the_region_of_the_halfspaces(slack, kind):
     )
     region = OracleRegion(fits)
     region.update(known(rows, labels), slack)
-    found = region.contains(np.arange(60))
+    found = region.contains(np.arange(40))
     missed = region.describe()["mistakes"] - 2.0  # the best threshold makes two
     assert 0 <= missed <= 1
     exact, outer = (
@@ -111,12 +111,12 @@ def test_a_model_that_was_found_decides_other_points_for_free():
         DecisionTreeClassifier(max_depth=2),
         GaussianNB(),
         make_pipeline(StandardScaler(), LogisticRegression()),
-        RandomForestClassifier(5, max_depth=3),
+        RandomForestClassifier(2, max_depth=2),
     ],
     ids=lambda learner: type(learner).__name__,
 )
 def test_any_learner_with_weights_walks(learner):
-    X = np.random.default_rng(0).normal(size=(20, 2))
+    X = np.random.default_rng(0).normal(size=(12, 2))
     answers = (X[:, 0] > 0).astype(np.int64)
     walks = []
     for _ in range(2):
@@ -129,7 +129,7 @@ def test_any_learner_with_weights_walks(learner):
             selector.receive(ReleasedLabels(asked, answers[asked], (0, 1), n_teachers=9))
         walks.append(asked)
     assert walks[0] == walks[1]
-    assert 4 <= len(walks[0]) <= 20
+    assert 4 <= len(walks[0]) <= 12
 
 
 class Deaf(LogisticRegression):
@@ -161,8 +161,8 @@ def test_it_beats_passive_in_the_plane():
         "disagreement": DisagreementSampling(noise_rate=0.0),
         "margin": MarginSampling(),
     }
-    for seed in range(4):
-        X = np.random.default_rng(seed).normal(size=(400, 2))
+    for seed in range(3):
+        X = np.random.default_rng(seed).normal(size=(200, 2))
         truth = (X @ [1.0, 0.5] > 0.2).astype(np.int64)
         for name, strategy in strategies.items():
             selector, asked = strategy.start(pool_of(X)), []

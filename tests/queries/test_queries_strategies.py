@@ -117,10 +117,7 @@ def test_it_sees_public_points_and_released_labels_only(name, counts):
     assert read - {"certificate", "class_values"} <= PUBLIC_POOL | PUBLIC_RELEASE
     assert {
         attribute for attribute in seen if attribute.startswith("_") and attribute[1] != "_"
-    } <= {
-        "_check_rows",
-        "_check_counts",
-    }
+    } <= {"_check_rows", "_check_counts"}
 
 
 @pytest.mark.parametrize("name", ALL)

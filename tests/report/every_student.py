@@ -35,12 +35,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.bases import GraphBasis, KernelBasis, TableBasis
-from secretballot.hypotheses import (
-    DecisionStumps,
-    FiniteClass,
-    Intervals,
-    Thresholds,
-)
+from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
 from secretballot.named_learners import TEACHER_NAMES, regressor_by_name
 from secretballot.released import ReleasedLabels
 from secretballot.report.student.export import dump_onnx, dump_student

@@ -8,14 +8,8 @@ import pytest
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import (
-    canonical_json,
-    certificate_digest,
-    with_files,
-)
-from secretballot.report.certificate.standing import (
-    UNSEEN_TEACHERS,
-)
+from secretballot.report.certificate.build import canonical_json, certificate_digest, with_files
+from secretballot.report.certificate.standing import UNSEEN_TEACHERS
 
 Make = Callable[..., ReleasedLabels]
 FILE = {"sha256": "0" * 64, "bytes": 1}

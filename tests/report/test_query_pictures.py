@@ -74,11 +74,7 @@ def test_the_page_shows_the_story_and_loads_nothing(make_withheld: Make, plane: 
     released = make_withheld(classes=("<script>alert(1)</script>", "b", "c"))
     story = tell(released, plane, [25, 25], agreement=[0.5, 1.0])
     text = render_page(released, story=story)
-    for words in (
-        "Which points were asked",
-        "The public pool",
-        "What further labels changed",
-    ):
+    for words in ("Which points were asked", "The public pool", "What further labels changed"):
         assert words in text
     assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)|<script|<img", text)
     ids = re.findall(r'\bid="([^"]+)"', text)

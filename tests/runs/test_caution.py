@@ -5,11 +5,7 @@ import warnings
 
 import pytest
 
-from secretballot.aggregation import (
-    GaussianAggregator,
-    SparseVectorAggregator,
-    WeakSignalWarning,
-)
+from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator, WeakSignalWarning
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.runs.caution import (

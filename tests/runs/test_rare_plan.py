@@ -51,7 +51,7 @@ def test_the_forecast_of_a_rare_class_holds_for_real_runs() -> None:
     assert (told.n_private, told.n_pool) == (6000, 500)
     # each row of the class stands for one record, and those that stand for none are scored
     assert (told.rare.n_private, told.rare.n_scored) == (120, 800 - 120 - 10)
-    (pool, _), (new, truth) = rows(500, 5), rows(40_000, 6)
+    (pool, _), (new, truth) = rows(500, 5), rows(20_000, 6)
     reached = []
     for run in range(5):
         private, labels = rows(6000, 10 + run)
@@ -86,10 +86,10 @@ def test_without_balance_the_forecast_says_that_nothing_would_be_found() -> None
 
 
 def test_weights_by_class_go_the_way_that_they_say() -> None:
-    X, y = stand_in(2000, 1)
+    X, y = stand_in(1000, 1)
     names = np.array(["no", "yes"])[y]
     few, many = (
-        sb.plan(6000, 300, budget=BUDGET, like=(X, names), class_weight={"no": 1, "yes": weight})
+        sb.plan(3000, 150, budget=BUDGET, like=(X, names), class_weight={"no": 1, "yes": weight})
         for weight in (1, 1000)
     )
     assert few.moments is not None

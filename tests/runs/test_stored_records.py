@@ -215,7 +215,7 @@ def test_what_a_crash_left_of_a_finished_run_goes_when_it_is_looked_at(tmp_path:
 
 
 def test_candidates_are_chosen_by_a_table_on_disk(tmp_path: Path) -> None:
-    given = tables(tmp_path, drop=("person",))
+    given = tables(tmp_path, people(300), drop=("person",))
     for name, epsilon in (("a", 5.0), ("b", 1.0)):
         run_records(RecordsRun(given, epsilon, 1e-5, tmp_path / name, ledger=tmp_path / "account"))
     places = tuple(tmp_path / name / "release" / "student.skops" for name in "ab")

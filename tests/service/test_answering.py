@@ -8,14 +8,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from served_places import (
-    MARKED_NUMBER,
-    MARKER,
-    QUERIES,
-    Place,
-    TestClient,
-    made_place,
-)
+from served_places import MARKED_NUMBER, MARKER, QUERIES, Place, TestClient, made_place
 
 import secretballot as sb
 from secretballot.service.app import application
@@ -308,9 +301,7 @@ def test_arrow_and_parquet_are_the_same_points(place: Place) -> None:
     with TestClient(application(place.settings, opened=True)) as client:
         said = [
             client.post(
-                QUESTIONS,
-                content=content,
-                headers={**key, "Content-Type": f"application/{kind}"},
+                QUESTIONS, content=content, headers={**key, "Content-Type": f"application/{kind}"}
             ).json()
             for kind, content in (
                 ("json", json.dumps({"points": rows}).encode()),

@@ -192,8 +192,7 @@ def test_a_ledger_that_is_gone_is_told_without_its_place(place: Place) -> None:
             assert str(place.folder) not in found.text
             problem(found, "ledger-unavailable")
             problem(
-                await client.get("/v1/datasets/registry/account", headers=key),
-                "ledger-unavailable",
+                await client.get("/v1/datasets/registry/account", headers=key), "ledger-unavailable"
             )
             assert (await client.get("/health/live")).status_code == 200
             assert (await client.get("/health/ready")).status_code == 503

@@ -107,13 +107,10 @@ def test_the_command_is_repeated_and_pays_once(folder: Path) -> None:
     # other terms under the same name, other data, more than the account admits
     for more, said in (
         (["--questions", "41"], "was begun with other terms"),
-        (["--teachers", "50"], "belongs to other data, or to other settings"),
         (["--session", "second"], "this run would cost epsilon 3"),
         (["--total-epsilon", "9", "--total-delta", "1e-4"], "is there already and admits"),
-        (["--total-epsilon", "9"], "go together"),
         (["--name", "../x"], "cannot stand in an address"),
         (["--classes", "no,yes,perhaps"], "belongs to other data, or to other settings"),
-        (["--release", "counts"], "was begun with other terms"),
     ):
         refused = prepare(*more)
         assert refused.exit_code in (2, 3), refused.output

@@ -12,11 +12,7 @@ from secretballot.students import MomentsStudent
 
 RNG = np.random.default_rng(0)
 POOL = pd.DataFrame(
-    {
-        "a": RNG.normal(size=400),
-        "b": RNG.choice(["x", "y", "z"], 400),
-        "c": RNG.integers(0, 5, 400),
-    }
+    {"a": RNG.normal(size=400), "b": RNG.choice(["x", "y", "z"], 400), "c": RNG.integers(0, 5, 400)}
 )
 BASIS = TableBasis(whitening=0.0).fit(POOL)
 

@@ -1,5 +1,6 @@
 """PyTorch modules as teachers: what one shard holds moves no bit of another's teacher."""
 
+import itertools
 import pickle
 import sys
 from importlib import import_module
@@ -105,8 +106,16 @@ def changed_shards() -> dict[str, tuple[Any, Any, Any]]:
     return worlds
 
 
-@pytest.mark.parametrize("make", MODULES)
-@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+QUICK = [("dense", "adam"), ("convolutional", "sgd"), ("normalised", "adam")]
+
+
+@pytest.mark.parametrize(
+    ("make", "optimizer"),
+    [
+        pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow)
+        for one in itertools.product(MODULES, ["adam", "sgd"])
+    ],
+)
 def test_nothing_of_one_shard_moves_a_bit_of_another_teacher(make: str, optimizer: str) -> None:
     learner = teacher(make, optimizer=optimizer)
     assert learner.slots(SIDE**2) == N_TEACHERS
@@ -143,7 +152,7 @@ def test_one_record_moves_one_vote_on_every_point() -> None:
 def test_votes_are_what_each_teacher_predicts_alone() -> None:
     points = records(9)[0]
     for make in MODULES:
-        ensemble = fitted(*records(), teacher(make, steps=30))
+        ensemble = fitted(*records(), teacher(make, steps=12))
         alone = np.zeros((len(points), CLASSES), dtype=int)
         for model in ensemble._teachers:
             alone[np.arange(len(points)), model.predict(points)] += 1

@@ -18,6 +18,7 @@ from secretballot.aggregation.base import (
     check_fields,
     check_votes,
 )
+from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
     AbstentionTableEvent,
@@ -34,7 +35,6 @@ from secretballot.privacy.mechanisms import (
     plurality,
     stability,
 )
-from secretballot.privacy.noise import NoiseSource
 
 _TABLE = ("order", "charge", "false_answer", "max_unstable")
 _FIELDS = (*_TABLE, "n_queries", "n_classes", "calibration", "budget")

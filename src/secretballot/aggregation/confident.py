@@ -27,6 +27,7 @@ from secretballot.aggregation.base import (
 )
 from secretballot.aggregation.gaussian import right_chance
 from secretballot.aggregation.noisy_voting import is_drowned
+from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import (
     ConfidentEvent,
@@ -40,7 +41,6 @@ from secretballot.privacy.mechanisms import (
     GaussianNoisyMajority,
     GaussianThreshold,
 )
-from secretballot.privacy.noise import NoiseSource, check_scale
 
 _FIELDS = (
     *("threshold", "threshold_sigma", "sigma", "n_queries", "max_answers", "n_classes"),

@@ -16,6 +16,7 @@ from secretballot.aggregation.base import (
     check_fields,
 )
 from secretballot.aggregation.noisy_voting import NoisyVoting, is_drowned
+from secretballot.core.noise import check_scale
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
     ArgmaxGaussianEvent,
@@ -34,7 +35,6 @@ from secretballot.privacy.mechanisms import (
     GaussianNoisyHistogram,
     GaussianNoisyMajority,
 )
-from secretballot.privacy.noise import check_scale
 
 if TYPE_CHECKING:
     pass

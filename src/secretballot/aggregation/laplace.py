@@ -14,6 +14,7 @@ from secretballot.aggregation.base import (
     check_fields,
 )
 from secretballot.aggregation.noisy_voting import NoisyVoting, is_drowned
+from secretballot.core.noise import check_scale
 from secretballot.privacy.accounting import (
     Event,
     PrivacyBudget,
@@ -27,7 +28,6 @@ from secretballot.privacy.mechanisms import (
     LaplaceNoisyHistogram,
     LaplaceNoisyMajority,
 )
-from secretballot.privacy.noise import check_scale
 
 _FIELDS = ("scale", "n_queries", "n_classes", "release", "calibration", "budget")
 _NODES = 4000  # quantiles of the noise at which chances of more than two classes are averaged

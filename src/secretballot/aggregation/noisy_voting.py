@@ -8,9 +8,9 @@ from typing import Any
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.aggregation.base import Aggregator, AnswerRun, Answers, check_votes
+from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.mechanisms import majority, plurality
-from secretballot.privacy.noise import NoiseSource
 
 # A unanimous vote that is right less often than this share of the way from guessing to certainty is
 # drowned in noise.

@@ -13,10 +13,10 @@ from secretballot.aggregation.base import (
     budget_or_price,
     check_fields,
 )
+from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, GaussianEvent, PrivacyBudget, calibrate_gaussian
 from secretballot.privacy.mechanisms import GaussianNoisyTable
-from secretballot.privacy.noise import NoiseSource, check_scale
 
 #: What `Answers.outcome` calls the noisy number of votes of uncovered records.
 UNCOVERED_VOTES = "uncovered_votes"

@@ -14,6 +14,7 @@ from secretballot.aggregation.base import (
     check_fields,
 )
 from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
+from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
     AbstentionTableEvent,
@@ -23,7 +24,6 @@ from secretballot.privacy.accounting import (
     SparseVectorEvent,
     StreamEvent,
 )
-from secretballot.privacy.noise import NoiseSource
 
 _NOISE = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
 _SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")

@@ -17,6 +17,7 @@ from secretballot.aggregation.base import (
     check_fields,
     check_votes,
 )
+from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
     Event,
@@ -32,7 +33,6 @@ from secretballot.privacy.mechanisms import (
     plurality,
     stability,
 )
-from secretballot.privacy.noise import NoiseSource
 
 _NOISE = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
 _FIELDS = (*_NOISE, "n_queries", "n_classes", "calibration", "budget")

@@ -12,6 +12,7 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot._validation import STATISTICS, check_choice, check_count, shown
 from secretballot.aggregation.base import WeakSignalWarning, budget_or_price, widest_count
+from secretballot.core.noise import ExactNoise, check_scale
 from secretballot.ensemble.vote_tables import (
     LabelVotes,
     NumberVotes,
@@ -34,7 +35,6 @@ from secretballot.privacy.accounting import (
     calibrate_vector_sum,
 )
 from secretballot.privacy.mechanisms import GaussianNoisyTable, VoteQuantile, majority
-from secretballot.privacy.noise import ExactNoise, check_scale
 
 VoteTable = LabelVotes | NumberVotes
 

@@ -31,6 +31,7 @@ from secretballot.audit.worlds import (
     neighbouring_counts,
     output_distribution,
 )
+from secretballot.core.noise import ExactNoise, NoiseSource
 from secretballot.privacy.accounting import CHANCE_BITS, Event, delta_upper
 from secretballot.privacy.mechanisms import (
     AbstentionTable,
@@ -54,7 +55,6 @@ from secretballot.privacy.mechanisms import (
     plurality,
     stability,
 )
-from secretballot.privacy.noise import ExactNoise, NoiseSource
 
 Play = Callable[[float, float], float]  # from the factor of the noise and epsilon to the true delta
 Release = Callable[[IntArray, NoiseSource], IntArray]

@@ -13,8 +13,8 @@ import numpy as np
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.audit.distributions import Distribution
+from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.noise import NoiseSource
 
 _MAX_RUNS = 20_000_000
 

@@ -15,13 +15,13 @@ from secretballot.aggregation import Aggregator, Answers
 from secretballot.aggregation.base import widest_count
 from secretballot.aggregation.record_votes import UNCOVERED_VOTES, asked_terms
 from secretballot.core.ledger import Ledger
+from secretballot.core.noise import NoiseSource
 from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
 from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import Argument, DataError, ParameterError
 from secretballot.privacy.accounting import Event, Price
-from secretballot.privacy.noise import NoiseSource
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -103,7 +103,7 @@ def release(
 
     Privacy
     -------
-    Unit : one record or user, which reaches one shard, hence one teacher (`ensemble.partition`).
+    Unit : one record or user, which reaches one shard, hence one teacher (`core.partition`).
     Relation : as declared; the mechanisms' prices hold for add/remove and replace-one alike.
     Sensitivity : one vote per query, or all votes of one teacher where they have weights.
     Price : `aggregator.events`, priced by `privacy.accounting` at `aggregator.budget`.

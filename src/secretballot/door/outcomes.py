@@ -12,6 +12,7 @@ import numpy as np
 
 from secretballot._validation import shown
 from secretballot.core.ledger import Ledger
+from secretballot.core.noise import ExactNoise
 from secretballot.door import purchase
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
@@ -19,7 +20,6 @@ from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import LedgerError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, calibrate_pure
 from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
-from secretballot.privacy.noise import ExactNoise
 from secretballot.report.certificate.build import (
     build_certificate,
     check_declaration,

@@ -21,6 +21,7 @@ from secretballot.aggregation.base import AnswerRun
 from secretballot.aggregation.confident import ConfidentVoting, predicted_votes
 from secretballot.core.ledger import Ledger, LedgerEntry
 from secretballot.core.ledger.rows import UnknownEndError
+from secretballot.core.noise import ExactNoise, NoiseSource, ready_sampler
 from secretballot.ensemble.record_votes import RecordVotes
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import (
@@ -31,7 +32,6 @@ from secretballot.exceptions import (
     ParameterError,
 )
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, price
-from secretballot.privacy.noise import ExactNoise, NoiseSource, ready_sampler
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.fields import certificate_in
 from secretballot.report.certificate.plan_checks import total_price

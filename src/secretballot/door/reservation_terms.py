@@ -9,9 +9,9 @@ from typing import Any
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot.core.ledger import LedgerEntry
+from secretballot.core.noise import entropy_bytes
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Event
-from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import keep_secret, make_vault, read_secret
 
 ORIGIN_BYTES = 16

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot.core.noise import entropy_bytes
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import read_secret, write_secret
 
 NAME_BYTES = 16

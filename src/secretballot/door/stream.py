@@ -17,6 +17,7 @@ from secretballot.aggregation import Aggregator
 from secretballot.core.ledger import Ledger, LedgerEntry
 from secretballot.core.ledger.account import AnswerPage
 from secretballot.core.ledger.rows import repeated
+from secretballot.core.noise import NoiseSource
 from secretballot.door import purchase
 from secretballot.door.known_ledger import keep_in_step
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
@@ -26,7 +27,6 @@ from secretballot.door.stored_answers import StoredAnswer
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event
-from secretballot.privacy.noise import NoiseSource
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,

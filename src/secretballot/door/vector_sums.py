@@ -14,11 +14,11 @@ from secretballot._typing import IntArray
 from secretballot._validation import LARGEST_INTEGER
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.rows import UnknownEndError, repeated
+from secretballot.core.noise import ExactNoise
 from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Price, PrivacyBudget, VectorSumEvent
 from secretballot.privacy.mechanisms import NoisyVectorSum
-from secretballot.privacy.noise import ExactNoise
 from secretballot.records import Residuals
 from secretballot.records.vector_sums import RecordSums
 from secretballot.released import ReleasedLabels, ReleasedSums

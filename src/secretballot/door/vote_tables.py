@@ -12,11 +12,11 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_instance
 from secretballot.aggregation import TableVoting
 from secretballot.core.ledger import Ledger
+from secretballot.core.noise import ExactNoise
 from secretballot.door import purchase
 from secretballot.ensemble.vote_tables import LabelVotes, NumberVotes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import Price
-from secretballot.privacy.noise import ExactNoise
 from secretballot.released import ReleasedTable
 from secretballot.report.certificate.build import (
     build_certificate,

@@ -3,7 +3,7 @@
 It knows no noise, no price, no student.
 """
 
-from secretballot.ensemble.partition import KeyedHashPartition, PositionPartition
+from secretballot.core.partition import KeyedHashPartition, PositionPartition
 from secretballot.ensemble.teachers import Progress, TeacherEnsemble
 from secretballot.ensemble.vote_tables import LabelVotes, NumberVotes
 from secretballot.ensemble.votes import VoteCounts

@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice
-from secretballot.ensemble.partition import KeyedHashPartition
+from secretballot.core.partition import KeyedHashPartition, canonical_id
 from secretballot.ensemble.sealed import Sealed
-from secretballot.ensemble.unit_ids import canonical_id
 from secretballot.exceptions import DataError, Parameter
 
 

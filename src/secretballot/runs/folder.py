@@ -20,8 +20,8 @@ from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
+from secretballot.core.noise import entropy_bytes
 from secretballot.exceptions import DataError, LedgerError
-from secretballot.privacy.noise import entropy_bytes
 from secretballot.publishing.place import damaged_file
 from secretballot.vault import make_vault, read_secret, write_secret
 

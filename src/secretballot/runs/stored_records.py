@@ -13,16 +13,16 @@ import numpy as np
 import pandas as pd
 
 from secretballot._typing import UnsignedArray
+from secretballot.core.noise import entropy_bytes
+from secretballot.core.partition import KeyedHashPartition
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.table_source import Place, source_of
 from secretballot.datasets.tables import check_columns, class_indices, table_blocks, unit_ids
-from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.ensemble.stored_table import StoredTable, TableWriter, forget_table
 from secretballot.exceptions import DataError
 from secretballot.learners.training.inputs import declared_classes
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.shards import partition_key
-from secretballot.privacy.noise import entropy_bytes
 from secretballot.runs.progress import Watch
 from secretballot.runs.table_match import TableCells, misfits, settle_misfits
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
+from secretballot.core.noise import entropy_bytes
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.noise import entropy_bytes
 
 
 def sample_in_random_order(n_records: int, n_sampled: int) -> IntArray:

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator, InteractiveAggregator
 from secretballot.core.ledger import Ledger
+from secretballot.core.noise import entropy_bytes
 from secretballot.door import ReleaseStream
 from secretballot.door.purchase import check_counts, check_types
 from secretballot.ensemble.engines import LOCAL
@@ -43,7 +44,6 @@ from secretballot.learners.training.shards import learner_identity
 from secretballot.learners.training.trained import TrainedTeachers, keep_teachers
 from secretballot.learners.training.trial_fit import reads_sparse
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.noise import entropy_bytes
 from secretballot.queries import MarginSampling, QueryStrategy
 from secretballot.released import ReleasedLabels
 from secretballot.students import fit_student

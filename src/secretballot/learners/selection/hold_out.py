@@ -6,9 +6,9 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability, shown
-from secretballot.ensemble.partition import KeyedHashPartition
+from secretballot.core.noise import entropy_bytes
+from secretballot.core.partition import KeyedHashPartition
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
-from secretballot.privacy.noise import entropy_bytes
 
 KEY_BYTES = 32
 PARTS = 10**6  # shares are whole millionths

@@ -193,7 +193,7 @@ def _with_plain_sums(X: Any) -> Any:
     return X
 
 
-def with_public_types(X: Any, X_public: Any) -> Any:
+def with_public_types(X: Any, X_public: Any, *, known: str = "X_public") -> Any:
     """Return private data with column types that private values did not choose, cell by cell.
 
     The type of a column (integers or not, the categories of a categorical) depends on all its rows
@@ -206,6 +206,8 @@ def with_public_types(X: Any, X_public: Any) -> Any:
     ----------
     X : array, sparse matrix or frame of shape (n_rows, n_features)
     X_public : like X, of shape (n_public, n_features)
+    known : str
+        What the caller calls the second.
 
     Returns
     -------
@@ -220,14 +222,14 @@ def with_public_types(X: Any, X_public: Any) -> Any:
     frames = hasattr(X, "iloc"), hasattr(X_public, "iloc")
     if frames[0] != frames[1]:
         raise DataError(
-            "Of X and X_public one is a frame and the other is not; give both as frames or both as"
+            f"Of X and {known} one is a frame and the other is not; give both as frames or both as"
             " arrays."
         )
     if not frames[0]:
         typed = array_as(X, X_public.dtype)
         if typed is None:
             raise DataError(
-                f"X cannot be read as {X_public.dtype.name[:40]}, the type of X_public; give"
+                f"X cannot be read as {X_public.dtype.name[:40]}, the type of {known}; give"
                 " both the same type, or encode them by one schema."
             )
         return typed
@@ -237,7 +239,7 @@ def with_public_types(X: Any, X_public: Any) -> Any:
         name, kind = X_public.columns[refused[0]], X_public.dtypes.iloc[refused[0]]
         raise DataError(
             f"Column {shown(name)} of X cannot be read as {str(kind)[:40]}, its type in"
-            " X_public; give both the same type, or encode them by one public schema."
+            f" {known}; give both the same type, or encode them by one public schema."
         )
     # By place: names need not be strings, and a frame made anew has no attributes of the old one.
     typed = pd.DataFrame(dict(enumerate(columns)))

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot.ensemble.partition import KeyedHashPartition
+from secretballot.core.noise import entropy_bytes
+from secretballot.core.partition import KeyedHashPartition
 from secretballot.ensemble.scores import unit_numbers
-from secretballot.privacy.noise import entropy_bytes
 
 KEY_BYTES = 32
 

@@ -8,7 +8,8 @@ import joblib
 import numpy as np
 
 from secretballot._typing import IntArray, UnsignedArray
-from secretballot.ensemble.partition import (
+from secretballot.core.noise import entropy_bytes
+from secretballot.core.partition import (
     KeyedHashPartition,
     PositionPartition,
     shards_of_digests,
@@ -16,7 +17,6 @@ from secretballot.ensemble.partition import (
 from secretballot.ensemble.stored_shards import StoredShards, dealt_shards, forget_shards
 from secretballot.ensemble.stored_table import StoredTable
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
-from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import read_secret, write_secret
 
 KEY_BYTES = 32

@@ -13,6 +13,7 @@ import numpy as np
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
+from secretballot.core.noise import entropy_bytes
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.rows import n_rows
 from secretballot.ensemble.teachers import TeacherEnsemble
@@ -43,7 +44,6 @@ from secretballot.learners.training.shards import (
 )
 from secretballot.learners.training.trial_fit import columns_with_missing_taken, tried_teacher
 from secretballot.named_learners import teacher_by_name
-from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import keep_secret, make_vault, read_secret
 
 SAMPLE_ROWS = 60

@@ -4,13 +4,13 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
-from secretballot.privacy.noise import check_scale
+from secretballot.core.noise import check_scale
 
 
 class SeededNoise:
     """Draw noise for simulated runs from a seed; it protects nothing.
 
-    It has the methods and the distributions of a `NoiseSource` of `privacy.noise`, so that a
+    It has the methods and the distributions of a `NoiseSource` of `core.noise`, so that a
     simulated run goes through the very aggregators of a real one.
     Whoever knows the seed can subtract every draw: it may be added to simulated votes, which are
     public, and to nothing else. Planning cannot import the door, so what is drawn here never

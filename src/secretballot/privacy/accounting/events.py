@@ -2,7 +2,7 @@
 
 An event holds public parameters only, serialises to JSON under a name and a version, and knows no
 price: the rooms beside this one read it. Every event speaks about one teacher's change of vote (see
-`ensemble.partition` for why one unit touches one teacher).
+`core.partition` for why one unit touches one teacher).
 """
 
 import math

@@ -8,11 +8,11 @@ import numpy as np
 
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count, check_probability
+from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.exceptions import DataError
 from secretballot.privacy.accounting import StabilityEvent
 from secretballot.privacy.accounting.sparse_vector import laplace_above
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
-from secretballot.privacy.noise import NoiseSource, check_scale
 
 ABSTAINED = -1  # stands for the papers' bottom sign
 

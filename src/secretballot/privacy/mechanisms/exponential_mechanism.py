@@ -8,10 +8,10 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_probability, shown
+from secretballot.core.noise import ExponentialNoise, least_scale
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import PureEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
-from secretballot.privacy.noise import ExponentialNoise, least_scale
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ExponentialMechanism(Mechanism):
     Relation : add or remove one unit where `monotone`; else also replace it in place.
     Sensitivity : every score moves by at most 1 when one unit changes, all of them at once if need
         be. Scores are integers: an error rate errors / n would hide a private n. The
-        candidates, their order and their multiplicities are fixed without looking at the private
+        candidates, and their order are fixed without looking at the private
         data.
     Price : per choice (epsilon, 0). With w and w' the weights of neighbours, w(i) / w'(i) lies in
         [e^-1/scale, e^1/scale] and so does the ratio of their sums: 2 / scale in all. Where all
@@ -91,9 +91,7 @@ class ExponentialMechanism(Mechanism):
         """Return what `count` choices, adaptively made, are to the accountant."""
         return PureEvent(self.epsilon, count)
 
-    def release(
-        self, scores: IntArray, noise: ExponentialNoise, multiplicities: IntArray | None = None
-    ) -> int:
+    def release(self, scores: IntArray, noise: ExponentialNoise) -> int:
         """Return the index of the chosen candidate.
 
         Parameters
@@ -101,15 +99,13 @@ class ExponentialMechanism(Mechanism):
         scores : ndarray of int64, shape (n_candidates,)
             Higher is better.
         noise : ExponentialNoise
-        multiplicities : ndarray of int64, shape (n_candidates,), or None
-            How many equal candidates each index stands for, public; None: one each.
 
         Raises
         ------
         DataError
-            If `scores` or `multiplicities` do not fit; no value is named.
+            If `scores` do not fit; no value is named.
         """
-        return noise.exponential_index(_check_scores(scores), self.scale, multiplicities)
+        return noise.exponential_index(_check_scores(scores), self.scale)
 
     def release_range(
         self, starts: IntArray, ends: IntArray, noise: ExponentialNoise
@@ -132,15 +128,13 @@ class ExponentialMechanism(Mechanism):
         """
         return noise.exponential_range(_check_scores(starts), _check_scores(ends), self.scale)
 
-    def distribution(self, scores: IntArray, multiplicities: IntArray | None = None) -> FloatArray:
+    def distribution(self, scores: IntArray) -> FloatArray:
         """Return the probability of each candidate, shape (n_candidates,).
 
         Private, for audits and tests.
         """
         values = _check_scores(scores)
         weights = np.exp((values - values.max()) / self.scale)
-        if multiplicities is not None:
-            weights = weights * np.asarray(multiplicities, dtype=np.float64)
         return np.asarray(weights / weights.sum(), dtype=np.float64)
 
     def score_loss(self, n_candidates: int, beta: float) -> float:
@@ -150,7 +144,7 @@ class ExponentialMechanism(Mechanism):
         Parameters
         ----------
         n_candidates : int
-            Number of candidates, multiplicities counted.
+            Number of candidates.
         beta : float
             Failure probability of the statement.
 

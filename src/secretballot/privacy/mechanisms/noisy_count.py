@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
+from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.privacy.accounting import GaussianEvent, PureEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
-from secretballot.privacy.noise import NoiseSource, check_scale
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
+from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.exceptions import DataError
 from secretballot.privacy.accounting import GaussianEvent
 from secretballot.privacy.mechanisms.mechanism import MAX_VOTES, Mechanism
-from secretballot.privacy.noise import NoiseSource, check_scale
 
 
 @dataclass(frozen=True)

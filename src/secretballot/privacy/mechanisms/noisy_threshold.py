@@ -8,10 +8,10 @@ import numpy as np
 
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import shown
+from secretballot.core.noise import MAX_SCALE, NoiseSource, check_scale
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import LabelGaussianEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
-from secretballot.privacy.noise import MAX_SCALE, NoiseSource, check_scale
 
 
 def check_threshold(value: object) -> int:

@@ -6,11 +6,11 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import LARGEST_INTEGER, check_count
+from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.exceptions import DataError
 from secretballot.privacy.accounting import (
     VectorSumEvent,
 )
-from secretballot.privacy.noise import NoiseSource, check_scale
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_probability
+from secretballot.core.noise import NoiseSource, least_scale
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import PureEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
 from secretballot.privacy.mechanisms.stability import stability
-from secretballot.privacy.noise import NoiseSource, least_scale
 
 MAX_POINTS = 2**22  # times 2^40 votes still fits 64 bits
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count, shown
+from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import PureEvent, SparseVectorEvent
 from secretballot.privacy.accounting.sparse_vector import false_answer
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 from secretballot.privacy.mechanisms.noisy_threshold import check_threshold
-from secretballot.privacy.noise import NoiseSource, check_scale
 
 _BLOCK = 1 << 12  # query noises drawn first; what lies beyond the stop is thrown away unseen
 _MAX_BLOCK = 1 << 18  # doubled up to here, where drawing in threads pays

@@ -7,11 +7,11 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
+from secretballot.core.noise import ExponentialNoise
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import BoundedRangeEvent
 from secretballot.privacy.mechanisms.exponential_mechanism import ExponentialMechanism
 from secretballot.privacy.mechanisms.mechanism import Mechanism
-from secretballot.privacy.noise import ExponentialNoise
 
 MOST_POSITIONS = 2**16
 

@@ -6,10 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from secretballot._typing import IntArray
+from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import DataError, Parameter
 from secretballot.privacy.accounting import CHANCE_BITS, VoteTableEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
-from secretballot.privacy.noise import NoiseSource
 
 
 @dataclass(frozen=True)

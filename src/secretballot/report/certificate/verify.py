@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from secretballot._validation import check_relation, plain_line, shown
-from secretballot._versions import draws_wrong_noise
+from secretballot.core.sampler import draws_wrong_noise
 from secretballot.exceptions import CertificateError, SecretBallotError
 from secretballot.privacy.accounting import Event, delta_upper
 from secretballot.report.certificate.answers_file import ANSWERS_FILE, check_answers

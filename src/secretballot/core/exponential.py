@@ -1,17 +1,23 @@
-"""Integers below and above exponential weights, and where a uniform real falls among them.
+"""Choices with exponential weights: integers below and above the weights, and where a uniform real
+falls among them.
 
 Every bound is proved in whole-number arithmetic, so that a choice made with them is the one that
-exact weights and all digits of the uniform real would make. Nothing here draws anything: `noise`
-does.
+exact weights and all digits of the uniform real would make. Bits come from the caller, `noise`.
 """
 
 import math
 from bisect import bisect_left
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 
-from secretballot._typing import IntArray, ObjectArray
+from secretballot.core.types import DataError, IntArray, ObjectArray, Parameter
+
+_MAX_SCORE = 2**40  # in size: gaps between scores stay far inside 64 bits
+_SPARE_BITS = 64  # the first look leaves a choice undecided with probability below 2^-60
+
+Bits = Callable[[int], int]
 
 
 def locate(uniform: int, bits: int, lower: list[int], upper: list[int], rest: int) -> int | None:
@@ -136,3 +142,70 @@ def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
     for _ in range(halvings):
         low, high = low * low >> work, -(-high * high >> work)
     return low >> (work - bits), -(-high >> (work - bits))
+
+
+def check_candidates(scores: IntArray) -> IntArray:
+    """Return scores as 64-bit integers that no difference takes out of range.
+
+    Raises
+    ------
+    DataError
+        If they are no integers of shape (n_candidates,) up to 2^40 in size; no value is named.
+    """
+    values = np.asarray(scores)
+    if values.dtype.kind not in "iu" or values.ndim != 1 or not len(values):
+        raise DataError(
+            Parameter("scores"),
+            f" have dtype {values.dtype} and shape {values.shape}; give integers, one for each"
+            " candidate.",
+        )
+    # gaps between scores must not wrap around in 64 bits, where a bad candidate would become the
+    # best
+    if not ((values >= -_MAX_SCORE) & (values <= _MAX_SCORE)).all():
+        raise DataError(
+            "scores hold a number beyond 2^40 in size; give counts of records or votes."
+        )
+    return values.astype(np.int64, copy=False)
+
+
+def drawn_index(gaps: IntArray, scale: Fraction, random_bits: Bits) -> int:
+    """Draw an index with weights exp(-gaps / scale), as `ExactNoise.exponential_index` says."""
+    total = len(gaps)
+    bits = _SPARE_BITS + 2 * total.bit_length()
+    uniform = random_bits(bits)
+    while True:
+        # from the horizon on exp(-gap / scale) < 2^-bits, as log 2 < 7 / 10: one bound does for all
+        # of them
+        horizon = min(math.ceil(Fraction(7 * bits, 10) * scale), 2 * _MAX_SCORE + 1)
+        near = np.flatnonzero(gaps < horizon)
+        order = near[np.argsort(gaps[near], kind="stable")]
+        distinct, starts = np.unique(gaps[order], return_index=True)
+        sizes = np.diff(starts, append=len(order))
+        lower, upper = running_bounds(distinct, sizes, scale, bits)
+        group = locate(uniform, bits, lower, upper, total - len(order))
+        if group is not None:
+            break
+        uniform, bits = (uniform << bits) | random_bits(bits), 2 * bits
+    return int(order[starts[group] + _uniform_below(int(sizes[group]), random_bits)])
+
+
+def drawn_range(
+    starts: IntArray, ends: IntArray, scale: Fraction, random_bits: Bits
+) -> tuple[int, int] | None:
+    """Draw a range or none, as `ExactNoise.exponential_range` says."""
+    bits = _SPARE_BITS + 4 * len(starts).bit_length()
+    uniform = random_bits(bits)
+    while (group := locate(uniform, bits, *range_bounds(starts, ends, scale, bits), 0)) is None:
+        uniform, bits = (uniform << bits) | random_bits(bits), 2 * bits
+    if group == 0:
+        return None
+    allowed = starts[:group]
+    return drawn_index(allowed.max() - allowed, scale, random_bits), group - 1
+
+
+def _uniform_below(n: int, random_bits: Bits) -> int:
+    """Return a uniform integer below `n`: draws of enough bits, until one is."""
+    while True:
+        drawn = random_bits(n.bit_length())
+        if drawn < n:
+            return drawn

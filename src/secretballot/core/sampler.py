@@ -9,16 +9,47 @@ probability at most `FALSE_ALARM`, by the union bound.
 `detection_probability` bounds the power from below. Noise of 0.7 or 1.3 times the scale is refused
 with probability above 1 - 1e-5 by every sample but the last, which looks for repeated draws, and
 the noise of OpenDP 0.14.0 and 0.14.1 with probability above 1 - 1e-6; the tests hold both.
+
+Where a user's machine remembers which installed sampler has passed its check, so that each is
+checked once.
+
+A mark is a convenience, not a proof: who can write the cache folder of a user can forge one, and
+can change the sampler too. It names the version, the files of the package by size and time, the
+interpreter and the machine; whatever changes brings the check back. Where no folder can be written,
+every process checks anew.
 """
 
+import hashlib
+import json
+import os
+import platform
+import re
+import stat
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc
 
-from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot.core.types import BoolArray, FloatArray, IntArray
+
+#: Releases of OpenDP whose discrete Laplace and Gaussian noise is not the stated distribution.
+WRONG_OPENDP = ((0, 14, 0), (0, 14, 1))
+
+_RELEASE = re.compile(r"\s*v?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?")
+
+
+def draws_wrong_noise(version: str) -> bool:
+    """Return whether this version of OpenDP, or anything built from it, is one of
+    `WRONG_OPENDP`."""
+    found = _RELEASE.match(version)
+    return found is not None and tuple(int(part or 0) for part in found.groups()) in WRONG_OPENDP
+
 
 FALSE_ALARM = 1e-9  # probability that a right sampler is refused, once per machine and version
 
@@ -96,27 +127,6 @@ def first_failure(draw: Draw, chunk: int) -> str | None:
     return None
 
 
-def detection_probability(sample: Sample, other: FloatArray) -> float:
-    """Return a lower bound on the probability that draws of another distribution are refused, by
-    one cell alone.
-
-    Parameters
-    ----------
-    sample : Sample
-    other : ndarray of float64, shape (n_values,)
-        Probabilities of the other distribution on the values that `listed_distribution` returns.
-    """
-    values, probabilities = listed_distribution(sample.kind, sample.scale)
-    best, counts = 0.0, np.arange(sample.size + 1)
-    for _, mask in _named_cells(values, probabilities):
-        refused = ~(_p_value(counts, sample.size, float(probabilities[mask].sum())) > _ALARM)
-        chances = np.diff(
-            bdtr(counts, sample.size, min(float(other[mask].sum()), 1.0)), prepend=0.0
-        )
-        best = max(best, float(chances[refused].sum()))
-    return best
-
-
 def listed_distribution(kind: str, scale: float) -> tuple[IntArray, FloatArray]:
     """Return the values of discrete noise, up to those with probability below 1e-14 in all, and
     their probabilities."""
@@ -185,3 +195,94 @@ def _p_value(count: NDArray[np.integer], trials: int, probability: float) -> Flo
     chance = min(probability, 1.0)
     lower, upper = bdtr(count, trials, chance), bdtrc(count - 1, trials, chance)
     return np.asarray(np.minimum(1.0, 2 * np.minimum(lower, upper)), dtype=np.float64)
+
+
+# never through a link, and a pipe keeps nobody waiting
+_AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+CHECK_VERSION = 1  # of the check itself: another number forgets every mark
+
+
+def identity_of(version: str, package: Path) -> str:
+    """Return what tells one installed sampler on one machine from another, as JSON.
+
+    Parameters
+    ----------
+    version : str
+        Version of the package.
+    package : Path
+        Its folder.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be listed.
+    """
+    files = sorted(path for path in (*package.iterdir(), *package.glob("lib/*")) if path.is_file())
+    stamps = [
+        (path.name, found.st_size, found.st_mtime_ns) for path in files if (found := path.stat())
+    ]
+    return json.dumps(
+        {
+            "check": CHECK_VERSION,
+            "version": version,
+            "package": str(package),
+            "files": stamps,
+            "python": [sys.implementation.name, platform.python_version(), sys.executable],
+            "machine": [platform.node(), platform.machine(), platform.system(), platform.release()],
+        }
+    )
+
+
+def has_passed(identity: str) -> bool:
+    """Return whether a sampler of this identity has passed its check before, by this user's
+    marks."""
+    expected = identity.encode()
+    try:
+        handle = os.open(_mark_file(identity), os.O_RDONLY | _AS_IT_IS)
+        try:
+            return _is_own_file(os.fstat(handle)) and os.read(handle, len(expected) + 1) == expected
+        finally:
+            os.close(handle)
+    except (OSError, RuntimeError):  # no home folder is a RuntimeError
+        return False
+
+
+def _is_own_file(found: os.stat_result) -> bool:
+    """Return whether it is an ordinary file of this user.
+
+    The folder may be one that others can write, too.
+    """
+    return stat.S_ISREG(found.st_mode) and (os.name == "nt" or found.st_uid == os.geteuid())
+
+
+def remember(identity: str) -> None:
+    """Leave a mark that a sampler of this identity has passed.
+
+    Where none can be written, the next process checks.
+    """
+    with suppress(OSError, RuntimeError):
+        mark = _mark_file(identity)
+        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(dir=mark.parent, prefix=f".{mark.name}-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(identity)
+            Path(draft).replace(mark)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
+
+
+def _mark_file(identity: str) -> Path:
+    return _cache_folder() / f"sampler-{hashlib.sha256(identity.encode()).hexdigest()[:32]}.json"
+
+
+def _cache_folder() -> Path:
+    """Return the user's folder for what can be made again, by the custom of the system."""
+    if os.name == "nt" and os.environ.get("LOCALAPPDATA"):
+        return Path(os.environ["LOCALAPPDATA"]) / "secretballot"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "secretballot"
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
+    return base / "secretballot"

@@ -25,13 +25,25 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from secretballot._typing import IntArray
-from secretballot._validation import check_count, check_positive, name_part, shown
-from secretballot._versions import draws_wrong_noise
-from secretballot.exceptions import DataError, Parameter, ParameterError, SamplerError
-from secretballot.privacy.exponential_bounds import locate, range_bounds, running_bounds
-from secretballot.privacy.sampler_check import first_failure
-from secretballot.privacy.sampler_memory import has_passed, identity_of, remember
+from secretballot.core.exponential import check_candidates, drawn_index, drawn_range
+from secretballot.core.sampler import (
+    draws_wrong_noise,
+    first_failure,
+    has_passed,
+    identity_of,
+    remember,
+)
+from secretballot.core.types import (
+    DataError,
+    IntArray,
+    Parameter,
+    ParameterError,
+    SamplerError,
+    check_count,
+    check_positive,
+    name_part,
+    shown,
+)
 
 # Noise of this scale leaves the 62-bit range, where sums with counts could wrap, with probability
 # below exp(-2^22).
@@ -39,13 +51,9 @@ MAX_SCALE = 2.0**40
 _CHUNK = 1 << 14  # draws per call: about a tenth of a second, so an interrupt is answered soon
 _MAX_THREADS = 4
 
-_MAX_SCORE = 2**40  # in size: gaps between scores stay far inside 64 bits
-_MAX_MULTIPLICITY = 2**62  # of all candidates together, for the same reason
 _MAX_UNIFORM_BITS = 62
-_SPARE_BITS = 64  # the first look leaves a choice undecided with probability below 2^-60
 
 _Sampler = Callable[[int], IntArray]
-_Bits = Callable[[int], int]
 
 
 class NoiseSource(Protocol):
@@ -95,13 +103,10 @@ class ExponentialNoise(Protocol):
     @property
     def description(self) -> str: ...
 
-    def exponential_index(
-        self, scores: IntArray, scale: float, multiplicities: IntArray | None = None
-    ) -> int:
-        """Draw an index i with probability proportional to multiplicities[i] * exp(scores[i] /
-        scale).
+    def exponential_index(self, scores: IntArray, scale: float) -> int:
+        """Draw an index i with probability proportional to exp(scores[i] / scale).
 
-        `scores` and `multiplicities` have shape (n_candidates,).
+        `scores` have shape (n_candidates,).
         """
         ...
 
@@ -298,11 +303,8 @@ class ExactNoise:
         """
         return _drawn_uniformly(bits, size, secrets.token_bytes)
 
-    def exponential_index(
-        self, scores: IntArray, scale: float, multiplicities: IntArray | None = None
-    ) -> int:
-        """Draw an index i with probability proportional to multiplicities[i] * exp(scores[i] /
-        scale).
+    def exponential_index(self, scores: IntArray, scale: float) -> int:
+        """Draw an index i with probability proportional to exp(scores[i] / scale).
 
         Parameters
         ----------
@@ -310,9 +312,6 @@ class ExactNoise:
             At most 2^40 in size.
         scale : float
             Positive, at most `MAX_SCALE`; taken as the binary fraction it is.
-        multiplicities : ndarray of int64, shape (n_candidates,), or None
-            How many equal candidates each index stands for, at least 1 each and 2^62 together;
-            None: one each.
 
         Returns
         -------
@@ -324,7 +323,7 @@ class ExactNoise:
         ParameterError
             If `scale` is out of its range.
         DataError
-            If `scores` or `multiplicities` do not fit; no value is named.
+            If `scores` do not fit; no value is named.
 
         Notes
         -----
@@ -332,7 +331,7 @@ class ExactNoise:
         distinct scores, W their total, and U a uniform real in [0, 1) whose binary digits are fair
         bits of the operating system. The score chosen is the g with C(g - 1) <= U W < C(g), which
         has probability weight(g) / W. U is known to b digits, the sums between integers that
-        `exponential_bounds` proves; g is returned only if every U and all sums within these bounds
+        `exponential` proves; g is returned only if every U and all sums within these bounds
         give it, and otherwise more digits of U are drawn after those there are and the bounds are
         narrowed. So whenever it is decided, the result is the one that U determines; and as U W
         meets no C(g) with probability 1, it is decided in the end. Candidates of one score are
@@ -341,9 +340,9 @@ class ExactNoise:
         Time and memory grow with the sort of the candidates and one product of some hundred bits
         per distinct score within about 100 scales of the best.
         """
-        values, counts = _check_candidates(scores, multiplicities)
-        return _drawn_index(
-            values.max() - values, counts, Fraction(check_scale("scale", scale)), secrets.randbits
+        values = check_candidates(scores)
+        return drawn_index(
+            values.max() - values, Fraction(check_scale("scale", scale)), secrets.randbits
         )
 
     def exponential_range(
@@ -384,13 +383,13 @@ class ExactNoise:
 
         Time and memory: O(m), of numbers of some hundred bits.
         """
-        firsts, lasts = _check_candidates(starts, None)[0], _check_candidates(ends, None)[0]
+        firsts, lasts = check_candidates(starts), check_candidates(ends)
         if firsts.shape != lasts.shape:
             raise DataError(
                 Parameter("ends"),
                 f" have shape {lasts.shape}; give one for each of the {len(firsts)} starts.",
             )
-        return _choose_range(firsts, lasts, Fraction(check_scale("scale", scale)), secrets.randbits)
+        return drawn_range(firsts, lasts, Fraction(check_scale("scale", scale)), secrets.randbits)
 
 
 def entropy_bytes(n: int) -> bytes:
@@ -444,81 +443,6 @@ def least_scale(sensitivity: int, epsilon: float) -> float:
     return scale
 
 
-def _check_candidates(
-    scores: IntArray, multiplicities: IntArray | None
-) -> tuple[IntArray, IntArray]:
-    values = np.asarray(scores)
-    if values.dtype.kind not in "iu" or values.ndim != 1 or not len(values):
-        raise DataError(
-            Parameter("scores"),
-            f" have dtype {values.dtype} and shape {values.shape}; give integers, one for each"
-            " candidate.",
-        )
-    # gaps between scores must not wrap around in 64 bits, where a bad candidate would become the
-    # best
-    if not ((values >= -_MAX_SCORE) & (values <= _MAX_SCORE)).all():
-        raise DataError(
-            "scores hold a number beyond 2^40 in size; give counts of records or votes."
-        )
-    counts = (
-        np.ones(len(values), dtype=np.int64)
-        if multiplicities is None
-        else np.asarray(multiplicities)
-    )
-    if counts.dtype.kind not in "iu" or counts.shape != values.shape:
-        raise DataError(
-            Parameter("multiplicities"),
-            f" have dtype {counts.dtype} and shape {counts.shape}; give integers of shape"
-            f" {values.shape}.",
-        )
-    if not ((counts >= 1).all() and counts.sum(dtype=np.float64) <= _MAX_MULTIPLICITY):
-        raise DataError(
-            "multiplicities hold a number below 1 or come to more than 2^62; give sizes of classes."
-        )
-    return values.astype(np.int64, copy=False), counts.astype(np.int64, copy=False)
-
-
-def _drawn_index(gaps: IntArray, counts: IntArray, scale: Fraction, random_bits: _Bits) -> int:
-    """Draw an index with weights counts * exp(-gaps / scale), as `ExactNoise.exponential_index`
-    says."""
-    total = int(counts.sum())
-    bits = _SPARE_BITS + 2 * total.bit_length()
-    uniform = random_bits(bits)
-    while True:
-        # from the horizon on exp(-gap / scale) < 2^-bits, as log 2 < 7 / 10: one bound does for all
-        # of them
-        horizon = min(math.ceil(Fraction(7 * bits, 10) * scale), 2 * _MAX_SCORE + 1)
-        near = np.flatnonzero(gaps < horizon)
-        order = near[np.argsort(gaps[near], kind="stable")]
-        distinct, starts = np.unique(gaps[order], return_index=True)
-        sizes = np.add.reduceat(counts[order], starts)
-        lower, upper = running_bounds(distinct, sizes, scale, bits)
-        group = locate(uniform, bits, lower, upper, total - int(sizes.sum()))
-        if group is not None:
-            break
-        uniform, bits = (uniform << bits) | random_bits(bits), 2 * bits
-    end = starts[group + 1] if group + 1 < len(starts) else len(order)
-    members = order[starts[group] : end]
-    place = _uniform_below(int(sizes[group]), random_bits)
-    return int(members[np.searchsorted(np.cumsum(counts[members]), place, side="right")])
-
-
-def _choose_range(
-    starts: IntArray, ends: IntArray, scale: Fraction, random_bits: _Bits
-) -> tuple[int, int] | None:
-    """Draw a range or none, as `ExactNoise.exponential_range` says."""
-    bits = _SPARE_BITS + 4 * len(starts).bit_length()
-    uniform = random_bits(bits)
-    while (group := locate(uniform, bits, *range_bounds(starts, ends, scale, bits), 0)) is None:
-        uniform, bits = (uniform << bits) | random_bits(bits), 2 * bits
-    if group == 0:
-        return None
-    allowed = starts[:group]
-    return _drawn_index(
-        allowed.max() - allowed, np.ones_like(allowed), scale, random_bits
-    ), group - 1
-
-
 def _drawn_uniformly(bits: int, size: int, random_bytes: Callable[[int], bytes]) -> IntArray:
     """Draw uniform integers, as `ExactNoise.uniform_integers` says."""
     wanted, length = check_count("bits", bits), check_count("size", size, minimum=0)
@@ -531,14 +455,6 @@ def _drawn_uniformly(bits: int, size: int, random_bytes: Callable[[int], bytes])
     # the upper bits of each eight bytes
     drawn = np.frombuffer(random_bytes(8 * length), dtype="<u8") >> np.uint64(64 - wanted)
     return drawn.astype(np.int64)
-
-
-def _uniform_below(n: int, random_bits: _Bits) -> int:
-    """Return a uniform integer below `n`: draws of enough bits, until one is."""
-    while True:
-        drawn = random_bits(n.bit_length())
-        if drawn < n:
-            return drawn
 
 
 def _draw_ready(distribution: str, scale: float, size: int) -> IntArray:
