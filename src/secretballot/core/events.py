@@ -75,7 +75,7 @@ class Event(Model):
 
     def charged_losses(self) -> Losses:
         """Return losses by a second bound, that of the divergences, where it is another one."""
-        return self.losses()
+        return cached_losses(self)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """Return bounds on the Renyi divergences of some orders, its failures set aside."""
@@ -414,6 +414,14 @@ class Sampled(Event):
     def loss(self) -> float:
         """How far apart the log-ratios of two labellings can lie, in nats."""
         return sampling.relabelling_loss(self.relation, self.relabel_epsilon)
+
+    def pure(self) -> Fraction | None:
+        # at this epsilon relabelling and sampling leave the stream no more than its failure
+        inner = self.stream.pure()
+        if inner is None or not inner < sampling.LARGE:
+            return None
+        whole = float(inner) * (1 + sampling.SLACK) + self.loss
+        return Fraction(math.log1p(self.rate * math.expm1(whole)) * (1 + sampling.SLACK))
 
     def losses(self) -> Losses:
         stream = self.stream

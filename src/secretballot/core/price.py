@@ -123,7 +123,7 @@ def _total_losses(kinds: Kinds) -> tuple[Losses, ...]:
     found = [[(cached_losses(event), count) for event, count in played]]
     if work > 0:
         found.append([(cached_losses(event.rough()), count) for event, count in played])
-    if any(isinstance(event, BoundedRange | Sampled | SparseStream) for event, _ in played):
+    if any(isinstance(event, BoundedRange | SparseStream) for event, _ in played):
         found.append([(charged_losses(event), count) for event, count in played])
     return tuple(map(fold, found))
 
