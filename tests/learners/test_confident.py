@@ -71,7 +71,7 @@ def test_a_batch_stops_at_the_last_answer_and_its_certificate_says_so(
     certificate = released.certificate
     assert (certificate["released"]["queries"], certificate["released"]["answered"]) == (6, 2)
     assert certificate["events"] == [terms.events(K)[0].to_json()]
-    assert certificate["price"]["method"] == "label-games"
+    assert certificate["price"]["method"] == "losses"
     assert sb.verify_certificate(certificate).ok
 
 

@@ -15,12 +15,12 @@ from sklearn.linear_model import LogisticRegression
 import secretballot as sb
 from secretballot.aggregation import WeakSignalWarning, gaussian, sparse_vector
 from secretballot.audit import discrete_gaussian_distribution, hockey_stick
+from secretballot.core.streams import laplace_above
 from secretballot.door import purchase
 from secretballot.learners.pate import estimated_size as estimates
 from secretballot.learners.pate.defaults import choose_label_queries
 from secretballot.learners.pate.estimated_size import BETA, FRACTIONS, EstimatedSize
 from secretballot.privacy.accounting import calibrate_label_gaussian, calibrate_sparse_vector
-from secretballot.privacy.accounting.sparse_vector import laplace_above
 from secretballot.privacy.mechanisms import StabilityQuantile, quantile_slack, stability_quantile
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.plan_checks import total_price

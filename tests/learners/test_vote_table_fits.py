@@ -43,7 +43,7 @@ def test_a_fit_teaches_a_student_and_its_certificate_holds_the_table() -> None:
     (event,) = certificate["events"]
     assert event["weights"] == certificate["mechanism"]["weights"]
     assert (event["event"], event["queries"], event["n_teachers"]) == ("vote-table", 60, K)
-    assert certificate["price"]["method"] == "table-game"
+    assert certificate["price"]["method"] == "losses"
     assert sb.verify_certificate(certificate).ok
     own = second.price_events([event], certificate["epsilon"], certificate["delta"])
     assert own.upper <= certificate["delta"] * (1 + second.ERROR)

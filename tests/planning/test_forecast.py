@@ -11,6 +11,7 @@ from secretballot.aggregation import (
     SparseVectorAggregator,
     VoteTableAggregator,
 )
+from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.exceptions import ParameterError
 from secretballot.planning.simulation.forecast import (
     RoughForecast,
@@ -23,7 +24,6 @@ from secretballot.planning.simulation.forecast import (
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.votes import VoteSample
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 

@@ -8,12 +8,12 @@ import pytest
 from scipy.stats import binom
 
 from secretballot import theory
+from secretballot.core.streams import false_answer
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     SparseVectorEvent,
     calibrate_sparse_vector,
 )
-from secretballot.privacy.accounting.sparse_vector import false_answer
 
 
 def _discrete_gaussian(sigma: float) -> tuple[np.ndarray, np.ndarray]:

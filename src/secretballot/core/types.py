@@ -10,10 +10,11 @@ import operator
 import os
 from collections.abc import Sized
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
 
 AnyArray = NDArray[Any]
 BoolArray = NDArray[np.bool_]
@@ -24,6 +25,20 @@ ObjectArray = NDArray[np.object_]
 UnsignedArray = NDArray[np.uint64]
 
 Word = TypeVar("Word", bound=str)
+
+# bounds of what events hold: less noise promises nothing and more cannot be drawn; counts keep sums
+# exact in float arithmetic; thresholds are a thousand of the largest scales
+Scale = Annotated[float, Field(ge=1e-6, le=1e12, allow_inf_nan=False)]
+Loss = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=2**53, strict=True)]
+Threshold = Annotated[int, Field(ge=0, le=10**15, strict=True)]
+
+
+class Model(BaseModel):
+    """Base of all that is stated in public numbers: fixed, and nothing but its fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
 
 #: Largest integer, in size, that is stated or released: beyond it programs read JSON differently.
 LARGEST_INTEGER = 2**53

@@ -15,10 +15,10 @@ from secretballot._validation import (
     name_part,
     shown,
 )
+from secretballot.core.losses import discrete_gaussian_pmf
+from secretballot.core.streams import laplace_above
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import SparseVectorEvent
-from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
-from secretballot.privacy.accounting.sparse_vector import laplace_above
 from secretballot.theory.ranges import check_count, check_share
 
 _LONGEST_SUM = 10**8

@@ -36,7 +36,7 @@ def _check_labels(budget: PrivacyBudget, queries: int, n_teachers: int | None) -
     assert sigma <= calibrate_gaussian(budget, queries) * 1.005
     less = [LabelGaussianEvent(0.995 * sigma, queries, n_teachers)]
     found = price(less, epsilon=budget.epsilon)
-    if found.method == "label-game" and sigma > 1:
+    if found.method == "losses" and sigma > 1 and queries > 3:
         assert found.delta > budget.delta
     return sigma
 
@@ -147,7 +147,7 @@ def test_labels_cost_no_more_than_the_counts_they_are_read_off(
 ) -> None:
     for n_teachers in (None, 250):
         labels = delta_upper([LabelGaussianEvent(sigma, queries, n_teachers)], epsilon)
-        assert labels <= delta_upper([GaussianEvent(sigma, queries)], epsilon)
+        assert labels <= delta_upper([GaussianEvent(sigma, queries)], epsilon) * (1 + 1e-9)
 
 
 def test_a_budget_that_no_noise_keeps_is_refused_in_a_sentence() -> None:

@@ -5,9 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from secretballot.privacy.accounting import PrivacyBudget, calibrate_gaussian
-from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf, gaussian_epsilon
-from secretballot.privacy.accounting.parts import Part, compose_parts
+from secretballot.core.losses import discrete_gaussian_pmf
+from secretballot.privacy.accounting import (
+    PrivacyBudget,
+    PureEvent,
+    calibrate_gaussian,
+    delta_upper,
+)
+from secretballot.privacy.accounting.gaussian import gaussian_epsilon
 
 
 @pytest.mark.parametrize(("unstable", "figure"), [(8, 2.1e-4), (50, 5.1e-4)])
@@ -18,9 +23,9 @@ def test_the_raw_margin_with_the_tight_scale_has_no_certificate(
     # were 1e-6
     log = math.log(2e6)
     scale = math.sqrt(2 * unstable * (1 + log)) + math.sqrt(2 * unstable * log)
-    raw = compose_parts([Part(4 / scale, 0.0, unstable)], 1.0)
+    raw = delta_upper([PureEvent(4 / scale, unstable)], 1.0)
     assert raw == pytest.approx(figure, rel=0.05)
-    assert compose_parts([Part(2 / scale, 0.0, unstable)], 1.0) < 1e-6
+    assert delta_upper([PureEvent(2 / scale, unstable)], 1.0) < 1e-6
 
 
 @pytest.mark.parametrize(("teachers", "figure"), [(10, 3.5e-3), (250, 4.7e-3)])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secretballot.core.losses import DEVIATIONS, Losses, count_losses, discrete_gaussian_pmf
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     GaussianEvent,
@@ -56,7 +57,7 @@ def test_discrete_price_is_the_analytic_one_plus_the_lattice_correction(
     # relative excess in delta of about z^2 / (12 n sigma^2); d log delta / d epsilon is about z /
     # mu
     correction = 30 / (12 * queries * sigma**2)
-    assert abs(exact - expected) < correction
+    assert -correction < exact - expected < correction + 3e-5  # the grid
 
 
 def test_discrete_sigma_reaches_the_reference_to_six_digits() -> None:
@@ -84,10 +85,14 @@ def test_agrees_with_dp_accounting(epsilon: float, delta: float, queries: int) -
     assert (1 - lattice) * delta <= pld.get_delta_for_epsilon(epsilon) <= 1.002 * delta
 
 
+def discrete_delta(epsilon: float, sigma: float, shifts: int) -> float:
+    return float(count_losses(sigma, shifts).delta(np.array([epsilon]))[0])
+
+
 def _brute_force_delta(epsilon: float, sigma: float, shifts: int) -> float:
     """Hockey stick of the product law of `shifts` discrete Gaussians against all of them shifted
     by one."""
-    reach, pmf = room.discrete_gaussian_pmf(sigma)
+    reach, pmf = discrete_gaussian_pmf(sigma)
     law = np.ones(1)
     for _ in range(shifts):
         law = np.convolve(law, pmf)
@@ -101,39 +106,49 @@ def _brute_force_delta(epsilon: float, sigma: float, shifts: int) -> float:
 @pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.3, 1.0, -0.5])
 def test_discrete_price_is_exact(sigma: float, shifts: int, epsilon: float) -> None:
     exact = _brute_force_delta(epsilon, sigma, shifts)
-    found = room.discrete_gaussian_delta(epsilon, sigma, shifts)
+    found = discrete_delta(epsilon, sigma, shifts)
     assert found >= exact * (1 - 1e-12)
-    assert found == pytest.approx(exact, rel=1e-8, abs=1e-30)
+    # exact but for the grid, whose steps are some thousandths of all losses together
+    assert found <= exact * (1 + 1e-3) + 1e-30
 
 
 def test_one_shift_in_two_dimensions_enumerated_directly() -> None:
     # no reduction to the sum: every pair of noises is listed
     sigma, epsilon = 1.3, 0.8
-    reach, pmf = room.discrete_gaussian_pmf(sigma)
+    reach, pmf = discrete_gaussian_pmf(sigma)
     p = np.outer(pmf, pmf)
     padded = np.concatenate([[0.0], pmf[:-1]])
     q = np.outer(padded, padded)
     exact = float(np.maximum(0.0, p - math.exp(epsilon) * q).sum())
-    assert room.discrete_gaussian_delta(epsilon, sigma, 2) == pytest.approx(exact, rel=1e-9)
+    assert exact * (1 - 1e-12) <= discrete_delta(epsilon, sigma, 2) <= exact * (1 + 1e-3)
     assert reach > 10 * sigma
 
 
-def test_many_terms_are_bounded_by_the_integral_plus_its_excess(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("sigma", "shifts"), [(600.0, 20_000), (20.0, 400), (4.5, 9)])
+def test_a_wide_lattice_is_read_as_a_line_and_lies_above(
+    monkeypatch: pytest.MonkeyPatch, sigma: float, shifts: int
 ) -> None:
-    direct = room.discrete_gaussian_delta(1.0, 600.0, 20_000)
-    monkeypatch.setattr(room, "MAX_TERMS", 1000)
-    bounded = room.discrete_gaussian_delta(1.0, 600.0, 20_000)
-    assert direct <= bounded <= direct * (1 + 1e-6)
+    deviation = math.sqrt(shifts) * sigma
+    s = np.arange(-math.ceil(12.5 * deviation), math.ceil(12.5 * deviation) + 1.0)
+    chance = np.exp(-(s**2) / (2 * deviation**2)) / (math.sqrt(2 * math.pi) * deviation)
+    monkeypatch.setattr("secretballot.core.losses.WIDE", 0.0)
+    line: Losses = count_losses.__wrapped__(sigma, shifts)
+    mu = math.sqrt(shifts) / sigma
+    for z in (-1.0, 0.5, 2.0, 4.0, 6.0):
+        epsilon = mu * mu / 2 + z * mu
+        gain = np.maximum(0.0, -np.expm1(epsilon - (s + shifts / 2) / sigma**2))
+        true = float(chance @ gain)
+        found = float(line.delta(np.array([epsilon]))[0])
+        assert true * (1 - 1e-11) <= found <= true * (1 + 1e-3 + 30 / deviation**1.5)
 
 
 @given(st.floats(0.3, 200), st.integers(1, 5000), st.floats(0.01, 8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_more_noise_and_fewer_shifts_cost_less(sigma: float, shifts: int, epsilon: float) -> None:
-    delta = room.discrete_gaussian_delta(epsilon, sigma, shifts)
+    delta = discrete_delta(epsilon, sigma, shifts)
     assert 0 <= delta <= 1
-    assert room.discrete_gaussian_delta(epsilon, sigma, shifts + 1) >= delta * (1 - 1e-6)
-    assert room.discrete_gaussian_delta(epsilon * 1.1, sigma, shifts) <= delta
+    assert discrete_delta(epsilon, sigma, shifts + 1) >= delta * (1 - 1e-3) - 1e-25  # grids move
+    assert discrete_delta(epsilon * 1.1, sigma, shifts) <= delta
 
 
 def test_histograms_cost_twice_the_shifts() -> None:
@@ -158,4 +173,4 @@ def test_delta_zero_is_refused_with_the_mend() -> None:
 
 @pytest.mark.parametrize(("epsilon", "sigma"), [(3.4, 4.0), (50.0, 4.05), (5.0, 3.9)])
 def test_a_price_is_never_nothing(epsilon: float, sigma: float) -> None:
-    assert room.discrete_gaussian_delta(epsilon, sigma, 1) >= 2 * math.exp(-(room.TAIL**2) / 2)
+    assert discrete_delta(epsilon, sigma, 1) >= 2 * math.exp(-(DEVIATIONS**2) / 2)

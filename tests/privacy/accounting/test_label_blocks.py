@@ -4,19 +4,23 @@ game."""
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from secretballot.privacy.accounting import (
-    LabelGaussianEvent,
-    delta_upper,
-    label_blocks,
-    label_game,
-    price,
-)
-from secretballot.privacy.accounting import label_blocks as room
-from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
+from secretballot.core import label_games as room
+from secretballot.core.label_games import GaussianChances, label_losses
+from secretballot.core.losses import CELLS, Losses, discrete_gaussian_pmf, fold
+from secretballot.privacy.accounting import LabelGaussianEvent, delta_upper, price
+
+
+def losses_of(sigma: float, queries: int, n_teachers: int | None, block: int) -> Losses:
+    return label_losses(GaussianChances(sigma=sigma, n_teachers=n_teachers), queries, block)
+
+
+def delta_at(losses: Losses, epsilon: float) -> float:
+    return float(losses.delta(np.array([epsilon]))[0])
 
 
 def _label_probability(votes: int, n_teachers: int, sigma: float) -> float:
@@ -46,30 +50,19 @@ def _brute_force(epsilon: float, sigma: float, queries: int, n_teachers: int) ->
 def test_blocks_lie_above_every_strategy(
     n_teachers: int, queries: int, block: int, sigma: float
 ) -> None:
-    losses = room.composed_blocks(sigma, queries, n_teachers, block)
-    assert losses is not None
+    losses = losses_of(sigma, queries, n_teachers, block)
     for epsilon in (-1.0, -0.2, 0.0, 0.4, 1.0, 2.5):
-        assert losses.delta(epsilon) >= _brute_force(epsilon, sigma, queries, n_teachers) * (
-            1 - 1e-12
-        )
+        truth = _brute_force(epsilon, sigma, queries, n_teachers)
+        assert delta_at(losses, epsilon) >= truth * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("n_teachers", [250, None])
 @pytest.mark.parametrize("block", [60, 100, 150])
 def test_blocks_cost_little_more_than_the_game(n_teachers: int | None, block: int) -> None:
     sigma, queries = 58.66, 300
-    game = label_game.label_game_delta(1.0, sigma, queries, n_teachers)
-    losses = room.composed_blocks(sigma, queries, n_teachers, block)
-    assert losses is not None
-    assert game * 0.995 <= losses.delta(1.0) <= game * (1 + 12 / block)
-
-
-def test_one_block_is_the_game_itself() -> None:
-    losses = room.composed_blocks(20.0, 40, 250, 40)
-    assert losses is not None
-    for epsilon in (0.0, 0.3, 1.0, 2.0):
-        profile = label_game.label_profile(20.0, 40, 250, epsilon)
-        assert losses.delta(epsilon) == pytest.approx(profile.delta(epsilon), rel=0.01)
+    game = delta_at(losses_of(sigma, queries, n_teachers, queries), 1.0)
+    blocks = delta_at(losses_of(sigma, queries, n_teachers, block), 1.0)
+    assert game * 0.995 <= blocks <= game * (1 + 12 / block)
 
 
 def _even_attack(epsilon: float, sigma: float, queries: int) -> float:
@@ -92,7 +85,7 @@ def test_many_labels_lie_between_an_attack_and_a_little_more(
     sigma: float, queries: int, epsilon: float
 ) -> None:
     found = price([LabelGaussianEvent(sigma, queries, 250)], epsilon=epsilon)
-    assert found.method == "label-game"
+    assert found.method == "losses"
     # the attack wins against half a per cent less noise
     assert (
         _even_attack(epsilon, sigma, queries)
@@ -101,51 +94,102 @@ def test_many_labels_lie_between_an_attack_and_a_little_more(
     )
 
 
-def test_coarsening_keeps_the_mass_of_both_sides_and_only_costs() -> None:
-    rng = np.random.default_rng(3)
-    for first, n in ((-7, 15), (-6, 12), (3, 1), (0, 2)):
-        losses = room.LossDistribution(0.1, first, rng.dirichlet(np.ones(n)), 0.0)
-        coarse = room._on_coarser_grid(losses)
-        at = losses.h * np.arange(first, first + n)
-        coarse_at = coarse.h * np.arange(coarse.first, coarse.first + len(coarse.chance))
-        assert coarse.h == pytest.approx(0.2)
-        assert coarse.chance.sum() == pytest.approx(1, rel=1e-12)
-        assert coarse.chance @ np.exp(-coarse_at) == pytest.approx(
-            losses.chance @ np.exp(-at), rel=1e-12
-        )
-        for epsilon in np.linspace(-1, 1, 41):
-            assert coarse.delta(float(epsilon)) >= losses.delta(float(epsilon)) - 1e-14
+def true_profile(losses: np.ndarray, chance: np.ndarray, epsilon: float) -> float:
+    return float(chance @ np.maximum(0.0, -np.expm1(epsilon - losses)))
+
+
+def random_pair(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return losses and chances under P of a pair of distributions on twelve outcomes."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(12))
+    q = p * np.exp(rng.normal(0, 10.0 ** rng.uniform(-6, 0.5), 12))
+    losses = np.log(p / q * q.sum())
+    order = np.argsort(losses)
+    return losses[order], p[order]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_distribution_of_atoms_keeps_the_mass_of_both_sides_and_only_costs(seed: int) -> None:
+    losses, chance = random_pair(seed)
+    found = Losses.of_atoms(losses, chance)
+    for one in (found, found.coarser(4 * found.h), found.coarser(64 * found.h)):
+        at = one.h * np.arange(one.first, one.first + len(one.chance))
+        assert one.chance.sum() + one.certain == pytest.approx(1, rel=1e-9)
+        assert one.chance @ np.exp(-at) == pytest.approx(chance @ np.exp(-losses), rel=1e-9)
+        for epsilon in np.linspace(losses[0] - 1, losses[-1], 41).tolist():
+            truth, finer = true_profile(losses, chance, epsilon), delta_at(found, epsilon)
+            assert delta_at(one, epsilon) >= truth * (1 - 1e-13)
+            assert delta_at(one, epsilon) >= finer * (1 - 1e-9)
+            # between grid points a chord stands for the profile
+            assert delta_at(one, epsilon) <= truth + one.h
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_folded_losses_are_those_of_both_and_more_never_costs_less(seed: int) -> None:
+    pairs = [random_pair(3 * seed + i) for i in range(3)]
+    listed = [Losses.of_atoms(*pair) for pair in pairs]
+    losses = np.add.outer(np.add.outer(pairs[0][0], pairs[1][0]), pairs[2][0]).ravel()
+    chance = np.multiply.outer(np.multiply.outer(pairs[0][1], pairs[1][1]), pairs[2][1]).ravel()
+    whole, two = fold((one, 1) for one in listed), fold((one, 1) for one in listed[:2])
+    assert len(whole.chance) <= CELLS
+    for epsilon in np.linspace(-1, losses.max(), 41).tolist():
+        truth = true_profile(losses, chance, epsilon)
+        assert truth * (1 - 1e-12) <= delta_at(whole, epsilon) <= truth + 3 * whole.h
+        assert delta_at(two, epsilon) <= delta_at(whole, epsilon) * (1 + 1e-12)
+    five = fold([(listed[0], 5)])
+    plain = listed[0] + listed[0] + listed[0] + listed[0] + listed[0]
+    assert delta_at(five, 1.0) == pytest.approx(delta_at(plain, 1.0), rel=1e-2, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_losses_of_a_profile_lie_on_it_or_above_for_both_orders_of_neighbours(seed: int) -> None:
+    losses, chance = random_pair(seed)
+    other = np.exp(-losses) * chance
+
+    def delta(at: np.ndarray) -> np.ndarray:
+        both = [np.maximum(0, chance - np.exp(e) * other).sum() for e in at]
+        back = [np.maximum(0, other - np.exp(e) * chance).sum() for e in at]
+        return np.maximum(both, back)
+
+    found = Losses.of_profile(delta, float(np.abs(losses).max()))
+    for epsilon in np.linspace(0, np.abs(losses).max(), 37).tolist():
+        truth = float(delta(np.array([epsilon]))[0])
+        assert truth * (1 - 1e-9) <= delta_at(found, epsilon) <= truth + found.h
+        # neighbours have no order: the other side of the profile is its mirror image
+        below = 1 - math.exp(-epsilon) * (1 - truth)
+        assert delta_at(found, -epsilon) >= below * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("mu", [1e-9, 0.01, 0.3, 1.0, 4.0, 30.0])
+def test_a_normal_loss_is_the_analytic_gaussian_from_above(mu: float) -> None:
+    found = Losses.of_gaussian(mu)
+    for z in (-3.0, 0.0, 1.0, 3.0, 5.5, 7.0):
+        epsilon = mu * mu / 2 + z * mu
+        with mpmath.workdps(40):
+            a = mpmath.mpf(epsilon) / mu - mpmath.mpf(mu) / 2
+            exact = mpmath.ncdf(-a) - mpmath.exp(mpmath.mpf(epsilon)) * mpmath.ncdf(-a - mu)
+        assert float(exact) <= delta_at(found, epsilon) <= float(exact) * (1 + 1e-3)
 
 
 def test_cut_ends_are_charged() -> None:
     chance = np.concatenate([np.full(5, 1e-28), [0.5, 0.5], np.full(5, 1e-28)])
-    whole = room.LossDistribution(0.5, -5, chance, 0.0)
-    cut = room._without_ends(whole)
-    assert len(cut.chance) < len(chance)
+    losses = 0.5 * np.arange(-5, 7)
+    cut = Losses.of_atoms(losses, chance)
     assert cut.certain > 0
+    assert cut.top < 1.1
     for epsilon in (-3.0, 0.0, 0.6, 1.0, 3.0):
-        assert cut.delta(epsilon) >= whole.delta(epsilon)
-
-
-def test_the_profile_of_losses_lies_on_the_game_at_every_grid_point() -> None:
-    grid = label_game.Grid.of(5.0, 12, 0.0, 10, room.REACH)
-    value = label_game.game_values(5.0, 21, grid, [12])[0]
-    losses = room.loss_distribution(value, grid)
-    for i in (0, 1, 5, 40, 111, grid.above):
-        above, below = losses.delta(i * grid.h), losses.delta(-i * grid.h)
-        assert value[grid.below + i] <= above <= value[grid.below + i] * (1 + 1e-9) + 1e-15
-        x = math.exp(-i * grid.h)
-        # neighbours have no order: the other side of the profile is its mirror image
-        assert 1 - x + x * value[grid.below + i] <= below * (1 + 1e-12)
+        assert delta_at(cut, epsilon) >= true_profile(losses, chance, epsilon)
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 20.0, 3000.0, 1.9e5])
 @pytest.mark.parametrize("n_teachers", [1, 250, None, 10**12])
 def test_no_block_costs_more_than_its_bound(sigma: float, n_teachers: int | None) -> None:
-    block = label_blocks.block_size(sigma, n_teachers)
-    if block is not None:
-        cost = label_game.game_cost(sigma, block, n_teachers, 0.0, reach=label_blocks.REACH)
-        assert cost <= label_blocks.BLOCK_COST
+    chances = GaussianChances(sigma=sigma, n_teachers=n_teachers)
+    for queries in (3, 700, 10**5):
+        block = room.label_block(chances, queries)
+        if block is not None:
+            most = room.WHOLE_WORK if block == queries else room.BLOCK_WORK
+            assert room.game_work(chances, block) <= most
 
 
 def test_more_labels_never_cost_less_where_blocks_begin(monkeypatch: pytest.MonkeyPatch) -> None:

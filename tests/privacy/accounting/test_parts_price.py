@@ -7,7 +7,13 @@ import mpmath
 import numpy as np
 import pytest
 
-from secretballot.exceptions import ParameterError
+from secretballot.core.losses import (
+    discrete_gaussian_pmf,
+    fold,
+    one_of_many,
+    response_losses,
+    response_weights,
+)
 from secretballot.privacy.accounting import (
     GaussianEvent,
     LabelGaussianEvent,
@@ -18,8 +24,16 @@ from secretballot.privacy.accounting import (
     epsilon_upper,
     price,
 )
-from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
-from secretballot.privacy.accounting.parts import Part, compose_parts, response_weights
+
+Part = tuple[float, float, int]
+
+
+def compose_parts(parts: list[Part], epsilon: float) -> float:
+    """Return delta of (e0, d0)-DP parts, so many of each."""
+    losses = fold(
+        (response_losses(e0, count, one_of_many(d0, count)), 1) for e0, d0, count in parts
+    )
+    return float(losses.delta(np.array([epsilon]))[0])
 
 
 def _enumerate(parts: list[tuple[float, float]], epsilon: float) -> float:
@@ -50,8 +64,9 @@ def test_composition_is_the_enumerated_optimum(
     parts: list[tuple[float, float, int]], epsilon: float
 ) -> None:
     flat = [(e0, d0) for e0, d0, count in parts for _ in range(count)]
-    found = compose_parts([Part(*part) for part in parts], epsilon)
-    assert found == pytest.approx(_enumerate(flat, epsilon), rel=1e-9, abs=1e-15)
+    truth, found = _enumerate(flat, epsilon), compose_parts(parts, epsilon)
+    # exact but for the grid, whose steps are some thousandths of all losses together
+    assert truth * (1 - 1e-12) <= found <= truth * (1 + 3e-4) + 1e-15
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.01, 1.0, 3.0, 40.0, 800.0])
@@ -79,7 +94,7 @@ def test_errata_figure_of_liu_parts() -> None:
     # errata 2a: RRk(T=50, 2/lambda, 1) = 1.3e-10 at the printed lambda for delta = 1e-6
     log = math.log(2e6)
     scale = (math.sqrt(100 * (1 + log)) + math.sqrt(100 * log)) / 1.0
-    assert compose_parts([Part(2 / scale, 0.0, 50)], 1.0) == pytest.approx(1.3e-10, rel=0.05)
+    assert compose_parts([(2 / scale, 0.0, 50)], 1.0) == pytest.approx(1.3e-10, rel=0.05)
 
 
 @pytest.mark.parametrize(("epsilon0", "count"), [(0.1, 10), (0.05, 200), (1.0, 3)])
@@ -95,9 +110,8 @@ def test_agrees_with_dp_accounting_on_an_aligned_grid(
     ).self_compose(count)
     # both losses are on the grid, so the library's answer is exact up to its truncation of 1e-15
     expected = pld.get_delta_for_epsilon(epsilon)
-    assert delta_upper([PureEvent(epsilon0, count)], epsilon) == pytest.approx(
-        expected, rel=1e-6, abs=1e-12
-    )
+    found = delta_upper([PureEvent(epsilon0, count)], epsilon)
+    assert expected * (1 - 1e-6) - 1e-12 <= found <= expected * (1 + 1e-4) + 1e-12
 
 
 def test_gaussian_beside_parts_is_the_joint_enumeration() -> None:
@@ -111,7 +125,7 @@ def test_gaussian_beside_parts_is_the_joint_enumeration() -> None:
         exact += float(np.maximum(0.0, p - math.exp(epsilon) * q).sum())
     found = delta_upper([GaussianEvent(sigma, 1), PureEvent(epsilon0, 2)], epsilon)
     assert reach > 0
-    assert found == pytest.approx(exact, rel=1e-8)
+    assert exact <= found <= exact * (1 + 1e-4)
 
 
 def test_gaussian_beside_parts_agrees_with_dp_accounting() -> None:
@@ -132,17 +146,24 @@ def test_labels_beside_parts_cost_less_than_their_gaussian() -> None:
     both = [LabelGaussianEvent(58.0, 100, 250), PureEvent(0.05, 4)]
     as_counts = [GaussianEvent(58.0, 100), PureEvent(0.05, 4)]
     found = price(both, delta=1e-6)
-    assert found.method == "label-game+parts"
+    assert found.method == "losses"
     assert found.epsilon < epsilon_upper(as_counts, 1e-6)
     assert found.epsilon > epsilon_upper([LabelGaussianEvent(58.0, 100, 250)], 1e-6)
 
 
-def test_many_kinds_of_parts_are_priced_by_renyi() -> None:
-    events = [PureEvent(0.01 * k, 50 + k) for k in range(1, 6)]
-    found = price(events, epsilon=3.0)
-    assert found.method == "renyi"
-    with pytest.raises(ParameterError, match="Renyi"):
-        compose_parts([Part(event.epsilon, 0.0, event.count) for event in events], 10.0)
+def test_many_kinds_of_parts_cost_at_least_what_all_of_them_tell() -> None:
+    kinds = [(0.01 * k, 10 + k) for k in range(1, 6)]
+    losses, chance = np.zeros(1), np.ones(1)
+    for epsilon0, count in kinds:
+        each = (count - 2.0 * np.arange(count + 1)) * epsilon0
+        losses = np.round(np.add.outer(losses, each).ravel(), 10)
+        chance = np.multiply.outer(chance, response_weights(count, epsilon0)).ravel()
+        losses, place = np.unique(losses, return_inverse=True)
+        chance = np.bincount(place, chance)
+    events = [PureEvent(*kind) for kind in kinds]
+    for epsilon in (0.1, 0.5, 1.0):
+        true = float(chance @ np.maximum(0.0, -np.expm1(epsilon - losses)))
+        assert true <= delta_upper(events, epsilon) * (1 + 1e-9) <= 1.001 * true
 
 
 @pytest.mark.parametrize("count", [1, 10, 400])

@@ -19,6 +19,8 @@ from secretballot.aggregation import (
 from secretballot.aggregation.confident import THRESHOLD_SHARE
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
+from secretballot.core.class_games import class_block
+from secretballot.core.label_games import GaussianChances, game_work
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import (
     INTERACTIVE,
@@ -36,8 +38,6 @@ from secretballot.privacy.accounting import (
     calibrate_sparse_vector,
     needed_distance,
 )
-from secretballot.privacy.accounting.class_label_game import class_label_block
-from secretballot.privacy.accounting.label_game import game_cost
 
 ACTIVE = "margin"  # how points are asked in rounds
 TEACHER_STEP = 1.6  # between neighbouring numbers of teachers
@@ -264,7 +264,7 @@ class Noise:
         whole = (MANY_LABELS**2 * share + labels * (1 - share)) / (1 - share)
         sigma = _unit_of_counts(self.budget) * math.sqrt(shifts * whole)
         ratio = math.sqrt(setting.n_queries / share / (shifts / (1 - share)))
-        cost = game_cost(ratio * sigma, setting.n_queries, None, self.budget.epsilon)
+        cost = game_work(GaussianChances(sigma=ratio * sigma), setting.n_queries)
         terms: dict[str, Any] = {
             "max_answers": setting.max_answers,
             "n_classes": self._n_classes,
@@ -312,7 +312,7 @@ class Noise:
             if setting.release == "counts":
                 return unit * math.sqrt(2 * n)
             by_game = unit * math.sqrt(2 * n * min(1.0, MANY_GAME_LABELS + FEW_GAME_LABELS / n))
-            if class_label_block(by_game) is not None:
+            if class_block(by_game, n) is not None:
                 return by_game
             # by divergences, where no game is played
             return unit * math.sqrt(2 * n * min(1.0, MANY_CLASS_LABELS + FEW_CLASS_LABELS / n))
@@ -328,9 +328,8 @@ class Noise:
             return 0.0
         if self._n_classes > 2:  # not counted: dear where there is much noise
             return 0.0 if self.sigma(setting) <= SHORT_DIVERGENCE else math.inf
-        return game_cost(
-            self.sigma(setting), setting.n_queries, setting.n_teachers, self.budget.epsilon
-        )
+        noise = GaussianChances(sigma=self.sigma(setting), n_teachers=setting.n_teachers)
+        return game_work(noise, setting.n_queries)
 
     def _gaussian_aggregator(self, setting: Setting, sigma: float) -> GaussianAggregator:
         return GaussianAggregator(

@@ -30,11 +30,11 @@ from secretballot.aggregation import (
 from secretballot.aggregation.confident import predicted_votes
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.aggregation.streams import StreamAggregator
+from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.simulation.stream_forecast import expected_stream
 from secretballot.planning.simulation.votes import VoteSample
 from secretballot.privacy.accounting import StreamEvent
-from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
 from secretballot.privacy.mechanisms import plurality, stability
 
 NODES = 48  # of the quadrature over the noise of the true class

@@ -1,7 +1,8 @@
 """Events as data, certified prices, their inverses, and filters. Everything rounds upward."""
 
 from secretballot._validation import COMPOSITIONS
-from secretballot.privacy.accounting.budget import Price, PrivacyBudget
+from secretballot.core.price import Price
+from secretballot.privacy.accounting.budget import PrivacyBudget
 from secretballot.privacy.accounting.calibration import (
     calibrate_argmax_gaussian,
     calibrate_bounded_range,

@@ -1,4 +1,4 @@
-"""A budget, and the price of a release."""
+"""A budget: the promise of a release as a limit."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -39,31 +39,3 @@ class PrivacyBudget:
     def to_json(self) -> dict[str, Any]:
         """Return the two numbers under their names."""
         return {"epsilon": self.epsilon, "delta": self.delta}
-
-
-@dataclass(frozen=True)
-class Price:
-    """What a list of events costs: (epsilon, delta), and how that was computed.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-        The pair; one was asked, the other is rounded up.
-    method : str
-        Name of the certified route that gave the smallest figure.
-    source : str
-        Theorem behind the route.
-
-    Examples
-    --------
-    >>> from secretballot.privacy import accounting
-    >>> event = accounting.GaussianEvent(sigma=40.0, shifts=100)
-    >>> paid = accounting.price([event], epsilon=1.0)
-    >>> paid.epsilon, paid.delta < 1e-3
-    (1.0, True)
-    """
-
-    epsilon: float
-    delta: float
-    method: str
-    source: str

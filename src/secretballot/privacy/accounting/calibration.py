@@ -8,13 +8,23 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from secretballot._validation import check_count, check_probability
+from secretballot.core.class_games import class_block, likely_renyi
+from secretballot.core.label_games import GaussianChances, label_block, label_losses
+from secretballot.core.losses import MOST_ANSWERS, one_of_many, response_weights
+from secretballot.core.renyi import ORDERS, delta_of, lost_epsilon
+from secretballot.core.streams import (
+    epoch_loss,
+    false_answer,
+    hit_charges,
+    one_vote_charges,
+    pure_bound,
+)
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import label_blocks
 from secretballot.privacy.accounting.abstention_table import distance_answered
 from secretballot.privacy.accounting.budget import PrivacyBudget
-from secretballot.privacy.accounting.class_label_game import class_label_block
-from secretballot.privacy.accounting.class_labels import likely_divergences
 from secretballot.privacy.accounting.events import (
     MAX_SCALE,
     MIN_SCALE,
@@ -31,11 +41,8 @@ from secretballot.privacy.accounting.events import (
     VoteTableEvent,
 )
 from secretballot.privacy.accounting.gaussian import gaussian_mu
-from secretballot.privacy.accounting.parts import MAX_COMBINATIONS, one_of_many
 from secretballot.privacy.accounting.pricing import delta_upper
-from secretballot.privacy.accounting.renyi import ORDERS, renyi_delta_at_orders, renyi_epsilon
 from secretballot.privacy.accounting.rounding import bisect_down
-from secretballot.privacy.accounting.sparse_vector import false_answer, pattern_delta
 from secretballot.privacy.accounting.table_weights import table_weights
 
 # query noise over threshold noise, for the sparse vector
@@ -146,12 +153,11 @@ def _sigma_by_rough_games(
     """
 
     def rough(sigma: float) -> float:
-        if not sigma >= ROUGH_SIGMA or label_blocks.block_size(sigma, n_teachers) is None:
+        noise = GaussianChances(sigma=sigma, n_teachers=n_teachers)
+        if not sigma >= ROUGH_SIGMA or label_block(noise, n) is None:
             return 1.0
-        losses = label_blocks.composed_blocks(
-            sigma, n, n_teachers, min(ROUGH_BLOCK, n), ROUGH_RESOLUTION
-        )
-        return 1.0 if losses is None else losses.delta(budget.epsilon)
+        losses = label_losses(noise, n, min(ROUGH_BLOCK, n), ROUGH_RESOLUTION)
+        return float(losses.delta(np.array([budget.epsilon]))[0])
 
     sigma, fall = start, 0.0
     for _ in range(ROUGH_GAMES):  # secants of log delta over log sigma
@@ -198,7 +204,8 @@ def _argmax_sigma(budget: PrivacyBudget, n: int) -> float:
         return min(sigma, counts)
 
     def likely(sigma: float) -> bool:
-        return renyi_delta_at_orders(n * likely_divergences(sigma), budget.epsilon) <= budget.delta
+        found = delta_of(n * likely_renyi(sigma, ORDERS), ORDERS, np.array([budget.epsilon]))
+        return bool(found[0] <= budget.delta)
 
     start = bisect_down(likely, 0.5 * counts, counts, tolerance=1e-6)
     if not start < counts:
@@ -220,7 +227,7 @@ def _sigma_by_games(delta: Callable[[float], float], budget: PrivacyBudget, n: i
     before: tuple[float, float] | None = None
     refused, fitting = 0.0, math.inf
     for _ in range(MOST_CLASS_GAMES):
-        if class_label_block(sigma) is None:
+        if class_block(sigma, n) is None:
             return None
         found = delta(sigma)
         if found <= budget.delta:
@@ -308,10 +315,8 @@ def _order_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> flo
     About the order at which the most Gaussian noise fits the budget: there the loss of many labels
     is read. Where labels are to be wrong seldom, a smaller one leaves fewer wrong.
     """
-    best = max(
-        ORDERS,
-        key=lambda a: (budget.epsilon - renyi_epsilon(lambda _: 0.0, budget.delta, [a])) / a,
-    )
+    left = (budget.epsilon - np.maximum(0.0, lost_epsilon(ORDERS, budget.delta))) / ORDERS
+    best = float(ORDERS[int(np.argmax(left))])
     # deviations between an even vote and one of STABLE_MARGIN; measured by
     # benchmarks/vote_tables.py, where a tenth more or less costs three labels of 200 at most
     away = STABLE_MARGIN / 2 * n_teachers / _noise_of_labels(budget, queries)
@@ -454,7 +459,11 @@ def _least_noise(
     that helps little, the bracket is halved. What is returned was itself priced, so the promise
     does not hang on delta being monotone.
     """
-    low, high = _bracketing_sigmas(lambda sigma: math.log(delta(sigma) / target), start, step)
+
+    def excess(sigma: float) -> float:
+        return math.log(max(delta(sigma), 1e-300) / target)  # a table's may be nothing
+
+    low, high = _bracketing_sigmas(excess, start, step)
     aim, halve = math.log1p(-spare / 2), False
     while high[1] < 2 * aim and high[0] > low[0] * (1 + tolerance):
         share = 0.5 if halve or not low[1] < 700 else (low[1] - aim) / (low[1] - high[1])
@@ -463,8 +472,8 @@ def _least_noise(
         if not low[0] < sigma < high[0]:
             break
         width = math.log(high[0] / low[0])
-        excess = math.log(delta(sigma) / target)
-        low, high = (low, (sigma, excess)) if excess <= 0 else ((sigma, excess), high)
+        found = excess(sigma)
+        low, high = (low, (sigma, found)) if found <= 0 else ((sigma, found), high)
         halve = math.log(high[0] / low[0]) > width / 2
     # the search may stop anywhere, but only a sigma whose price was computed and fits is returned
     if not delta(high[0]) <= target:
@@ -558,7 +567,7 @@ def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseV
 @functools.lru_cache(maxsize=256)  # as for `_gaussian_sigma`
 def _least_sparse_vector(budget: PrivacyBudget, t: int) -> SparseVectorEvent:
     # so many refreshed epochs cannot be composed exactly; then the threshold noise is drawn once
-    kinds = (True, False) if t < MAX_COMBINATIONS else (False,)
+    kinds = (True, False) if t < MOST_ANSWERS else (False,)
     candidates = [
         event
         for refresh in kinds
@@ -566,14 +575,15 @@ def _least_sparse_vector(budget: PrivacyBudget, t: int) -> SparseVectorEvent:
         for share in (*FAILURE_SHARES, PURE_FAILURE)
         if (event := _sparse_vector(budget, t, refresh, ratio, share)) is not None
     ]
-    if not candidates:
-        raise ParameterError(
-            "No sparse vector with ",
-            Parameter("max_unstable"),
-            f" {t} keeps epsilon {budget.epsilon}, delta {budget.delta}; use fewer abstentions, a"
-            " larger epsilon or a larger delta.",
-        )
-    return min(candidates, key=needed_distance)
+    for found in sorted(candidates, key=needed_distance):
+        if delta_upper([found], budget.epsilon) <= budget.delta:
+            return found
+    raise ParameterError(
+        "No sparse vector with ",
+        Parameter("max_unstable"),
+        f" {t} keeps epsilon {budget.epsilon}, delta {budget.delta}; use fewer abstentions, a"
+        " larger epsilon or a larger delta.",
+    )
 
 
 def needed_distance(event: StreamEvent, probability: float = 0.999) -> float:
@@ -593,8 +603,8 @@ def needed_distance(event: StreamEvent, probability: float = 0.999) -> float:
 def _sparse_vector(
     budget: PrivacyBudget, t: int, refresh: bool, ratio: float, share: float
 ) -> SparseVectorEvent | None:
-    """Return the event with least scale whose failures take `share` of delta, checked against
-    the whole budget."""
+    """Return the event with least scale whose failures take `share` of delta; its price is still
+    to be checked."""
     failure = share * budget.delta
     single = -math.expm1(math.log1p(-failure) / t)  # one_of_many inverted
 
@@ -610,11 +620,7 @@ def _sparse_vector(
     if not math.isfinite(scale):
         return None
     found = replace(event(scale), threshold=_least_threshold(event(scale), single))
-    fitting = (
-        one_of_many(false_answer(found), t) <= failure
-        and delta_upper([found], budget.epsilon) <= budget.delta
-    )
-    return found if fitting else None
+    return found if one_of_many(false_answer(found), t) <= failure else None
 
 
 @functools.lru_cache(maxsize=64)
@@ -628,11 +634,24 @@ def _pattern_scale(
 
     def fits(scale: float) -> bool:
         event = SparseVectorEvent(scale, ratio * scale, 0, t, refresh)
-        return pattern_delta(event, budget.epsilon) <= budget.delta - failure
+        return _pattern_delta(event, budget.epsilon) <= budget.delta - failure
 
     # the pure bound, at which any delta is kept, is the largest scale that can be needed
     pure = (t * (1 + 2 / ratio) if refresh else 1 + 2 * t / ratio) / budget.epsilon
     return bisect_down(fits, 1e-3 * pure, pure * (1 + 1e-9), tolerance=1e-6)
+
+
+def _pattern_delta(event: SparseVectorEvent, epsilon: float) -> float:
+    """Return about delta of the pattern of answers and abstentions, labels that differ aside."""
+    t, refresh = event.max_unstable, event.refresh
+    loss, count = (epoch_loss(event), t) if refresh else (pure_bound(event, t), 1)
+    losses = (count - 2.0 * np.arange(count + 1)) * loss
+    gain = -np.expm1(np.minimum(0.0, epsilon - losses))
+    found = float(response_weights(count, loss) @ gain)
+    if refresh:
+        return found
+    charges = np.minimum(hit_charges(event, t, ORDERS), one_vote_charges(event, t, ORDERS))
+    return min(found, float(delta_of(charges, ORDERS, np.array([epsilon]))[0]))
 
 
 def _least_threshold(event: SparseVectorEvent, single: float) -> int:

@@ -19,13 +19,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
+import numpy as np
+
 from secretballot._validation import COMPOSITIONS, check_choice, check_positive
+from secretballot.core.price import round_up
+from secretballot.core.renyi import ORDERS, lost_epsilon
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting.budget import PrivacyBudget
 from secretballot.privacy.accounting.events import Event
 from secretballot.privacy.accounting.pricing import failure_probability, renyi_divergence
-from secretballot.privacy.accounting.renyi import ORDERS, renyi_epsilon
-from secretballot.privacy.accounting.rounding import round_up
 
 # of delta, kept for events that can fail outright; fixed beforehand, as a filter must
 FAILURE_SHARE = 0.1
@@ -244,7 +246,8 @@ class RenyiFilter(Filter):
         self.order = order
         self.failure_limit = FAILURE_SHARE * budget.delta
         # the divergence at which the conversion at this one order just keeps the promise
-        spare = renyi_epsilon(lambda _: 0.0, (1 - FAILURE_SHARE) * budget.delta, [order])
+        kept = (1 - FAILURE_SHARE) * budget.delta
+        spare = max(0.0, float(lost_epsilon(np.array([order]), kept)[0]))
         self.divergence_limit = budget.epsilon - spare * (1 + 1e-10)
         if not self.divergence_limit > 0:
             raise ParameterError(
@@ -328,6 +331,5 @@ def _gaussian_order(budget: PrivacyBudget) -> float:
             " is 0; a Renyi filter needs a delta above 0. Choose the basic composition.",
         )
     target = (1 - FAILURE_SHARE) * budget.delta
-    return max(
-        ORDERS, key=lambda a: (budget.epsilon - renyi_epsilon(lambda _: 0.0, target, [a])) / a
-    )
+    left = (budget.epsilon - np.maximum(0.0, lost_epsilon(ORDERS, target))) / ORDERS
+    return float(ORDERS[int(np.argmax(left))])

@@ -1,19 +1,7 @@
-"""Rounding always upward, and searches that stop on the safe side."""
+"""Searches that stop on the safe side."""
 
 import math
 from collections.abc import Callable
-
-SLACK = 1e-10  # relative; float error of every sum and special function used here stays below 1e-11
-
-
-def round_up(value: float) -> float:
-    """Return a number above `value` by more than the float error it may carry.
-
-    Nan and negatives become infinity.
-    """
-    if not value >= 0:
-        return math.inf
-    return value * (1 + SLACK) + 1e-300
 
 
 def bisect_down(

@@ -7,11 +7,11 @@ import functools
 import math
 
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_positive
+from secretballot.core.sampling import LARGE, relabelling_loss
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting.budget import PrivacyBudget
 from secretballot.privacy.accounting.events import RelabelledSampleEvent, StreamEvent
 from secretballot.privacy.accounting.pricing import delta_upper
-from secretballot.privacy.accounting.relabelled import LARGE, relabelling_loss
 from secretballot.privacy.accounting.rounding import bisect_down
 from secretballot.privacy.accounting.table_calibration import calibrate_stream
 

@@ -7,7 +7,11 @@ What is returned was priced.
 import functools
 import math
 
+import numpy as np
+
+from secretballot._typing import FloatArray
 from secretballot._validation import check_count
+from secretballot.core.renyi import ORDERS, lost_epsilon
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting.abstention_table import rough_distance
 from secretballot.privacy.accounting.budget import PrivacyBudget
@@ -22,7 +26,6 @@ from secretballot.privacy.accounting.events import (
     StreamEvent,
 )
 from secretballot.privacy.accounting.pricing import delta_upper
-from secretballot.privacy.accounting.renyi import ORDERS, renyi_epsilon
 
 # Part of delta kept for wrong answers. An answer at a tie may be ten times rarer for a few votes
 # more of distance, so hardly any of delta is worth it.
@@ -77,34 +80,36 @@ def _best_table(budget: PrivacyBudget, t: int) -> AbstentionTableEvent | None:
 
     def distance(place: int) -> float:
         if place not in known:
-            event = _table_at(budget, t, ORDERS[place]) if 0 <= place < len(ORDERS) else None
+            order = float(ORDERS[place]) if 0 <= place < len(ORDERS) else None
+            event = None if order is None else _table_at(budget, t, order)
             known[place] = math.inf if event is None else _rough_reach(event)
         return known[place]
 
     # where noise is Gaussian the same order is best: most divergence for its order
-    best = max(range(len(ORDERS)), key=lambda i: _divergence_left(budget, ORDERS[i]) / ORDERS[i])
+    best = int(np.argmax(_divergence_left(budget, ORDERS) / ORDERS))
     for step in _STEPS:
         while True:
             better = min((best - step, best, best + step), key=distance)
             if better == best or not distance(better) < distance(best):
                 break
             best = better
-    return _table_at(budget, t, ORDERS[best]) if distance(best) < math.inf else None
+    return _table_at(budget, t, float(ORDERS[best])) if distance(best) < math.inf else None
 
 
 def _rough_reach(event: AbstentionTableEvent) -> float:
     return rough_distance(event.order, event.charge, event.false_answer, _USUAL)
 
 
-def _divergence_left(budget: PrivacyBudget, order: float) -> float:
-    """Return the largest divergence of an order that keeps the budget less the failures."""
+def _divergence_left(budget: PrivacyBudget, orders: FloatArray) -> FloatArray:
+    """Return the largest divergence of each order that keeps the budget less the failures."""
     target = (1 - FAILURE_SHARE) * budget.delta
-    return budget.epsilon - renyi_epsilon(lambda _: 0.0, target, [order])
+    return budget.epsilon - np.maximum(0.0, lost_epsilon(orders, target))
 
 
 def _table_at(budget: PrivacyBudget, t: int, order: float) -> AbstentionTableEvent | None:
     """Return the table of an order that uses up the budget, None where there is none."""
-    charge = (order - 1) * _divergence_left(budget, order) / t * (1 - _MARGIN)
+    left = float(_divergence_left(budget, np.array([order]))[0])
+    charge = (order - 1) * left / t * (1 - _MARGIN)
     answer = -math.expm1(math.log1p(-FAILURE_SHARE * budget.delta) / t) * (1 - _MARGIN)
     if not (MIN_ORDER <= order <= MAX_ORDER and charge >= MIN_CHARGE and answer >= MIN_ANSWER):
         return None

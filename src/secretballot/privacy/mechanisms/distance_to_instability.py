@@ -9,9 +9,9 @@ import numpy as np
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count, check_probability
 from secretballot.core.noise import NoiseSource, check_scale
+from secretballot.core.streams import laplace_above
 from secretballot.exceptions import DataError
 from secretballot.privacy.accounting import StabilityEvent
-from secretballot.privacy.accounting.sparse_vector import laplace_above
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 
 ABSTAINED = -1  # stands for the papers' bottom sign

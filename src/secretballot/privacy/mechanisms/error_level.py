@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from secretballot._validation import check_count, check_finite, check_probability, shown
+from secretballot.core.streams import false_answer, laplace_above
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import SparseVectorEvent
-from secretballot.privacy.accounting.sparse_vector import false_answer, laplace_above
 from secretballot.privacy.mechanisms.pool_estimates import MinoritySum, StabilityQuantile
 
 _ROUNDING = 1 + 1e-9  # float error of the tails used here stays far below

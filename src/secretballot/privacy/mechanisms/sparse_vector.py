@@ -9,9 +9,9 @@ import numpy as np
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count, shown
 from secretballot.core.noise import NoiseSource, check_scale
+from secretballot.core.streams import false_answer
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import PureEvent, SparseVectorEvent
-from secretballot.privacy.accounting.sparse_vector import false_answer
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 from secretballot.privacy.mechanisms.noisy_threshold import check_threshold
 

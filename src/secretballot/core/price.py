@@ -1,0 +1,274 @@
+"""The price of a list of events whose parameters were fixed beforehand.
+
+Three sums are upper bounds by themselves, so the least of them is one too: exact pure losses with
+what they leave to failures, loss distributions, and Renyi divergences. Queries inside an event may
+be chosen adaptively, and events may be interleaved in any order; parameters chosen after seeing
+outputs are the filters' business.
+
+Work is bounded before it is begun, by public numbers alone, so that events from a stranger cannot
+keep the program busy. Past each limit a larger price holds, so that more events never cost less.
+"""
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from secretballot.core.class_games import likely_renyi, most_order
+from secretballot.core.events import (
+    BoundedRange,
+    ClassLabels,
+    Event,
+    Sampled,
+    SparseStream,
+    TableStream,
+    cached_losses,
+    cached_renyi,
+    charged_losses,
+)
+from secretballot.core.losses import Losses, fold
+from secretballot.core.renyi import ORDERS, delta_of, epsilon_of, log_factor, lost_epsilon
+from secretballot.core.types import FloatArray, ParameterError, check_finite, check_probability
+
+SLACK = 1e-10  # relative; more than the float error of every sum and special function used here
+MOST_KINDS = 200  # of events whose losses are folded; of more, divergences alone are added
+GAME_WORK = 8e9  # multiplications that the games of one list may take, some seconds
+RENYI_WORK = 4e7  # numbers handled for divergences of labels, some seconds
+# places in `ORDERS` around the best, at which divergences of labels are searched; fewer where that
+# takes long
+NEAR, FEWER, LONG_SIGMA = (-4, -2, -1, 0, 1, 2, 4), (-4, 0, 4), 50.0
+
+
+def round_up(value: float) -> float:
+    """Return a number above `value` by more than the float error it may carry.
+
+    Nan and negatives become infinity.
+    """
+    if not value >= 0:
+        return math.inf
+    return value * (1 + SLACK) + 1e-300
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a list of events costs: (epsilon, delta), and how that was computed.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The pair; one was asked, the other is rounded up.
+    method : str
+        The sum that gave the smallest figure: "pure", "losses" or "renyi".
+    source : str
+        Theorem behind it.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.GaussianEvent(sigma=40.0, shifts=100)
+    >>> paid = accounting.price([event], epsilon=1.0)
+    >>> paid.epsilon, paid.delta < 1e-3
+    (1.0, True)
+    """
+
+    epsilon: float
+    delta: float
+    method: str
+    source: str
+
+
+Kinds = tuple[tuple[Event, int], ...]
+
+
+def _together(events: Sequence[Event]) -> Kinds:
+    """Return events that differ, equal steps as one event, and how often each is there."""
+    counted: Counter[Event] = Counter()
+    for event in events:
+        for part in event.parts():
+            if part.counted:
+                counted[part.repeated(1)] += part.times
+            else:
+                counted[part] += 1
+    return tuple((one.repeated(n), 1) if one.counted else (one, n) for one, n in counted.items())
+
+
+def _pure_loss(kinds: Kinds) -> Fraction | None:
+    """Return the sum of pure losses, failures set aside; None if some event has none."""
+    total = Fraction(0)
+    for event, count in kinds:
+        loss = event.pure()
+        if loss is None:
+            return None
+        total += count * loss
+    return total
+
+
+@functools.lru_cache(maxsize=256)
+def _total_losses(kinds: Kinds) -> tuple[Losses, ...]:
+    """Return losses that dominate all events together: by games of labels, by what these are read
+    off, and by divergences of streams and draws. None where events are of too many kinds, or of
+    tables of abstentions alone, whose losses follow from their divergences."""
+    if len(kinds) > MOST_KINDS or all(isinstance(event, TableStream) for event, _ in kinds):
+        return ()
+    work, played = 0.0, []
+    # the games of the dearest labels first; the others are taken for their noisy counts
+    order = sorted(kinds, key=lambda kind: -float(kind[0].rough().renyi(ORDERS[150:151])[0]))
+    for event, count in order:
+        work += event.work()
+        played.append((event if work <= GAME_WORK else event.rough(), count))
+    found = [[(cached_losses(event), count) for event, count in played]]
+    if work > 0:
+        found.append([(cached_losses(event.rough()), count) for event, count in played])
+    if any(isinstance(event, BoundedRange | SparseStream) for event, _ in played):
+        found.append([(charged_losses(event), count) for event, count in played])
+    return tuple(map(fold, found))
+
+
+def _divergences(
+    kinds: Kinds, epsilon: float | None, delta: float | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on the divergences of all events together, and their orders.
+
+    Labels of more than two classes have theirs searched at the few orders that are likely best at
+    this epsilon or delta; at others they count as their noisy counts. A table has its price at its
+    own order; beyond the least of them nothing is known of the list.
+    """
+    apart = sum(event.renyi_work() for event, _ in kinds) <= RENYI_WORK
+    listed = kinds if apart else tuple((event.rough(), count) for event, count in kinds)
+    found, likely = np.zeros(len(ORDERS)), np.zeros(len(ORDERS))
+    for event, count in listed:
+        divergence = count * cached_renyi(event)
+        found = found + divergence
+        if isinstance(event, ClassLabels):
+            divergence = event.queries * likely_renyi(event.sigma, ORDERS)
+        likely = likely + divergence
+    streams = (event.stream if isinstance(event, Sampled) else event for event, _ in listed)
+    few = sorted(event.order for event in streams if isinstance(event, TableStream))[:1]
+    scales = [event.sigma for event, _ in listed if isinstance(event, ClassLabels)]
+    if scales:
+        last = int(np.searchsorted(ORDERS, most_order(min(scales)), side="right")) - 1
+        steps = NEAR if max(scales) < LONG_SIGMA else FEWER
+        place = min(last, _likely_place(likely, epsilon, delta))
+        few += [float(ORDERS[max(0, min(place + step, last))]) for step in steps]
+    if not few:
+        return found, ORDERS
+    orders = np.array(few)
+    searched = sum((count * event.renyi(orders) for event, count in listed), np.zeros(len(few)))
+    return np.append(found, searched), np.append(ORDERS, orders)
+
+
+def _likely_place(divergences: FloatArray, epsilon: float | None, delta: float | None) -> int:
+    """Return the place in `ORDERS` that is likely best."""
+    with np.errstate(invalid="ignore"):
+        if delta is None:
+            at = (ORDERS - 1) * (divergences - (epsilon or 0.0)) + log_factor(ORDERS)
+        else:
+            at = divergences + lost_epsilon(ORDERS, delta)
+    return int(np.argmin(np.where(np.isnan(at), np.inf, at)))
+
+
+def _source(method: str) -> str:
+    return {
+        "pure": "basic composition (Dwork and Roth 2014, Corollary 3.15)",
+        "renyi": "Renyi composition (Mironov 2017) and conversion of Canonne, Kamath, Steinke 2020,"
+        " Proposition 12",
+        "losses": "dominating pairs of privacy losses, composed concurrently (Vadhan and Zhang"
+        " 2023); docs/explanation/prices.md",
+    }[method]
+
+
+def delta_upper(events: Sequence[Event], epsilon: float) -> float:
+    """Return the smallest certified delta, rounded up, at which `events` are (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    events : sequence of Event
+        Parameters fixed beforehand; queries inside may be adaptive.
+    epsilon : float
+        Privacy loss, in nats; finite.
+    """
+    return price(events, epsilon=epsilon).delta
+
+
+def price(
+    events: Sequence[Event], *, epsilon: float | None = None, delta: float | None = None
+) -> Price:
+    """Price `events` at a given epsilon or at a given delta (exactly one of them).
+
+    Raises
+    ------
+    ParameterError
+        If `events` is empty, or one of the two is not given alone or is out of range.
+    """
+    kinds = _together(events)
+    if not kinds:
+        raise ParameterError("The list of events is empty; a price needs at least one event.")
+    if (epsilon is None) == (delta is None):
+        raise ParameterError("A price needs either epsilon or delta, not both and not neither.")
+    if epsilon is not None:
+        return _price_at_epsilon(kinds, check_finite("epsilon", epsilon))
+    pure = _pure_loss(kinds)
+    if pure is not None and delta == 0 and not _failure_of(kinds) > 0:
+        return Price(_float_above(pure), 0.0, "pure", _source("pure"))
+    target = check_probability("delta", delta)
+    # less what prices are rounded up by
+    left = (target - 1e-300) / (1 + SLACK) - _failure_of(kinds)
+    found = {"renyi": epsilon_of(*_divergences(kinds, None, target), left) * (1 + SLACK)}
+    if pure is not None and left >= 0:
+        found["pure"] = _float_above(pure)
+    totals = _total_losses(kinds)
+    if totals:
+        found["losses"] = min(_epsilon_of(total, target) for total in totals)
+    method = min(found, key=lambda name: found[name])
+    best, step = found[method], 1e-9
+    # what is reserved at this price must pass `delta_upper`, whose orders follow the epsilon
+    while math.isfinite(best) and not _price_at_epsilon(kinds, best).delta <= target:
+        best, step = best * (1 + step), 2 * step
+    return Price(best, target, method, _source(method))
+
+
+def _price_at_epsilon(kinds: Kinds, epsilon: float) -> Price:
+    pure = _pure_loss(kinds)
+    at, failure = np.array([epsilon]), _failure_of(kinds)
+    held = pure is not None and pure <= Fraction(epsilon)
+    if held and not failure > 0:
+        return Price(epsilon, 0.0, "pure", _source("pure"))
+    by_renyi = delta_of(*_divergences(kinds, epsilon, None), at)[0]
+    found = {"renyi": round_up(float(by_renyi) + failure)}
+    if held:
+        found["pure"] = round_up(failure)
+    totals = _total_losses(kinds)
+    if totals:
+        found["losses"] = min(round_up(float(total.delta(at)[0])) for total in totals)
+    method = min(found, key=lambda name: found[name])
+    return Price(epsilon, min(1.0, found[method]), method, _source(method))
+
+
+def _failure_of(kinds: Kinds) -> float:
+    return math.fsum(count * event.failure() for event, count in kinds)
+
+
+def _float_above(value: Fraction) -> float:
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def _epsilon_of(losses: Losses, delta: float) -> float:
+    """Return the least epsilon >= 0, rounded up, at which losses keep a delta; infinite if none."""
+
+    def holds(at: float) -> bool:
+        return round_up(float(losses.delta(np.array([at]))[0])) <= delta
+
+    low, high = 0.0, max(losses.top, losses.h)
+    if holds(low):
+        return low
+    if not holds(high):
+        return math.inf
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

@@ -1,0 +1,139 @@
+"""Prices of the sparse vector and of the distance-to-instability test, for discrete Laplace noise.
+
+Three bounds hold, the second where the threshold noise is drawn once, and the smallest counts.
+
+Fresh threshold noise after each abstention (docs/explanation/differences.md 2): an epoch is (e0,
+p0)-DP with e0 = 1 / threshold_scale + 2 / query_scale, where p0 is the probability that a query at
+distance 0 is answered; T epochs compose optimally.
+
+Threshold noise drawn once ("hit charge"): reveal it, shifted by one between neighbours, at the
+price of randomised response with 1 / threshold_scale. Then a query abstains with probability f,
+respectively f' >= max(e^-e2 f, 1 - e^e2 (1 - f)), e2 = 2 / query_scale; answers favour the
+neighbour, so only abstentions cost: (P / Q)^a e^(-kappa #abstentions) is a supermartingale under Q
+with kappa(a) = log(p^a q^(1-a) / (1 - q^a p^(1-a))), p = e^e2 / (1 + e^e2), q = 1 - p. The number
+of queries does not enter.
+
+Threshold noise left where it is ("one vote"): a query's own noise moves by one vote at most, so it
+abstains with probability f, respectively f', where f / f' and (1 - f) / (1 - f') lie between
+e^-e1 and e^e1, e1 = 1 / query_scale. Answers may favour either side, but not by much: the same
+supermartingale with kappa(a) = log(q^a p^(1-a) / (1 - p^a q^(1-a))), p = e^e1 / (1 + e^e1), as long
+as p^a q^(1-a) < 1. The threshold costs nothing. All proofs: `docs/explanation/prices.md`.
+"""
+
+import math
+from typing import Protocol
+
+import numpy as np
+
+from secretballot.core.renyi import response, response_excess
+from secretballot.core.types import FloatArray
+
+NEAR_ONE = 1e-3  # relative; powers nearer to 1 than this are not divided by what is left
+LEAST = math.ulp(0.0)  # the smallest float; probabilities below it are charged as much
+
+
+class Stream(Protocol):
+    """The noise of a sparse vector and its threshold."""
+
+    @property
+    def threshold_scale(self) -> float: ...
+
+    @property
+    def query_scale(self) -> float: ...
+
+    @property
+    def threshold(self) -> int: ...
+
+
+def epoch_loss(event: Stream) -> float:
+    """Return the privacy loss e0 of the pattern of one epoch, whose threshold noise is fresh."""
+    return 1 / event.threshold_scale + 2 / event.query_scale
+
+
+def pure_bound(event: Stream, abstentions: int) -> float:
+    """Return the largest privacy loss of the abstention pattern when the threshold noise is
+    drawn once."""
+    return 1 / event.threshold_scale + 2 * abstentions / event.query_scale
+
+
+def hit_charges(event: Stream, abstentions: int, orders: FloatArray) -> FloatArray:
+    """Return bounds on the divergences of a stream whose threshold noise is drawn once.
+
+    kappa(order) for one abstention, the supremum over all f, is attained at f = p.
+    """
+    # with g = p^a q^(1-a), h = q^a p^(1-a): kappa = log(g / (1 - h)) = log1p((g + h - 1) / (1 -
+    # h)), and h <= 1/2
+    loss = 2 / event.query_scale
+    h = np.exp(-orders * loss) / (1 + math.exp(-loss))
+    excess = response_excess(loss, orders)
+    far = np.isinf(excess)
+    near = np.log1p(np.where(far, 0.0, excess) / (1 - h))
+    kappa = np.where(far, (orders - 1) * response(loss, orders) - np.log1p(-h), near)
+    found: FloatArray = response(1 / event.threshold_scale, orders)
+    return found + abstentions * kappa / (orders - 1)
+
+
+def one_vote_charges(event: Stream, abstentions: int, orders: FloatArray) -> FloatArray:
+    """Return bounds on the divergences of a stream whose threshold noise is not moved.
+
+    Infinite where answers would have to be charged too.
+    """
+    loss = 1 / event.query_scale
+    log_answer = orders * loss - loss - math.log1p(math.exp(-loss))  # of p^a q^(1-a)
+    # near 0 the charge is a quotient of two roundings; such orders are left to the other bounds
+    held = log_answer < -NEAR_ONE
+    excess = np.where(held, response_excess(loss, orders), 0.0)
+    kappa = np.log1p(excess / -np.expm1(np.where(held, log_answer, -1.0)))
+    found: FloatArray = np.where(held, abstentions * kappa / (orders - 1), np.inf)
+    return found
+
+
+def laplace_above(value: float, scale: float) -> float:
+    """Return P(X > value) for discrete Laplace noise X of the given scale and an integer
+    `value`."""
+    r = math.exp(-1 / scale)
+    if value >= 0:
+        return max(LEAST, math.exp(-(value + 1) / scale) / (1 + r))
+    return 1 - math.exp(value / scale) / (1 + r)
+
+
+def false_answer(event: Stream, distance: int = 0) -> float:
+    """Return the probability that one query at `distance` passes the noisy threshold.
+
+    P0 at distance 0.
+
+    P(X - Y > w - distance) for discrete Laplace noises X and Y. Both are symmetric, so it is the
+    tail of X + Y.
+    """
+    need = event.threshold - distance + 1
+    if need < 1:
+        return 1.0 - _sum_tail(1 - need, event.query_scale, event.threshold_scale)
+    return max(LEAST, _sum_tail(need, event.query_scale, event.threshold_scale))
+
+
+def _sum_tail(n: int, first_scale: float, second_scale: float) -> float:
+    """Return P(X + Y >= n), n >= 1, for discrete Laplace X and Y, by partial fractions of the
+    generating function.
+
+    With a = e^(-1 / larger scale), b = e^(-1 / smaller scale) and f(x) = x^(n + 1) / ((1 - x^2) (1
+    - x)) it is (1 - a)^2 (1 - b)^2 (f(a) - f(b)) / ((a - b) (1 - a b)).
+    """
+    small, large = sorted((first_scale, second_scale))
+    a, b = math.exp(-1 / large), math.exp(-1 / small)
+    rest_a, rest_b = -math.expm1(-1 / large), -math.expm1(-1 / small)
+    gap = (large - small) / small / large  # b / a = e^(-gap)
+    if not gap > 0:
+        return math.exp(-n / large) / (1 + a) ** 2 * ((n + 1) * rest_a + 2 * a * a / (1 + a) + a)
+    # f(a) - f(b) as f(a) (1 - f(b) / f(a)), the ratio from its logarithm: no digits are lost where
+    # scales nearly meet
+    apart = a * -math.expm1(-gap)
+    log_ratio = -(n + 1) * gap + math.log1p(apart / (1 + b)) + 2 * math.log1p(-apart / rest_b)
+    both = -math.expm1(-1 / small - 1 / large)
+    # f(a) / (a - b) with one factor a cancelled, so that scales below 1 / 745, where a is no float,
+    # keep their tail
+    return (
+        rest_b**2
+        * math.exp(-n / large)
+        * -math.expm1(log_ratio)
+        / ((1 + a) * -math.expm1(-gap) * both)
+    )
