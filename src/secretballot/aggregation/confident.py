@@ -100,7 +100,7 @@ class ConfidentAggregator(Aggregator):
     >>> aggregator = sb.ConfidentAggregator(
     ...     threshold=200, threshold_sigma=150.0, sigma=40.0, n_queries=640, max_answers=286,
     ...     n_classes=10, delta=1e-5)
-    >>> 2.01 < aggregator.budget.epsilon < 2.02
+    >>> 2.0 < aggregator.budget.epsilon < 2.01
     True
     >>> aggregator.answer_probability(top=250) > 0.6
     True

@@ -36,7 +36,7 @@ from secretballot.core.types import FloatArray, ParameterError, check_finite, ch
 
 SLACK = 1e-10  # relative; more than the float error of every sum and special function used here
 MOST_KINDS = 200  # of events whose losses are folded; of more, divergences alone are added
-GAME_WORK = 8e9  # multiplications that the games of one list may take, some seconds
+GAME_WORK = 1.3e10  # multiplications that the games of one list may take, two whole ones
 RENYI_WORK = 4e7  # numbers handled for divergences of labels, some seconds
 # places in `ORDERS` around the best, at which divergences of labels are searched; fewer where that
 # takes long
