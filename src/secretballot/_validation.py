@@ -5,57 +5,22 @@ import os
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from secretballot.core.types import (
-    LARGEST_INTEGER as LARGEST_INTEGER,
-)
-from secretballot.core.types import (
-    LONGEST_LINE as LONGEST_LINE,
-)
-from secretballot.core.types import (
-    LONGEST_SHOWN as LONGEST_SHOWN,
-)
-from secretballot.core.types import (
-    LONGEST_WORDS as LONGEST_WORDS,
-)
-from secretballot.core.types import (
-    Argument,
-    Parameter,
-    ParameterError,
-    with_article,
-)
-from secretballot.core.types import (
-    check_choice as check_choice,
-)
-from secretballot.core.types import (
-    check_count as check_count,
-)
-from secretballot.core.types import (
-    check_delta as check_delta,
-)
-from secretballot.core.types import (
-    check_finite as check_finite,
-)
-from secretballot.core.types import (
-    check_positive as check_positive,
-)
-from secretballot.core.types import (
-    check_probability as check_probability,
-)
-from secretballot.core.types import (
-    name_part as name_part,
-)
-from secretballot.core.types import (
-    plain_line as plain_line,
-)
-from secretballot.core.types import (
-    shown as shown,
-)
-from secretballot.core.types import (
-    shown_kind as shown_kind,
-)
-from secretballot.core.types import (
-    without_controls as without_controls,
-)
+from secretballot.core.errors import LARGEST_INTEGER as LARGEST_INTEGER
+from secretballot.core.errors import LONGEST_LINE as LONGEST_LINE
+from secretballot.core.errors import LONGEST_SHOWN as LONGEST_SHOWN
+from secretballot.core.errors import LONGEST_WORDS as LONGEST_WORDS
+from secretballot.core.errors import Argument, Parameter, ParameterError, with_article
+from secretballot.core.errors import check_choice as check_choice
+from secretballot.core.errors import check_count as check_count
+from secretballot.core.errors import check_delta as check_delta
+from secretballot.core.errors import check_finite as check_finite
+from secretballot.core.errors import check_positive as check_positive
+from secretballot.core.errors import check_probability as check_probability
+from secretballot.core.errors import name_part as name_part
+from secretballot.core.errors import plain_line as plain_line
+from secretballot.core.errors import shown as shown
+from secretballot.core.errors import shown_kind as shown_kind
+from secretballot.core.errors import without_controls as without_controls
 
 #: Of a public pool; a verifier keeps a bit for every row up to the last one.
 MOST_ROWS = 25_000 * 2**16

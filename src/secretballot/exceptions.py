@@ -18,7 +18,7 @@ command line, can put its own in their place without looking into the sentence:
     ParameterError(Parameter("tau"), f" is {tau}; use one above 0, or ", Argument("kind", "any"))
 """
 
-from secretballot.core.types import (
+from secretballot.core.errors import (
     Argument,
     BudgetError,
     DataError,

@@ -134,9 +134,8 @@ def test_the_price_agrees_with_opendp_and_dp_accounting():
     ).self_compose(5)
     for epsilon in (0.3, 0.9, 1.4):
         expected = five.get_delta_for_epsilon(epsilon)
-        assert delta_upper([ExponentialMechanism(0.3, False).event(5)], epsilon) == pytest.approx(
-            expected, rel=1e-6
-        )
+        found = delta_upper([ExponentialMechanism(0.3, False).event(5)], epsilon)
+        assert expected * (1 - 1e-9) <= found <= expected * 1.01
 
 
 def test_choices_of_several_are_parts_of_one_event():

@@ -145,7 +145,7 @@ def test_gaussian_counts_cost_exactly_their_price(sigma, length):
             )
             assert true <= promised * (1 + 1e-9) + TAIL
             if true > 1e-9:
-                assert true >= 0.9999 * promised
+                assert true >= 0.99 * promised
 
 
 def test_sensitivity_one_on_a_histogram_is_caught():
@@ -267,7 +267,7 @@ def test_laplace_counts_cost_exactly_their_price(scale, length):
             true = shifted_delta(law, shifts, epsilon)
             promised = delta_upper([mechanism.event(length)], epsilon)
             assert true <= promised * (1 + 1e-9) + TAIL
-            assert true >= 0.9999 * promised - TAIL
+            assert true >= 0.99 * promised - TAIL
         assert delta_upper([mechanism.event(length)], whole * (1 + 1e-12)) == 0
 
 
@@ -279,7 +279,7 @@ def test_laplace_labels_of_two_classes_cost_what_their_counts_do():
     for epsilon in (0.2, 0.9, 1.7):
         true = adaptive_delta(steps, length, epsilon)
         promised = delta_upper([mechanism.event(length)], epsilon)
-        assert 0.9999 * promised - TAIL <= true <= promised + TAIL
+        assert 0.99 * promised - TAIL <= true <= promised + TAIL
 
 
 def test_noisy_max_at_half_its_price_is_caught():
@@ -378,7 +378,7 @@ def test_wrong_answers_of_the_sparse_vector_are_attained_whatever_the_length(mec
     promised = delta_upper([mechanism.event()], epsilon)
     assert true[0] == pytest.approx(true[1], rel=1e-6)
     if mechanism.refresh or mechanism.max_below == 1:
-        assert true[0] >= 0.9999 * promised
+        assert true[0] >= 0.999 * promised
     else:
         assert 0.5 * promised < true[0] <= promised
 

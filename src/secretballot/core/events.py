@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from secretballot.core import class_games, label_games, sampling, streams
+from secretballot.core.errors import ParameterError
 from secretballot.core.label_games import Chances, GaussianChances, TableChances
 from secretballot.core.losses import (
     FARTHEST,
@@ -29,7 +30,7 @@ from secretballot.core.losses import (
     response_losses,
 )
 from secretballot.core.renyi import ORDERS, delta_of, response
-from secretballot.core.types import Count, FloatArray, Loss, Model, ParameterError, Scale, Threshold
+from secretballot.core.types import Count, FloatArray, Loss, Model, Scale, Threshold
 
 #: Orders of a table: below, a divergence says next to nothing; above, no promise needs them.
 MIN_ORDER, MAX_ORDER = 1 + 2.0**-10, 2.0**13

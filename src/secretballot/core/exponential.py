@@ -12,7 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from secretballot.core.types import DataError, IntArray, ObjectArray, Parameter
+from secretballot.core.errors import DataError, Parameter
+from secretballot.core.types import IntArray, ObjectArray
 
 _MAX_SCORE = 2**40  # in size: gaps between scores stay far inside 64 bits
 _SPARE_BITS = 64  # the first look leaves a choice undecided with probability below 2^-60

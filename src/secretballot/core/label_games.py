@@ -33,9 +33,10 @@ from numpy.lib.stride_tricks import sliding_window_view
 from pydantic import Field, model_validator
 from scipy.sparse import csr_array
 
+from secretballot.core.errors import ParameterError
 from secretballot.core.losses import Losses, count_losses, discrete_gaussian_pmf
 from secretballot.core.renyi import bernoulli
-from secretballot.core.types import Count, FloatArray, IntArray, Model, ParameterError, Scale
+from secretballot.core.types import Count, FloatArray, IntArray, Model, Scale
 
 # grid points per step of the likelihood ratio at an even vote; the excess falls with its square
 RESOLUTION = 10

@@ -25,17 +25,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from secretballot.core.exponential import check_candidates, drawn_index, drawn_range
-from secretballot.core.sampler import (
-    draws_wrong_noise,
-    first_failure,
-    has_passed,
-    identity_of,
-    remember,
-)
-from secretballot.core.types import (
+from secretballot.core.errors import (
     DataError,
-    IntArray,
     Parameter,
     ParameterError,
     SamplerError,
@@ -44,6 +35,15 @@ from secretballot.core.types import (
     name_part,
     shown,
 )
+from secretballot.core.exponential import check_candidates, drawn_index, drawn_range
+from secretballot.core.sampler import (
+    draws_wrong_noise,
+    first_failure,
+    has_passed,
+    identity_of,
+    remember,
+)
+from secretballot.core.types import IntArray
 
 # Noise of this scale leaves the 62-bit range, where sums with counts could wrap, with probability
 # below exp(-2^22).

@@ -25,14 +25,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from secretballot.core.types import (
-    DataError,
-    IntArray,
-    Parameter,
-    ParameterError,
-    UnsignedArray,
-    check_count,
-)
+from secretballot.core.errors import DataError, Parameter, ParameterError, check_count
+from secretballot.core.types import IntArray, UnsignedArray
 
 _SHORTEST_KEY, _LONGEST_KEY = 16, 64
 _MOST_SHARDS = 2**32  # the square of a remainder must fit in 64 bits

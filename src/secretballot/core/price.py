@@ -19,6 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from secretballot.core.class_games import likely_renyi, most_order
+from secretballot.core.errors import ParameterError, check_finite, check_probability
 from secretballot.core.events import (
     BoundedRange,
     ClassLabels,
@@ -32,7 +33,7 @@ from secretballot.core.events import (
 )
 from secretballot.core.losses import Losses, fold
 from secretballot.core.renyi import ORDERS, delta_of, epsilon_of, log_factor, lost_epsilon
-from secretballot.core.types import FloatArray, ParameterError, check_finite, check_probability
+from secretballot.core.types import FloatArray
 
 SLACK = 1e-10  # relative; more than the float error of every sum and special function used here
 MOST_KINDS = 200  # of events whose losses are folded; of more, divergences alone are added
@@ -234,18 +235,26 @@ def price(
 def _price_at_epsilon(kinds: Kinds, epsilon: float) -> Price:
     pure = _pure_loss(kinds)
     at, failure = np.array([epsilon]), _failure_of(kinds)
-    held = pure is not None and pure <= Fraction(epsilon)
-    if held and not failure > 0:
+    if pure is not None and pure <= Fraction(epsilon) and not failure > 0:
         return Price(epsilon, 0.0, "pure", _source("pure"))
     by_renyi = delta_of(*_divergences(kinds, epsilon, None), at)[0]
     found = {"renyi": round_up(float(by_renyi) + failure)}
-    if held:
-        found["pure"] = round_up(failure)
+    if pure is not None and epsilon >= 0:
+        found["pure"] = round_up(_response_delta(pure, epsilon) + failure)
     totals = _total_losses(kinds)
     if totals:
         found["losses"] = min(round_up(float(total.delta(at)[0])) for total in totals)
     method = min(found, key=lambda name: found[name])
     return Price(epsilon, min(1.0, found[method]), method, _source(method))
+
+
+def _response_delta(loss: Fraction, epsilon: float) -> float:
+    """Return delta at epsilon >= 0 of one part of that pure loss, which randomised response dominates:
+    tiny where a sum of decimals exceeds an epsilon by its last digit."""
+    beyond = loss - Fraction(epsilon)
+    if not beyond > 0:
+        return 0.0
+    return -math.expm1(-_float_above(beyond)) / (1 + math.exp(-float(loss)))
 
 
 def _failure_of(kinds: Kinds) -> float:
