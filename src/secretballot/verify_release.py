@@ -1660,17 +1660,29 @@ def parts_delta(count: int, e0: float, epsilon: float) -> float:
 def ranged_price(event: dict[str, Any], epsilon: float) -> Price:
     """Return bounds on the price of draws whose losses lie in intervals of one length.
 
-    From above by a Renyi divergence of a e^2 / 8 each, or as parts; from below by randomised
-    response of half the length, which is such a draw (docs/explanation/prices.md, section 16).
+    From above by a Renyi divergence of a e^2 / 8 each, or as parts, and by chords from there to the
+    pure loss of all, since delta is convex in e^epsilon; from below by randomised response of half
+    the length, which is such a draw (docs/explanation/prices.md, section 16).
     """
     count, length = event["count"], event["epsilon"]
-    if count * length <= epsilon * (1 + 1e-9):
+    whole = count * length
+    if whole <= epsilon * (1 + 1e-9):
         return Price(0.0, 0.0, "plain addition")
 
     def divergence(a: float) -> float:
         return float(count * min(a * length**2 / 8, randomised_response_divergence(a, length)))
 
-    upper = min(renyi_delta(divergence, epsilon), parts_delta(count, length, epsilon))
+    def chord(start: float) -> float:
+        found = min(renyi_delta(divergence, start), parts_delta(count, length, start))
+        return found * (math.expm1(epsilon - whole) / math.expm1(start - whole))
+
+    upper = chord(epsilon)
+    low, high = 0.0, epsilon
+    while upper > 0 and high - low > 1e-9 * (1 + epsilon):
+        third = (high - low) / 3
+        one, two = chord(low + third), chord(high - third)
+        upper = min(upper, one, two)
+        low, high = (low, high - third) if one < two else (low + third, high)
     least = parts_delta(count, length / 2, epsilon) if count <= 200_000 else 0.0
     return Price(least * (1 - ERROR), upper, "draws of bounded range")
 

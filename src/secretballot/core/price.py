@@ -249,8 +249,8 @@ def _price_at_epsilon(kinds: Kinds, epsilon: float) -> Price:
 
 
 def _response_delta(loss: Fraction, epsilon: float) -> float:
-    """Return delta at epsilon >= 0 of one part of that pure loss, which randomised response dominates:
-    tiny where a sum of decimals exceeds an epsilon by its last digit."""
+    """Return delta at epsilon >= 0 of one part of that pure loss, which randomised response
+    dominates: tiny where a sum of decimals exceeds an epsilon by its last digit."""
     beyond = loss - Fraction(epsilon)
     if not beyond > 0:
         return 0.0
