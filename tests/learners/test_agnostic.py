@@ -150,7 +150,7 @@ def test_a_stranger_can_check_the_certificate(fitted: sb.AgnosticLabeler) -> Non
     certificate = certificate_of(fitted)
     assert sb.verify_certificate(json.loads(json.dumps(certificate))).ok
     assert certificate["mechanism"]["name"] == "relabelled-sample"
-    assert certificate["price"]["method"] == "relabelled-sample"
+    assert certificate["price"]["method"] == "pure"
     (event,) = certificate["events"]
     assert event["event"] == "relabelled-sample"
     assert event["stream"]["event"] == "sparse-vector"
