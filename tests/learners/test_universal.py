@@ -23,7 +23,7 @@ from secretballot.learners.universal import labeler as universal
 from secretballot.learners.universal.budget_split import BudgetSplit, best_share, error_constants
 from secretballot.learners.universal.service import UniversalRun
 from secretballot.learners.universal.voting_phase import FirstPart
-from secretballot.privacy.accounting import PrivacyBudget, pricing
+from secretballot.privacy.accounting import PrivacyBudget
 
 ASKED = PrivacyBudget(1.0, 1e-6)
 RNG = np.random.default_rng(0)
@@ -41,8 +41,8 @@ BOOKS = ("plans/*/records.npz", "plans/*/asked.npy", "plans/*/universal.json")
 
 @pytest.fixture(scope="module", autouse=True)
 def _plan_once() -> Any:
-    """Calibrate and price each plan once: both follow from public numbers alone."""
-    patch, known, prices, real = pytest.MonkeyPatch(), {}, {}, universal.agnostic_terms
+    """Calibrate each plan once: it follows from public numbers alone."""
+    patch, known, real = pytest.MonkeyPatch(), {}, universal.agnostic_terms
 
     def plan(budget: PrivacyBudget, n_queries: int, **settings: Any) -> Any:
         key = (budget, n_queries, *settings.items())
@@ -50,12 +50,6 @@ def _plan_once() -> Any:
             known[key] = real(budget, n_queries, **settings)
         return known[key]
 
-    def priced(event: Any, stream: Any, epsilon: float, real: Any = pricing.sampled_delta) -> float:
-        if (event, epsilon) not in prices:
-            prices[event, epsilon] = real(event, stream, epsilon)
-        return prices[event, epsilon]
-
-    patch.setattr(pricing, "sampled_delta", priced)
     for room in ("universal.labeler", "labelers.agnostic"):
         patch.setattr(f"secretballot.learners.{room}.agnostic_terms", plan)
     yield

@@ -30,7 +30,6 @@ from secretballot.privacy.accounting import (
     SparseVectorEvent,
     delta_upper,
     price,
-    pricing,
 )
 from secretballot.privacy.mechanisms import plurality, stability
 
@@ -181,20 +180,6 @@ class World:
             yield from itertools.permutations(
                 [law(tuple(sorted((*shared, record)))) for record in LINE], 2
             )
-
-
-@pytest.fixture(autouse=True)
-def _price_each_event_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    known: dict[Any, float] = {}
-
-    def remembered(
-        event: Any, stream: Any, epsilon: float, real: Any = pricing.sampled_delta
-    ) -> float:
-        if (event, epsilon) not in known:
-            known[event, epsilon] = real(event, stream, epsilon)
-        return known[event, epsilon]
-
-    monkeypatch.setattr(pricing, "sampled_delta", remembered)
 
 
 # -- small worlds, end to end
