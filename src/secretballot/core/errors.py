@@ -1,0 +1,386 @@
+"""Errors, guards and messages that all modules of the core share.
+
+Guards are written so that nan fails: a comparison with nan is false, hence ``if not x > 0``.
+Messages name what was given, what is allowed and what to do, and never a private value.
+"""
+
+import math
+import numbers
+import operator
+import os
+from collections.abc import Sized
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+Word = TypeVar("Word", bound=str)
+
+LARGEST_INTEGER = 2**53
+LONGEST_SHOWN = 60  # characters of a string in a message
+LONGEST_LINE = 500  # characters of a message
+LONGEST_WORDS = 200  # characters of what a message says of one thing that was given
+_ELLIPSIS = " ... "
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """The name of a parameter, as a part of a message.
+
+    Examples
+    --------
+    >>> from secretballot.exceptions import Parameter
+    >>> print(Parameter("n_teachers"))
+    n_teachers
+    """
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A parameter with its value, as a part of a message.
+
+    Examples
+    --------
+    >>> from secretballot.exceptions import Argument
+    >>> print(Argument("release", "labels"))
+    release='labels'
+    """
+
+    name: str
+    value: str | int | float
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value!r}"
+
+
+class SecretBallotError(Exception):
+    """Base class of every error that the package raises on purpose.
+
+    Parameters
+    ----------
+    *parts : str, Parameter or Argument
+        The message, in parts that are joined as they are. Only a `Parameter` or `Argument` names a
+        parameter; text never does, whatever was quoted in it.
+
+    Attributes
+    ----------
+    parts : tuple of str, Parameter and Argument
+    parameter : str or None
+        Name of the parameter that is at fault.
+
+    Examples
+    --------
+    >>> try:
+    ...     sb.PrivacyBudget(0.0, 1e-6)
+    ... except sb.SecretBallotError as error:
+    ...     print(error)
+    epsilon is 0.0; it must be a positive, finite number.
+    """
+
+    def __init__(self, *parts: str | Parameter | Argument) -> None:
+        super().__init__("".join(map(str, parts)))
+        self.parts = parts
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # the default would rebuild the error, as it comes from a worker, of its sentence alone
+        return type(self), self.parts, self.__dict__
+
+    @property
+    def parameter(self) -> str | None:
+        """Name of the parameter that is at fault: the first that the message names, if any."""
+        return next((part.name for part in self.parts if isinstance(part, Parameter)), None)
+
+
+class ParameterError(SecretBallotError, ValueError):
+    """A parameter is out of its range; `parameter` is its name, where the fault is one parameter's.
+
+    Examples
+    --------
+    >>> try:
+    ...     sb.PrivacyBudget(1.0, delta=2.0)
+    ... except sb.ParameterError as error:
+    ...     print(error.parameter)
+    ...     print(error)
+    delta
+    delta is 2.0; it must be at least 0 and less than 1.
+    """
+
+
+class DataError(SecretBallotError, ValueError):
+    """A table, file or array does not fit; the message names places, never private values.
+
+    Examples
+    --------
+    >>> try:
+    ...     sb.VoteCounts.from_counts([[3, 2], [4, 2]])
+    ... except sb.DataError as error:
+    ...     print(type(error).__name__)
+    DataError
+    """
+
+
+class BudgetError(SecretBallotError):
+    """The release would exceed the privacy budget; nothing was drawn.
+
+    Examples
+    --------
+    >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(0.5, 0.0))
+    >>> votes = sb.VoteCounts.from_counts([[3, 97]])
+    >>> try:
+    ...     sb.estimate_stability(votes, ledger, fraction=0.1, epsilon=1.0)
+    ... except sb.BudgetError:
+    ...     print(ledger.spent().epsilon)
+    0.0
+    """
+
+
+class LedgerError(SecretBallotError):
+    """The ledger cannot be opened, read or trusted.
+
+    Examples
+    --------
+    >>> try:
+    ...     sb.Ledger.open_existing("missing.ledger")
+    ... except sb.LedgerError as error:
+    ...     print(type(error).__name__)
+    LedgerError
+    """
+
+
+class ResourceError(SecretBallotError):
+    """Memory, files or processes ran out.
+
+    The run ended, since all shards together may have caused it.
+
+    Examples
+    --------
+    >>> issubclass(sb.ResourceError, sb.SecretBallotError)
+    True
+    """
+
+
+class SamplerError(SecretBallotError):
+    """Exact noise cannot be drawn: OpenDP is missing, broken, or draws wrong noise.
+
+    Nothing was drawn.
+
+    Examples
+    --------
+    >>> issubclass(sb.SamplerError, sb.SecretBallotError)
+    True
+    """
+
+
+def without_controls(text: str, *, keep: str = "") -> str:
+    """Return text with its control characters written out (``\\x1b``), which could move a cursor or
+    forge a line.
+
+    Parameters
+    ----------
+    text : str
+    keep : str
+        Characters that stay as they are.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        (
+            character
+            if character.isprintable() or character in keep
+            else character.encode("unicode_escape").decode("ascii")
+        )
+        for character in text
+    )
+
+
+def plain_line(text: str, *, longest: int = LONGEST_LINE) -> str:
+    """Return text on one line, without control characters, and with its middle left out where it is
+    too long.
+
+    Messages begin with what was given and end with what to do, so both ends stay.
+    """
+    if len(text) > 2 * longest:
+        text = f"{text[:longest]}{text[-longest:]}"  # bounds the work; the middle goes below
+    text = without_controls(text)
+    if len(text) <= longest:
+        return text
+    end = (longest - len(_ELLIPSIS)) // 3
+    return f"{text[: longest - len(_ELLIPSIS) - end]}{_ELLIPSIS}{text[-end:]}"
+
+
+def shown(value: object) -> str:
+    """Return how a message names something that was given.
+
+    Numbers and short text as they are, the rest by its type.
+
+    Anything may be given for anything, the private labels for a number of teachers too, so arrays,
+    frames, lists and objects are told by type and shape alone, and all of them on one line of at
+    most `LONGEST_WORDS` characters.
+    """
+    return plain_line(_value_description(value), longest=LONGEST_WORDS)
+
+
+def _value_description(value: object) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    kind = type(value).__name__
+    item = getattr(value, "item", None)
+    if getattr(value, "shape", None) == () and callable(item):  # a number of numpy's
+        value = item()
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if value is None or isinstance(value, str | bytes | bool | numbers.Number):
+        return _short_repr(value)
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return f"{with_article(kind)} of shape {shape}"
+    if isinstance(value, Sized):
+        return f"{with_article(kind)} of length {len(value)}"
+    return with_article(kind)
+
+
+def shown_kind(value: object) -> str:
+    """Return how a message names the type of something that was given, with its article."""
+    name = type(value).__name__
+    return with_article(name if name.isprintable() and len(name) <= LONGEST_SHOWN else "object")
+
+
+def _short_repr(value: Any) -> str:
+    if isinstance(value, str | bytes) and len(value) > LONGEST_SHOWN:
+        return (
+            f"a string of {len(value)} characters"
+            if isinstance(value, str)
+            else f"{len(value)} bytes"
+        )
+    if isinstance(value, int) and value.bit_length() > 256:
+        # Python does not even write the longest ones
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        return repr(value)
+    except ValueError:  # Python does not write a fraction of thousands of digits either
+        return with_article(type(value).__name__)
+
+
+def with_article(kind: str) -> str:
+    return f"{'an' if kind[:1].lower() in 'aeio' else 'a'} {kind}"
+
+
+def name_part(name: str) -> Parameter | str:
+    """Return a name as the part of a message: of a parameter, unless it is words such as "A row"
+    that name none."""
+    return Parameter(name) if name.isidentifier() else name
+
+
+def as_float(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ParameterError(name_part(name), f" is {shown(value)}; it must be a number.")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ParameterError(
+            name_part(name), f" is {shown(value)}; it must be a number below 1e308."
+        ) from None
+
+
+def check_positive(name: str, value: object) -> float:
+    """Return `value` as a float if it is positive and finite, else raise `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If it is no number, not positive, infinite or nan.
+    """
+    number = as_float(name, value)
+    if not (number > 0 and math.isfinite(number)):
+        raise ParameterError(
+            name_part(name), f" is {shown(value)}; it must be a positive, finite number."
+        )
+    return number
+
+
+def check_finite(name: str, value: object) -> float:
+    """Return `value` as a float if it is finite, else raise `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If it is no number, infinite or nan.
+    """
+    number = as_float(name, value)
+    if not math.isfinite(number):
+        raise ParameterError(name_part(name), f" is {shown(value)}; it must be a finite number.")
+    return number
+
+
+def check_probability(name: str, value: object) -> float:
+    """Return `value` as a float if it lies strictly between 0 and 1.
+
+    Raises
+    ------
+    ParameterError
+        If it is no number strictly between 0 and 1.
+    """
+    number = as_float(name, value)
+    if not 0 < number < 1:
+        raise ParameterError(
+            name_part(name), f" is {shown(value)}; it must lie strictly between 0 and 1."
+        )
+    return number
+
+
+def check_delta(name: str, value: object) -> float:
+    """Return `value` as a float if it is a delta: at least 0 and less than 1.
+
+    Raises
+    ------
+    ParameterError
+        If it is no number of at least 0 and less than 1.
+    """
+    number = as_float(name, value)
+    if not 0 <= number < 1:
+        raise ParameterError(
+            name_part(name), f" is {shown(value)}; it must be at least 0 and less than 1."
+        )
+    return number
+
+
+def check_count(name: str, value: object, *, minimum: int = 1) -> int:
+    """Return `value` as an int if it is an integer of at least `minimum`.
+
+    Raises
+    ------
+    ParameterError
+        If it is no integer, or less than `minimum`.
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        # any object may be offered; index refuses
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ParameterError(
+            name_part(name), f" is {shown(value)}; it must be an integer of at least {minimum}."
+        ) from None
+    if not number >= minimum:
+        raise ParameterError(
+            name_part(name), f" is {shown(value)}; it must be an integer of at least {minimum}."
+        )
+    return number
+
+
+def check_choice(name: str, value: object, allowed: tuple[Word, ...]) -> Word:
+    """Return `value` if it is one of the `allowed` words, else raise `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If it is another word, or no word.
+    """
+    if not isinstance(value, str) or value not in allowed:
+        raise ParameterError(
+            name_part(name), f" is {shown(value)}; it must be one of {', '.join(allowed)}."
+        )
+    return allowed[allowed.index(value)]
