@@ -10,6 +10,7 @@ Proofs: `docs/explanation/prices.md`.
 
 import functools
 import math
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -47,7 +48,7 @@ SUM_ERROR = 2.1 * math.exp(-2 * math.pi**2 * ROUNDING_VARIANCE)
 FEW_ORDERS = 8  # at which the divergences of labels of more than two classes are searched
 
 
-class Event(Model):
+class Event(Model, ABC):
     """Base of all events."""
 
     #: Name of the field by which equal events add up, if any.
@@ -70,17 +71,17 @@ class Event(Model):
         """Return a pure privacy loss that holds but for the failure; None if there is none."""
         return None
 
+    @abstractmethod
     def losses(self) -> Losses:
         """Return losses that dominate what the event tells."""
-        raise NotImplementedError
 
     def charged_losses(self) -> Losses:
         """Return losses by a second bound, that of the divergences, where it is another one."""
         return cached_losses(self)
 
+    @abstractmethod
     def renyi(self, orders: FloatArray) -> FloatArray:
         """Return bounds on the Renyi divergences of some orders, its failures set aside."""
-        raise NotImplementedError
 
     def failure(self) -> float:
         """Return the probability that falls outside every divergence bound."""
@@ -253,10 +254,9 @@ class Confident(Event):
         return asked.renyi(orders) + labels.renyi(orders)
 
 
-class Pure(Event):
+class _Parts(Event):
     """Parts that are epsilon-DP each, adaptively composed."""
 
-    kind: Literal["pure"] = "pure"
     epsilon: Loss
     count: Count
     counted: ClassVar[str] = "count"
@@ -271,20 +271,17 @@ class Pure(Event):
         return self.count * response(self.epsilon, orders)
 
 
-class BoundedRange(Event):
+class Pure(_Parts):
+    """Parts of which nothing more is known."""
+
+    kind: Literal["pure"] = "pure"
+
+
+class BoundedRange(_Parts):
     """Draws whose privacy loss lies in an interval of length epsilon, which holds 0: those of the
     exponential mechanism (prices.md, section 16)."""
 
     kind: Literal["bounded-range"] = "bounded-range"
-    epsilon: Loss
-    count: Count
-    counted: ClassVar[str] = "count"
-
-    def pure(self) -> Fraction:
-        return self.count * Fraction(self.epsilon)
-
-    def losses(self) -> Losses:
-        return response_losses(self.epsilon, self.count)
 
     def charged_losses(self) -> Losses:
         return _renyi_losses(self)

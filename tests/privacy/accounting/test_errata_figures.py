@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.privacy.accounting import (
@@ -12,7 +13,7 @@ from secretballot.privacy.accounting import (
     calibrate_gaussian,
     delta_upper,
 )
-from secretballot.privacy.accounting.gaussian import gaussian_epsilon
+from secretballot.privacy.accounting.gaussian import gaussian_delta
 
 
 @pytest.mark.parametrize(("unstable", "figure"), [(8, 2.1e-4), (50, 5.1e-4)])
@@ -59,7 +60,8 @@ def test_a_smaller_epsilon_at_a_stopping_time_is_false() -> None:
     kernel /= kernel.sum()
 
     def gain(j: int) -> np.ndarray:
-        return np.maximum(0.0, -np.expm1(gaussian_epsilon(delta, step * math.sqrt(j)) - loss))
+        epsilon = brentq(lambda at: gaussian_delta(at, step * math.sqrt(j)) - delta, 0, 10)
+        return np.maximum(0.0, -np.expm1(epsilon - loss))
 
     value = gain(queries)
     for j in range(queries - 1, 0, -1):

@@ -35,14 +35,6 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     return float(math.exp(-a * a / 2) * (erfcx(a / math.sqrt(2)) - erfcx(b / math.sqrt(2))) / 2)
 
 
-def gaussian_epsilon(delta: float, mu: float) -> float:
-    """Return the smallest epsilon >= 0 with `gaussian_delta` at most `delta` (to 12 digits,
-    rounded up)."""
-    return bisect_down(
-        lambda epsilon: gaussian_delta(epsilon, mu) <= delta, 0.0, mu * mu / 2 + 40 * mu + 1
-    )
-
-
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu with `gaussian_delta` at most `delta` at `epsilon` (to 12 digits,
     rounded down)."""

@@ -243,12 +243,6 @@ class MinoritySum(Mechanism):
         """
         return _laplace_pmf(np.asarray(outcomes) - self._exact_sum(counts), self.scale)
 
-    def mean_share(self, released: int, n_teachers: int) -> float:
-        """Return a released number as the mean share of teachers in the minority, cut to [0, 1]."""
-        return min(
-            1.0, max(0.0, released / (self.n_points * check_count("n_teachers", n_teachers)))
-        )
-
     def _exact_sum(self, counts: IntArray) -> int:
         votes = _check_pool(counts)
         if len(votes) != self.n_points:
