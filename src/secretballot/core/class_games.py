@@ -5,7 +5,7 @@ noisy count of all other classes. What is left is which of three wins: the class
 the one that gains it, or the best of the others. With the noise that the first needs to reach the
 others written u, and that of the second w, the chances depend on the integers u and w alone, and a
 neighbour has u + 1 and w - 1. Each chance is monotone in u and in w, and so is its ratio to that of
-the neighbour, so that corners bound what all votes of a square of integers tell.
+the neighbour, so that corners bound what all votes of a square of integers reveal.
 
 *The game* is that of `label_games`, with three outcomes. The laws at some points of the lattice,
 their ratios spread a little, are a list that stands for all votes: each law on the lattice is
@@ -37,7 +37,10 @@ from secretballot.core.losses import Losses, count_losses
 from secretballot.core.types import BoolArray, FloatArray, IntArray
 
 MIN_SIGMA, MAX_SIGMA = 10.0, 600.0  # votes; beyond, the check fails or takes long
-FAR, DEEP = 7.8, 5.4  # standard deviations; of one noise and of both, beyond which all is told
+FAR, DEEP = (
+    7.8,
+    5.4,
+)  # standard deviations; of one noise and of both, beyond which the noise counts as revealed
 # what a label may cost beside the laws of the list, as a probability: noise farther out, the slack
 # of the check and what floats lose in it
 LEFT_OUT = 5e-14
@@ -71,14 +74,14 @@ SEARCH_TOLERANCE = 0.01
 SEARCH_FAR, SEARCH_DEEP = 9.0, 3.25
 SEARCH_FLOAT_ERROR = 1e-5
 SEARCH_SQUARES = 2048  # handled at a time
-MOST_ORDER = 512.0  # worth computing
+MOST_ORDER = 512.0  # beyond, none is computed
 LEAST_WORK, WORK_OF_SIGMA = 6e6, 1.6e4  # numbers that stand for the time of one scale
 
 
 class Noise:
     """Tables of the noise of one scale, and the chances of three outcomes.
 
-    Integers of which chances are asked must lie within `reach` of 0.
+    Integers whose chances are computed must lie within `reach` of 0.
     """
 
     def __init__(self, sigma: float) -> None:
@@ -148,8 +151,8 @@ class Noise:
 
     def _pointwise_moment(self, one: BoolArray, other: BoolArray, order: float) -> float:
         """Return the larger of the moments, less 1, of both directions of two noises that lie in
-        two sets, told to the last digit."""
-        # the first class has a vote less next door, so its noise n is told as n + 1; the second's
+        two sets, revealed in full."""
+        # the first class has a vote less under Q, so its noise n is seen as n + 1; the second's
         # as n - 1
         variance = self.sigma**2
         losses = [-(2 * self._k + 1) / (2 * variance), (2 * self._k - 1) / (2 * variance)]
@@ -169,7 +172,7 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class StepLaws:
-    """Pairs of distributions on three outcomes, one of which dominates what a label tells.
+    """Pairs of distributions on three outcomes, one of which dominates what a label reveals.
 
     Attributes
     ----------
@@ -219,8 +222,8 @@ def covering_laws(sigma: float) -> StepLaws | None:
 
 
 def _chance_beyond(noise: Noise, edge: int, deep: int) -> float:
-    """Return the probability of the noises that are told to the last digit, either way round."""
-    # next door a noise stands for one that is larger or smaller by one; of one far below, of the
+    """Return the probability of the noises that count as revealed, in either direction."""
+    # under Q a noise stands for one that is larger or smaller by one; of one far below, of the
     # first class far above and of the second, and of both below
     below = noise.below(np.array([1 - edge, 2 - edge, 1 - deep]))
     return 2 * float(below[0]) + float(below[1]) + float(below[2]) ** 2
@@ -544,7 +547,7 @@ def class_block(sigma: float, queries: int) -> int | None:
 def class_losses(
     sigma: float, queries: int, block: int, resolution: float = RESOLUTION
 ) -> Losses | None:
-    """Return losses that dominate `queries` adaptively asked labels of more than two classes, by
+    """Return losses that dominate `queries` adaptively chosen labels of more than two classes, by
     blocks of `block`.
 
     None where no list of laws stands for all votes.

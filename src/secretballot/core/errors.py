@@ -17,7 +17,7 @@ Word = TypeVar("Word", bound=str)
 LARGEST_INTEGER = 2**53
 LONGEST_SHOWN = 60  # characters of a string in a message
 LONGEST_LINE = 500  # characters of a message
-LONGEST_WORDS = 200  # characters of what a message says of one thing that was given
+LONGEST_WORDS = 200  # characters of what a message quotes of one value
 _ELLIPSIS = " ... "
 
 
@@ -217,7 +217,7 @@ def shown(value: object) -> str:
     Numbers and short text as they are, the rest by its type.
 
     Anything may be given for anything, the private labels for a number of teachers too, so arrays,
-    frames, lists and objects are told by type and shape alone, and all of them on one line of at
+    frames, lists and objects are shown by type and shape alone, and all of them on one line of at
     most `LONGEST_WORDS` characters.
     """
     return plain_line(_value_description(value), longest=LONGEST_WORDS)

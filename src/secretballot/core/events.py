@@ -1,7 +1,7 @@
 """Events: what was drawn, in the public parameters of the mechanism that drew it, and its price.
 
 Every event speaks about one teacher's change of vote (see `core.partition` for why one unit touches
-one teacher), or about one unit's change of a sum. An event says four things of what it tells: its
+one teacher), or about one unit's change of a sum. An event states four things of its outcome: its
 exact pure loss, a distribution of privacy losses that dominates it, bounds on its Renyi
 divergences, and the probability that falls outside these.
 
@@ -33,7 +33,7 @@ from secretballot.core.losses import (
 from secretballot.core.renyi import ORDERS, delta_of, response
 from secretballot.core.types import Count, FloatArray, Loss, Model, Scale, Threshold
 
-#: Orders of a table: below, a divergence says next to nothing; above, no promise needs them.
+#: Orders of a table: below, a divergence bounds next to nothing; above, no promise needs them.
 MIN_ORDER, MAX_ORDER = 1 + 2.0**-10, 2.0**13
 MIN_CHARGE, MAX_CHARGE = 2.0**-44, 64.0  # for one abstention, of the moment of that order
 # chance of an answer at a tie; weights of 62 bits keep two digits of the smallest
@@ -73,7 +73,7 @@ class Event(Model, ABC):
 
     @abstractmethod
     def losses(self) -> Losses:
-        """Return losses that dominate what the event tells."""
+        """Return losses that dominate the event's outcome."""
 
     def charged_losses(self) -> Losses:
         """Return losses by a second bound, that of the divergences, where it is another one."""
@@ -154,7 +154,7 @@ class VectorSum(Event):
 
 
 class BinaryLabels(Event):
-    """Labels of two classes released alone, adaptively asked."""
+    """Labels of two classes released alone, adaptively chosen."""
 
     kind: Literal["binary-labels"] = "binary-labels"
     chances: Chances
@@ -226,7 +226,7 @@ class ClassLabels(Event):
 class Confident(Event):
     """Queries that a noisy threshold lets pass or refuses; those that pass get a noisy label.
 
-    A query is refused or answered in the light of all that was told before, and each kind of answer
+    A query is refused or answered given all earlier answers, and each kind of answer
     has a number fixed beforehand: an adaptive composition like any other.
     """
 
@@ -361,7 +361,7 @@ class SparseStream(Event):
 
 
 class TableStream(Event):
-    """A stream of exact pluralities, told or withheld by a table of chances that keeps two
+    """A stream of exact pluralities, released or withheld by a table of chances that keeps two
     inequalities of one order (prices.md, section 14), stopped at the last of its abstentions.
 
     Every table that keeps them, and answers at a tie with a chance of at most `false_answer`, has
@@ -388,7 +388,7 @@ class TableStream(Event):
 
 class Sampled(Event):
     """A stream asked of teachers that learned from a secret random sample of the records,
-    relabelled. The sample is drawn for this stream alone and never told."""
+    relabelled. The sample is drawn for this stream alone and never released."""
 
     kind: Literal["sampled"] = "sampled"
     stream: SparseStream | TableStream
@@ -465,7 +465,7 @@ def _renyi_losses(event: Event, charges: FloatArray | None = None) -> Losses:
 
     def delta(at: FloatArray) -> FloatArray:
         bound = profile(at)
-        # near 0 what is known of -epsilon says more: neighbours have no order
+        # near 0 the bound at -epsilon is smaller: neighbours have no order
         near = at <= 1.0
         back = np.exp(at[near]) * profile(-at[near]) - np.expm1(at[near])
         bound[near] = np.minimum(bound[near], back)

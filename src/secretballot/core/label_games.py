@@ -41,15 +41,15 @@ from secretballot.core.types import Count, FloatArray, IntArray, Model, Scale
 # grid points per step of the likelihood ratio at an even vote; the excess falls with its square
 RESOLUTION = 10
 FINE, FINER = 2000, 4000  # grid points of a game of few labels, and more of one, read between them
-# standard deviations past which one corner covers all vote counts: beyond, a label tells less than
-# 1e-20
+# standard deviations past which one corner covers all vote counts: beyond, a label reveals less
+# than 1e-20
 FAR = 9.5
 DENSITY = 24  # corners per standard deviation near an even vote
 NEAR = 3.0  # standard deviations within which corners stand densely
 REACH = 9.0  # standard deviations of the total loss that the grid covers; the rest is a failure
 OVERHEAD = 50  # multiplications that handling one grid point once costs as much as
 MAX_NUMBERS = 5e7  # corners and window, times grid points; prices depend on this limit
-MOST_POINTS = 100_000  # of a grid; beyond, one label is so dear that a game says nothing
+MOST_POINTS = 100_000  # of a grid; beyond, one label costs so much that a game bounds nothing
 BLOCKS = (1024, 512, 256, 128, 64, 32)  # labels
 # multiplications that the game of one block may take, about a second; that of all labels may take
 # more, as blocks cost a little
@@ -58,7 +58,7 @@ BLOCK_WORK, WHOLE_WORK = 2e9, 6e9
 # not stay in the cache, which takes four times as long
 BLOCK, LEAST_BLOCK, CACHED = 256, 32, 36_000
 MAX_SIGMA = 2e5  # beyond, the noise's distribution would fill the memory; the Gaussian price holds
-# below, one label is nearly the vote itself and the Gaussian price says all there is
+# below, one label is nearly the vote itself and the Gaussian price is nearly exact
 MIN_SIGMA = 0.25
 # nats, and as a share of them: what floats may lose of a logarithm of chances
 LOST = 2.0**-48
@@ -66,7 +66,7 @@ LOST = 2.0**-48
 # cent of delta
 TOLERANCE = 1e-3
 USUAL_LENGTH = 1000  # chances; of longer tables corners alone are compared
-# nats; below, floats hold no grid that is fine enough, and a label tells next to nothing
+# nats; below, floats hold no grid that is fine enough, and a label reveals next to nothing
 LEAST_DEVIATION = 1e-6
 LONGEST_GRID = 600.0  # nats; beyond, e^x is no float, and a label is nearly the vote
 CHANCE_BITS = 53  # chances of a table are multiples of 2^-53, which floats hold exactly
@@ -356,7 +356,7 @@ def _outer_value(value: FloatArray, outer: float, h: float) -> FloatArray:
 def game_work(chances: Chances, labels: int, resolution: float = RESOLUTION) -> float:
     """Return about how many multiplications a game will need (1e9 take about half a second).
 
-    Infinite where none is played: it would fill the memory, floats end, or it says nothing.
+    Infinite where none is played: it would fill the memory, floats end, or it bounds nothing.
     """
     if isinstance(chances, TableChances):
         curve, step = _table_corners(chances), _step_of(chances)
@@ -398,7 +398,7 @@ def label_block(chances: Chances, queries: int) -> int | None:
 def label_losses(
     chances: Chances, queries: int, block: int, resolution: float = RESOLUTION
 ) -> Losses:
-    """Return losses that dominate `queries` adaptively asked labels, by blocks of `block`.
+    """Return losses that dominate `queries` adaptively chosen labels, by blocks of `block`.
 
     Parameters
     ----------

@@ -371,7 +371,7 @@ MOST_ANSWERS = 200_000  # of randomised response, whose losses are listed; more 
 @functools.lru_cache(maxsize=256)
 def response_losses(epsilon: float, count: int, failure: float = 0.0) -> Losses:
     """Return the losses of `count` answers of epsilon-DP randomised response, which dominates every
-    epsilon-DP part; `failure` is the chance that some part tells everything.
+    epsilon-DP part; `failure` is the chance that some part reveals everything.
 
     Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
     """

@@ -61,7 +61,7 @@ class Price:
     Attributes
     ----------
     epsilon, delta : float
-        The pair; one was asked, the other is rounded up.
+        The pair; one was given, the other is rounded up.
     method : str
         The sum that gave the smallest figure: "pure", "losses" or "renyi".
     source : str
@@ -116,7 +116,7 @@ def _total_losses(kinds: Kinds) -> tuple[Losses, ...]:
     if len(kinds) > MOST_KINDS or all(isinstance(event, TableStream) for event, _ in kinds):
         return ()
     work, played = 0.0, []
-    # the games of the dearest labels first; the others are taken for their noisy counts
+    # the games of the costliest labels first; the others are taken for their noisy counts
     order = sorted(kinds, key=lambda kind: -float(kind[0].rough().renyi(ORDERS[150:151])[0]))
     for event, count in order:
         work += event.work()

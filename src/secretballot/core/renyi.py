@@ -1,4 +1,4 @@
-"""Renyi divergences of dominating pairs, and what they say about (epsilon, delta)."""
+"""Renyi divergences of dominating pairs, and their conversion to (epsilon, delta)."""
 
 import math
 

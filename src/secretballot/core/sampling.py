@@ -130,7 +130,7 @@ def sampled_losses(stream: Profile, top: float, rate: float, loss: float) -> Los
     stream : callable
         Upper bounds on delta of the stream at each epsilon >= 0 of an array.
     top : float
-        Epsilon from which on the stream tells no more than its failure.
+        Epsilon from which on the stream reveals no more than its failure.
     rate : float
         Probability that one record is in the sample.
     loss : float

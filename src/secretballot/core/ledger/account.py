@@ -746,7 +746,7 @@ class Ledger:
             What for; may be empty.
         queries : int, optional
             How many answers the events are for, each of them the same share of every event. Where
-            it is stated, what was not used can be told, and given back.
+            it is stated, what was not used can be computed and given back.
         room : int
             Bytes that the answer may need at most. They are taken on the disk together with the
             purchase, so that a disk that fills up in the meantime does not cost the answer.
@@ -1302,9 +1302,9 @@ def _is_stopped_after(part: Event, whole: Event, queries: int | None, answered: 
     """Return whether `part` is the beginning of `whole` with at least the steps that this many of
     so many answers took; events without steps are kept whole."""
     if isinstance(whole, GaussianEvent) and isinstance(part, GaussianEvent):
-        # a histogram takes two steps and a count one: who was not told cannot tell
-        told = queries is not None and whole.shifts % queries == 0
-        steps = whole.shifts // queries * answered if queries and told else whole.shifts
+        # a histogram takes two steps and a count one: without the queries nobody knows which
+        known = queries is not None and whole.shifts % queries == 0
+        steps = whole.shifts // queries * answered if queries and known else whole.shifts
         return steps <= part.shifts <= whole.shifts and part == replace(whole, shifts=part.shifts)
     for kind in (LabelGaussianEvent, ArgmaxGaussianEvent, VoteTableEvent):
         if isinstance(whole, kind) and isinstance(part, kind):
