@@ -8,7 +8,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import LabelGaussianEvent
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
-VOTES = sb.VoteCounts.from_counts([[30, 70], [60, 40]])
+VOTES = sb.votes_of_counts([[30, 70], [60, 40]])
 NOISE = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.3, 1e-7), n_queries=2, n_teachers=100)
 
 
@@ -60,7 +60,7 @@ def test_what_no_verifier_would_read_is_refused_before_it_is_paid(
     settings: dict[str, object], words: str
 ) -> None:
     classes = settings.pop("classes", [0, 1])
-    votes = sb.VoteCounts.from_counts([[30, 70], [60, 40]], classes=classes)
+    votes = sb.votes_of_counts([[30, 70], [60, 40]], classes=classes)
     ledger = account()
     with pytest.raises(ParameterError, match=words) as refused:
         sb.release(votes, NOISE, ledger, **settings)  # type: ignore[arg-type]
@@ -72,7 +72,7 @@ def test_what_no_verifier_would_read_is_refused_before_it_is_paid(
 def test_classes_that_no_file_can_hold_are_refused(value: object) -> None:
     other = "a" if isinstance(value, str) else 1.0
     with pytest.raises(ParameterError, match="certificates and tables can hold"):
-        sb.VoteCounts.from_counts([[30, 70]], classes=[other, value])
+        sb.votes_of_counts([[30, 70]], classes=[other, value])
 
 
 def test_a_request_repeats_one_question_about_one_promise() -> None:

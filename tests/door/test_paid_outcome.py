@@ -25,8 +25,8 @@ REPLACE = {"unit": "record", "neighbours": "replace-one"}
 
 
 @pytest.fixture
-def counts() -> sb.VoteCounts:
-    return sb.VoteCounts.from_counts(VOTES)
+def counts() -> sb.Votes:
+    return sb.votes_of_counts(VOTES)
 
 
 @pytest.fixture
@@ -35,14 +35,12 @@ def ledger(tmp_path: Path) -> sb.Ledger:
 
 
 def _stability(ledger: sb.Ledger, **settings: Any) -> sb.PaidOutcome:
-    counts = sb.VoteCounts.from_counts(VOTES)
+    counts = sb.votes_of_counts(VOTES)
     return sb.estimate_stability(counts, ledger, **{"fraction": 0.5, "epsilon": 0.2, **settings})
 
 
 def _minority(ledger: sb.Ledger, **settings: Any) -> sb.PaidOutcome:
-    return sb.estimate_minority(
-        sb.VoteCounts.from_counts(VOTES), ledger, **{"epsilon": 0.2, **settings}
-    )
+    return sb.estimate_minority(sb.votes_of_counts(VOTES), ledger, **{"epsilon": 0.2, **settings})
 
 
 def _scored(ledger: sb.Ledger, **settings: Any) -> sb.PaidOutcome:
@@ -150,7 +148,7 @@ def test_a_repeated_request_is_free_and_another_question_is_refused(
 
 
 def test_a_request_that_released_labels_is_no_choice_and_the_other_way_round(
-    counts: sb.VoteCounts, ledger: sb.Ledger
+    counts: sb.Votes, ledger: sb.Ledger
 ) -> None:
     aggregator = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.5, 1e-7), 26, n_teachers=250)
     sb.release(counts, aggregator, ledger, request="labels")
@@ -273,7 +271,7 @@ def test_what_comes_out_follows_the_law_of_its_price_and_of_no_other(
 
 
 def test_a_release_names_what_it_was_set_by_and_verifies(
-    counts: sb.VoteCounts, ledger: sb.Ledger
+    counts: sb.Votes, ledger: sb.Ledger
 ) -> None:
     choice = _stability(ledger)
     aggregator = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.8, 1e-6), 26, n_teachers=250)
@@ -291,7 +289,7 @@ def test_a_release_names_what_it_was_set_by_and_verifies(
 
 
 def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(
-    counts: sb.VoteCounts, ledger: sb.Ledger
+    counts: sb.Votes, ledger: sb.Ledger
 ) -> None:
     other = sb.Ledger.in_memory(dataset="another", budget=BUDGET)
     foreign = sb.estimate_stability(counts, other, fraction=0.5, epsilon=0.1)

@@ -23,7 +23,7 @@ from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.ensemble.scores import PrivateScores
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
-COUNTS = sb.VoteCounts.from_counts([[250, 0], [0, 250]], classes=["no", "yes"])
+COUNTS = sb.votes_of_counts([[250, 0], [0, 250]], classes=["no", "yes"])
 GAUSSIAN = sb.GaussianAggregator(20.0, 2, budget=BUDGET)
 SPARSE = sb.SparseVectorAggregator.calibrate(BUDGET, n_queries=2, max_unstable=1)
 

@@ -82,7 +82,7 @@ def test_a_batch_is_stored_in_as_many_bytes_whatever_came_out(
         votes = np.zeros((30, n_classes), dtype=np.int64)
         votes[:, winner] = 600
         names = list(range(n_classes))
-        counts: Any = sb.VoteCounts.from_counts(votes, classes=names)
+        counts: Any = sb.votes_of_counts(votes, classes=names)
         ledger = sb.Ledger(tmp_path / f"{number}.sqlite", dataset="registry", budget=BUDGET)
         monkeypatch.setattr(purchase, "noise_source", lambda noise=noise: _Noise(noise))
         sb.release(counts, aggregator, ledger, request="one")
@@ -95,7 +95,7 @@ def test_a_choice_is_stored_in_as_many_bytes_whatever_was_chosen(
     outcomes: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = PrivateScores(np.zeros(10_001, dtype=np.int64), "record", "add-remove")
-    counts = sb.VoteCounts.from_counts([[250, 0]], classes=["no", "yes"])
+    counts = sb.votes_of_counts([[250, 0]], classes=["no", "yes"])
     sizes: list[set[Any]] = [set(), set(), set()]
     for outcome in outcomes:
         noise = _Noise(outcome)

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from secretballot.ensemble.sealed import Sealed
 
 from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
-from secretballot.ensemble.sealed import Sealed
 from secretballot.ensemble.votes import VoteCounts
 
 SECRET = 424242

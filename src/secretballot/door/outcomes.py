@@ -13,10 +13,10 @@ import numpy as np
 from secretballot._validation import shown
 from secretballot.core.ledger import Ledger
 from secretballot.core.noise import ExactNoise
+from secretballot.core.private import Votes
 from secretballot.door import purchase
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
-from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import LedgerError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, calibrate_pure
 from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
@@ -58,7 +58,7 @@ class PaidOutcome:
     Examples
     --------
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(1.0, 0.0))
-    >>> votes = sb.VoteCounts.from_counts([[3, 97], [60, 40]])
+    >>> votes = sb.Votes.from_counts([[3, 97], [60, 40]])
     >>> paid = sb.estimate_stability(votes, ledger, fraction=0.5, epsilon=0.5)
     >>> paid.epsilon, paid.delta, paid.mechanism["name"], paid.reservation
     (0.5, 0.0, 'stability-quantile', 1)
@@ -93,7 +93,7 @@ class PaidOutcome:
 
 
 def estimate_stability(
-    counts: VoteCounts,
+    counts: Votes,
     ledger: Ledger,
     *,
     fraction: float,
@@ -108,7 +108,7 @@ def estimate_stability(
 
     Parameters
     ----------
-    counts : VoteCounts
+    counts : Votes
         Votes on the pool, of shape (n_points, n_classes); secret. The pool is chosen without
         looking at them.
     ledger : Ledger
@@ -148,9 +148,9 @@ def estimate_stability(
     }
     # the votes are opened inside the draw, hence after the price is reserved
     return _paid_outcome(
-        {**about, "n_points": counts.n_queries, "n_teachers": counts.n_teachers},
+        {**about, "n_points": counts.shape.n_queries, "n_teachers": counts.shape.n_teachers},
         mechanism.event(),
-        lambda noise: mechanism.release(counts.open_at_the_door(), noise),
+        lambda noise: mechanism.release(counts._unseal()[0], noise),
         ledger,
         request,
         purpose or "how stable the votes are",
@@ -159,7 +159,7 @@ def estimate_stability(
 
 
 def estimate_minority(
-    counts: VoteCounts,
+    counts: Votes,
     ledger: Ledger,
     *,
     epsilon: float,
@@ -183,13 +183,13 @@ def estimate_minority(
     """
     purchase.check_counts(counts)
     declaration = purchase.declaration_of(counts, declaration)
-    mechanism = MinoritySum(_drawn_at(epsilon), counts.n_queries)
+    mechanism = MinoritySum(_drawn_at(epsilon), counts.shape.n_queries)
     about = {"name": "minority-sum", "n_points": mechanism.n_points, "epsilon": float(epsilon)}
     # the votes are opened inside the draw, hence after the price is reserved
     return _paid_outcome(
-        {**about, "n_teachers": counts.n_teachers},
+        {**about, "n_teachers": counts.shape.n_teachers},
         mechanism.event(),
-        lambda noise: mechanism.release(counts.open_at_the_door(), noise),
+        lambda noise: mechanism.release(counts._unseal()[0], noise),
         ledger,
         request,
         purpose or "how often the teachers disagree",

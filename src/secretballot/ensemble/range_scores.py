@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice
-from secretballot.ensemble.sealed import Sealed
+from secretballot.core.private import Private as Sealed
 from secretballot.exceptions import DataError, Parameter
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice
 from secretballot.core.partition import KeyedHashPartition, canonical_id
-from secretballot.ensemble.sealed import Sealed
+from secretballot.core.private import Private as Sealed
 from secretballot.exceptions import DataError, Parameter
 
 

@@ -10,8 +10,8 @@ import sklearn
 
 from secretballot._typing import BoolArray, IntArray
 from secretballot.bases.integer_model import with_constant
+from secretballot.core.private import Private as Sealed
 from secretballot.ensemble.rows import block_bounds, n_rows, row_block, take_rows
-from secretballot.ensemble.sealed import Sealed
 from secretballot.foreign_code import is_exact, isolated, result_of, rows_alone
 
 #: Coordinates, of four bytes each, that are kept; more are mapped anew whenever they are asked for.

@@ -17,7 +17,7 @@ from secretballot.bases.integer_model import (
     IntegerModel,
 )
 from secretballot.bases.integer_targets import TargetModel
-from secretballot.ensemble.sealed import Sealed
+from secretballot.core.private import Private as Sealed
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.records.mapped_rows import MappedRows
 
