@@ -44,9 +44,9 @@ def test_counts_and_votes_are_read_from_every_format(write, suffix, cells, monke
     monkeypatch.setattr(vote_files, "_BLOCK_CELLS", cells)
     assert opened(read_votes(write(COUNTS.astype(float), suffix))) == COUNTS.tolist()
     assert opened(read_votes(write(VOTES, suffix), classes=[0, 1])) == COUNTS.tolist()
-    counts = read_votes(write(WORDS, suffix), classes=["NA", "yes"])
+    counts = read_votes(write(WORDS, suffix), classes=("NA", "yes"))
     assert opened(counts) == COUNTS.tolist()
-    assert (counts.shape.n_teachers, counts.classes) == (5, ["NA", "yes"])
+    assert (counts.shape.n_teachers, counts.classes) == (5, ("NA", "yes"))
 
 
 def test_csv_without_a_header_is_read_from_its_first_row(write):

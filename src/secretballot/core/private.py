@@ -4,6 +4,7 @@ How far one unit moves them is checked here, or follows from how they are made h
 `_unseal` alone, which `releasing` calls.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -11,7 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot.core.errors import DataError, Parameter, ParameterError
-from secretballot.core.types import Guarantee, IntArray, Model, Sample, VoteShape
+from secretballot.core.types import (
+    LARGEST,
+    FloatArray,
+    Guarantee,
+    IntArray,
+    Model,
+    Sample,
+    ScoreShape,
+    SumShape,
+    VoteShape,
+)
 
 #: No count or score is larger, in size.
 MOST = 10**12
@@ -254,6 +265,190 @@ class Votes(Sealed):
         return Votes(self.shape.first(len(chosen)), self.classes, *parts)
 
 
+class RecordSums(Sealed):
+    """The sum of one bounded vector for each unit.
+
+    Make it with `of_products` or `of_labels`.
+
+    Attributes
+    ----------
+    shape : SumShape
+    """
+
+    __slots__ = ()
+    shape: SumShape
+
+    @classmethod
+    def of_products(
+        cls,
+        blocks: Iterable[tuple[IntArray, IntArray, IntArray]],
+        bound: int,
+        guarantee: Guarantee,
+        *,
+        coordinates: int,
+    ) -> Self:
+        """Add up products of rows with rows, and what stands beside them.
+
+        Parameters
+        ----------
+        blocks : iterable of (left, right, beside), of shapes (n, a), (n, b) and (n, c)
+            Integers; a * b + c is `coordinates`. The vector of row i is the outer product of
+            ``left[i]`` and ``right[i]``, and ``beside[i]`` after it. One row for each unit, which
+            follows from that unit and public values alone.
+        bound : int
+            A vector of a larger L2 norm is left out.
+        guarantee : Guarantee
+        coordinates : int
+
+        Raises
+        ------
+        DataError
+            If the blocks do not fit; no value is named.
+
+        Privacy
+        -------
+        Sensitivity : `bound` in L2 norm for a unit that comes or goes, twice that for one that is
+            replaced. Norms are compared in integers, and the sum is exact, hence the same in any
+            order and in any blocks.
+        """
+        squared = bound**2
+        replaced = guarantee.relation == "replace-one"
+        shape = SumShape(
+            guarantee=guarantee,
+            coordinates=coordinates,
+            squared_sensitivity=4 * squared if replaced else squared,
+        )
+        total = np.zeros(coordinates, dtype=np.int64)
+        for block in blocks:
+            left, right, beside = _floats(block, bound)
+            if left.shape[1] * right.shape[1] + beside.shape[1] != coordinates:
+                raise DataError("Blocks of vectors do not have the coordinates of the sum.")
+            total += _sum_within(left, right, beside, squared)
+        return cls(shape, total)
+
+    @classmethod
+    def of_labels(
+        cls,
+        blocks: Iterable[tuple[IntArray, IntArray, IntArray]],
+        unit: int,
+        squared_sensitivity: int,
+        *,
+        coordinates: int,
+    ) -> Self:
+        """Add up public rows times what is missed of private labels.
+
+        Parameters
+        ----------
+        blocks : iterable of (rows, labels, predicted), of shapes (n, a), (n,) and (n, b)
+            Integers; a * b is `coordinates`. Rows and predictions are public. Label k is `unit` in
+            column k and 0 elsewhere; of one column, which is that of label 1, alike.
+        unit : int
+        squared_sensitivity : int
+            A row that could move the sum by a larger squared L2 norm is left out.
+        coordinates : int
+
+        Raises
+        ------
+        DataError
+            If the blocks do not fit; no value is named.
+
+        Privacy
+        -------
+        Sensitivity : a replaced label moves two columns by `unit` times its row, or the only one.
+        """
+        guarantee = Guarantee(unit="label", relation="replace-one")
+        shape = SumShape(
+            guarantee=guarantee, coordinates=coordinates, squared_sensitivity=squared_sensitivity
+        )
+        total = np.zeros(coordinates, dtype=np.int64)
+        for rows, labels, predicted in blocks:
+            bound = math.isqrt(squared_sensitivity)
+            n_columns = predicted.shape[1]
+            if rows.shape[1] * n_columns != coordinates or labels.shape != (len(rows),):
+                raise DataError("Blocks of labels do not have the coordinates of the sum.")
+            told = labels[:, None] == (np.arange(n_columns) if n_columns > 1 else 1)
+            # what of a label moves stands apart, so that it decides alone which rows are left out
+            moved = np.full((len(rows), 1 if n_columns == 1 else 2), unit)
+            left, fixed, _ = _floats((rows, moved, rows[:, :0]), bound)
+            left *= _fits(left, fixed, squared_sensitivity)[:, None]
+            missed = unit * told - np.clip(predicted, -unit, unit)
+            # products of at most twice the bound
+            total += _exact_products(left, missed.astype(np.float64), 2 * bound)
+        return cls(shape, total)
+
+
+class Scores(Sealed):
+    """The score of each of some candidates, or of each range of places.
+
+    Make them with `of_candidates` or `of_ranges`.
+
+    Attributes
+    ----------
+    shape : ScoreShape
+    n_candidates : int
+        Public.
+    """
+
+    __slots__ = ("n_candidates",)
+    shape: ScoreShape
+
+    def __init__(self, shape: ScoreShape, n_candidates: int, *integers: IntArray) -> None:
+        super().__init__(shape, *integers)
+        self.n_candidates = n_candidates
+
+    @classmethod
+    def of_candidates(cls, scores: ArrayLike, guarantee: Guarantee) -> Self:
+        """Take the scores of candidates.
+
+        Parameters
+        ----------
+        scores : array of int, shape (n_candidates,)
+            On how many units each candidate is right; one unit counts once. Or the mistakes below
+            0. The candidates do not depend on these units.
+        guarantee : Guarantee
+
+        Raises
+        ------
+        DataError
+            If they are no list of integers; none is named.
+
+        Privacy
+        -------
+        Sensitivity : 1 for every score; under add-remove all move one way.
+        """
+        table = _scores(scores)
+        return cls(ScoreShape(guarantee=guarantee), len(table), table)
+
+    @classmethod
+    def of_ranges(cls, starts: ArrayLike, ends: ArrayLike, guarantee: Guarantee) -> Self:
+        """Take the scores of all ranges of m places by their ends.
+
+        The range from place i to place j >= i has the score ``starts[i] - ends[j]``, no range the
+        score 0; or all so much less, which no choice sees. There are m (m + 1) / 2 + 1 candidates:
+        no range, then by first place, then by last place.
+
+        Parameters
+        ----------
+        starts, ends : array of int, shape (m,)
+        guarantee : Guarantee
+
+        Raises
+        ------
+        DataError
+            If there is not one end for each start.
+
+        Privacy
+        -------
+        Sensitivity : 1 for every range: a unit is a mistake of it or is none.
+        """
+        first, last = _scores(starts), _scores(ends)
+        if len(first) != len(last):
+            raise DataError(Parameter("ends"), " are not one for each start.")
+        return cls(
+            ScoreShape(guarantee=guarantee), len(first) * (len(first) + 1) // 2 + 1, first, last
+        )
+
+
 def _table(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return a copy of a table of counts, int64."""
     table = np.asarray(values)
@@ -267,3 +462,67 @@ def _table(values: ArrayLike, name: str) -> NDArray[Any]:
     if not ((table >= 0) & (table <= MOST)).all():
         raise DataError(Parameter(name), " are below 0 or too large.")
     return np.array(table, dtype=np.int64, order="C")
+
+
+def _scores(values: ArrayLike) -> IntArray:
+    """Return a copy of a list of scores, int64; cut where differences of two would wrap, which
+    moves none by more."""
+    table = np.asarray(values)
+    if table.dtype.kind not in "iu" or table.ndim != 1 or not table.size:
+        raise DataError(
+            Parameter("scores"),
+            f" have dtype {table.dtype} and shape {table.shape}; give a list of integers.",
+        )
+    cut: IntArray = np.clip(table, -LARGEST // 2, LARGEST // 2).astype(np.int64)
+    return cut
+
+
+def _floats(parts: tuple[IntArray, ...], bound: int) -> tuple[FloatArray, ...]:
+    """Return integers as floats, exactly; rows with one that no short vector has are zero."""
+    if any(one.ndim != 2 or one.dtype.kind not in "iu" for one in parts):
+        raise DataError("Vectors are no tables of integers.")
+    left, right, beside = parts
+    # where one factor is zero the other one adds nothing
+    left = np.where(right.any(axis=1)[:, None], left, 0)
+    right = np.where(left.any(axis=1)[:, None], right, 0)
+    fits = np.ones(len(left), dtype=np.bool_)
+    for one in (left, right, beside):
+        fits &= ((one >= -bound) & (one <= bound)).all(axis=1)
+    return tuple(
+        np.where(fits[:, None], one, 0).astype(np.float64) for one in (left, right, beside)
+    )
+
+
+def _squares(rows: FloatArray) -> IntArray:
+    """Return the squared norm of each row: exact up to 2^53, and above where it is above."""
+    found = np.einsum("ij,ij->i", rows, rows)
+    squares: IntArray = np.minimum(found, 2.0**54).astype(np.int64)
+    return squares
+
+
+def _fits(left: FloatArray, right: FloatArray, squared: int | IntArray) -> NDArray[np.bool_]:
+    """Return which products of rows have at most a squared norm, without a product of squares."""
+    most = squared // np.maximum(_squares(right), 1)
+    fits: NDArray[np.bool_] = _squares(left) <= most
+    return fits
+
+
+def _sum_within(left: FloatArray, right: FloatArray, beside: FloatArray, squared: int) -> IntArray:
+    """Return the sum of all vectors of at most this squared norm, int64."""
+    rest = squared - _squares(beside)
+    fits = (rest >= 0) & _fits(left, right, rest)
+    kept = np.where(fits[:, None], left, 0)
+    products = _exact_products(kept, right, math.isqrt(squared))
+    marks = np.where(fits[:, None], beside, 0).astype(np.int64).sum(axis=0)
+    return np.concatenate([products, marks])
+
+
+def _exact_products(left: FloatArray, right: FloatArray, bound: int) -> IntArray:
+    """Return left^T right as a row of int64, of floats without a fraction whose products are at
+    most `bound`: float sums of so many are exact."""
+    total = np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
+    size = max(1, LARGEST // max(1, bound))
+    for start in range(0, len(left), size):
+        part = slice(start, start + size)
+        total += (left[part].T @ right[part]).astype(np.int64)
+    return total.ravel()
