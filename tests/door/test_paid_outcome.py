@@ -13,10 +13,13 @@ import pytest
 import secretballot as sb
 from secretballot.audit import Distribution, sample_p_value
 from secretballot.core.noise import ExactNoise
+from secretballot.core.private import Scores
+from secretballot.core.types import Guarantee
 from secretballot.door import ReleaseStream, choose_by_scores, purchase
-from secretballot.ensemble.scores import PrivateScores
 from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
 
+RECORD = Guarantee(unit="record", relation="add-remove")
+REPLACED = Guarantee(unit="record", relation="replace-one")
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 ONES = np.arange(0, 251, 10)
 VOTES = np.column_stack([250 - ONES, ONES])
@@ -44,7 +47,11 @@ def _minority(ledger: sb.Ledger, **settings: Any) -> sb.PaidOutcome:
 
 
 def _scored(ledger: sb.Ledger, **settings: Any) -> sb.PaidOutcome:
-    return choose_by_scores(PrivateScores.of(RIGHT), ledger, **{"epsilon": 0.2, **settings})
+    return choose_by_scores(
+        Scores.of_candidates(RIGHT.sum(axis=0), RECORD),
+        ledger,
+        **{"epsilon": 0.2, **settings},
+    )
 
 
 BUYERS = pytest.mark.parametrize("buy", [_stability, _minority, _scored])
@@ -208,7 +215,7 @@ def test_scores_by_record_are_no_scores_by_user(ledger: sb.Ledger) -> None:
     with pytest.raises(sb.ParameterError, match="counted by record"):
         _scored(ledger, declaration={"unit": "user"})
     assert ledger.history() == []
-    by_user = PrivateScores.of(RIGHT, np.arange(40) // 2)
+    by_user = Scores.of_candidates([9, 8], Guarantee(unit="user", relation="add-remove"))
     with pytest.raises(sb.ParameterError, match="counted by user"):
         choose_by_scores(by_user, ledger, epsilon=0.1, declaration={"unit": "record"})
     users = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="user")
@@ -219,7 +226,9 @@ def test_scores_by_record_are_no_scores_by_user(ledger: sb.Ledger) -> None:
 
 def test_scores_of_another_relation_are_refused() -> None:
     replace = sb.Ledger.in_memory(dataset="d", budget=BUDGET, neighbours="replace-one")
-    scores = PrivateScores.of(RIGHT, None, "replace-one")
+    scores = Scores.of_candidates(
+        RIGHT.sum(axis=0), Guarantee(unit="record", relation="replace-one")
+    )
     with pytest.raises(sb.ParameterError, match="replace-one"):
         choose_by_scores(scores, replace, epsilon=0.1)
     choice = choose_by_scores(scores, replace, epsilon=0.1, declaration=REPLACE)

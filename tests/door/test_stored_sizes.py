@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from secretballot.core.private import Scores
+from secretballot.core.types import Guarantee
 from secretballot.door import choose_by_scores, purchase
 from secretballot.door.reserved_outcome import ReservedOutcome
-from secretballot.ensemble.scores import PrivateScores
 from secretballot.privacy.mechanisms import ExponentialMechanism
 
+RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 
 
@@ -94,7 +96,7 @@ def test_a_batch_is_stored_in_as_many_bytes_whatever_came_out(
 def test_a_choice_is_stored_in_as_many_bytes_whatever_was_chosen(
     outcomes: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scores = PrivateScores(np.zeros(10_001, dtype=np.int64), "record", "add-remove")
+    scores = Scores.of_candidates(np.zeros(10_001, dtype=np.int64), RECORD)
     counts = sb.votes_of_counts([[250, 0]], classes=["no", "yes"])
     sizes: list[set[Any]] = [set(), set(), set()]
     for outcome in outcomes:

@@ -483,8 +483,8 @@ def _floats(parts: tuple[IntArray, ...], bound: int) -> tuple[FloatArray, ...]:
         raise DataError("Vectors are no tables of integers.")
     left, right, beside = parts
     # where one factor is zero the other one adds nothing
-    left = np.where(right.any(axis=1)[:, None], left, 0)
-    right = np.where(left.any(axis=1)[:, None], right, 0)
+    left = np.where((right != 0).any(axis=1, keepdims=True), left, 0)
+    right = np.where((left != 0).any(axis=1, keepdims=True), right, 0)
     fits = np.ones(len(left), dtype=np.bool_)
     for one in (left, right, beside):
         fits &= ((one >= -bound) & (one <= bound)).all(axis=1)

@@ -301,12 +301,13 @@ def drawn_by(mechanism: ExponentialMechanism, scores: Scores, noise: ExactNoise)
     opened = scores._unseal()
     if len(opened) == 1:
         return mechanism.release(opened[0], noise)
-    drawn = mechanism.release_range(*opened, noise)
+    starts, ends = opened
+    drawn = mechanism.release_range(starts, ends, noise)
     if drawn is None:
         return 0
     # as `IntervalDichotomies` counts them
     first, last = drawn
-    return 1 + first * len(opened[0]) - first * (first - 1) // 2 + last - first
+    return 1 + first * len(starts) - first * (first - 1) // 2 + last - first
 
 
 def _drawn_at(epsilon: float) -> float:
