@@ -17,10 +17,15 @@ from secretballot.door import purchase
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 
 
+def votes(**made_for: str) -> sb.Votes:
+    ones = np.arange(0, 251, 10)
+    table = np.column_stack([250 - ones, ones])
+    return sb.votes_of_counts(table, classes=["no", "yes"], **made_for)
+
+
 @pytest.fixture
 def counts() -> sb.Votes:
-    ones = np.arange(0, 251, 10)
-    return sb.votes_of_counts(np.column_stack([250 - ones, ones]), classes=["no", "yes"])
+    return votes()
 
 
 @pytest.fixture
@@ -236,14 +241,13 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(
     ],
 )
 def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_spent(
-    counts: sb.Votes,
     aggregator: sb.GaussianAggregator,
     terms: dict[str, str],
     declaration: dict[str, str] | None,
 ) -> None:
     ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
     with pytest.raises(sb.LedgerError, match=r"would promise neither.*Nothing was spent"):
-        sb.release(counts, aggregator, ledger, declaration=declaration)
+        sb.release(votes(**declaration or {}), aggregator, ledger, declaration=declaration)
     assert ledger.history() == []
 
 
@@ -261,12 +265,12 @@ def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_s
     ],
 )
 def test_the_certificate_says_what_the_ledger_promises(
-    counts: sb.Votes,
     aggregator: sb.GaussianAggregator,
     terms: dict[str, str],
     declaration: dict[str, str] | None,
 ) -> None:
     ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
+    counts = votes(**declaration or {})
     certificate = sb.release(counts, aggregator, ledger, declaration=declaration).certificate
     said = (certificate["composition"]["unit"], certificate["composition"]["neighbours"])
     assert said == (ledger.unit, ledger.neighbours)

@@ -19,7 +19,6 @@ from secretballot.door import ReleaseStream, choose_by_scores, purchase
 from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
 
 RECORD = Guarantee(unit="record", relation="add-remove")
-REPLACED = Guarantee(unit="record", relation="replace-one")
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 ONES = np.arange(0, 251, 10)
 VOTES = np.column_stack([250 - ONES, ONES])
@@ -149,7 +148,9 @@ def test_a_repeated_request_is_free_and_another_question_is_refused(
     assert all(buy(ledger, request="one") == first for _ in range(5))
     assert buy(sb.Ledger.open_existing(ledger.path), request="one") == first
     for change in ({"epsilon": 0.1}, {"declaration": {"unit": "user"}}):
-        with pytest.raises(sb.ParameterError, match=r"answered before|counted by record"):
+        with pytest.raises(
+            sb.ParameterError, match=r"answered before|counted by record|made for unit 'record'"
+        ):
             buy(ledger, request="one", **change)
     assert len(ledger.history()) == 1
 
@@ -312,9 +313,14 @@ def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(
         match=r"paid for by record under 'add-remove', and the release is by user",
     ):
         sb.release(
-            counts, aggregator, ledger, queries=[0, 1, 2], choices=[own], declaration=by_user
+            sb.votes_of_counts(VOTES, **by_user),
+            aggregator,
+            ledger,
+            queries=[0, 1, 2],
+            choices=[own],
+            declaration=by_user,
         )
-    stream = {"classes": counts.classes, "n_teachers": counts.n_teachers, "request": "plan"}
+    stream = {"classes": [0, 1], "n_teachers": counts.shape.n_teachers, "request": "plan"}
     with pytest.raises(sb.ParameterError, match="paid from another ledger"):
         ReleaseStream(aggregator, ledger, choices=[foreign], **stream)
     assert [entry.epsilon for entry in ledger.history()] == [0.1]

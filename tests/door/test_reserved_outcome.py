@@ -95,7 +95,7 @@ def test_a_draw_that_fails_or_cannot_be_stored_is_not_given_and_the_next_one_is(
     ledger = account()
     bought = reserved(ledger)
     with monkeypatch.context() as patch:
-        patch.setattr(ReservedOutcome, "_drawn_outcome", _interrupted)
+        patch.setattr(reserved_outcome, "drawn_by", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             bought.draw(scores([1, 2]), ABOUT)
     with monkeypatch.context() as patch:

@@ -51,7 +51,7 @@ def test_counts_and_votes_are_read_from_every_format(write, suffix, cells, monke
 
 def test_csv_without_a_header_is_read_from_its_first_row(write):
     for table, classes in ((COUNTS, None), (VOTES, [0, 1]), (WORDS, ["NA", "yes"])):
-        assert read_votes(write(table, ".csv", header=False), classes=classes).n_queries == 3
+        assert read_votes(write(table, ".csv", header=False), classes=classes).shape.n_queries == 3
 
 
 def test_csv_with_a_row_index_is_refused(tmp_path):
@@ -341,7 +341,7 @@ def test_the_first_vote_of_a_file_without_header_is_no_header(tmp_path):
     with pytest.raises(DataError, match="column 3 cannot be votes") as caught:
         read_votes(path, classes=[0, 1], kind="votes")
     assert "4711" not in str(caught.value)
-    assert read_votes(path, classes=[0, 1], kind="votes", header="yes").n_queries == 2
+    assert read_votes(path, classes=[0, 1], kind="votes", header="yes").shape.n_queries == 2
     with pytest.raises(DataError, match=r"no declared class \(rows 0"):
         read_votes(path, classes=[0, 1], kind="votes", header="no")
     with pytest.raises(ParameterError, match="header is 'maybe'"):

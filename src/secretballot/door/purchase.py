@@ -23,7 +23,7 @@ from secretballot.core.ledger import Ledger, LedgerEntry
 from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.core.noise import ExactNoise, NoiseSource, ready_sampler
 from secretballot.core.private import Votes
-from secretballot.core.types import Guarantee
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import (
     BudgetError,
     CertificateError,
@@ -279,7 +279,7 @@ def declaration_of(
 def keeps_promise(counts: Votes, declared: Mapping[str, object]) -> bool:
     """Return whether one unit as declared moves no more votes than the shape of these says."""
     unit, neighbours = declared.get("unit", "record"), declared.get("neighbours", "add-remove")
-    promised = Guarantee.model_validate({"unit": unit, "relation": neighbours})
+    promised = guarantee_of(unit, neighbours)
     by_teachers = counts.shape.n_teachers is not None
     return counts.shape.guarantee.adds_to(promised, by_teachers=by_teachers)
 
