@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import IntArray
 from secretballot._validation import MOST_ROWS, name_part
-from secretballot.aggregation import Aggregator, Answers
+from secretballot.aggregation import Aggregator, Answers, RecordVotesAggregator
 from secretballot.aggregation.base import widest_count
 from secretballot.aggregation.record_votes import UNCOVERED_VOTES, asked_terms
 from secretballot.core.ledger import Ledger
@@ -268,8 +268,8 @@ def _widest_answers(aggregator: Aggregator, counts: Votes, n_queries: int) -> An
         shape = (n_queries,) if n_classes == 2 and not by_records else (n_queries, n_classes)
         one = widest_count(sigma, counts.shape.n_teachers or MOST)
         noisy = np.full(shape, one, dtype=np.int64)
-        if counts.shape.spare_rows:
-            outcome[UNCOVERED_VOTES] = counts.shape.moved * one
+        if isinstance(aggregator, RecordVotesAggregator) and counts.shape.spare_rows:
+            outcome[UNCOVERED_VOTES] = aggregator.votes_per_record * one
     return Answers(np.full(n_queries, label, dtype=np.int64), noisy, n_queries, outcome)
 
 
