@@ -34,7 +34,7 @@ from secretballot import (
     GaussianAggregator,
     Ledger,
     PrivacyBudget,
-    VoteCounts,
+    Votes,
     label_actively,
     train_teachers,
 )
@@ -215,7 +215,7 @@ def rates(n_runs: int) -> None:
                 )
 
 
-def voted(task: Task, run: int) -> tuple[Concept, np.ndarray, VoteCounts]:
+def voted(task: Task, run: int) -> tuple[Concept, np.ndarray, Votes]:
     """Return a concept, a pool of public points, and the votes on them of teachers that learnt
     from private records."""
     rng = np.random.default_rng([run, 1])

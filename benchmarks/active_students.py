@@ -31,9 +31,10 @@ from secretballot import (
     Ledger,
     NoisyCountsClassifier,
     PrivacyBudget,
-    VoteCounts,
+    Votes,
     label_actively,
     train_teachers,
+    votes_of_counts,
 )
 from secretballot.datasets import mnist, mnist_votes
 from secretballot.learners.pate.defaults import choose_label_queries, choose_teachers
@@ -54,7 +55,7 @@ MNIST_PLAN = 300
 
 
 def released_by(
-    votes: VoteCounts,
+    votes: Votes,
     pool: np.ndarray,
     budget: PrivacyBudget,
     plan: int,
@@ -79,7 +80,7 @@ def released_by(
         random_state=run,
     )
     released = query_run.released
-    plurality = votes.take(released.queries).open_at_the_door().argmax(axis=1)
+    plurality = votes.take(released.queries)._unseal()[0].argmax(axis=1)
     return released, 100 * float(np.mean(released.labels == plurality))
 
 
@@ -127,7 +128,7 @@ def mnist_rows(n_runs: int) -> Iterator[str]:
     data = mnist()
     features = orientation_histograms(data.X_test.reshape(-1, 28, 28) / 255.0)
     pool, X_test, y_test = features[:N_POOL], features[N_POOL:], data.y_test[N_POOL:]
-    votes = VoteCounts.from_counts(mnist_votes(), classes=list(range(10)))
+    votes = votes_of_counts(mnist_votes(), classes=list(range(10)))
     for epsilon, reference in MNIST_REFERENCE.items():
         budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
         for strategy in MNIST_STRATEGIES:

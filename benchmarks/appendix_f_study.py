@@ -103,7 +103,7 @@ def counted(data: Split, n_teachers: int, penalty: float, partition: int = 0) ->
     teachers = TeacherEnsemble.fit(
         learner, data.X, data.y, shards, n_teachers=n_teachers, n_classes=2
     )
-    return teachers.vote_counts(data.X_public).open_at_the_door()
+    return teachers.vote_counts(data.X_public)._unseal()[0]
 
 
 def voted(counts: np.ndarray) -> np.ndarray:

@@ -118,7 +118,7 @@ def show(
     import hashlib
 
     content: Any = counts
-    digest = hashlib.sha256(content.open_at_the_door().tobytes()).hexdigest()[:8]
+    digest = hashlib.sha256(content._unseal()[0].tobytes()).hexdigest()[:8]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     print(
         f"{what}, {engine}, {workers}: trained {trained:.1f} s, voted {voted:.1f} s,"

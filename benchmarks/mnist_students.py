@@ -32,8 +32,8 @@ from secretballot import (
     Ledger,
     NoisyCountsClassifier,
     PrivacyBudget,
-    VoteCounts,
     release,
+    votes_of_counts,
 )
 from secretballot.datasets.reference import mnist, mnist_votes
 from secretballot.students import GraphCountsClassifier, fit_student
@@ -78,9 +78,7 @@ def accuracy(student: Any, epsilon: float, features: np.ndarray, truth: np.ndarr
         budget, N_POOL, n_classes=10, n_teachers=250, release="counts"
     )
     ledger = Ledger.in_memory(dataset="published MNIST votes", budget=budget)
-    released = release(
-        VoteCounts.from_counts(mnist_votes(), classes=list(range(10))), aggregator, ledger
-    )
+    released = release(votes_of_counts(mnist_votes(), classes=list(range(10))), aggregator, ledger)
     fitted = fit_student(student, features[:N_POOL], released)
     return 100 * float((fitted.predict(features[N_POOL:]) == truth[N_POOL:]).mean())
 

@@ -46,9 +46,9 @@ from secretballot import (
     Ledger,
     PrivacyBudget,
     SparseVectorAggregator,
-    VoteCounts,
     label_actively,
     release,
+    votes_of_counts,
 )
 from secretballot.aggregation import WeakSignalWarning
 from secretballot.datasets import TsybakovThresholds
@@ -267,9 +267,7 @@ def private_threshold(
     """Return the threshold of the student that learns from what the door releases."""
     X = rng.random((plan.points, 1))
     ones = np.searchsorted(np.sort(teachers), X[:, 0], side="right")
-    votes = VoteCounts.from_counts(
-        np.column_stack([plan.teachers - ones, ones]), [0, 1], plan.teachers
-    )
+    votes = votes_of_counts(np.column_stack([plan.teachers - ones, ones]), [0, 1], plan.teachers)
     ledger = Ledger.in_memory(dataset="synthetic", budget=cell.budget)
     if cell.learner == "sparse vector":
         released = release(votes, sparse_noise(cell.epsilon, plan.unstable), ledger)

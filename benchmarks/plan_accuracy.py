@@ -246,7 +246,7 @@ def from_votes(
         aggregator = sb.GaussianAggregator.calibrate(
             budget, setting.n_queries, n_classes=job.n_classes, release=setting.release
         )
-    counts = sb.VoteCounts(job.X, classes=list(range(job.n_classes)), n_teachers=setting.n_teachers)
+    counts = sb.votes_of_counts(job.X, n_teachers=setting.n_teachers)
     ledger = sb.Ledger.in_memory(dataset="digits", budget=budget)
     if setting.strategy == "passive":
         rows = np.sort(

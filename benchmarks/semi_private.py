@@ -36,8 +36,9 @@ from sklearn.linear_model import LogisticRegression
 from adult_students import encoded
 from secretballot import Ledger, PATEClassifier, PrivacyBudget, SemiPrivateClassifier
 from secretballot.core.noise import ExactNoise
+from secretballot.core.private import Scores
+from secretballot.core.types import Guarantee
 from secretballot.door.outcomes import choose_by_scores
-from secretballot.ensemble.scores import PrivateScores
 from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
 from secretballot.learners.selection.semi_private import private_scores
 
@@ -120,9 +121,9 @@ def candidates_on_adult(
         ledger = Ledger.in_memory(
             dataset=name, budget=PrivacyBudget(epsilon, 0.0), unit="record", neighbours="add-remove"
         )
-        outcome[f"{epsilon}"] = scored[
-            choose_by_scores(PrivateScores.of(right), ledger, epsilon=epsilon).outcome
-        ]
+        by_record = Guarantee(unit="record", relation="add-remove")
+        scores = Scores.of_candidates(right.sum(axis=0), by_record)
+        outcome[f"{epsilon}"] = scored[choose_by_scores(scores, ledger, epsilon=epsilon).outcome]
     return outcome
 
 

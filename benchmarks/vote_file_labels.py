@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from secretballot import GaussianAggregator, Ledger, PrivacyBudget, VoteCounts, release
+from secretballot import GaussianAggregator, Ledger, PrivacyBudget, release, votes_of_counts
 from secretballot.datasets import adult, adult_votes, mnist, mnist_votes
 from secretballot.learners.pate.defaults import choose_aggregator
 
@@ -40,7 +40,7 @@ def main(runs: int) -> None:
     for name, counts, truth, epsilon, n_queries in rows():
         budget, votes = (
             PrivacyBudget(epsilon, DELTA),
-            VoteCounts.from_counts(counts, range(counts.shape[1])),
+            votes_of_counts(counts, range(counts.shape[1])),
         )
         aggregator = choose_aggregator(
             "gaussian",

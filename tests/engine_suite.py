@@ -48,7 +48,7 @@ def fitted(teacher, private=X, **options):
 
 
 def counts_of(ensemble, public=X_PUBLIC, **options):
-    return ensemble.vote_counts(public, **options).open_at_the_door()
+    return ensemble.vote_counts(public, **options)._unseal()[0]
 
 
 class Learner(ClassifierMixin, BaseEstimator):

@@ -35,4 +35,4 @@ def test_a_stray_carriage_return_does_not_make_two_records_of_one(
 def test_a_stray_carriage_return_does_not_make_two_queries_of_one(tmp_path: Path) -> None:
     (tmp_path / "votes.csv").write_bytes(b"no,yes\nyes,no\ryes,yes\n")
     with pytest.raises(sb.DataError, match="line 2"):
-        sb.VoteCounts.read(tmp_path / "votes.csv", kind="votes", classes=["no", "yes"])
+        sb.read_votes(tmp_path / "votes.csv", kind="votes", classes=["no", "yes"])

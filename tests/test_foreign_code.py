@@ -124,7 +124,7 @@ def voted(teacher, rows=X, workers=None):
     ensemble = TeacherEnsemble.fit(
         teacher, rows, Y, SHARDS, n_teachers=K, n_classes=2, n_jobs=jobs["fit"]
     )
-    return ensemble.vote_counts(X_PUBLIC, n_jobs=jobs["predict"]).open_at_the_door()
+    return ensemble.vote_counts(X_PUBLIC, n_jobs=jobs["predict"])._unseal()[0]
 
 
 @pytest.fixture

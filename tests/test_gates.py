@@ -16,9 +16,9 @@ import secretballot as sb
 from public_rooms import MORE_ROOMS, PUBLIC_ROOMS
 from secretballot import aggregation
 from secretballot.cli import app
+from secretballot.core.private import RecordSums, Scores, Votes
 from secretballot.door import ReleaseStream
 from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
-from secretballot.ensemble.scores import PrivateScores
 from secretballot.privacy import mechanisms
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -64,7 +64,12 @@ PRIVATE_THINGS = [
     sb.relabel,
     sb.train_teachers,
     ReleaseStream,
-    PrivateScores,
+    Votes.of_teachers,
+    Votes.of_records,
+    RecordSums.of_products,
+    RecordSums.of_labels,
+    Scores.of_candidates,
+    Scores.of_ranges,
     Diagnosis,
 ]
 

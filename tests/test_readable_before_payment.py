@@ -30,7 +30,7 @@ X = RNG.normal(size=(900, 2))
 Y = (X[:, 0] > 0).astype(int)
 NAMES = np.array(["no", "yes"])
 LONG = "x" * 10_001  # characters, one more than a certificate may have in a string
-VOTES = sb.VoteCounts.from_counts([[30, 70], [60, 40]])
+VOTES = sb.votes_of_counts([[30, 70], [60, 40]])
 NOISE = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.3, 1e-7), n_queries=2, n_teachers=100)
 
 
@@ -127,14 +127,14 @@ def of_labels(votes: Any = None, **terms: Any) -> Callable[[sb.Ledger], object]:
 
 
 def table(names: list[str], declaration: Any = None) -> Callable[[sb.Ledger], object]:
-    cast = sb.ensemble.LabelVotes.from_votes(RNG.random((2, 50, len(names))) < 0.5, names)
+    cast = sb.ensemble.label_votes(RNG.random((2, 50, len(names))) < 0.5, names)
     voting = sb.aggregation.LabelSetVoting.calibrate(BUDGET, 2, n_teachers=50, labels=names)
     return lambda ledger: sb.door.release_table(cast, voting, ledger, declaration=declaration)
 
 
 def long_table(ledger: sb.Ledger) -> object:
     n = 250_000
-    cast = sb.ensemble.NumberVotes.from_votes(np.zeros((n, 2)), (0.0, 1.0), n_positions=2)
+    cast = sb.ensemble.number_votes(np.zeros((n, 2)), (0.0, 1.0), n_positions=2)
     voting = sb.aggregation.NumberVoting.calibrate(
         BUDGET, n, n_teachers=2, target_range=(0.0, 1.0), n_positions=2
     )
@@ -145,7 +145,7 @@ def long_table(ledger: sb.Ledger) -> object:
 
 def long_labels(ledger: sb.Ledger) -> object:
     n = 30_000
-    cast = sb.VoteCounts.from_counts(np.full((n, 2), 50), classes=["no", LONG[:9000]])
+    cast = sb.votes_of_counts(np.full((n, 2), 50), classes=["no", LONG[:9000]])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sb.aggregation.WeakSignalWarning)
         noise = sb.GaussianAggregator.calibrate(BUDGET, n, n_teachers=100)
@@ -243,7 +243,7 @@ def reserved(ledger: sb.Ledger) -> object:
 OF_A_LABEL = {"unit": "label", "neighbours": "replace-one"}
 REFUSED = {
     "labels, classes": (
-        of_labels(sb.VoteCounts.from_counts([[30, 70]], classes=["no", LONG])),
+        of_labels(sb.votes_of_counts([[30, 70]], classes=["no", LONG])),
         "classes",
     ),
     "labels, purpose": (of_labels(purpose=LONG), "purpose"),

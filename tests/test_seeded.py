@@ -160,7 +160,7 @@ def candidate() -> Any:
 def teachers() -> Any:
     shards = np.arange(120) % 4
     ensemble = TeacherEnsemble.fit(Restless(), X, Y, shards, n_teachers=4, n_classes=2)
-    return ensemble.vote_counts(X[:20], classes=[0, 1]).open_at_the_door().tolist()
+    return ensemble.vote_counts(X[:20], classes=[0, 1])._unseal()[0].tolist()
 
 
 def scores() -> Any:
@@ -250,7 +250,7 @@ def test_a_learner_that_would_start_workers_draws_where_it_was_seeded() -> None:
     votes = []
     for _ in range(2):
         ensemble = TeacherEnsemble.fit(Parallel(), X, Y, shards, n_teachers=4, n_classes=2)
-        votes.append(ensemble.vote_counts(X[:20], classes=[0, 1]).open_at_the_door().tolist())
+        votes.append(ensemble.vote_counts(X[:20], classes=[0, 1])._unseal()[0].tolist())
     assert votes[0] == votes[1]
 
 

@@ -48,7 +48,7 @@ WRONG = {
     ),
     "records for a budget": lambda: sb.Ledger.in_memory(dataset="d", budget=X),
     "records for a path": lambda: sb.Ledger(X, dataset="d", budget=sb.PrivacyBudget(1, 1e-6)),
-    "labels for votes' classes": lambda: sb.VoteCounts.from_votes(
+    "labels for votes' classes": lambda: sb.votes_of_teachers(
         np.zeros((2, 3), dtype=int), classes=LABELS
     ),
     "ids for their name": (

@@ -407,7 +407,7 @@ def test_a_promise_within_the_error_is_neither_confirmed_nor_refused() -> None:
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     budget, rng = PrivacyBudget(2.0, 1e-6), np.random.default_rng(0)
     ones = rng.integers(0, 101, 20)
-    counts = sb.VoteCounts.from_counts(np.column_stack([100 - ones, ones]), classes=["no", "yes"])
+    counts = sb.votes_of_counts(np.column_stack([100 - ones, ones]), classes=["no", "yes"])
     aggregator = sb.GaussianAggregator.calibrate(budget, 20, release="counts")
     released = sb.release(counts, aggregator, Ledger.in_memory(dataset="registry", budget=budget))
     return write_release(tmp_path_factory.mktemp("original") / "release", released).path

@@ -294,7 +294,7 @@ def _vote_rows(folder: Path) -> list[list[str]]:
 
 def _read_votes(name: str, kind: str) -> Callable[[Path], None]:
     def read(folder: Path) -> None:
-        sb.VoteCounts.read(folder / name, kind=kind, classes=["no", "yes"])
+        sb.read_votes(folder / name, kind=kind, classes=["no", "yes"])
 
     return read
 

@@ -42,7 +42,7 @@ def labels_by_trusted_curator(folder: Path, sent: list[Path]) -> np.ndarray:
     """Return the labels of one release of the counts of all hospitals together."""
     total = sum(np.load(out / "counts.npy") for out in sent)
     n_teachers = N_TEACHERS * len(sent)
-    counts = sb.VoteCounts.from_counts(total, classes=CLASSES, n_teachers=n_teachers)
+    counts = sb.votes_of_counts(total, classes=CLASSES, n_teachers=n_teachers)
     aggregator = sb.GaussianAggregator.calibrate(
         BUDGET, n_queries=N_POINTS, n_teachers=n_teachers, n_classes=2, release="counts"
     )

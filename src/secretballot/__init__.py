@@ -83,8 +83,14 @@ if TYPE_CHECKING:
         VoteTableAggregator,
     )
     from secretballot.core.ledger import Ledger
+    from secretballot.core.private import Votes
     from secretballot.door import PaidOutcome, estimate_minority, estimate_stability, release
-    from secretballot.ensemble.votes import VoteCounts
+    from secretballot.ensemble.votes import (
+        read_votes,
+        votes_of_counts,
+        votes_of_teachers,
+        write_votes,
+    )
     from secretballot.exceptions import (
         BudgetError,
         CertificateError,
@@ -186,8 +192,12 @@ _HOMES = {
     "TorchClassifier": "torch_learners.classifier",
     "TrainedTeachers": "learners.training.trained",
     "UniversalLabeler": "learners.universal.labeler",
-    "VoteCounts": "ensemble.votes",
     "VoteTableAggregator": "aggregation",
+    "Votes": "core.private",
+    "read_votes": "ensemble.votes",
+    "votes_of_counts": "ensemble.votes",
+    "votes_of_teachers": "ensemble.votes",
+    "write_votes": "ensemble.votes",
     "VotingStudent": "students",
     "ask_actively": "learners.online.asked_session",
     "choose_candidate": "learners.selection.candidates",
@@ -284,8 +294,8 @@ __all__ = [
     "TorchClassifier",
     "TrainedTeachers",
     "UniversalLabeler",
-    "VoteCounts",
     "VoteTableAggregator",
+    "Votes",
     "VotingStudent",
     "__version__",
     "ask_actively",
@@ -301,13 +311,17 @@ __all__ = [
     "new_signing_key",
     "plan",
     "read_plan",
+    "read_votes",
     "relabel",
     "release",
     "sign_release",
     "store_table",
     "train_teachers",
     "verify_certificate",
+    "votes_of_counts",
+    "votes_of_teachers",
     "write_release",
+    "write_votes",
 ]
 
 __version__ = "0.1.0"

@@ -158,7 +158,7 @@ def test_what_is_set_later_is_drawn_and_priced_alike() -> None:
     assert aggregator.used_events(10, 2) == (VoteTableEvent(sharp, 2, 10),)
     assert aggregator.answer(votes, 10, ScriptedNoise([1] * 3)).labels.tolist() == [0] * 3
     ledger = sb.Ledger.in_memory(dataset="votes", budget=BUDGET)
-    counts = sb.VoteCounts.from_counts(votes, ["a", "b"])
+    counts = sb.votes_of_counts(votes, ["a", "b"])
     with pytest.raises(sb.exceptions.BudgetError):
         sb.release(counts, aggregator, ledger)
     assert ledger.releases() == 0

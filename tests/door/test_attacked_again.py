@@ -8,8 +8,13 @@ from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import LabelGaussianEvent
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
-VOTES = sb.VoteCounts.from_counts([[30, 70], [60, 40]])
+COUNTS = [[30, 70], [60, 40]]
+VOTES = sb.votes_of_counts(COUNTS)
 NOISE = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.3, 1e-7), n_queries=2, n_teachers=100)
+
+
+def made_for(unit: str, neighbours: str) -> sb.Votes:
+    return sb.votes_of_counts(COUNTS, unit=unit, neighbours=neighbours)
 
 
 def account(**more: str) -> sb.Ledger:
@@ -33,16 +38,16 @@ def test_a_stream_takes_votes_of_its_own_promise_alone() -> None:
         )
 
     with pytest.raises(ParameterError, match="under 'replace-one', and what is reserved"):
-        stream().answer(VOTES.under("record", "replace-one"), [b"1", b"2"])
-    for made in (VOTES, VOTES.under("record", "add-remove"), VOTES.under("user", "add-remove")):
+        stream().answer(made_for("record", "replace-one"), [b"1", b"2"])
+    for made in (VOTES, made_for("user", "add-remove")):
         assert stream().answer(made, [b"1", b"2"]).given.all()
 
 
 def test_a_record_that_is_replaced_may_be_of_two_users() -> None:
     declaration = {"unit": "record", "neighbours": "replace-one"}
     ledger = account(unit="record", neighbours="replace-one")
-    with pytest.raises(ParameterError, match="shards made for unit 'user'"):
-        sb.release(VOTES.under("user", "replace-one"), NOISE, ledger, declaration=declaration)
+    with pytest.raises(ParameterError, match="made for unit 'user'"):
+        sb.release(made_for("user", "replace-one"), NOISE, ledger, declaration=declaration)
     assert ledger.spent().epsilon == 0
 
 
@@ -51,7 +56,7 @@ def test_a_record_that_is_replaced_may_be_of_two_users() -> None:
     [
         ({"points_sha256": "zz"}, "points_sha256 must be 64 hexadecimal digits"),
         ({"purpose": "x" * 20_000}, "purpose has a string of 20000"),
-        ({"declaration": {"unit": "user", "unit_column": ""}}, "unit_column is ''"),
+        ({"unit": "user", "declaration": {"unit": "user", "unit_column": ""}}, "unit_column is ''"),
         ({"classes": ["a", "x" * 100_000]}, "classes has a string of 100000"),
         ({"classes": [2**60, 1]}, "an integer beyond 2"),
     ],
@@ -59,8 +64,9 @@ def test_a_record_that_is_replaced_may_be_of_two_users() -> None:
 def test_what_no_verifier_would_read_is_refused_before_it_is_paid(
     settings: dict[str, object], words: str
 ) -> None:
-    classes = settings.pop("classes", [0, 1])
-    votes = sb.VoteCounts.from_counts([[30, 70], [60, 40]], classes=classes)
+    made = {name: settings[name] for name in ("classes", "unit") if name in settings}
+    votes = sb.votes_of_counts([[30, 70], [60, 40]], **made)  # type: ignore[arg-type]
+    settings = {name: value for name, value in settings.items() if name not in made}
     ledger = account()
     with pytest.raises(ParameterError, match=words) as refused:
         sb.release(votes, NOISE, ledger, **settings)  # type: ignore[arg-type]
@@ -72,7 +78,7 @@ def test_what_no_verifier_would_read_is_refused_before_it_is_paid(
 def test_classes_that_no_file_can_hold_are_refused(value: object) -> None:
     other = "a" if isinstance(value, str) else 1.0
     with pytest.raises(ParameterError, match="certificates and tables can hold"):
-        sb.VoteCounts.from_counts([[30, 70]], classes=[other, value])
+        sb.votes_of_counts([[30, 70]], classes=[other, value])
 
 
 def test_a_request_repeats_one_question_about_one_promise() -> None:
@@ -80,9 +86,10 @@ def test_a_request_repeats_one_question_about_one_promise() -> None:
     first = sb.release(VOTES, NOISE, ledger, request="r", points_sha256="0" * 64)
     again = sb.release(VOTES, NOISE, ledger, request="r", points_sha256="0" * 64)
     assert again.labels.tolist() == first.labels.tolist()
-    for other in (
-        {"points_sha256": "1" * 64},
-        {"points_sha256": "0" * 64, "declaration": {"neighbours": "replace-one"}},
+    replaced = {"neighbours": "replace-one"}
+    for votes, other in (
+        (VOTES, {"points_sha256": "1" * 64}),
+        (made_for("record", "replace-one"), {"points_sha256": "0" * 64, "declaration": replaced}),
     ):
         with pytest.raises(ParameterError, match="or another promise"):
-            sb.release(VOTES, NOISE, ledger, request="r", **other)  # type: ignore[arg-type]
+            sb.release(votes, NOISE, ledger, request="r", **other)  # type: ignore[arg-type]

@@ -17,10 +17,15 @@ from secretballot.door import purchase
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 
 
-@pytest.fixture
-def counts() -> sb.VoteCounts:
+def votes(**made_for: str) -> sb.Votes:
     ones = np.arange(0, 251, 10)
-    return sb.VoteCounts.from_counts(np.column_stack([250 - ones, ones]), classes=["no", "yes"])
+    table = np.column_stack([250 - ones, ones])
+    return sb.votes_of_counts(table, classes=["no", "yes"], **made_for)
+
+
+@pytest.fixture
+def counts() -> sb.Votes:
+    return votes()
 
 
 @pytest.fixture
@@ -58,7 +63,7 @@ class _SpyNoise:
 
 
 def test_a_release_is_certified_committed_and_accounted(
-    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
 ) -> None:
     released = sb.release(counts, aggregator, ledger, purpose="a test")
     assert released.queries.tolist() == list(range(26))
@@ -71,7 +76,7 @@ def test_a_release_is_certified_committed_and_accounted(
 
 
 def test_noise_is_drawn_only_after_the_price_is_reserved(
-    counts: sb.VoteCounts,
+    counts: sb.Votes,
     ledger: sb.Ledger,
     aggregator: sb.GaussianAggregator,
     monkeypatch: pytest.MonkeyPatch,
@@ -83,7 +88,7 @@ def test_noise_is_drawn_only_after_the_price_is_reserved(
 
 
 def test_an_interrupted_draw_stays_spent(
-    counts: sb.VoteCounts,
+    counts: sb.Votes,
     ledger: sb.Ledger,
     aggregator: sb.GaussianAggregator,
     monkeypatch: pytest.MonkeyPatch,
@@ -101,7 +106,7 @@ def test_an_interrupted_draw_stays_spent(
 
 
 def test_a_release_that_could_not_be_stored_goes_on_and_is_paid_once(
-    counts: sb.VoteCounts,
+    counts: sb.Votes,
     ledger: sb.Ledger,
     aggregator: sb.GaussianAggregator,
     monkeypatch: pytest.MonkeyPatch,
@@ -123,7 +128,7 @@ def test_a_release_that_could_not_be_stored_goes_on_and_is_paid_once(
 
 
 def test_of_two_processes_with_one_request_the_first_that_stores_answers_for_both(
-    counts: sb.VoteCounts,
+    counts: sb.Votes,
     ledger: sb.Ledger,
     aggregator: sb.GaussianAggregator,
     monkeypatch: pytest.MonkeyPatch,
@@ -143,7 +148,7 @@ def test_of_two_processes_with_one_request_the_first_that_stores_answers_for_bot
 
 
 def test_a_stream_that_has_answered_is_no_release_that_was_interrupted(
-    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
 ) -> None:
     about = {"classes": ["no", "yes"], "n_teachers": 250, "request": "one"}
     stream = sb.door.ReleaseStream(aggregator, ledger, **about)
@@ -154,7 +159,7 @@ def test_a_stream_that_has_answered_is_no_release_that_was_interrupted(
 
 
 def test_the_same_request_gets_the_stored_answer_for_nothing(
-    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
 ) -> None:
     first = sb.release(counts, aggregator, ledger, request="monday")
     again = sb.release(counts, aggregator, ledger, request="monday")
@@ -167,7 +172,7 @@ def test_the_same_request_gets_the_stored_answer_for_nothing(
 
 
 def test_a_second_release_composes_and_is_refused_over_budget(
-    counts: sb.VoteCounts, tmp_path: Path
+    counts: sb.Votes, tmp_path: Path
 ) -> None:
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="registry", budget=BUDGET)
     half = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.5, 5e-7), 26)
@@ -180,7 +185,7 @@ def test_a_second_release_composes_and_is_refused_over_budget(
 
 
 def test_asking_less_than_planned_costs_the_plan(
-    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
 ) -> None:
     # errata 5: a smaller epsilon at a stopping time that depends on answers is false; the plan's
     # price stands
@@ -190,9 +195,7 @@ def test_asking_less_than_planned_costs_the_plan(
     assert ledger.spent().epsilon == 1.0
 
 
-def test_noise_too_small_for_its_budget_is_refused(
-    counts: sb.VoteCounts, ledger: sb.Ledger
-) -> None:
+def test_noise_too_small_for_its_budget_is_refused(counts: sb.Votes, ledger: sb.Ledger) -> None:
     cheat = sb.GaussianAggregator(10.0, 26, budget=BUDGET)
     with pytest.raises(sb.BudgetError, match="Nothing was spent"):
         sb.release(counts, cheat, ledger)
@@ -215,7 +218,7 @@ def test_noise_too_small_for_its_budget_is_refused(
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_is_spent(
-    counts: sb.VoteCounts,
+    counts: sb.Votes,
     ledger: sb.Ledger,
     aggregator: sb.GaussianAggregator,
     arguments: dict[str, Any],
@@ -238,14 +241,13 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(
     ],
 )
 def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_spent(
-    counts: sb.VoteCounts,
     aggregator: sb.GaussianAggregator,
     terms: dict[str, str],
     declaration: dict[str, str] | None,
 ) -> None:
     ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
     with pytest.raises(sb.LedgerError, match=r"would promise neither.*Nothing was spent"):
-        sb.release(counts, aggregator, ledger, declaration=declaration)
+        sb.release(votes(**declaration or {}), aggregator, ledger, declaration=declaration)
     assert ledger.history() == []
 
 
@@ -263,12 +265,12 @@ def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_s
     ],
 )
 def test_the_certificate_says_what_the_ledger_promises(
-    counts: sb.VoteCounts,
     aggregator: sb.GaussianAggregator,
     terms: dict[str, str],
     declaration: dict[str, str] | None,
 ) -> None:
     ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
+    counts = votes(**declaration or {})
     certificate = sb.release(counts, aggregator, ledger, declaration=declaration).certificate
     said = (certificate["composition"]["unit"], certificate["composition"]["neighbours"])
     assert said == (ledger.unit, ledger.neighbours)
@@ -278,20 +280,20 @@ def test_the_certificate_says_what_the_ledger_promises(
 def test_an_aggregator_for_other_votes_is_refused(
     ledger: sb.Ledger, aggregator: sb.GaussianAggregator
 ) -> None:
-    three = sb.VoteCounts.from_counts(np.full((4, 3), 10), classes=list("abc"))
+    three = sb.votes_of_counts(np.full((4, 3), 10), classes=list("abc"))
     with pytest.raises(sb.ParameterError, match="n_classes=3"):
         sb.release(three, aggregator, ledger)
-    few = sb.VoteCounts.from_counts(np.full((4, 2), 10), classes=["a", "b"])
+    few = sb.votes_of_counts(np.full((4, 2), 10), classes=["a", "b"])
     with pytest.raises(sb.ParameterError, match="priced for 250"):
         sb.release(few, aggregator, ledger)
-    many = sb.VoteCounts.from_counts(np.full((27, 2), 125), classes=["a", "b"])
+    many = sb.votes_of_counts(np.full((27, 2), 125), classes=["a", "b"])
     with pytest.raises(sb.ParameterError, match="n_queries=27"):
         sb.release(many, aggregator, ledger)
     assert ledger.history() == []
 
 
 def test_an_aggregator_that_answers_nothing_is_refused_with_what_would_work(
-    counts: sb.VoteCounts, ledger: sb.Ledger
+    counts: sb.Votes, ledger: sb.Ledger
 ) -> None:
     drowned = sb.SparseVectorAggregator.calibrate(BUDGET, 26, max_unstable=50)
     with pytest.raises(sb.ParameterError, match="teachers"):
@@ -300,7 +302,7 @@ def test_an_aggregator_that_answers_nothing_is_refused_with_what_would_work(
 
 
 def test_labels_follow_the_votes(
-    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
 ) -> None:
     released = sb.release(counts, aggregator, ledger)
     sure = np.abs(np.arange(0, 251, 10) - 125) > 5 * aggregator.sigma
@@ -308,7 +310,7 @@ def test_labels_follow_the_votes(
     assert np.array_equal(released.labels[sure], (np.arange(0, 251, 10) > 125)[sure])
 
 
-def test_counts_are_released_with_their_noise(counts: sb.VoteCounts, ledger: sb.Ledger) -> None:
+def test_counts_are_released_with_their_noise(counts: sb.Votes, ledger: sb.Ledger) -> None:
     aggregator = sb.GaussianAggregator.calibrate(BUDGET, 26, release="counts")
     released = sb.release(counts, aggregator, ledger, public_rows=np.arange(100, 126))
     assert released.sigma == aggregator.sigma
@@ -321,7 +323,7 @@ def test_counts_are_released_with_their_noise(counts: sb.VoteCounts, ledger: sb.
 
 def test_the_sparse_vector_gives_exact_labels_and_stops(ledger: sb.Ledger) -> None:
     ones = np.array([250, 0] * 20 + [125] + [250] * 20)
-    counts = sb.VoteCounts.from_counts(np.column_stack([250 - ones, ones]), classes=[0, 1])
+    counts = sb.votes_of_counts(np.column_stack([250 - ones, ones]), classes=[0, 1])
     aggregator = sb.SparseVectorAggregator.calibrate(BUDGET, 61, max_unstable=1)
     released = sb.release(counts, aggregator, ledger)
     assert released.labels[:40].tolist() == [1, 0] * 20
@@ -329,7 +331,7 @@ def test_the_sparse_vector_gives_exact_labels_and_stops(ledger: sb.Ledger) -> No
 
 
 def test_nothing_of_the_votes_shows_in_errors(
-    counts: sb.VoteCounts,
+    counts: sb.Votes,
     ledger: sb.Ledger,
     aggregator: sb.GaussianAggregator,
     monkeypatch: pytest.MonkeyPatch,
@@ -379,7 +381,7 @@ class _InterruptedNoise(_SpyNoise):
 
 
 def test_ctrl_c_during_the_draw_comes_after_the_answer_is_stored(
-    counts: sb.VoteCounts,
+    counts: sb.Votes,
     ledger: sb.Ledger,
     aggregator: sb.GaussianAggregator,
     monkeypatch: pytest.MonkeyPatch,
@@ -399,7 +401,7 @@ def test_ctrl_c_during_the_draw_comes_after_the_answer_is_stored(
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_process_that_is_asked_to_end_during_the_draw_stores_the_answer_first(
     name: str,
-    counts: sb.VoteCounts,
+    counts: sb.Votes,
     ledger: sb.Ledger,
     aggregator: sb.GaussianAggregator,
     monkeypatch: pytest.MonkeyPatch,
@@ -420,7 +422,7 @@ def test_a_process_that_is_asked_to_end_during_the_draw_stores_the_answer_first(
 
 
 def test_a_release_in_another_thread_leaves_signals_alone(
-    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+    counts: sb.Votes, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
 ) -> None:
     worker = threading.Thread(target=sb.release, args=(counts, aggregator, ledger))
     worker.start()
@@ -429,7 +431,7 @@ def test_a_release_in_another_thread_leaves_signals_alone(
 
 
 def test_a_signal_that_is_ignored_stays_ignored(
-    counts: sb.VoteCounts,
+    counts: sb.Votes,
     ledger: sb.Ledger,
     aggregator: sb.GaussianAggregator,
     monkeypatch: pytest.MonkeyPatch,

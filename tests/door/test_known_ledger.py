@@ -15,7 +15,7 @@ from secretballot.door.known_ledger import keep_in_step
 from secretballot.vault import SeenHead
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
-COUNTS = sb.VoteCounts.from_counts([[250, 0], [0, 250]], classes=["no", "yes"])
+COUNTS = sb.votes_of_counts([[250, 0], [0, 250]], classes=["no", "yes"])
 PLAN = sb.GaussianAggregator(40.0, 60, budget=BUDGET)
 
 

@@ -7,19 +7,20 @@ import pytest
 from tiny_sums import mass
 
 from secretballot.bases.integer_model import IntegerModel, with_constant
+from secretballot.core.private import RecordSums
 from secretballot.learners.moments.stages import label_sums
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.privacy.accounting import PrivacyBudget, VectorSumEvent, delta_upper
-from secretballot.records import PrivateLabels, PrivateRecords, Residuals
+from secretballot.records import Residuals, label_records
 
 BOUND, UNIT, EPSILON, SIGMA = 2, 1, 1.0, 4.5
 
 
-def total_of(kind: type[PrivateRecords], points: np.ndarray, labels: tuple[int, ...]) -> np.ndarray:
+def total_of(points: np.ndarray, labels: tuple[int, ...]) -> np.ndarray:
     n_classes = 3 if points.shape[1] == 1 else 2
     model = IntegerModel.of(np.zeros((points.shape[1], 1 if n_classes == 2 else n_classes)))
-    records = kind(points, np.array(labels), n_classes)
-    return records.sum_at_the_door(Residuals(model, UNIT, BOUND))
+    records = label_records(points, np.array(labels), n_classes)
+    return records.sums(Residuals(model, UNIT, BOUND))._unseal()[0]
 
 
 def true_delta(one: np.ndarray, other: np.ndarray, sigma: float) -> float:
@@ -47,30 +48,35 @@ def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(world: str) -> N
     for labels in itertools.product(range(n_classes), repeat=2):
         for place, instead in itertools.product(range(2), range(n_classes)):
             other = tuple(instead if k == place else label for k, label in enumerate(labels))
-            sums = [total_of(PrivateLabels, points, one) for one in (labels, other)]
+            sums = [total_of(points, one) for one in (labels, other)]
             longest = max(longest, int(np.square(sums[0] - sums[1]).sum()))
             worst = max(worst, true_delta(*sums, SIGMA))
     assert 0 < longest <= 4 * BOUND**2
     assert promise / 30 < worst <= promise
 
 
-class TooLong(PrivateLabels):
-    """As if a replaced label of three classes moved one column, and not two."""
-
-    def _kept_coordinates(
-        self, coordinates: np.ndarray, residuals: np.ndarray, asked: Residuals, squared_bound: int
-    ) -> np.ndarray:
-        return np.clip(coordinates, -2 * asked.bound, 2 * asked.bound)
-
-
 def test_a_wrong_sensitivity_and_less_noise_would_be_seen() -> None:
     points, _ = WORLDS["three classes"]
     promise = delta_upper([VectorSumEvent(SIGMA, 4 * BOUND**2, 3, 1)], EPSILON)
-    sums = [total_of(TooLong, points, labels) for labels in ((0, 0), (1, 0))]
+    told, flat = [np.array(labels) for labels in ((0, 0), (1, 0))], np.zeros((2, 3), dtype=int)
+
+    def cut_to(length: int) -> list[np.ndarray]:
+        """As if a replaced label of three classes moved one column, and not two."""
+        rows = np.clip(points, -length, length)
+        stated = 2 * length**2
+        blocks = [[(rows, one, flat)] for one in told]
+        made = (RecordSums.of_labels(one, UNIT, stated, coordinates=3) for one in blocks)
+        return [sums._unseal()[0] for sums in made]
+
+    sums = cut_to(2 * BOUND)
     assert np.square(sums[0] - sums[1]).sum() > 4 * BOUND**2
     assert true_delta(*sums, SIGMA) > promise
-    right = [total_of(PrivateLabels, points, labels) for labels in ((0, 0), (1, 0))]
+    right = [total_of(points, labels) for labels in ((0, 0), (1, 0))]
     assert true_delta(*right, SIGMA) <= promise < true_delta(*right, SIGMA / 2)
+    # what is too long by what is stated is left out
+    blocks = [(np.clip(points, -4, 4), told[0], flat)]
+    found = RecordSums.of_labels(blocks, UNIT, 4 * BOUND**2, coordinates=3)._unseal()[0]
+    assert not found.any()
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -86,7 +92,7 @@ def test_a_replaced_label_moves_a_sum_by_hardly_less_than_is_paid_for(n_classes:
     stage = stages.asked_after([])
 
     def total(told: np.ndarray) -> np.ndarray:
-        return PrivateLabels(points, told, n_classes).sum_at_the_door(stage)
+        return label_records(points, told, n_classes).sums(stage)._unseal()[0]
 
     start, longest = total(labels), 0
     for place, instead in itertools.product(range(60), range(n_classes)):

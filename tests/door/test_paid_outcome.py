@@ -13,10 +13,12 @@ import pytest
 import secretballot as sb
 from secretballot.audit import Distribution, sample_p_value
 from secretballot.core.noise import ExactNoise
+from secretballot.core.private import Scores
+from secretballot.core.types import Guarantee
 from secretballot.door import ReleaseStream, choose_by_scores, purchase
-from secretballot.ensemble.scores import PrivateScores
 from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
 
+RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 ONES = np.arange(0, 251, 10)
 VOTES = np.column_stack([250 - ONES, ONES])
@@ -25,8 +27,8 @@ REPLACE = {"unit": "record", "neighbours": "replace-one"}
 
 
 @pytest.fixture
-def counts() -> sb.VoteCounts:
-    return sb.VoteCounts.from_counts(VOTES)
+def counts() -> sb.Votes:
+    return sb.votes_of_counts(VOTES)
 
 
 @pytest.fixture
@@ -35,18 +37,20 @@ def ledger(tmp_path: Path) -> sb.Ledger:
 
 
 def _stability(ledger: sb.Ledger, **settings: Any) -> sb.PaidOutcome:
-    counts = sb.VoteCounts.from_counts(VOTES)
+    counts = sb.votes_of_counts(VOTES)
     return sb.estimate_stability(counts, ledger, **{"fraction": 0.5, "epsilon": 0.2, **settings})
 
 
 def _minority(ledger: sb.Ledger, **settings: Any) -> sb.PaidOutcome:
-    return sb.estimate_minority(
-        sb.VoteCounts.from_counts(VOTES), ledger, **{"epsilon": 0.2, **settings}
-    )
+    return sb.estimate_minority(sb.votes_of_counts(VOTES), ledger, **{"epsilon": 0.2, **settings})
 
 
 def _scored(ledger: sb.Ledger, **settings: Any) -> sb.PaidOutcome:
-    return choose_by_scores(PrivateScores.of(RIGHT), ledger, **{"epsilon": 0.2, **settings})
+    return choose_by_scores(
+        Scores.of_candidates(RIGHT.sum(axis=0), RECORD),
+        ledger,
+        **{"epsilon": 0.2, **settings},
+    )
 
 
 BUYERS = pytest.mark.parametrize("buy", [_stability, _minority, _scored])
@@ -144,13 +148,15 @@ def test_a_repeated_request_is_free_and_another_question_is_refused(
     assert all(buy(ledger, request="one") == first for _ in range(5))
     assert buy(sb.Ledger.open_existing(ledger.path), request="one") == first
     for change in ({"epsilon": 0.1}, {"declaration": {"unit": "user"}}):
-        with pytest.raises(sb.ParameterError, match=r"answered before|counted by record"):
+        with pytest.raises(
+            sb.ParameterError, match=r"answered before|counted by record|made for unit 'record'"
+        ):
             buy(ledger, request="one", **change)
     assert len(ledger.history()) == 1
 
 
 def test_a_request_that_released_labels_is_no_choice_and_the_other_way_round(
-    counts: sb.VoteCounts, ledger: sb.Ledger
+    counts: sb.Votes, ledger: sb.Ledger
 ) -> None:
     aggregator = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.5, 1e-7), 26, n_teachers=250)
     sb.release(counts, aggregator, ledger, request="labels")
@@ -210,7 +216,7 @@ def test_scores_by_record_are_no_scores_by_user(ledger: sb.Ledger) -> None:
     with pytest.raises(sb.ParameterError, match="counted by record"):
         _scored(ledger, declaration={"unit": "user"})
     assert ledger.history() == []
-    by_user = PrivateScores.of(RIGHT, np.arange(40) // 2)
+    by_user = Scores.of_candidates([9, 8], Guarantee(unit="user", relation="add-remove"))
     with pytest.raises(sb.ParameterError, match="counted by user"):
         choose_by_scores(by_user, ledger, epsilon=0.1, declaration={"unit": "record"})
     users = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="user")
@@ -221,7 +227,9 @@ def test_scores_by_record_are_no_scores_by_user(ledger: sb.Ledger) -> None:
 
 def test_scores_of_another_relation_are_refused() -> None:
     replace = sb.Ledger.in_memory(dataset="d", budget=BUDGET, neighbours="replace-one")
-    scores = PrivateScores.of(RIGHT, None, "replace-one")
+    scores = Scores.of_candidates(
+        RIGHT.sum(axis=0), Guarantee(unit="record", relation="replace-one")
+    )
     with pytest.raises(sb.ParameterError, match="replace-one"):
         choose_by_scores(scores, replace, epsilon=0.1)
     choice = choose_by_scores(scores, replace, epsilon=0.1, declaration=REPLACE)
@@ -273,7 +281,7 @@ def test_what_comes_out_follows_the_law_of_its_price_and_of_no_other(
 
 
 def test_a_release_names_what_it_was_set_by_and_verifies(
-    counts: sb.VoteCounts, ledger: sb.Ledger
+    counts: sb.Votes, ledger: sb.Ledger
 ) -> None:
     choice = _stability(ledger)
     aggregator = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.8, 1e-6), 26, n_teachers=250)
@@ -291,7 +299,7 @@ def test_a_release_names_what_it_was_set_by_and_verifies(
 
 
 def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(
-    counts: sb.VoteCounts, ledger: sb.Ledger
+    counts: sb.Votes, ledger: sb.Ledger
 ) -> None:
     other = sb.Ledger.in_memory(dataset="another", budget=BUDGET)
     foreign = sb.estimate_stability(counts, other, fraction=0.5, epsilon=0.1)
@@ -305,9 +313,14 @@ def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(
         match=r"paid for by record under 'add-remove', and the release is by user",
     ):
         sb.release(
-            counts, aggregator, ledger, queries=[0, 1, 2], choices=[own], declaration=by_user
+            sb.votes_of_counts(VOTES, **by_user),
+            aggregator,
+            ledger,
+            queries=[0, 1, 2],
+            choices=[own],
+            declaration=by_user,
         )
-    stream = {"classes": counts.classes, "n_teachers": counts.n_teachers, "request": "plan"}
+    stream = {"classes": [0, 1], "n_teachers": counts.shape.n_teachers, "request": "plan"}
     with pytest.raises(sb.ParameterError, match="paid from another ledger"):
         ReleaseStream(aggregator, ledger, choices=[foreign], **stream)
     assert [entry.epsilon for entry in ledger.history()] == [0.1]

@@ -12,18 +12,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import secretballot as sb
 from secretballot.core import noise as room
 from secretballot.core import sampler as sampler_memory
+from secretballot.core.private import Scores
+from secretballot.core.types import Guarantee
 from secretballot.door import ReleaseStream, choose_by_scores
 from secretballot.door.reserved_outcome import ReservedOutcome
-from secretballot.ensemble.scores import PrivateScores
 
+RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
-COUNTS = sb.VoteCounts.from_counts([[250, 0], [0, 250]], classes=["no", "yes"])
+COUNTS = sb.votes_of_counts([[250, 0], [0, 250]], classes=["no", "yes"])
 GAUSSIAN = sb.GaussianAggregator(20.0, 2, budget=BUDGET)
 SPARSE = sb.SparseVectorAggregator.calibrate(BUDGET, n_queries=2, max_unstable=1)
 
@@ -41,7 +42,7 @@ def reserved(ledger: sb.Ledger) -> object:
         "neighbours": "add-remove",
     }
     bought = ReservedOutcome(ledger, **terms, purpose="which")
-    return bought.draw(PrivateScores(np.array([3, 4]), "record", "add-remove"), {})
+    return bought.draw(Scores.of_candidates([3, 4], RECORD), {})
 
 
 PATHS: dict[str, Callable[[sb.Ledger], object]] = {
@@ -52,7 +53,9 @@ PATHS: dict[str, Callable[[sb.Ledger], object]] = {
     "stability": lambda ledger: sb.estimate_stability(COUNTS, ledger, fraction=0.5, epsilon=0.5),
     "minority": lambda ledger: sb.estimate_minority(COUNTS, ledger, epsilon=0.5),
     "choice": lambda ledger: choose_by_scores(
-        PrivateScores(np.array([3, 4]), "record", "add-remove"), ledger, epsilon=0.5
+        Scores.of_candidates([3, 4], RECORD),
+        ledger,
+        epsilon=0.5,
     ),
     "reserved choice": reserved,
 }

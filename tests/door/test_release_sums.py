@@ -22,7 +22,7 @@ from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.learners.moments.start import released_start
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_vector_sum, delta_upper
 from secretballot.privacy.mechanisms import NoisyVectorSum
-from secretballot.records import PrivateRecords, Residuals
+from secretballot.records import Records, Residuals, class_records
 from secretballot.released import ReleasedLabels
 from secretballot.students.moment_links import ClassesLink
 
@@ -81,9 +81,9 @@ def asked(
     )
 
 
-def records_of(rows: Sequence[tuple[int, int, int]]) -> PrivateRecords:
+def records_of(rows: Sequence[tuple[int, int, int]]) -> Records:
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    return PrivateRecords(table[:, :2], table[:, 2], 2)
+    return class_records(table[:, :2], table[:, 2], 2)
 
 
 ROWS = [(1, 0, 1), (-2, 1, 0), (2, 2, 1)]
@@ -173,8 +173,8 @@ def test_a_release_is_the_exact_sums_plus_the_noise(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(purchase, "exact_noise", lambda: ScriptedNoise([5, -7, 1, 2], exact=True))
     ledger, records = ledger_at(), records_of(ROWS)
     released = release_sums(records, asked(), ledger, request="a", purpose="try")
-    first = records.sum_at_the_door(Residuals(model_after([]), UNIT, BOUND)) + np.array([5, -7])
-    second = records.sum_at_the_door(Residuals(model_after([first]), UNIT, BOUND)) + np.array(
+    first = records.sums(Residuals(model_after([]), UNIT, BOUND))._unseal()[0] + np.array([5, -7])
+    second = records.sums(Residuals(model_after([first]), UNIT, BOUND))._unseal()[0] + np.array(
         [1, 2]
     )
     mechanism = released.certificate["mechanism"]
@@ -221,13 +221,13 @@ def test_sums_by_user_are_refused_in_an_account_about_records() -> None:
     )
     one_user = np.zeros(2, dtype=np.int64)
     sums = [
-        PrivateRecords(rows[:n], classes[:n], 2, one_user[:n], marks[:n]).sum_at_the_door(stage)
+        class_records(rows[:n], classes[:n], 2, one_user[:n], marks[:n]).sums(stage)._unseal()[0]
         for n in (1, 2)
     ]
     assert np.square(sums[1] - sums[0]).sum() > stage.bound**2
 
     table = np.array(ROWS)
-    after = PrivateRecords(table[:, :2], table[:, 2], 2, np.array([0, 0, 1]))
+    after = class_records(table[:, :2], table[:, 2], 2, np.array([0, 0, 1]))
     ledger = ledger_at()
     with pytest.raises(LedgerError, match="use a ledger about users"):
         release_sums(after, asked(), ledger, declaration={"unit": "user"})

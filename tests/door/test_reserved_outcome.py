@@ -5,15 +5,14 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import secretballot as sb
 from secretballot.core.ledger import Ledger
-from secretballot.door import choose_by_scores, purchase
+from secretballot.core.private import Scores
+from secretballot.core.types import Guarantee
+from secretballot.door import choose_by_scores, purchase, reserved_outcome
 from secretballot.door.reserved_outcome import ReservedOutcome
-from secretballot.ensemble.range_scores import PrivateRangeScores
-from secretballot.ensemble.scores import PrivateScores
 
 ABOUT = {"points": [[0.5]], "rows": [0]}
 
@@ -36,8 +35,8 @@ def reserved(ledger: Ledger, epsilon: float = 0.5, request: str = "later") -> Re
     return ReservedOutcome(ledger, epsilon=epsilon, request=request, **terms)
 
 
-def scores(values: list[int], neighbours: str = "replace-one") -> PrivateScores:
-    return PrivateScores(np.array(values), "record", neighbours)
+def scores(values: list[int], neighbours: str = "replace-one") -> Scores:
+    return Scores.of_candidates(values, Guarantee(unit="record", relation=neighbours))
 
 
 def test_it_is_paid_before_it_is_drawn_and_drawn_once(tmp_path: Path):
@@ -83,7 +82,7 @@ def test_it_draws_at_the_scale_of_its_relation(
     ledger = account(neighbours=neighbours)
     one, _ = reserved(ledger, 0.25, "one").draw(scores([3, 4], neighbours), ABOUT)
     two, _ = reserved(ledger, 0.25, "two").draw(
-        PrivateRangeScores([3, 4], [1, 2], "record", neighbours), ABOUT
+        Scores.of_ranges([3, 4], [1, 2], Guarantee(unit="record", relation=neighbours)), ABOUT
     )
     assert (one.outcome, two.outcome, two.mechanism["n_candidates"]) == (1, 2, 4)
     assert seen == pytest.approx([moved / 0.25] * 2, rel=1e-9)
@@ -96,7 +95,7 @@ def test_a_draw_that_fails_or_cannot_be_stored_is_not_given_and_the_next_one_is(
     ledger = account()
     bought = reserved(ledger)
     with monkeypatch.context() as patch:
-        patch.setattr(ReservedOutcome, "_drawn_outcome", _interrupted)
+        patch.setattr(reserved_outcome, "drawn_by", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             bought.draw(scores([1, 2]), ABOUT)
     with monkeypatch.context() as patch:
@@ -120,15 +119,15 @@ def test_who_is_second_returns_what_the_first_has_committed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     one, two = reserved(account(tmp_path)), reserved(account(tmp_path))
-    real = ReservedOutcome._drawn_outcome
+    slow, real = scores([10_000, 0, 0]), reserved_outcome.drawn_by
 
-    def overtaken(self: ReservedOutcome, given: PrivateScores) -> int:
-        if self is one:
+    def overtaken(mechanism: Any, given: Scores, noise: Any) -> int:
+        if given is slow:
             two.draw(scores([0, 0, 10_000]), {"who": "two"})
-        return real(self, given)
+        return real(mechanism, given, noise)
 
-    monkeypatch.setattr(ReservedOutcome, "_drawn_outcome", overtaken)
-    choice, about = one.draw(scores([10_000, 0, 0]), {"who": "one"})
+    monkeypatch.setattr(reserved_outcome, "drawn_by", overtaken)
+    choice, about = one.draw(slow, {"who": "one"})
     assert (choice.outcome, about) == (2, {"who": "two"})
     assert len(account(tmp_path).history()) == 1
 
@@ -165,7 +164,9 @@ def test_scores_counted_for_another_relation_are_refused_before_the_draw():
     with pytest.raises(sb.ParameterError, match=r"'add-remove'.*Nothing was drawn"):
         bought.draw(scores([1, 2], "add-remove"), ABOUT)
     with pytest.raises(sb.ParameterError, match="by user"):
-        bought.draw(PrivateScores(np.array([1, 2]), "user", "replace-one"), ABOUT)
+        bought.draw(
+            Scores.of_candidates([1, 2], Guarantee(unit="user", relation="replace-one")), ABOUT
+        )
     assert bought.drawn() is None
 
 
@@ -175,7 +176,7 @@ def test_a_choice_by_user_does_not_add_to_a_promise_about_records() -> None:
         ReservedOutcome(
             ledger, epsilon=0.1, request="x", unit="user", neighbours="add-remove", purpose=""
         )
-    by_user = PrivateScores.of(np.ones((4, 2), dtype=bool), [1, 1, 2, 2])
+    by_user = Scores.of_candidates([2, 2], Guarantee(unit="user", relation="add-remove"))
     with pytest.raises(sb.LedgerError, match="by user"):
         choose_by_scores(by_user, ledger, epsilon=0.1, declaration={"unit": "user"})
     with pytest.raises(sb.ParameterError, match="counted by user"):

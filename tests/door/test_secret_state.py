@@ -36,9 +36,9 @@ def ledger(tmp_path: Path) -> sb.Ledger:
     return sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=ACCOUNT)
 
 
-def votes(*ones: int) -> sb.VoteCounts:
+def votes(*ones: int) -> sb.Votes:
     counts = np.array(ones)
-    return sb.VoteCounts.from_counts(np.column_stack([K - counts, counts]), classes=["no", "yes"])
+    return sb.votes_of_counts(np.column_stack([K - counts, counts]), classes=["no", "yes"])
 
 
 def opened(

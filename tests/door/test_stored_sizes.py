@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from secretballot.core.private import Scores
+from secretballot.core.types import Guarantee
 from secretballot.door import choose_by_scores, purchase
 from secretballot.door.reserved_outcome import ReservedOutcome
-from secretballot.ensemble.scores import PrivateScores
 from secretballot.privacy.mechanisms import ExponentialMechanism
 
+RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 
 
@@ -82,7 +84,7 @@ def test_a_batch_is_stored_in_as_many_bytes_whatever_came_out(
         votes = np.zeros((30, n_classes), dtype=np.int64)
         votes[:, winner] = 600
         names = list(range(n_classes))
-        counts: Any = sb.VoteCounts.from_counts(votes, classes=names)
+        counts: Any = sb.votes_of_counts(votes, classes=names)
         ledger = sb.Ledger(tmp_path / f"{number}.sqlite", dataset="registry", budget=BUDGET)
         monkeypatch.setattr(purchase, "noise_source", lambda noise=noise: _Noise(noise))
         sb.release(counts, aggregator, ledger, request="one")
@@ -94,8 +96,8 @@ def test_a_batch_is_stored_in_as_many_bytes_whatever_came_out(
 def test_a_choice_is_stored_in_as_many_bytes_whatever_was_chosen(
     outcomes: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scores = PrivateScores(np.zeros(10_001, dtype=np.int64), "record", "add-remove")
-    counts = sb.VoteCounts.from_counts([[250, 0]], classes=["no", "yes"])
+    scores = Scores.of_candidates(np.zeros(10_001, dtype=np.int64), RECORD)
+    counts = sb.votes_of_counts([[250, 0]], classes=["no", "yes"])
     sizes: list[set[Any]] = [set(), set(), set()]
     for outcome in outcomes:
         noise = _Noise(outcome)

@@ -45,9 +45,9 @@ def ledger(tmp_path: Path) -> sb.Ledger:
     return sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=ACCOUNT)
 
 
-def votes(*ones: int) -> sb.VoteCounts:
+def votes(*ones: int) -> sb.Votes:
     counts = np.array(ones)
-    return sb.VoteCounts.from_counts(np.column_stack([K - counts, counts]), classes=["no", "yes"])
+    return sb.votes_of_counts(np.column_stack([K - counts, counts]), classes=["no", "yes"])
 
 
 def opened(
@@ -489,12 +489,12 @@ def test_a_full_ledger_refuses_the_plan_and_keeps_no_terms(tmp_path: Path) -> No
     ("counts", "questions"),
     [
         (votes(0, 1), names(0)),
-        (sb.VoteCounts.from_counts([[3, 2]], classes=["no", "yes"]), names(0)),
-        (sb.VoteCounts.from_counts([[200, 50]], classes=["yes", "no"]), names(0)),
+        (sb.votes_of_counts([[3, 2]], classes=["no", "yes"]), names(0)),
+        (sb.votes_of_counts([[200, 50]], classes=["yes", "no"]), names(0)),
     ],
 )
 def test_votes_of_others_are_refused(
-    ledger: sb.Ledger, tmp_path: Path, counts: sb.VoteCounts, questions: list[bytes]
+    ledger: sb.Ledger, tmp_path: Path, counts: sb.Votes, questions: list[bytes]
 ) -> None:
     stream = opened(GAUSSIAN, ledger, tmp_path / "vault")
     with pytest.raises(sb.DataError):

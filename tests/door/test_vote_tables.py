@@ -10,7 +10,6 @@ import pytest
 import secretballot as sb
 from secretballot import verify_release as second
 from secretballot.aggregation import LabelSetVoting, NumberVoting
-from secretballot.ensemble import LabelVotes, NumberVotes
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.released import ReleasedTable
 from secretballot.report.certificate.build import certificate_digest
@@ -24,14 +23,14 @@ def account(**settings: Any) -> sb.Ledger:
     return sb.Ledger.in_memory(**{"dataset": "x", "budget": BUDGET, **settings})
 
 
-def label_votes(**terms: Any) -> LabelVotes:
+def label_votes(**terms: Any) -> sb.Votes:
     rng = np.random.default_rng(0)
     shares = rng.random((6, 1, 3))
-    return LabelVotes.from_votes(rng.random((6, TEACHERS, 3)) < shares, NAMES, **terms)
+    return sb.ensemble.label_votes(rng.random((6, TEACHERS, 3)) < shares, NAMES, **terms)
 
 
-def number_votes() -> NumberVotes:
-    return NumberVotes.from_votes(
+def number_votes() -> sb.Votes:
+    return sb.ensemble.number_votes(
         np.random.default_rng(1).normal(4.0, 1.0, (6, TEACHERS)), (0.0, 10.0), n_positions=50
     )
 
@@ -49,7 +48,7 @@ KINDS = {
 
 def question(kind: str) -> tuple[Any, Any]:
     votes, terms = KINDS[kind]()
-    if isinstance(votes, NumberVotes):
+    if votes.shape.n_classes == 50:
         voting: Any = NumberVoting.calibrate(
             BUDGET, 6, n_teachers=TEACHERS, target_range=(0.0, 10.0), **terms
         )
@@ -145,10 +144,12 @@ def test_what_does_not_fit_is_refused_and_nothing_is_spent() -> None:
     for rows in ([1, 1, 2, 3, 4, 5], [1], [-1, 0, 1, 2, 3, 4]):
         with pytest.raises(DataError, match="rows"):
             sb.door.release_table(votes, voting, ledger, rows=rows)
-    with pytest.raises(LedgerError):
+    with pytest.raises(ParameterError, match="declaration says otherwise"):
         sb.door.release_table(
             votes, voting, ledger, declaration={"unit": "record", "neighbours": "replace-one"}
         )
+    with pytest.raises(LedgerError):
+        sb.door.release_table(label_votes(most_named=1, neighbours="replace-one"), voting, ledger)
     few = LabelSetVoting.calibrate(BUDGET, 2, n_teachers=TEACHERS, labels=NAMES, most_named=1)
     with pytest.raises(ParameterError, match="priced for 2"):
         sb.door.release_table(votes, few, ledger)
@@ -168,7 +169,7 @@ def test_stored_answers_have_one_size_whatever_came_out() -> None:
     # positions of one digit and of two take as much room
     sizes = set()
     for level in (0.0, 9.9):
-        cast = NumberVotes.from_votes(np.full((6, TEACHERS), level), (0.0, 10.0), n_positions=50)
+        cast = sb.ensemble.number_votes(np.full((6, TEACHERS), level), (0.0, 10.0), n_positions=50)
         ledger = account()
         sb.door.release_table(cast, question("median")[1], ledger, request="q")
         stored = ledger.released("q")

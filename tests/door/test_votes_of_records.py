@@ -11,18 +11,24 @@ import secretballot as sb
 from secretballot._nearest_points import NearestPoints
 from secretballot.aggregation import RecordVotesAggregator
 from secretballot.audit import ScriptedNoise
+from secretballot.core.types import Guarantee
 from secretballot.door import ReleaseStream, purchase
-from secretballot.ensemble.record_votes import RecordVotes
+from secretballot.ensemble.record_votes import votes_of_records
 from secretballot.exceptions import ParameterError
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 POINTS = np.arange(30)[:, None]
 
 
-def votes(n: int = 40, k: int = 3, **declared: str) -> RecordVotes:
+RECORD = Guarantee(unit="record", relation="add-remove")
+USER = Guarantee(unit="user", relation="add-remove")
+REPLACED = Guarantee(unit="record", relation="replace-one")
+
+
+def votes(n: int = 40, k: int = 3, promise: Guarantee = RECORD) -> sb.Votes:
     rng = np.random.default_rng(0)
     records = rng.integers(0, 30, (n, 1)), rng.integers(0, 2, n)
-    return RecordVotes.cast([records], NearestPoints(POINTS, k), ["no", "yes"], **declared)
+    return votes_of_records([records], NearestPoints(POINTS, k), ["no", "yes"], promise)
 
 
 def priced(k: int = 3, neighbours: str = "add-remove") -> RecordVotesAggregator:
@@ -38,7 +44,7 @@ def test_the_true_counts_leave_with_the_noise_that_was_drawn_and_nothing_else(mo
     noise = np.arange(60) - 30
     monkeypatch.setattr(purchase, "noise_source", lambda: ScriptedNoise(noise, exact=True))
     out = sb.release(secret, priced(), account())
-    assert np.array_equal(out.noisy_counts, secret.open_at_the_door() + noise.reshape(30, 2))
+    assert np.array_equal(out.noisy_counts, secret._unseal()[0] + noise.reshape(30, 2))
     assert np.array_equal(out.labels, out.noisy_counts.argmax(axis=1))
     assert out.n_teachers == 0
     assert sb.verify_certificate(out.certificate).ok
@@ -66,15 +72,15 @@ def test_the_same_request_gets_the_stored_answer() -> None:
 @pytest.mark.parametrize(
     ("secret", "aggregator", "words"),
     [
-        (votes(k=4), priced(3), "cast 4 votes each"),
-        (votes(neighbours="replace-one"), priced(), "under 'replace-one'"),
+        (votes(k=4), priced(3), "moves 4 counts"),
+        (votes(promise=REPLACED), priced(), "under 'replace-one'"),
         (votes(), sb.GaussianAggregator(20.0, 30, budget=BUDGET), "priced by a RecordVotesAgg"),
         (
             votes(),
             sb.SparseVectorAggregator.calibrate(BUDGET, n_queries=30, max_unstable=2),
             "priced by a RecordVotesAgg",
         ),
-        (sb.VoteCounts.from_counts([[3, 97]] * 30), priced(), "priced by a RecordVotesAgg"),
+        (sb.votes_of_counts([[3, 97]] * 30), priced(), "priced by a RecordVotesAgg"),
     ],
 )
 def test_votes_leave_under_their_own_price_only(secret: Any, aggregator: Any, words: str) -> None:
@@ -95,14 +101,14 @@ def test_a_stream_has_no_votes_of_records() -> None:
 
 def test_votes_by_user_and_by_record_do_not_add_to_each_other_s_promise() -> None:
     # of each user one record votes: one more record of theirs may change which, at both its points
-    for unit, ledger in (("user", account()), ("record", account(unit="user"))):
+    for promise, ledger in ((USER, account()), (RECORD, account(unit="user"))):
         with pytest.raises(sb.LedgerError, match="do not add to each other's promise"):
-            sb.release(votes(unit=unit), priced(), ledger)
+            sb.release(votes(promise=promise), priced(), ledger)
         assert not ledger.history()
     declaration = {"unit": "record", "neighbours": "add-remove"}
-    with pytest.raises(sb.ParameterError, match="cast by user, and the declaration is about rec"):
-        sb.release(votes(unit="user"), priced(), account(), declaration=declaration)
-    out = sb.release(votes(unit="user"), priced(), account(unit="user"))
+    with pytest.raises(sb.ParameterError, match="made for unit 'user'"):
+        sb.release(votes(promise=USER), priced(), account(), declaration=declaration)
+    out = sb.release(votes(promise=USER), priced(), account(unit="user"))
     assert (out.certificate["unit"], sb.verify_certificate(out.certificate).ok) == ("user", True)
 
 
@@ -130,12 +136,12 @@ def test_the_answer_is_stored_in_as_many_bytes_however_many_records_voted(
     assert len(sizes) == 1
 
 
-def apart(n: int, uncovered: int, k: int = 3) -> RecordVotes:
+def apart(n: int, uncovered: int, k: int = 3) -> sb.Votes:
     """Return votes of n records, the first ones uncovered."""
     rng = np.random.default_rng(0)
     records = rng.integers(0, 30, (n, 1)), rng.integers(0, 2, n), np.arange(n) >= uncovered
     nearest = NearestPoints(POINTS, k)
-    return RecordVotes.cast([records], nearest, ["no", "yes"], counts_uncovered=True)
+    return votes_of_records([records], nearest, ["no", "yes"], RECORD, counts_uncovered=True)
 
 
 def counting(k: int = 3) -> RecordVotesAggregator:
@@ -148,7 +154,7 @@ def test_uncovered_records_are_counted_at_the_same_price(monkeypatch) -> None:
     secret, noise = apart(40, 7), np.arange(64) - 30
     monkeypatch.setattr(purchase, "noise_source", lambda: ScriptedNoise(noise, exact=True))
     out = sb.release(secret, counting(), account())
-    table = secret.open_at_the_door()
+    table = secret._unseal()[0]
     assert np.array_equal(out.noisy_counts, table[:30] + noise[:60].reshape(30, 2))
     # three cells with one vote of each of the seven, and their noise; the fourth is none
     assert out.certificate["mechanism"]["uncovered_votes"] == 3 * 7 + noise[60:63].sum()

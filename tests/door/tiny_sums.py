@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from secretballot.records import Residuals
-from secretballot.records.vector_sums import BoundedRecords
+from secretballot.records import Records, Residuals
 
 
 def mass(sigma: float, reach: int) -> np.ndarray:
@@ -20,8 +19,8 @@ def stage_distribution(total: np.ndarray, single: np.ndarray, reach: int) -> np.
 
 
 def true_delta(
-    one: BoundedRecords,
-    other: BoundedRecords,
+    one: Records,
+    other: Records,
     staged: Callable[[int | None], Residuals],
     sigma: float,
     epsilon: float,
@@ -31,7 +30,7 @@ def true_delta(
 
     Parameters
     ----------
-    one, other : BoundedRecords
+    one, other : Records
         Neighbours.
     staged : callable
         Returns what the first stage asks, of None, and the second, of the sign of the first number.
@@ -45,10 +44,12 @@ def true_delta(
     for sign in (-1, 1):
         ask = staged(sign)
         stages[sign] = [
-            stage_distribution(side.sum_at_the_door(ask), single, reach) for side in (one, other)
+            stage_distribution(side.sums(ask)._unseal()[0], single, reach) for side in (one, other)
         ]
     start = staged(None)
-    p, q = (stage_distribution(side.sum_at_the_door(start), single, reach) for side in (one, other))
+    p, q = (
+        stage_distribution(side.sums(start)._unseal()[0], single, reach) for side in (one, other)
+    )
     delta = 0.0
     for sign in (-1, 1):
         here = (first > 0) == (sign > 0)

@@ -32,7 +32,7 @@ from secretballot.ensemble.diagnostics.votes import (
     diagnose_margins,
     diagnose_stability,
 )
-from secretballot.ensemble.votes import VoteCounts
+from secretballot.ensemble.votes import votes_of_counts
 from secretballot.exceptions import DataError, ParameterError
 
 
@@ -110,7 +110,7 @@ def test_margins_are_the_nearest_floats_to_their_fractions() -> None:
         counts = np.stack([k - ones, ones], axis=2)
         assert expected_margins(counts)[0].tolist() == [float(margin) for margin in exact]
         curve = diagnose_expected_margins(
-            [VoteCounts.from_counts(table, ["no", "yes"]) for table in counts]
+            [votes_of_counts(table, ["no", "yes"]) for table in counts]
         ).values()
         shares = [
             sum(margin <= Fraction(step, 200) for margin in exact) / len(exact)
@@ -190,7 +190,7 @@ def test_what_does_not_fit_is_refused_without_a_value(call) -> None:
 
 
 def sealed() -> Diagnosis:
-    return diagnose_margins(VoteCounts.from_counts(np.array([[7771, 2], [3, 7770]]), ["no", "yes"]))
+    return diagnose_margins(votes_of_counts(np.array([[7771, 2], [3, 7770]]), ["no", "yes"]))
 
 
 def test_a_diagnosis_shows_kind_and_sizes_alone() -> None:
@@ -243,7 +243,7 @@ def test_what_a_diagnosis_gives_out_is_a_copy() -> None:
 def test_sealed_diagnoses_hold_what_the_plain_functions_return() -> None:
     rng = np.random.default_rng(3)
     tables = [rng.multinomial(20, (0.6, 0.3, 0.1), size=30) for _ in range(3)]
-    votes = [VoteCounts.from_counts(table) for table in tables]
+    votes = [votes_of_counts(table) for table in tables]
     labels = rng.integers(0, 3, size=30)
     expected = diagnose_expected_margins(votes, confidence=0.9)
     margins, standard, resampling = expected_margins(np.stack(tables))

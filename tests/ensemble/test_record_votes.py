@@ -9,10 +9,13 @@ import pytest
 
 from secretballot._nearest_points import NearestPoints
 from secretballot.aggregation.record_votes import moved_cells
-from secretballot.ensemble.record_votes import RecordVotes
+from secretballot.core.types import Guarantee
+from secretballot.ensemble.record_votes import votes_of_records
 from secretballot.exceptions import DataError, ParameterError
 
 POINTS = np.array([[0], [2], [2], [7]])
+RECORD = Guarantee(unit="record", relation="add-remove")
+CLASSES = [0, 1, 2]
 RECORDS = [(place, label) for place in (-1, 1, 2, 6) for label in (0, 1, 2)]
 
 
@@ -20,8 +23,10 @@ def table(records, k):
     """Return the counts of some (coordinate, class) pairs."""
     coordinates = np.array([[place] for place, _ in records], dtype=np.int64).reshape(-1, 1)
     index = np.array([label for _, label in records], dtype=np.int64)
-    votes = RecordVotes.cast([(coordinates, index)], NearestPoints(POINTS, k), ["a", "b", "c"])
-    return votes.open_at_the_door()
+    votes = votes_of_records(
+        [(coordinates, index)], NearestPoints(POINTS, k), ["a", "b", "c"], RECORD
+    )
+    return votes._unseal()[0]
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
@@ -49,11 +54,15 @@ def table_apart(records, k):
     coordinates = np.array([[place] for place, _, _ in records], dtype=np.int64).reshape(-1, 1)
     index = np.array([label for _, label, _ in records], dtype=np.int64)
     covered = np.array([told for _, _, told in records], dtype=np.bool_)
-    votes = RecordVotes.cast(
-        [(coordinates, index, covered)], NearestPoints(POINTS, k), [0, 1, 2], counts_uncovered=True
+    votes = votes_of_records(
+        [(coordinates, index, covered)],
+        NearestPoints(POINTS, k),
+        [0, 1, 2],
+        RECORD,
+        counts_uncovered=True,
     )
-    assert votes.take(np.arange(4)).counts_uncovered
-    return votes.open_at_the_door()
+    assert votes.take(np.arange(4)).shape == votes.shape
+    return votes._unseal()[0]
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
@@ -82,35 +91,39 @@ def test_whether_a_record_is_covered_must_be_said_of_each():
     rows, index = np.array([[1], [2]]), np.array([0, 1])
     for odd in ((), (np.array([True]),), (np.array([1, 0]),)):
         with pytest.raises(DataError, match="not said of every record"):
-            RecordVotes.cast([(rows, index, *odd)], nearest, [0, 1], counts_uncovered=True)
+            votes_of_records([(rows, index, *odd)], nearest, [0, 1], RECORD, counts_uncovered=True)
 
 
 def test_blocks_and_their_order_do_not_matter():
     rng = np.random.default_rng(0)
     coordinates, index = rng.integers(-3, 9, (50, 1)), rng.integers(0, 3, 50)
     nearest = NearestPoints(POINTS, 2)
-    whole = RecordVotes.cast([(coordinates, index)], nearest, [0, 1, 2]).open_at_the_door()
+    whole = votes_of_records([(coordinates, index)], nearest, [0, 1, 2], RECORD)._unseal()[0]
     parts = [(coordinates[part], index[part]) for part in (np.arange(30, 50), np.arange(30))]
-    assert np.array_equal(RecordVotes.cast(parts, nearest, [0, 1, 2]).open_at_the_door(), whole)
+    assert np.array_equal(votes_of_records(parts, nearest, [0, 1, 2], RECORD)._unseal()[0], whole)
     assert whole.sum() == 100
-    assert RecordVotes.cast([], nearest, [0, 1, 2]).open_at_the_door().sum() == 0
+    assert votes_of_records([], nearest, [0, 1, 2], RECORD)._unseal()[0].sum() == 0
 
 
 def test_votes_and_their_number_are_shown_to_nobody():
     nearest = NearestPoints(POINTS, 2)
-    votes = RecordVotes.cast([(np.full((4711, 1), 2), np.ones(4711, dtype=int))], nearest, [0, 1])
-    said = [repr(votes), votes._repr_html_(), str(vars(RecordVotes)), f"{votes.n_teachers}"]
+    votes = votes_of_records(
+        [(np.full((4711, 1), 2), np.ones(4711, dtype=int))], nearest, [0, 1], RECORD
+    )
+    said = [repr(votes), votes._repr_html_(), repr(votes.shape)]
     assert not any("4711" in text for text in said)
     for use in (np.asarray, list, len, float, pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="private votes of records"):
+        with pytest.raises(TypeError, match="private values"):
             use(votes)
-    assert (votes.n_queries, votes.n_classes, votes.classes) == (4, 2, [0, 1])
+    assert votes.shape.n_teachers is None
 
 
 def test_points_are_taken_once_each():
-    votes = RecordVotes.cast([(np.array([[2]]), np.array([1]))], NearestPoints(POINTS, 2), [0, 1])
-    assert votes.take([3, 1]).open_at_the_door().tolist() == [[0, 0], [0, 1]]
-    assert votes.take([1]).declared == votes.declared
+    votes = votes_of_records(
+        [(np.array([[2]]), np.array([1]))], NearestPoints(POINTS, 2), [0, 1], RECORD
+    )
+    assert votes.take([3, 1])._unseal()[0].tolist() == [[0, 0], [0, 1]]
+    assert votes.take([1]).shape.moved == votes.shape.moved == 2
     # a point that stands there twice would move twice
     for rows in ([1, 1], [4], [-1], [], [0.5]):
         with pytest.raises(ParameterError):
@@ -121,5 +134,5 @@ def test_what_does_not_fit_is_refused_without_a_value():
     nearest = NearestPoints(POINTS, 1)
     for index in ([0, 1], [4711], [-1]):
         with pytest.raises(DataError) as caught:
-            RecordVotes.cast([(np.array([[2]]), np.array(index))], nearest, [0, 1])
+            votes_of_records([(np.array([[2]]), np.array(index))], nearest, [0, 1], RECORD)
         assert "4711" not in str(caught.value)

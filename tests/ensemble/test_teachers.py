@@ -45,7 +45,7 @@ def fitted(teacher, X, y, ids=None, **options):
 
 
 def counts_of(ensemble, X=X_PUBLIC, **options):
-    return ensemble.vote_counts(X, **options).open_at_the_door()
+    return ensemble.vote_counts(X, **options)._unseal()[0]
 
 
 def votes_of(ensemble, X=X_PUBLIC):

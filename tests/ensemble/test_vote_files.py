@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from secretballot.ensemble import VoteCounts, vote_files
+from secretballot import read_votes
+from secretballot.ensemble import vote_files
 from secretballot.exceptions import DataError, ParameterError
 
 VOTES = np.array([[0, 1, 1, 1, 0], [0, 0, 0, 1, 0], [1, 1, 1, 1, 1]])
@@ -34,29 +35,29 @@ def write(tmp_path):
 
 
 def opened(counts):
-    return counts.open_at_the_door().tolist()
+    return counts._unseal()[0].tolist()
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".csv", ".parquet"])
 @pytest.mark.parametrize("cells", [2**20, 4])
 def test_counts_and_votes_are_read_from_every_format(write, suffix, cells, monkeypatch):
     monkeypatch.setattr(vote_files, "_BLOCK_CELLS", cells)
-    assert opened(VoteCounts.read(write(COUNTS.astype(float), suffix))) == COUNTS.tolist()
-    assert opened(VoteCounts.read(write(VOTES, suffix), classes=[0, 1])) == COUNTS.tolist()
-    counts = VoteCounts.read(write(WORDS, suffix), classes=["NA", "yes"])
+    assert opened(read_votes(write(COUNTS.astype(float), suffix))) == COUNTS.tolist()
+    assert opened(read_votes(write(VOTES, suffix), classes=[0, 1])) == COUNTS.tolist()
+    counts = read_votes(write(WORDS, suffix), classes=("NA", "yes"))
     assert opened(counts) == COUNTS.tolist()
-    assert (counts.n_teachers, counts.classes) == (5, ["NA", "yes"])
+    assert (counts.shape.n_teachers, counts.classes) == (5, ("NA", "yes"))
 
 
 def test_csv_without_a_header_is_read_from_its_first_row(write):
     for table, classes in ((COUNTS, None), (VOTES, [0, 1]), (WORDS, ["NA", "yes"])):
-        assert VoteCounts.read(write(table, ".csv", header=False), classes=classes).n_queries == 3
+        assert read_votes(write(table, ".csv", header=False), classes=classes).shape.n_queries == 3
 
 
 def test_csv_with_a_row_index_is_refused(tmp_path):
     pd.DataFrame(COUNTS).to_csv(tmp_path / "indexed.csv")
     with pytest.raises(DataError, match="without the row index"):
-        VoteCounts.read(tmp_path / "indexed.csv")
+        read_votes(tmp_path / "indexed.csv")
 
 
 def test_parquet_with_a_row_index_is_refused(tmp_path):
@@ -65,7 +66,7 @@ def test_parquet_with_a_row_index_is_refused(tmp_path):
         tmp_path / "indexed.parquet"
     )
     with pytest.raises(DataError, match="without the row index"):
-        VoteCounts.read(tmp_path / "indexed.parquet")
+        read_votes(tmp_path / "indexed.parquet")
 
 
 def test_large_memory_map_is_counted_in_blocks(tmp_path):
@@ -73,14 +74,14 @@ def test_large_memory_map_is_counted_in_blocks(tmp_path):
     votes = np.lib.format.open_memmap(path, mode="w+", dtype=np.int16, shape=(60_000, 250))
     votes[:, ::3] = 1
     votes.flush()
-    counts = VoteCounts.read(path, classes=[0, 1])
-    assert (counts.n_queries, counts.n_teachers) == (60_000, 250)
+    counts = read_votes(path, classes=[0, 1])
+    assert (counts.shape.n_queries, counts.shape.n_teachers) == (60_000, 250)
     assert opened(counts.take([0, 59_999])) == [[166, 84]] * 2
 
 
 def test_column_order_in_memory_does_not_matter(write):
     assert (
-        opened(VoteCounts.read(write(np.asfortranarray(VOTES), ".npy"), classes=[0, 1]))
+        opened(read_votes(write(np.asfortranarray(VOTES), ".npy"), classes=[0, 1]))
         == COUNTS.tolist()
     )
 
@@ -101,8 +102,8 @@ def test_column_order_in_memory_does_not_matter(write):
     ],
 )
 def test_kind_follows_the_shape(write, table, options, kind):
-    counts = VoteCounts.read(write(table, ".npy"), **options)
-    assert counts.n_teachers == (table.shape[1] if kind == "votes" else 5)
+    counts = read_votes(write(table, ".npy"), **options)
+    assert counts.shape.n_teachers == (table.shape[1] if kind == "votes" else 5)
 
 
 @pytest.mark.parametrize(
@@ -118,31 +119,31 @@ def test_kind_follows_the_shape(write, table, options, kind):
 )
 def test_ambiguous_kind_is_asked_for(write, table, options):
     with pytest.raises(DataError, match="say which by kind"):
-        VoteCounts.read(write(table, ".npy"), **options)
+        read_votes(write(table, ".npy"), **options)
 
 
 def test_votes_need_declared_classes(write):
     with pytest.raises(ParameterError, match="classes are missing"):
-        VoteCounts.read(write(VOTES, ".npy"), kind="votes")
+        read_votes(write(VOTES, ".npy"), kind="votes")
     with pytest.raises(ParameterError, match="kind is 'ballots'"):
-        VoteCounts.read(write(VOTES, ".npy"), kind="ballots")
+        read_votes(write(VOTES, ".npy"), kind="ballots")
 
 
 def test_votes_must_have_the_stated_teachers(write):
     with pytest.raises(DataError, match="5 columns; there must be 6"):
-        VoteCounts.read(write(VOTES, ".npy"), classes=[0, 1], n_teachers=6)
+        read_votes(write(VOTES, ".npy"), classes=[0, 1], n_teachers=6)
 
 
 def test_inconsistent_rows_of_a_csv_are_named(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("a,b,c\n0,1,1\n0,,1\n0,7,1\nNA,1,1\n")
     with pytest.raises(DataError, match=r"a missing vote \(nan\) \(rows 1, 3"):
-        VoteCounts.read(path, classes=[0, 1])
+        read_votes(path, classes=[0, 1])
     path.write_text("a,b,c\n0,1,1\n0,1\n0,1,1,1\n")
     with pytest.raises(
         DataError, match=r"2 rows of another number of cells than the first one's 3 \(rows 1, 2"
     ):
-        VoteCounts.read(path, classes=[0, 1])
+        read_votes(path, classes=[0, 1])
 
 
 def _npy_claiming(shape, dtype="<i8"):
@@ -191,7 +192,7 @@ def test_unreadable_file_is_one_sentence_without_its_content(tmp_path, name, con
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(DataError) as caught:
-        VoteCounts.read(path)
+        read_votes(path)
     message = str(caught.value)
     assert message.count("\n") == 0
     assert message.endswith(".")
@@ -204,8 +205,8 @@ def test_named_columns_of_counts_go_to_their_classes(tmp_path, suffix):
     frame = pd.DataFrame({"yes": [2, 30, 5], "no": [48, 20, 45]})
     path = tmp_path / f"counts{suffix}"
     frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
-    counts = VoteCounts.read(path, kind="counts", classes=["no", "yes"])
-    assert counts.open_at_the_door().tolist() == [[48, 2], [20, 30], [45, 5]]
+    counts = read_votes(path, kind="counts", classes=["no", "yes"])
+    assert counts._unseal()[0].tolist() == [[48, 2], [20, 30], [45, 5]]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -214,7 +215,7 @@ def test_columns_named_for_other_classes_are_refused(tmp_path, suffix):
     path = tmp_path / f"counts{suffix}"
     frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
     with pytest.raises(DataError, match="name each column by its class"):
-        VoteCounts.read(path, kind="counts", classes=["no", "yes"])
+        read_votes(path, kind="counts", classes=["no", "yes"])
 
 
 EDITS = [
@@ -230,11 +231,11 @@ def reading(path, edited, **options):
     """Return the counts of a file without what the edited cell votes for, or None where it was
     refused."""
     try:
-        counts = VoteCounts.read(path, **options)
+        counts = read_votes(path, **options)
     except DataError as error:
         refused = error
     else:
-        return counts.n_queries, np.delete(counts.open_at_the_door(), edited, axis=0).tolist()
+        return counts.shape.n_queries, np.delete(counts._unseal()[0], edited, axis=0).tolist()
     assert "4711" not in str(refused)
     assert str(refused).isprintable()
     assert len(str(refused)) < 600
@@ -275,7 +276,7 @@ def test_one_column_of_votes_needs_to_be_told_of_its_header(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("0\n1\n")
     with pytest.raises(DataError, match="a single cell decides"):
-        VoteCounts.read(path, classes=[0, 1], kind="votes")
+        read_votes(path, classes=[0, 1], kind="votes")
 
 
 @pytest.mark.parametrize("header", [True, False])
@@ -324,34 +325,34 @@ def test_one_vote_changes_the_type_of_no_other(write, suffix, classes, cell):
 def test_a_class_that_a_teacher_never_voted_for_changes_nothing(write):
     votes = np.array([["1", "a"], ["1", "1"]], dtype=object)
     for suffix in (".csv", ".parquet"):
-        assert opened(VoteCounts.read(write(votes, suffix), classes=["a", "1"], kind="votes")) == [
+        assert opened(read_votes(write(votes, suffix), classes=["a", "1"], kind="votes")) == [
             [1, 1],
             [0, 2],
         ]
     frame = pd.DataFrame({"t0": [1, 1], "t1": ["a", "1"], "t2": [1.0, 1.0]})
     path = write(votes, ".parquet")
     frame.to_parquet(path, index=False)
-    assert opened(VoteCounts.read(path, classes=["a", "1"], kind="votes")) == [[1, 2], [0, 3]]
+    assert opened(read_votes(path, classes=["a", "1"], kind="votes")) == [[1, 2], [0, 3]]
 
 
 def test_the_first_vote_of_a_file_without_header_is_no_header(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("0,1,x4711\n1,1,0\n0,0,0\n")
     with pytest.raises(DataError, match="column 3 cannot be votes") as caught:
-        VoteCounts.read(path, classes=[0, 1], kind="votes")
+        read_votes(path, classes=[0, 1], kind="votes")
     assert "4711" not in str(caught.value)
-    assert VoteCounts.read(path, classes=[0, 1], kind="votes", header="yes").n_queries == 2
+    assert read_votes(path, classes=[0, 1], kind="votes", header="yes").shape.n_queries == 2
     with pytest.raises(DataError, match=r"no declared class \(rows 0"):
-        VoteCounts.read(path, classes=[0, 1], kind="votes", header="no")
+        read_votes(path, classes=[0, 1], kind="votes", header="no")
     with pytest.raises(ParameterError, match="header is 'maybe'"):
-        VoteCounts.read(path, classes=[0, 1], header="maybe")
+        read_votes(path, classes=[0, 1], header="maybe")
 
 
 def test_names_of_columns_that_may_be_counts_are_not_quoted(tmp_path):
     path = tmp_path / "counts.csv"
     path.write_text("4711,289\n1,4999\n")
     with pytest.raises(DataError, match="columns 1, 2 by none of them") as caught:
-        VoteCounts.read(path, kind="counts", classes=["no", "yes"], header="yes")
+        read_votes(path, kind="counts", classes=["no", "yes"], header="yes")
     assert "4711" not in str(caught.value)
 
 
@@ -376,4 +377,4 @@ def test_hostile_parquet_is_one_sentence(tmp_path):
             assert reading(path, 0, classes=[0, 1], kind=kind) is None
     one = pa.array([decimal.Decimal("1.0"), decimal.Decimal("0.0")])
     pq.write_table(pa.table({"t0": one, "t1": pa.array(["1", "0"]).dictionary_encode()}), path)
-    assert opened(VoteCounts.read(path, classes=[0, 1], kind="votes")) == [[0, 2], [2, 0]]
+    assert opened(read_votes(path, classes=[0, 1], kind="votes")) == [[0, 2], [2, 0]]

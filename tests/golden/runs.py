@@ -345,11 +345,11 @@ def silos(table: dict[str, Any], epsilon: float, release: str) -> Released:
         np.save(Path(folder) / "first.npy", votes[:, :12])
         np.savetxt(Path(folder) / "second.csv", votes[:, 12:], fmt="%d", delimiter=",")
         read = [
-            sb.VoteCounts.read(Path(folder) / name, kind="votes", classes=[0, 1], header="no")
+            sb.read_votes(Path(folder) / name, kind="votes", classes=[0, 1], header="no")
             for name in ("first.npy", "second.csv")
         ]
-    total = sum(one.open_at_the_door() for one in read)
-    counts = sb.VoteCounts.from_counts(total, classes=[0, 1], n_teachers=20)
+    total = sum(one._unseal()[0] for one in read)
+    counts = sb.votes_of_counts(total, classes=[0, 1], n_teachers=20)
     plan = sb.GaussianAggregator.calibrate(
         budget(epsilon), n_queries=60, n_teachers=20, n_classes=2, release=release
     )
@@ -361,9 +361,7 @@ def silos(table: dict[str, Any], epsilon: float, release: str) -> Released:
 @method
 def estimates(table: dict[str, Any], epsilon: float) -> Released:
     ones = np.random.RandomState(31).randint(21, size=60)
-    counts = sb.VoteCounts.from_counts(
-        np.column_stack([20 - ones, ones]), classes=[0, 1], n_teachers=20
-    )
+    counts = sb.votes_of_counts(np.column_stack([20 - ones, ones]), classes=[0, 1], n_teachers=20)
     stable = sb.estimate_stability(counts, account(), fraction=0.5, epsilon=epsilon)
     minority = sb.estimate_minority(counts, account(), epsilon=epsilon)
     return {"outcomes": [stable.outcome, minority.outcome]}

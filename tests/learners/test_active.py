@@ -238,7 +238,7 @@ def test_the_sparse_vector_answers_in_rounds_and_stops() -> None:
 
 def test_votes_from_elsewhere_are_asked_actively(tmp_path: Path) -> None:
     ones = np.random.default_rng(0).integers(0, 51, 400)
-    counts = sb.VoteCounts.from_counts(np.column_stack([50 - ones, ones]), classes=["no", "yes"])
+    counts = sb.votes_of_counts(np.column_stack([50 - ones, ones]), classes=["no", "yes"])
     place = durable(tmp_path)
     aggregator = sb.GaussianAggregator.calibrate(BUDGET, 30)
     walk = sb.label_actively(

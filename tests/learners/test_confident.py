@@ -31,9 +31,9 @@ X, POOL = points(8000, 0), points(300, 1)
 Y = (X[:, 0] > 0.1).astype(int)
 
 
-def votes(ones: Any, k: int = K) -> sb.VoteCounts:
+def votes(ones: Any, k: int = K) -> sb.Votes:
     counts = np.asarray(ones)
-    return sb.VoteCounts.from_counts(np.column_stack([k - counts, counts]), classes=["no", "yes"])
+    return sb.votes_of_counts(np.column_stack([k - counts, counts]), classes=["no", "yes"])
 
 
 def account(budget: sb.PrivacyBudget | None = None) -> sb.Ledger:

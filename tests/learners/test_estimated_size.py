@@ -147,7 +147,7 @@ def test_the_number_of_labels_fits_votes_of_known_margin(share: float) -> None:
     plan, margin = _plan(k, n, epsilon=0.2), 2 * int(share * k / 2)
     # just over half have the margin, the rest tie
     ones = np.where(np.arange(n) < 0.48 * n, k // 2, (k + margin) // 2)
-    counts = sb.VoteCounts.from_counts(np.column_stack([k - ones, ones]))
+    counts = sb.votes_of_counts(np.column_stack([k - ones, ones]))
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(100.0, 0.0))
     found = np.sort([plan.pay(counts, ledger, None, {"unit": "record"}).outcome for _ in range(40)])
     most, typical = plan.size_by(int(found[-12])), plan.size_by(int(found[20]))
@@ -205,7 +205,7 @@ def test_an_estimated_stream_answers_what_it_was_shown_to() -> None:
     table = np.column_stack([k - ones, ones])
     assert stability_quantile(table, 0.1) == 599
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
-    counts = sb.VoteCounts.from_counts(table)
+    counts = sb.votes_of_counts(table)
     estimate = plan.pay(counts, ledger, None, {"unit": "record"})
     aggregator = plan.aggregator_by(estimate)
     assert aggregator.max_unstable > 5  # type: ignore[attr-defined]
@@ -222,7 +222,7 @@ def test_estimate_and_rest_are_never_more_than_the_budget(whole: float, part: fl
     rest = _plan(epsilon=part, budget=budget).rest
     assert rest.epsilon == pytest.approx(whole - part, rel=1e-12)
     ledger = sb.Ledger.in_memory(dataset="d", budget=budget)
-    counts = sb.VoteCounts.from_counts(np.tile([200, 50], (5, 1)))
+    counts = sb.votes_of_counts(np.tile([200, 50], (5, 1)))
     sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=part)
     sb.release(counts, sb.GaussianAggregator.calibrate(rest, 5, n_teachers=250), ledger)
 
@@ -313,7 +313,7 @@ def test_an_interrupted_fit_pays_for_its_estimate_once(
 
     target, name = {
         # while the number is drawn: it stays spent
-        "stability": (sb.VoteCounts, "open_at_the_door"),
+        "stability": (sb.Votes, "_unseal"),
         "estimate": (EstimatedSize, "aggregator_by"),  # after the number is out
         "release": (purchase, "noise_source"),  # before the labels are bought
     }[place]
@@ -350,13 +350,13 @@ def test_nothing_is_read_off_the_votes_before_it_is_paid(
     task: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
-    opened, original = [], sb.VoteCounts.open_at_the_door
+    opened, original = [], sb.Votes._unseal
 
-    def look(self: sb.VoteCounts) -> Any:
+    def look(self: sb.Votes) -> Any:
         opened.append([entry.state for entry in ledger.history()])
         return original(self)
 
-    monkeypatch.setattr(sb.VoteCounts, "open_at_the_door", look)
+    monkeypatch.setattr(sb.Votes, "_unseal", look)
     _fit(task, ledger=ledger)
     assert opened == [["reserved"], ["committed", "reserved"]]
 

@@ -20,7 +20,7 @@ from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.records import PrivateRecords
+from secretballot.records import class_records
 from secretballot.students.moment_links import ClassesLink
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -156,7 +156,7 @@ def test_a_start_that_is_no_release_is_refused_before_anything_is_spent() -> Non
 
 def test_a_release_that_names_no_points_or_answers_nothing_is_refused() -> None:
     X, _ = plane()
-    votes = sb.VoteCounts.from_votes(np.tile([0, 1], (40, 12)), classes=[0, 1])
+    votes = sb.votes_of_teachers(np.tile([0, 1], (40, 12)), classes=[0, 1])
     aggregator = sb.GaussianAggregator.calibrate(BUDGET, n_queries=40)
     with pytest.raises(ParameterError, match="does not say which public points"):
         check_start(sb.release(votes, aggregator, ledger_of()), (0, 1), X[N:])
@@ -239,8 +239,8 @@ def test_no_record_moves_a_stage_by_more_than_the_bound_whatever_the_start(steep
         for label in (0, 1):
             for k in range(40):
                 own = slice(k, k + 1)
-                one = PrivateRecords(rows[own], np.array([label]), 2, None, marks[own])
-                norm = float(np.linalg.norm(one.sum_at_the_door(asked).astype(float)))
+                one = class_records(rows[own], np.array([label]), 2, None, marks[own])
+                norm = float(np.linalg.norm(one.sums(asked)._unseal()[0].astype(float)))
                 longest = max(longest, norm)
     # what is paid for is the bound, and some records reach it
     assert 0.99 * asked.bound < longest <= asked.bound

@@ -142,12 +142,10 @@ def test_with_six_records_the_loss_comes_within_a_hundredth_of_epsilon(family, r
         X, y = np.array([[x] for x, _ in dataset]), np.array([label for _, label in dataset])
         errors = [int((found.predict(X) != y).sum()) for found in dichotomies]
         scores = private_scores(dichotomies, X, y, "record", relation)
-        opened = scores.open_at_the_door()
+        opened = scores._unseal()
         noise = ScriptedChoice()
-        draw = (
-            noise.exponential_index if isinstance(opened, np.ndarray) else noise.exponential_range
-        )
-        draw(*((opened,) if isinstance(opened, np.ndarray) else opened), scale)
+        draw = noise.exponential_index if len(opened) == 1 else noise.exponential_range
+        draw(*opened, scale)
         found = normalised(noise.weights)
         for number, wanted in normalised({k: -e / scale for k, e in enumerate(errors)}).items():
             assert found[number] == pytest.approx(wanted)

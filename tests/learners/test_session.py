@@ -136,8 +136,8 @@ def test_the_plan_ends_and_what_was_answered_stays(vault: Path, ledger: sb.Ledge
 def test_a_stream_that_has_stopped_says_so(
     vault: Path, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ties(self: TeacherEnsemble, points: Any, classes: list[Any]) -> sb.VoteCounts:
-        return sb.VoteCounts.from_counts([[K // 2, K // 2]] * len(points), classes=classes)
+    def ties(self: TeacherEnsemble, points: Any, classes: list[Any]) -> sb.Votes:
+        return sb.votes_of_counts([[K // 2, K // 2]] * len(points), classes=classes)
 
     # not points between the classes: how teachers part there hangs on who learns from whom
     monkeypatch.setattr(TeacherEnsemble, "vote_counts", ties)
@@ -366,7 +366,7 @@ def test_stored_questions_are_not_voted_on_again(
 ) -> None:
     session, asked, real = begun(vault, LABELS, ledger), [], TeacherEnsemble.vote_counts
 
-    def spy(self: TeacherEnsemble, points: Any, **more: Any) -> sb.VoteCounts:
+    def spy(self: TeacherEnsemble, points: Any, **more: Any) -> sb.Votes:
         asked.append(len(points))
         return real(self, points, **more)
 

@@ -80,11 +80,9 @@ class _Votes:
     n_teachers: int
     n_classes: int = 2
 
-    def vote_counts(self, points: Any, classes: list[Any]) -> sb.VoteCounts:
+    def vote_counts(self, points: Any, classes: list[Any]) -> sb.Votes:
         ones = np.array([self.ones[int(point[0])] for point in points])
-        return sb.VoteCounts.from_counts(
-            np.column_stack([self.n_teachers - ones, ones]), classes=classes
-        )
+        return sb.votes_of_counts(np.column_stack([self.n_teachers - ones, ones]), classes=classes)
 
 
 @pytest.fixture

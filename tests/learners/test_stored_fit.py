@@ -75,7 +75,7 @@ def sums_of(monkeypatch: pytest.MonkeyPatch, unit: str | None, **data: Any) -> n
     seen: list[np.ndarray] = []
 
     def look(records: Any, asked: Any, *args: Any, **more: Any) -> None:
-        seen.append(records.sum_at_the_door(asked.stage([])))
+        seen.append(records.sums(asked.stage([]))._unseal()[0])
         raise InterruptedError
 
     monkeypatch.setattr(moments_base, "release_sums", look)
@@ -120,7 +120,7 @@ def test_a_person_with_many_records_is_bounded_once_on_disk_too(
 
         def look(records: Any, asked: Any, *args: Any, **more: Any) -> None:
             stage.append(asked.stage([]))
-            found.append(records.sum_at_the_door(stage[0]))
+            found.append(records.sums(stage[0])._unseal()[0])
             raise InterruptedError
 
         monkeypatch.setattr(moments_base, "release_sums", look)
@@ -160,7 +160,7 @@ def test_teachers_of_a_table_on_disk_vote_as_those_in_memory(
         # before anything was released, the shards were removed; the table is the curator's
         assert not (vault / "shards").exists()
     assert table.count_rows() == N
-    one, other = (found.open_at_the_door() for found in counts)
+    one, other = (found._unseal()[0] for found in counts)
     assert one.tolist() == other.tolist()
 
 
@@ -170,7 +170,7 @@ def test_votes_of_records_on_disk_are_those_in_memory(
     counts: list[Any] = []
 
     def look(votes: Any, *args: Any, **more: Any) -> None:
-        counts.append(votes.open_at_the_door())
+        counts.append(votes._unseal()[0])
         raise InterruptedError
 
     monkeypatch.setattr("secretballot.learners.record_votes.classifier.release", look)
@@ -193,7 +193,7 @@ def test_which_record_of_a_person_votes_does_not_follow_from_who_else_is_there(
     counts: list[Any] = []
 
     def look(votes: Any, *args: Any, **more: Any) -> None:
-        counts.append(votes.open_at_the_door().tolist())
+        counts.append(votes._unseal()[0].tolist())
         raise InterruptedError
 
     monkeypatch.setattr("secretballot.learners.record_votes.classifier.release", look)
@@ -224,7 +224,7 @@ def test_a_choice_on_disk_counts_as_in_memory(
     scores: list[Any] = []
 
     def look(found: Any, *args: Any, **more: Any) -> None:
-        scores.append((found.open_at_the_door().tolist(), found.unit, found.neighbours))
+        scores.append((found._unseal()[0].tolist(), found.shape))
         raise InterruptedError
 
     monkeypatch.setattr("secretballot.learners.selection.candidates.choose_by_scores", look)
@@ -236,7 +236,7 @@ def test_a_choice_on_disk_counts_as_in_memory(
         with pytest.raises(InterruptedError):
             model.fit(**data, X_public=X_PUBLIC, classes=CLASSES)
     assert scores[0] == scores[1]
-    assert scores[0][1] == ("record" if unit is None else "user")
+    assert scores[0][1].guarantee.unit == ("record" if unit is None else "user")
 
 
 @pytest.mark.parametrize("n_points", [N, 300])

@@ -43,7 +43,7 @@ def trained(vault: Path | None, **changes: Any) -> sb.TrainedTeachers:
 
 
 def opened(teachers: sb.TrainedTeachers, points: Any = POINTS) -> list[list[int]]:
-    return teachers.vote(teachers.points(points)).open_at_the_door().tolist()
+    return teachers.vote(teachers.points(points))._unseal()[0].tolist()
 
 
 class _Crash(BaseException):

@@ -29,9 +29,9 @@ def account(place: Path | None = None) -> sb.Ledger:
     return sb.Ledger(place, dataset="registry", budget=whole, composition="renyi")
 
 
-def votes(ones: Any) -> sb.VoteCounts:
+def votes(ones: Any) -> sb.Votes:
     counts = np.asarray(ones)
-    return sb.VoteCounts.from_counts(np.column_stack([K - counts, counts]), classes=["no", "yes"])
+    return sb.votes_of_counts(np.column_stack([K - counts, counts]), classes=["no", "yes"])
 
 
 def test_a_fit_teaches_a_student_and_its_certificate_holds_the_table() -> None:

@@ -231,7 +231,7 @@ def test_interactive_runs_are_those_of_the_real_learner_under_the_same_noise(
     monkeypatch.setattr(purchase, "noise_source", lambda: noise)
     pool, learner = world.points[public], LogisticRegression(max_iter=1000)
     run = sb.label_actively(
-        sb.VoteCounts.from_counts(world.sample.counts[public], classes=[0, 1]),
+        sb.votes_of_counts(world.sample.counts[public], classes=[0, 1]),
         pool,
         InteractiveAggregator(25, 9.0, 6.0, 60, max_answers=most, confidence=0.6, delta=1e-5),
         sb.Ledger.in_memory(dataset="simulated", budget=PrivacyBudget(1e3, 0.1)),

@@ -466,7 +466,7 @@ def test_a_database_that_is_down_is_one_sentence_and_nothing_is_drawn(
     with postgres_server.another() as server:
         place = DatabaseLedgers(server.url).place()
         ledger = Ledger(place, dataset="registry", budget=BUDGET)
-        votes = sb.VoteCounts.from_counts([[3, 97], [60, 40]])
+        votes = sb.votes_of_counts([[3, 97], [60, 40]])
         estimate = {"fraction": 0.5, "epsilon": 0.25}
         server.stop()
         for use in (

@@ -62,7 +62,7 @@ def given(tmp_path: Path) -> Path:
     points = np.random.default_rng(0).normal(size=(60, 3)).round(2)
     np.save(folder / "points.npy", points)
     yes = np.where(points[:, 0] > 0, 180, 20)
-    counts = sb.VoteCounts.from_counts(np.column_stack([200 - yes, yes]), ["no", "yes"])
+    counts = sb.votes_of_counts(np.column_stack([200 - yes, yes]), ["no", "yes"])
     ledger = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(500.0, 1e-3))
     released: dict[str, Any] = {
         kind: sb.release(counts, sb.GaussianAggregator(12.0, 60, release=kind, delta=1e-6), ledger)

@@ -17,7 +17,13 @@ from secretballot.bases.integer_model import (
 )
 from secretballot.bases.integer_targets import IntegerLabels, IntegerLine, TargetModel
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.records import PrivateRecords, PrivateTargets, Residuals, vector_sums
+from secretballot.records import (
+    Records,
+    Residuals,
+    class_records,
+    target_records,
+    vector_sums,
+)
 from secretballot.records.vector_sums import LARGEST_BOUND, LARGEST_UNIT
 
 N = 40
@@ -43,15 +49,15 @@ def asked(n_classes: int, seed: int = 0, bound: int = 3_000_000, weight: int = 0
 
 def records_at(
     rows: object, table: tuple[np.ndarray, ...], n_classes: int, *, marked: bool
-) -> PrivateRecords:
+) -> Records:
     """Return some rows of coordinates, classes and perhaps persons, with marks if wanted."""
     coordinates, classes, *persons = (part[rows] for part in table)
     marks = np.column_stack([np.ones(len(classes), int), classes > 0]) if marked else None
-    return PrivateRecords(coordinates, classes, n_classes, *(persons or [None]), marks)
+    return class_records(coordinates, classes, n_classes, *(persons or [None]), marks)
 
 
-def sum_of(records: PrivateRecords, stage: Residuals) -> np.ndarray:
-    return records.sum_at_the_door(stage)
+def sum_of(records: Records, stage: Residuals) -> np.ndarray:
+    return records.sums(stage)._unseal()[0]
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
@@ -87,7 +93,7 @@ def test_all_records_of_one_person_are_bounded_together(n_classes: int, weight: 
     for vector in alone:
         assert sum(int(entry) ** 2 for entry in vector) <= stage.bound**2
     whole = records_at(slice(None), table, n_classes, marked=weight > 0)
-    assert whole.unit == "user"
+    assert whole.guarantee.unit == "user"
     assert (sum_of(whole, stage) == np.sum(alone, axis=0)).all()
 
 
@@ -95,8 +101,8 @@ def test_one_record_for_each_person_is_nearly_a_sum_over_records() -> None:
     coordinates, classes = some_records(2, largest=4000)
     coordinates = np.clip(coordinates, -4000, 4000)
     stage = asked(2, bound=LARGEST_BOUND)
-    by_person = sum_of(PrivateRecords(coordinates, classes, 2, np.arange(N)), stage)
-    assert (by_person == sum_of(PrivateRecords(coordinates, classes, 2), stage)).all()
+    by_person = sum_of(class_records(coordinates, classes, 2, np.arange(N)), stage)
+    assert (by_person == sum_of(class_records(coordinates, classes, 2), stage)).all()
 
 
 def test_a_person_with_very_many_long_records_stays_within_the_bound() -> None:
@@ -117,7 +123,7 @@ def test_vectors_are_coordinates_times_what_the_model_misses() -> None:
     coordinates, classes = some_records(3, largest=3000)
     coordinates = np.clip(coordinates, -3000, 3000)
     stage = asked(3, bound=LARGEST_BOUND)
-    total = sum_of(PrivateRecords(coordinates, classes, 3), stage).reshape(5, 3)
+    total = sum_of(class_records(coordinates, classes, 3), stage).reshape(5, 3)
     shares = stage.model.probabilities(coordinates)
     exact = [[Fraction(0)] * 3 for _ in range(5)]
     for row, label, share in zip(coordinates, classes, shares, strict=True):
@@ -136,7 +142,7 @@ def test_the_size_of_blocks_changes_nothing(
     coordinates, classes = some_records(4, n=300)
     persons = np.random.default_rng(2).integers(0, 60, 300) if by_person else None
     marks = np.ones((300, 2), int)
-    records, stage = PrivateRecords(coordinates, classes, 4, persons, marks), asked(4, weight=1000)
+    records, stage = class_records(coordinates, classes, 4, persons, marks), asked(4, weight=1000)
     whole = sum_of(records, stage)
     for entries in (1, 50, 333, 1000):
         monkeypatch.setattr(vector_sums, "_BLOCK_ENTRIES", entries)
@@ -169,7 +175,7 @@ def test_the_finest_unit_keeps_the_bound() -> None:
         model = IntegerModel.of(np.zeros((40, 1 if n_classes == 2 else n_classes)))
         stage = Residuals(model, unit=LARGEST_UNIT, bound=LARGEST_BOUND)
         for row in coordinates:
-            records = PrivateRecords(row[None], np.array([1]), n_classes)
+            records = class_records(row[None], np.array([1]), n_classes)
             vector = [int(one) for one in sum_of(records, stage)]
             assert 0 < sum(one * one for one in vector) <= LARGEST_BOUND**2
 
@@ -178,17 +184,17 @@ def test_every_mark_is_counted() -> None:
     coordinates, classes = some_records(2)
     marks = np.column_stack([np.ones(N, int), np.arange(N) < 7])
     stage = asked(2, weight=1000)
-    total = sum_of(PrivateRecords(coordinates, classes, 2, marks=marks), stage)
+    total = sum_of(class_records(coordinates, classes, 2, marks=marks), stage)
     assert len(total) == stage.n_coordinates == 7
     assert total[-2:].tolist() == [1000 * N, 1000 * 7]
-    by_person = PrivateRecords(coordinates // 16, classes, 2, np.arange(N) // 2, marks)
+    by_person = class_records(coordinates // 16, classes, 2, np.arange(N) // 2, marks)
     # what a person has in two records counts twice, less where that is too long
     assert sum_of(by_person, asked(2, weight=1000, bound=LARGEST_BOUND))[-2:].tolist() == [
         1000 * N,
         1000 * 7,
     ]
     with pytest.raises(ParameterError, match="the records have 0"):
-        sum_of(PrivateRecords(coordinates, classes, 2), stage)
+        sum_of(class_records(coordinates, classes, 2), stage)
 
 
 def test_marked_records_are_left_out_where_that_is_asked() -> None:
@@ -204,8 +210,9 @@ def test_marked_records_are_left_out_where_that_is_asked() -> None:
 
 
 def test_nobody_takes_the_values_out() -> None:
-    records = PrivateRecords(*some_records(2), 2)
-    assert repr(records) == "PrivateRecords(n_classes=2, unit='record', records=<private>)"
+    records = class_records(*some_records(2), 2)
+    said = "Records(Guarantee(unit='record', relation='add-remove'), records=<private>)"
+    assert repr(records) == said
     for look in (len, iter, list, np.asarray, pickle.dumps, copy.deepcopy, float):
         with pytest.raises(TypeError, match="private records refuse to"):
             look(records)
@@ -214,14 +221,14 @@ def test_nobody_takes_the_values_out() -> None:
 def test_what_does_not_fit_is_refused_without_a_value() -> None:
     coordinates, classes = some_records(2)
     with pytest.raises(DataError, match="do not fit together"):
-        PrivateRecords(coordinates, classes[1:], 2)
+        class_records(coordinates, classes[1:], 2)
     with pytest.raises(DataError, match="do not fit together"):
-        PrivateRecords(coordinates, classes, 2, np.arange(3))
+        class_records(coordinates, classes, 2, np.arange(3))
     for beyond in (LARGEST_COORDINATE + 7, -LARGEST_COORDINATE - 1, np.iinfo(np.int64).min):
         far = coordinates.copy()
         far[3, 2] = beyond
         with pytest.raises(DataError, match="is beyond 262144") as caught:
-            PrivateRecords(far, classes, 2)
+            class_records(far, classes, 2)
         assert str(beyond) not in str(caught.value)
 
 
@@ -229,14 +236,14 @@ def test_a_model_of_other_classes_is_refused_whatever_the_records_are() -> None:
     coordinates, classes = some_records(3)
     for known in (classes, np.zeros(N, dtype=np.int64)):
         with pytest.raises(ParameterError, match="need 5 by 3"):
-            sum_of(PrivateRecords(coordinates, known, 3), asked(2))
+            sum_of(class_records(coordinates, known, 3), asked(2))
 
 
 def test_persons_with_many_rows_take_no_more_memory() -> None:
     """Forty persons with five hundred rows each once took a block of all rows at a time."""
     coordinates = np.ones((20_000, 200), dtype=np.int64)
     persons = np.arange(20_000) // 500
-    records = PrivateRecords(coordinates, np.zeros(20_000, dtype=np.int64), 2, persons)
+    records = class_records(coordinates, np.zeros(20_000, dtype=np.int64), 2, persons)
     stage = Residuals(IntegerModel.of(np.zeros((200, 1))), 1024, 3_000_000)
     whole = sum_of(records, stage)
     with pytest.MonkeyPatch.context() as patch:
@@ -277,7 +284,7 @@ def test_a_sum_over_targets_is_that_of_its_units_alone_within_one_bound(
     units = [np.flatnonzero(persons == one) for one in range(N // 4)] if by_person else range(N)
     alone = [
         sum_of(
-            PrivateTargets(
+            target_records(
                 coordinates[rows].reshape(-1, 5),
                 targets[rows].reshape(-1, n_columns),
                 None if persons is None else persons[rows],
@@ -290,7 +297,7 @@ def test_a_sum_over_targets_is_that_of_its_units_alone_within_one_bound(
     longest = max(sum(int(entry) ** 2 for entry in vector) for vector in alone)
     assert longest <= bound**2
     assert bound in (1, LARGEST_BOUND) or longest > 0.98 * bound**2
-    together = sum_of(PrivateTargets(coordinates, targets, persons), stage)
+    together = sum_of(target_records(coordinates, targets, persons), stage)
     assert (together == np.sum(alone, axis=0)).all()
 
 
@@ -301,7 +308,7 @@ def test_vectors_are_coordinates_times_what_is_missed_of_the_targets(
     coordinates, targets = some_targets(n_columns)
     coordinates = np.clip(coordinates, -3000, 3000)
     stage = target_stage(kind, n_columns, LARGEST_BOUND)
-    total = sum_of(PrivateTargets(coordinates, targets), stage).reshape(5, n_columns)
+    total = sum_of(target_records(coordinates, targets), stage).reshape(5, n_columns)
     predicted = stage.model.predictions(coordinates)
     exact = [[Fraction(0)] * n_columns for _ in range(5)]
     for row, told, said in zip(coordinates, targets, predicted, strict=True):
@@ -315,13 +322,12 @@ def test_vectors_are_coordinates_times_what_is_missed_of_the_targets(
 
 def test_models_and_targets_that_do_not_fit_are_refused_whatever_the_records_are() -> None:
     coordinates, targets = some_targets(1)
-    records = PrivateTargets(coordinates, targets)
-    assert repr(records) == "PrivateTargets(n_columns=1, unit='record', records=<private>)"
+    records = target_records(coordinates, targets)
     with pytest.raises(ParameterError, match="of the kind TargetModel"):
         sum_of(records, asked(2))
     with pytest.raises(ParameterError, match="of the kind IntegerModel"):
-        sum_of(PrivateRecords(*some_records(2), 2), target_stage(IntegerLine, 1, 100))
+        sum_of(class_records(*some_records(2), 2), target_stage(IntegerLine, 1, 100))
     with pytest.raises(ParameterError, match="need 5 by 1"):
         sum_of(records, target_stage(IntegerLabels, 3, 100))
     with pytest.raises(DataError, match="no table"):
-        PrivateTargets(coordinates, targets[:, 0])
+        target_records(coordinates, targets[:, 0])

@@ -370,7 +370,7 @@ class InteractiveAggregator(ConfidentAggregator):
     >>> budget = sb.PrivacyBudget(2.0, 1e-6)
     >>> aggregator = sb.InteractiveAggregator.calibrate(
     ...     budget, 100, threshold=60, max_answers=20, confidence=0.9)
-    >>> counts = sb.VoteCounts.from_counts([[95, 5], [3, 97]])
+    >>> counts = sb.votes_of_counts([[95, 5], [3, 97]])
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=budget)
     >>> released = sb.release(counts, aggregator, ledger, predictions=[[0.1, 0.9], [0.0, 1.0]])
     >>> released.labels.shape

@@ -229,7 +229,7 @@ class RecordVotesAggregator(Aggregator):
         ----------
         counts : ndarray of int64, shape (l, n_classes)
             Votes of records for at most `n_queries` points; below them the votes of uncovered
-            records, as `RecordVotes.open_at_the_door` has them, where these are counted.
+            records, as `Votes` has them in its spare rows, where these are counted.
         n_teachers : int
             0.
         noise : NoiseSource

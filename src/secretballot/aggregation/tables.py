@@ -13,14 +13,14 @@ from secretballot._typing import IntArray
 from secretballot._validation import STATISTICS, check_choice, check_count, shown
 from secretballot.aggregation.base import WeakSignalWarning, budget_or_price, widest_count
 from secretballot.core.noise import ExactNoise, check_scale
+from secretballot.core.types import VoteShape
 from secretballot.ensemble.vote_tables import (
-    LabelVotes,
-    NumberVotes,
     check_ballot,
     checked_labels,
     checked_positions,
     checked_range,
     from_set_numbers,
+    moved_by_query,
 )
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
@@ -35,8 +35,6 @@ from secretballot.privacy.accounting import (
     calibrate_vector_sum,
 )
 from secretballot.privacy.mechanisms import GaussianNoisyTable, VoteQuantile, majority
-
-VoteTable = LabelVotes | NumberVotes
 
 #: Of votes for numbers: what is told of them.
 _SURE = 0.95
@@ -77,8 +75,9 @@ class TableVoting(ABC):
         """Return the parameters as a JSON object, as a certificate has them."""
 
     @abstractmethod
-    def check_fits(self, votes: object) -> None:
-        """Refuse votes that this was not calibrated for, with `ParameterError`."""
+    def asked(self, shape: VoteShape) -> int:
+        """Return the number of queries of votes; refuse, with `ParameterError`, votes that this was
+        not calibrated for."""
 
     @abstractmethod
     def check_useful(self) -> None:
@@ -237,26 +236,25 @@ class LabelSetVoting(TableVoting):
             "budget": self.budget.to_json(),
         }
 
-    def check_fits(self, votes: object) -> None:
-        """Refuse votes on other labels, by another ballot or of other teachers.
+    def asked(self, shape: VoteShape) -> int:
+        """Return the number of queries of votes.
 
         Raises
         ------
         ParameterError
-            If they are.
+            If they are on other labels, by another ballot or of other teachers.
         """
-        terms = (self.labels, self.ballot, self.most_named, self.n_teachers)
-        if not isinstance(votes, LabelVotes) or terms != (
-            votes.labels,
-            votes.ballot,
-            votes.most_named,
-            votes.n_teachers,
-        ):
+        rows = 1 if self.ballot == "sets" else len(self.labels)
+        asked = shape.n_queries // rows
+        moved = 1 if rows == 1 else moved_by_query(rows, self.ballot, self.most_named)
+        facts = (shape.n_queries, shape.n_classes, shape.n_teachers, shape.moved)
+        classes = self.n_columns if self.ballot == "sets" else 2
+        if facts != (asked * rows, classes, self.n_teachers, asked * moved):
             raise ParameterError(
                 "LabelSetVoting is calibrated for other votes; calibrate it for the labels, the"
-                " ballot, the cap and the number of teachers of these LabelVotes. Nothing was"
-                " spent."
+                " ballot, the cap and the number of teachers of these votes. Nothing was spent."
             )
+        return asked
 
     def check_useful(self) -> None:
         """Warn where a label that eight teachers in ten name is missed one time in three; of
@@ -286,8 +284,10 @@ class LabelSetVoting(TableVoting):
     def draw(self, votes: IntArray, noise: ExactNoise) -> IntArray:
         """Draw the answers: counts, or 1 where a label is named by half of the teachers or more.
 
-        `votes` has shape (n_asked, n_columns), the answers that, or (n_asked, n_labels).
+        `votes` has a row for each label of each query, or one with a column for each set.
         """
+        if self.ballot == "labels":
+            votes = votes[:, 1].reshape(-1, self.n_columns)
         changes = moved_by_query(len(self.labels), self.ballot, self.most_named)
         noisy = GaussianNoisyTable(self.sigma, changes).release(votes, noise)
         if self.release == "counts":
@@ -304,13 +304,6 @@ class LabelSetVoting(TableVoting):
         return np.full((n_asked, self.n_columns), far, dtype=np.int64)
 
 
-def moved_by_query(n_labels: int, ballot: str, most_named: int | None) -> int:
-    """Return the most counts of one query that one teacher moves, by one vote each."""
-    if ballot == "sets":
-        return 2
-    return n_labels if most_named is None else min(n_labels, 2 * most_named)
-
-
 class NumberVoting(TableVoting):
     """Answer what number the teachers vote for at each query: a noisy mean, or a drawn quantile.
 
@@ -324,7 +317,7 @@ class NumberVoting(TableVoting):
     target_range : tuple of two floats
         First and last number of the grid, public; votes beyond are cut.
     n_positions : int
-        Numbers of the grid, from 2 to 65,536.
+        Numbers of the grid, from 2 to 4,096.
     statistic : {"mean", "quantile"}
     rank : int, optional
         Of a quantile: which vote, from 1 to `n_teachers`; by default the middle one, the median.
@@ -450,24 +443,21 @@ class NumberVoting(TableVoting):
             "budget": self.budget.to_json(),
         }
 
-    def check_fits(self, votes: object) -> None:
-        """Refuse votes on another grid, or of another number of teachers.
+    def asked(self, shape: VoteShape) -> int:
+        """Return the number of queries of votes.
 
         Raises
         ------
         ParameterError
-            If they are.
+            If they are on another grid, or of another number of teachers.
         """
-        terms = (self.target_range, self.n_positions, self.n_teachers)
-        if not isinstance(votes, NumberVotes) or terms != (
-            votes.target_range,
-            votes.n_positions,
-            votes.n_teachers,
-        ):
+        facts = (shape.n_classes, shape.n_teachers, shape.moved)
+        if facts != (self.n_positions, self.n_teachers, shape.n_queries):
             raise ParameterError(
-                "NumberVoting is calibrated for other votes; calibrate it for the range, the grid"
-                " and the number of teachers of these NumberVotes. Nothing was spent."
+                "NumberVoting is calibrated for other votes; calibrate it for the grid and the"
+                " number of teachers of these votes. Nothing was spent."
             )
+        return shape.n_queries
 
     def check_useful(self) -> None:
         """Warn where the noise on the mean of all means goes beyond a tenth of the range, or a
@@ -511,12 +501,14 @@ class NumberVoting(TableVoting):
     def draw(self, votes: IntArray, noise: ExactNoise) -> IntArray:
         """Draw the answers, shape (n_asked, 1): positions, or noisy sums of positions.
 
-        `votes` are positions of shape (n_asked, n_teachers).
+        `votes` are counts by position, shape (n_asked, n_positions).
         """
+        grid = np.arange(self.n_positions)
         if self.rank is not None:
-            drawn = VoteQuantile(self.noise, self.rank, self.n_positions).release(votes, noise)
+            cast = np.stack([np.repeat(grid, row) for row in votes])
+            drawn = VoteQuantile(self.noise, self.rank, self.n_positions).release(cast, noise)
         else:
-            drawn = votes.sum(axis=1) + noise.discrete_gaussian(self.noise, len(votes))
+            drawn = votes @ grid + noise.discrete_gaussian(self.noise, len(votes))
         return drawn[:, None]
 
     def widest(self, n_asked: int) -> IntArray:

@@ -65,6 +65,13 @@ class IntegerModel:
         probabilities: IntArray = (parts * PROBABILITY_UNIT + totals // 2) // totals
         return probabilities
 
+    def parts_of(self, coordinates: IntArray, unit: int) -> IntArray:
+        """Return probabilities in units of 1 / `unit`, int64 of the shape that a product with the
+        weights has: of two classes that of the second alone."""
+        shares = self.probabilities(coordinates)
+        parts: IntArray = (shares * unit + PROBABILITY_UNIT // 2) // PROBABILITY_UNIT
+        return parts[:, -self.weights.shape[1] :]
+
     def labels(self, coordinates: IntArray) -> IntArray:
         """Return the index of the most probable class of each row, the first of equal ones: int64
         of shape (n_rows,), for coordinates as in `probabilities`."""

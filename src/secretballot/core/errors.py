@@ -115,7 +115,7 @@ class DataError(SecretBallotError, ValueError):
     Examples
     --------
     >>> try:
-    ...     sb.VoteCounts.from_counts([[3, 2], [4, 2]])
+    ...     sb.votes_of_counts([[3, 2], [4, 2]])
     ... except sb.DataError as error:
     ...     print(type(error).__name__)
     DataError
@@ -128,7 +128,7 @@ class BudgetError(SecretBallotError):
     Examples
     --------
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(0.5, 0.0))
-    >>> votes = sb.VoteCounts.from_counts([[3, 97]])
+    >>> votes = sb.votes_of_counts([[3, 97]])
     >>> try:
     ...     sb.estimate_stability(votes, ledger, fraction=0.1, epsilon=1.0)
     ... except sb.BudgetError:

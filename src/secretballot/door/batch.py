@@ -11,15 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import IntArray
 from secretballot._validation import MOST_ROWS, name_part
-from secretballot.aggregation import Aggregator, Answers
+from secretballot.aggregation import Aggregator, Answers, RecordVotesAggregator
 from secretballot.aggregation.base import widest_count
 from secretballot.aggregation.record_votes import UNCOVERED_VOTES, asked_terms
 from secretballot.core.ledger import Ledger
 from secretballot.core.noise import NoiseSource
+from secretballot.core.private import MOST, Votes
 from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
-from secretballot.ensemble.record_votes import RecordVotes
-from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import Argument, DataError, ParameterError
 from secretballot.privacy.accounting import Event, Price
 from secretballot.released import ReleasedLabels
@@ -31,7 +30,7 @@ from secretballot.report.certificate.build import (
 
 
 def release(
-    counts: VoteCounts | RecordVotes,
+    counts: Votes,
     aggregator: Aggregator,
     ledger: Ledger,
     *,
@@ -48,7 +47,7 @@ def release(
 
     Parameters
     ----------
-    counts : VoteCounts or RecordVotes
+    counts : Votes
         Votes on the public points; secret. Votes of records go with a `RecordVotesAggregator`
         for the same number of votes a record, the same unit and the same relation.
     aggregator : Aggregator
@@ -112,6 +111,7 @@ def release(
     purchase.check_types(aggregator, ledger, counts)
     purchase.check_votes_of_records(counts, aggregator)
     declaration = purchase.declaration_of(counts, declaration)
+    n_teachers = counts.shape.n_teachers or 0
     rows = _checked_rows(counts, aggregator, queries)
     named = rows if public_rows is None else _named_rows(public_rows, len(rows))
     key = uuid.uuid4().hex if request is None else request
@@ -127,12 +127,12 @@ def release(
         return known(answered)
 
     # all that can be refused is refused before anything is reserved
-    purchase.check_one_record_of_a_user(counts, ledger, str(declared["unit"]))
+    purchase.check_one_record_of_a_user(counts, ledger)
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
     check_outcomes(choices, ledger, declared)
     purchase.check_sample(aggregator.sample, declaration, key)
-    purchase.check_predictions(aggregator, predictions, len(rows), counts.n_teachers)
-    events = purchase.events_of(aggregator, counts.n_classes, counts.n_teachers)
+    purchase.check_predictions(aggregator, predictions, len(rows), n_teachers)
+    events = purchase.events_of(aggregator, counts.shape.n_classes, n_teachers)
     paid = purchase.priced(events, aggregator.budget)
     # before the purchase: an installation that cannot draw must cost nothing
     noise = purchase.noise_source()
@@ -158,7 +158,7 @@ def release(
 
     def draw(composition: dict[str, Any]) -> tuple[ReleasedLabels, object]:
         answers = purchase.drawn_answers(
-            aggregator, asked.open_at_the_door(), counts.n_teachers, noise, predictions
+            aggregator, asked._unseal()[0], n_teachers, noise, predictions
         )
         released = describe(answers, composition)
         return released, released.to_json()
@@ -202,15 +202,16 @@ def _same_question(
 
 
 def _checked_rows(
-    counts: VoteCounts | RecordVotes,
+    counts: Votes,
     aggregator: Aggregator,
     queries: ArrayLike | None,
 ) -> IntArray:
     """Return the rows to ask as int64, distinct and in range."""
-    rows = np.arange(counts.n_queries) if queries is None else np.asarray(queries)
+    rows = np.arange(counts.shape.n_queries) if queries is None else np.asarray(queries)
     rows = _distinct_rows("queries", rows)
-    if not rows.max() < counts.n_queries:
-        raise DataError(f"queries go up to {rows.max()}; rows go from 0 to {counts.n_queries - 1}.")
+    n_queries = counts.shape.n_queries
+    if not rows.max() < n_queries:
+        raise DataError(f"queries go up to {rows.max()}; rows go from 0 to {n_queries - 1}.")
     if len(rows) > aggregator.n_queries:
         raise ParameterError(
             f"{len(rows)} rows are asked, but the aggregator is calibrated for"
@@ -255,28 +256,25 @@ def _distinct_rows(name: str, rows: NDArray[Any]) -> IntArray:
     return rows.astype(np.int64)
 
 
-def _widest_answers(
-    aggregator: Aggregator, counts: VoteCounts | RecordVotes, n_queries: int
-) -> Answers:
+def _widest_answers(aggregator: Aggregator, counts: Votes, n_queries: int) -> Answers:
     """Return dummy answers whose text is as long as that of any answers."""
-    label = counts.n_classes - 1
+    n_classes, by_records = counts.shape.n_classes, counts.shape.n_teachers is None
+    label = n_classes - 1
     if (aggregator.most_abstentions, aggregator.most_answers) != (None, None):
         label = max(-1, label, key=lambda value: len(str(value)))
     sigma, noisy = aggregator.sigma_of_counts, None
-    if sigma is not None:
-        one_column = counts.n_classes == 2 and not isinstance(counts, RecordVotes)
-        shape = (n_queries,) if one_column else (n_queries, counts.n_classes)
-        noisy = np.full(shape, widest_count(sigma, counts.largest_count), dtype=np.int64)
     outcome = {}
-    if isinstance(counts, RecordVotes) and counts.counts_uncovered:
-        assert sigma is not None
-        one = widest_count(sigma, counts.largest_count)
-        outcome[UNCOVERED_VOTES] = counts.votes_per_record * one
+    if sigma is not None:
+        shape = (n_queries,) if n_classes == 2 and not by_records else (n_queries, n_classes)
+        one = widest_count(sigma, counts.shape.n_teachers or MOST)
+        noisy = np.full(shape, one, dtype=np.int64)
+        if isinstance(aggregator, RecordVotesAggregator) and counts.shape.spare_rows:
+            outcome[UNCOVERED_VOTES] = aggregator.votes_per_record * one
     return Answers(np.full(n_queries, label, dtype=np.int64), noisy, n_queries, outcome)
 
 
 def _released_labels(
-    counts: VoteCounts | RecordVotes,
+    counts: Votes,
     aggregator: Aggregator,
     rows: IntArray,
     answers: Answers,
@@ -290,7 +288,7 @@ def _released_labels(
     choices: Sequence[PaidOutcome],
     points_sha256: str | None,
 ) -> ReleasedLabels:
-    classes = tuple(counts.classes)
+    classes, n_teachers = counts.classes, counts.shape.n_teachers or 0
     # the certificate says what was drawn and what it cost; it is part of the stored answer
     certificate = build_certificate(
         budget=aggregator.budget,
@@ -300,7 +298,7 @@ def _released_labels(
         composition=composition,
         noise={"exact": noise.exact, "description": noise.description},
         released=describe_released(
-            rows, answers.labels, classes, counts.n_teachers, answers.noisy_counts, points_sha256
+            rows, answers.labels, classes, n_teachers, answers.noisy_counts, points_sha256
         ),
         declaration=declaration,
         purpose=purpose,
@@ -310,7 +308,7 @@ def _released_labels(
         queries=rows,
         labels=answers.labels,
         classes=classes,
-        n_teachers=counts.n_teachers,
+        n_teachers=n_teachers,
         sigma=aggregator.sigma_of_counts,
         noisy_counts=answers.noisy_counts,
         certificate=certificate,

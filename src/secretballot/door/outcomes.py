@@ -13,10 +13,9 @@ import numpy as np
 from secretballot._validation import shown
 from secretballot.core.ledger import Ledger
 from secretballot.core.noise import ExactNoise
+from secretballot.core.private import Scores, Votes
+from secretballot.core.types import Guarantee
 from secretballot.door import purchase
-from secretballot.ensemble.range_scores import PrivateRangeScores
-from secretballot.ensemble.scores import PrivateScores
-from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import LedgerError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, calibrate_pure
 from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
@@ -58,7 +57,7 @@ class PaidOutcome:
     Examples
     --------
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(1.0, 0.0))
-    >>> votes = sb.VoteCounts.from_counts([[3, 97], [60, 40]])
+    >>> votes = sb.Votes.from_counts([[3, 97], [60, 40]])
     >>> paid = sb.estimate_stability(votes, ledger, fraction=0.5, epsilon=0.5)
     >>> paid.epsilon, paid.delta, paid.mechanism["name"], paid.reservation
     (0.5, 0.0, 'stability-quantile', 1)
@@ -93,7 +92,7 @@ class PaidOutcome:
 
 
 def estimate_stability(
-    counts: VoteCounts,
+    counts: Votes,
     ledger: Ledger,
     *,
     fraction: float,
@@ -108,7 +107,7 @@ def estimate_stability(
 
     Parameters
     ----------
-    counts : VoteCounts
+    counts : Votes
         Votes on the pool, of shape (n_points, n_classes); secret. The pool is chosen without
         looking at them.
     ledger : Ledger
@@ -148,9 +147,9 @@ def estimate_stability(
     }
     # the votes are opened inside the draw, hence after the price is reserved
     return _paid_outcome(
-        {**about, "n_points": counts.n_queries, "n_teachers": counts.n_teachers},
+        {**about, "n_points": counts.shape.n_queries, "n_teachers": counts.shape.n_teachers},
         mechanism.event(),
-        lambda noise: mechanism.release(counts.open_at_the_door(), noise),
+        lambda noise: mechanism.release(counts._unseal()[0], noise),
         ledger,
         request,
         purpose or "how stable the votes are",
@@ -159,7 +158,7 @@ def estimate_stability(
 
 
 def estimate_minority(
-    counts: VoteCounts,
+    counts: Votes,
     ledger: Ledger,
     *,
     epsilon: float,
@@ -183,13 +182,13 @@ def estimate_minority(
     """
     purchase.check_counts(counts)
     declaration = purchase.declaration_of(counts, declaration)
-    mechanism = MinoritySum(_drawn_at(epsilon), counts.n_queries)
+    mechanism = MinoritySum(_drawn_at(epsilon), counts.shape.n_queries)
     about = {"name": "minority-sum", "n_points": mechanism.n_points, "epsilon": float(epsilon)}
     # the votes are opened inside the draw, hence after the price is reserved
     return _paid_outcome(
-        {**about, "n_teachers": counts.n_teachers},
+        {**about, "n_teachers": counts.shape.n_teachers},
         mechanism.event(),
-        lambda noise: mechanism.release(counts.open_at_the_door(), noise),
+        lambda noise: mechanism.release(counts._unseal()[0], noise),
         ledger,
         request,
         purpose or "how often the teachers disagree",
@@ -198,7 +197,7 @@ def estimate_minority(
 
 
 def choose_by_scores(
-    scores: PrivateScores | PrivateRangeScores,
+    scores: Scores,
     ledger: Ledger,
     *,
     epsilon: float,
@@ -214,7 +213,7 @@ def choose_by_scores(
 
     Parameters
     ----------
-    scores : PrivateScores or PrivateRangeScores
+    scores : Scores
         Right answers of each candidate, or mistakes counted below 0; secret. The candidates do not
         depend on these records, unless paid for.
     names : sequence of str, optional
@@ -250,9 +249,10 @@ def choose_by_scores(
     Rounding : upward.
     """
     # unit and relation first: scale and price follow from how the scores move under them
-    _check_scores_declared(scores, check_declaration(declaration))
-    check_scores_account(ledger, scores.unit, scores.neighbours)
-    mechanism = ExponentialMechanism(_drawn_at(epsilon), monotone=scores.neighbours == "add-remove")
+    made = scores.shape.guarantee
+    _check_scores_declared(made, check_declaration(declaration))
+    check_scores_account(ledger, made.unit, made.relation)
+    mechanism = ExponentialMechanism(_drawn_at(epsilon), monotone=made.relation == "add-remove")
     stated: dict[str, Any] = {
         "name": "exponential-choice",
         "epsilon": float(epsilon),
@@ -263,7 +263,7 @@ def choose_by_scores(
     return _paid_outcome(
         {**(about or {}), **stated, "n_candidates": scores.n_candidates},
         mechanism.event(),
-        lambda noise: _drawn_by(mechanism, scores, noise),
+        lambda noise: drawn_by(mechanism, scores, noise),
         ledger,
         request,
         purpose or "which candidate is right most often",
@@ -296,13 +296,18 @@ def check_scores_account(ledger: Ledger, unit: str, neighbours: str) -> None:
         )
 
 
-def _drawn_by(
-    mechanism: ExponentialMechanism, scores: PrivateScores | PrivateRangeScores, noise: ExactNoise
-) -> int:
+def drawn_by(mechanism: ExponentialMechanism, scores: Scores, noise: ExactNoise) -> int:
     """Return the number of the candidate that is drawn; of ranges without listing them."""
-    if isinstance(scores, PrivateScores):
-        return mechanism.release(scores.open_at_the_door(), noise)
-    return scores.number(mechanism.release_range(*scores.open_at_the_door(), noise))
+    opened = scores._unseal()
+    if len(opened) == 1:
+        return mechanism.release(opened[0], noise)
+    starts, ends = opened
+    drawn = mechanism.release_range(starts, ends, noise)
+    if drawn is None:
+        return 0
+    # as `IntervalDichotomies` counts them
+    first, last = drawn
+    return 1 + first * len(starts) - first * (first - 1) // 2 + last - first
 
 
 def _drawn_at(epsilon: float) -> float:
@@ -509,21 +514,13 @@ def _same_question(
     return PaidOutcome(event=event, epsilon=mechanism["epsilon"], delta=0.0, **stored)
 
 
-def _check_scores_declared(
-    scores: PrivateScores | PrivateRangeScores, declared: Mapping[str, object]
-) -> None:
+def _check_scores_declared(made: Guarantee, declared: Mapping[str, object]) -> None:
     """Refuse a declaration that promises more than the scores are counted for."""
-    counted, given = (
-        (scores.unit, scores.neighbours),
-        (
-            str(declared["unit"]),
-            str(declared["neighbours"]),
-        ),
-    )
-    if counted != given and (counted[0] == "user" or not covers(counted, given)):
+    given = Guarantee.model_validate({"unit": declared["unit"], "relation": declared["neighbours"]})
+    if not made.adds_to(given, by_teachers=False):
         raise ParameterError(
-            f"The scores are counted by {counted[0]} under {counted[1]!r}, and {given[0]} under"
-            f" {given[1]!r} is declared; declare what was counted. Nothing was spent."
+            f"The scores are counted by {made.unit} under {made.relation!r}, and {given.unit} under"
+            f" {given.relation!r} is declared; declare what was counted. Nothing was spent."
         )
 
 

@@ -22,8 +22,8 @@ from secretballot.aggregation.confident import ConfidentVoting, predicted_votes
 from secretballot.core.ledger import Ledger, LedgerEntry
 from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.core.noise import ExactNoise, NoiseSource, ready_sampler
-from secretballot.ensemble.record_votes import RecordVotes
-from secretballot.ensemble.votes import VoteCounts
+from secretballot.core.private import Votes
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import (
     BudgetError,
     CertificateError,
@@ -62,21 +62,22 @@ def check_ledger(ledger: object) -> None:
     )
 
 
-def check_counts(counts: object) -> None:
-    """Refuse anything but counted votes of teachers that have one vote each.
+def check_counts(counts: Votes) -> int:
+    """Return the number of teachers; refuse anything but votes of teachers.
 
     Raises
     ------
     ParameterError
         If it is something else.
     """
-    if isinstance(counts, RecordVotes):
+    hint = "give Votes, as votes_of_teachers and votes_of_counts make them"
+    check_instance("counts", counts, Votes, hint=hint)
+    n_teachers = counts.shape.n_teachers
+    if n_teachers is None:
         raise ParameterError(
-            Parameter("counts"),
-            " are votes of records; this is about votes of teachers, so give VoteCounts.",
+            Parameter("counts"), " are votes of records; this is about votes of teachers."
         )
-    hint = "give VoteCounts, as VoteCounts.from_votes and VoteCounts.from_counts make them"
-    check_instance("counts", counts, VoteCounts, hint=hint)
+    return n_teachers
 
 
 def check_types(aggregator: object, ledger: object, counts: object = _NONE_NEEDED) -> None:
@@ -87,14 +88,14 @@ def check_types(aggregator: object, ledger: object, counts: object = _NONE_NEEDE
     ParameterError
         If one of them is none.
     """
-    if counts is not _NONE_NEEDED and not isinstance(counts, RecordVotes):
-        check_counts(counts)
+    if counts is not _NONE_NEEDED:
+        check_instance("counts", counts, Votes, hint="give Votes, such as votes_of_counts makes")
     hint = "give a calibrated aggregator, such as GaussianAggregator.calibrate returns"
     check_instance("aggregator", aggregator, Aggregator, hint=hint)
     check_ledger(ledger)
 
 
-def check_votes_of_records(counts: VoteCounts | RecordVotes, aggregator: Aggregator) -> None:
+def check_votes_of_records(counts: Votes, aggregator: Aggregator) -> None:
     """Refuse votes of records under a price for teachers, or for another number of votes or
     relation, and the other way round.
 
@@ -103,22 +104,27 @@ def check_votes_of_records(counts: VoteCounts | RecordVotes, aggregator: Aggrega
     ParameterError
         If the two do not fit; nothing was spent.
     """
-    if isinstance(counts, RecordVotes) != isinstance(aggregator, RecordVotesAggregator):
+    shape = counts.shape
+    if (shape.n_teachers is None) != isinstance(aggregator, RecordVotesAggregator):
         raise ParameterError(
             "Votes of records are priced by a RecordVotesAggregator, and votes of teachers by the"
             " others; use the one that fits. Nothing was spent."
         )
-    # both are about records by now, or neither is
-    if not isinstance(counts, RecordVotes) or not isinstance(aggregator, RecordVotesAggregator):
+    if not isinstance(aggregator, RecordVotesAggregator):
+        if shape.moved != shape.n_queries:
+            raise ParameterError(
+                "These are votes for several labels; release them by release_table. Nothing was"
+                " spent."
+            )
         return
-    cast = counts.votes_per_record, counts.declared["neighbours"]
-    if cast != (aggregator.votes_per_record, aggregator.neighbours):
+    priced = aggregator.events(0)[0].shifts, aggregator.neighbours  # type: ignore[attr-defined]
+    if (shape.moved, shape.guarantee.relation) != priced:
         raise ParameterError(
-            f"Records cast {cast[0]} votes each under {cast[1]!r}, and the aggregator prices"
-            f" {aggregator.votes_per_record} under {aggregator.neighbours!r}; calibrate it for what"
-            " was cast. Nothing was spent."
+            f"One unit moves {shape.moved} counts of these votes under"
+            f" {shape.guarantee.relation!r}, and the aggregator prices {priced[0]} under"
+            f" {priced[1]!r}; calibrate it for what was cast. Nothing was spent."
         )
-    if counts.counts_uncovered != (aggregator.expected_uncovered is not None):
+    if shape.spare_rows != aggregator.rows_of_uncovered:
         raise ParameterError(
             "Votes of uncovered records are counted apart by the votes or by the aggregator, and"
             " not by both; use expected_uncovered= where records were told apart, and only there."
@@ -126,30 +132,23 @@ def check_votes_of_records(counts: VoteCounts | RecordVotes, aggregator: Aggrega
         )
 
 
-def check_one_record_of_a_user(counts: VoteCounts | RecordVotes, ledger: Ledger, unit: str) -> None:
-    """Refuse votes by user as a promise about records, on the certificate and in the account.
+def check_one_record_of_a_user(counts: Votes, ledger: Ledger) -> None:
+    """Refuse votes of records by user in an account about records.
 
     Of each user one record votes, and one more record of theirs may change which: then twice as
     many counts move as were paid for.
 
     Raises
     ------
-    ParameterError, LedgerError
+    LedgerError
         If that is the case; nothing was spent.
     """
-    if not isinstance(counts, RecordVotes):
-        return
-    cast_by = counts.declared["unit"]
-    if unit != cast_by:
-        raise ParameterError(
-            f"The votes of records were cast by {cast_by}, and the declaration is about {unit}s;"
-            " declare what they were cast by. Nothing was spent."
-        )
-    if (cast_by == "user") != (ledger.unit == "user"):
+    unit = counts.shape.guarantee.unit
+    if counts.shape.n_teachers is None and (unit == "user") != (ledger.unit == "user"):
         raise LedgerError(
             f"The ledger of {ledger.dataset!r} is about {ledger.unit}s, and the votes are by"
-            f" {cast_by}; votes of records by user and by record do not add to each other's"
-            f" promise, so use a ledger about {cast_by}s. Nothing was spent."
+            f" {unit}; votes of records by user and by record do not add to each other's"
+            f" promise, so use a ledger about {unit}s. Nothing was spent."
         )
 
 
@@ -252,39 +251,37 @@ def check_sample(
 
 
 def declaration_of(
-    counts: VoteCounts | RecordVotes, declaration: Mapping[str, object] | None
+    counts: Votes, declaration: Mapping[str, object] | None
 ) -> Mapping[str, object] | None:
-    """Return what is declared of how votes came about.
-
-    By the caller, or else by the votes themselves.
+    """Return what is declared of how votes came about: by the caller, or else by the votes, of
+    which nobody knows more.
 
     Raises
     ------
     ParameterError
-        If the votes' shards were made for another unit or relation, under which one unit may move
-        other votes.
+        If the votes were made for another unit or relation, under which one unit may move other
+        votes.
     """
-    made = counts.declared
-    if made is None or declaration is None:
-        return made if declaration is None else declaration
-    if not keeps_promise(made, declaration):
+    made = counts.shape.guarantee
+    if declaration is None:
+        if (made.unit, made.relation) == ("record", "add-remove"):
+            return None
+        return {"unit": made.unit, "neighbours": made.relation}
+    if not keeps_promise(counts, declaration):
         raise ParameterError(
-            f"The votes come from shards made for unit {made['unit']!r} under"
-            f" {made['neighbours']!r}, and the declaration says otherwise; declare what they were"
-            " made for, or train teachers anew. Nothing was spent."
+            f"The votes were made for unit {made.unit!r} under {made.relation!r}, and the"
+            " declaration says otherwise; declare what they were made for, or make them anew."
+            " Nothing was spent."
         )
     return declaration
 
 
-def keeps_promise(made: Mapping[str, object], declared: Mapping[str, object]) -> bool:
-    """Return whether one unit as declared moves the votes of one teacher alone, where shards were
-    made for another unit or relation."""
+def keeps_promise(counts: Votes, declared: Mapping[str, object]) -> bool:
+    """Return whether one unit as declared moves no more votes than the shape of these says."""
     unit, neighbours = declared.get("unit", "record"), declared.get("neighbours", "add-remove")
-    # all records of a user are in one shard, so any one of them is too; one that is replaced may be
-    # another user's afterwards, and in another shard
-    of_a_user = made["unit"] == "user" and neighbours == "add-remove"
-    units = ("user", "record") if of_a_user else (made["unit"],)
-    return neighbours == made["neighbours"] and unit in units
+    promised = guarantee_of(unit, neighbours)
+    by_teachers = counts.shape.n_teachers is not None
+    return counts.shape.guarantee.adds_to(promised, by_teachers=by_teachers)
 
 
 def _check_readable(certificate: Mapping[str, Any]) -> None:

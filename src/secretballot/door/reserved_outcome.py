@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from secretballot.core.ledger import Ledger
+from secretballot.core.private import Scores
 from secretballot.door import purchase
-from secretballot.door.outcomes import PaidOutcome, check_scores_account, dummy_certificate
-from secretballot.ensemble.range_scores import PrivateRangeScores
-from secretballot.ensemble.scores import PrivateScores
+from secretballot.door.outcomes import (
+    PaidOutcome,
+    check_scores_account,
+    drawn_by,
+    dummy_certificate,
+)
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_pure
 from secretballot.privacy.mechanisms import ExponentialMechanism
@@ -111,14 +115,12 @@ class ReservedOutcome:
             drawn,
         )
 
-    def draw(
-        self, scores: PrivateScores | PrivateRangeScores, about: Mapping[str, Any]
-    ) -> tuple[PaidOutcome, dict[str, Any]]:
+    def draw(self, scores: Scores, about: Mapping[str, Any]) -> tuple[PaidOutcome, dict[str, Any]]:
         """Return the choice, drawn now unless it was before, with what was stored about it.
 
         Parameters
         ----------
-        scores : PrivateScores or PrivateRangeScores
+        scores : Scores
             Right answers of each candidate, or mistakes counted below 0; secret.
         about : mapping
             Public, as JSON values: what tells later which candidates there were. Stored with the
@@ -132,9 +134,10 @@ class ReservedOutcome:
         LedgerError
             If the ledger cannot be written; nothing left the house, and the next call draws.
         """
-        if (scores.unit, scores.neighbours) != (self.unit, self.neighbours):
+        made = scores.shape.guarantee
+        if (made.unit, made.relation) != (self.unit, self.neighbours):
             raise ParameterError(
-                f"The scores are counted by {scores.unit} under {scores.neighbours!r}, and"
+                f"The scores are counted by {made.unit} under {made.relation!r}, and"
                 f" {self.unit} under {self.neighbours!r} was paid for; count what was paid for."
                 " Nothing was drawn."
             )
@@ -148,17 +151,14 @@ class ReservedOutcome:
                 "drawn": time_and_software(),
             }
             room = purchase.room_for(content | {"outcome": scores.n_candidates})
-            drawn = purchase.encoded(content | {"outcome": self._drawn_outcome(scores)}, room)
+            noise = purchase.exact_noise()
+            drawn = purchase.encoded(
+                content | {"outcome": drawn_by(self._mechanism, scores, noise)}, room
+            )
             purchase.stored_first(self.ledger, self.reservation, self.request, drawn)
             found = self.drawn()
             assert found is not None  # stored answers are never removed
         return found
-
-    def _drawn_outcome(self, scores: PrivateScores | PrivateRangeScores) -> int:
-        noise = purchase.exact_noise()
-        if isinstance(scores, PrivateScores):
-            return self._mechanism.release(scores.open_at_the_door(), noise)
-        return scores.number(self._mechanism.release_range(*scores.open_at_the_door(), noise))
 
     def _described_mechanism(self, n_candidates: int) -> dict[str, Any]:
         monotone = self._mechanism.monotone

@@ -18,13 +18,13 @@ from secretballot.core.ledger import Ledger, LedgerEntry
 from secretballot.core.ledger.account import AnswerPage
 from secretballot.core.ledger.rows import repeated
 from secretballot.core.noise import NoiseSource
+from secretballot.core.private import Votes
 from secretballot.door import purchase
 from secretballot.door.known_ledger import keep_in_step
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
 from secretballot.door.reservation_terms import ReservationFiles
 from secretballot.door.secret_state import StateStore
 from secretballot.door.stored_answers import StoredAnswer
-from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event
 from secretballot.released import ReleasedLabels
@@ -239,7 +239,7 @@ class ReleaseStream:
 
     def answer(
         self,
-        counts: VoteCounts,
+        counts: Votes,
         questions: Sequence[bytes],
         predictions: ArrayLike | None = None,
     ) -> StreamAnswers:
@@ -252,7 +252,7 @@ class ReleaseStream:
 
         Parameters
         ----------
-        counts : VoteCounts
+        counts : Votes
             Votes of the reservation's teachers on every question; secret.
         questions : sequence of bytes, one for each row of `counts`
             What tells one question from another; public. The same bytes get the same answer.
@@ -303,7 +303,7 @@ class ReleaseStream:
 
     @repeated  # what was drawn and not stored was seen by nobody
     def _answer_block(
-        self, counts: VoteCounts, rows: Mapping[bytes, int], predictions: ArrayLike | None
+        self, counts: Votes, rows: Mapping[bytes, int], predictions: ArrayLike | None
     ) -> dict[bytes, bytes]:
         if self.closed:
             return self._stored_answers(list(rows))
@@ -327,7 +327,7 @@ class ReleaseStream:
     def _draw_and_store(
         self,
         page: AnswerPage,
-        counts: VoteCounts,
+        counts: Votes,
         questions: Sequence[bytes],
         noise: NoiseSource,
         predictions: ArrayLike | None,
@@ -341,7 +341,7 @@ class ReleaseStream:
         run = self.aggregator.start(self.n_teachers, noise, before)
         if run.stopped:
             return {}
-        answers = purchase.next_answers(run, counts.open_at_the_door(), predictions)
+        answers = purchase.next_answers(run, counts._unseal()[0], predictions)
         state = run.secret_state
         # the state is kept before the answers that name it
         mark = self._origin if state is None else self._states.save(mark, state)
@@ -498,25 +498,25 @@ class ReleaseStream:
         assert entry is not None  # entries are never removed
         return entry
 
-    def _check_votes(self, counts: VoteCounts, questions: Sequence[bytes]) -> None:
+    def _check_votes(self, counts: Votes, questions: Sequence[bytes]) -> None:
         purchase.check_counts(counts)
-        made = counts.declared
-        if made is not None and not purchase.keeps_promise(made, self._declared):
+        shape, made = counts.shape, counts.shape.guarantee
+        if not purchase.keeps_promise(counts, self._declared):
             # the reservation was paid when the stream began, so that "nothing was spent" is not so
             raise ParameterError(
-                f"The votes come from shards made for unit {made['unit']!r} under"
-                f" {made['neighbours']!r}, and what is reserved promises"
+                f"The votes come from shards made for unit {made.unit!r} under"
+                f" {made.relation!r}, and what is reserved promises"
                 f" {self._declared['unit']!r} under {self._declared['neighbours']!r}; ask the"
                 " teachers that it began with. Nothing was answered."
             )
-        if counts.n_queries != len(questions):
+        if shape.n_queries != len(questions):
             raise DataError(
-                f"{len(questions)} questions with votes on {counts.n_queries}; give one row of"
+                f"{len(questions)} questions with votes on {shape.n_queries}; give one row of"
                 " votes each."
             )
-        if counts.n_teachers != self.n_teachers or tuple(counts.classes) != self.classes:
+        if shape.n_teachers != self.n_teachers or counts.classes != self.classes:
             raise DataError(
-                f"The votes are of {counts.n_teachers} teachers on {counts.classes}, and the"
+                f"The votes are of {shape.n_teachers} teachers on {list(counts.classes)}, and the"
                 f" reservation is for {self.n_teachers} on {list(self.classes)}; ask the teachers"
                 " that it began with."
             )

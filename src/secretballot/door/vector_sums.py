@@ -15,12 +15,12 @@ from secretballot._validation import LARGEST_INTEGER
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.rows import UnknownEndError, repeated
 from secretballot.core.noise import ExactNoise
+from secretballot.core.types import Guarantee
 from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Price, PrivacyBudget, VectorSumEvent
 from secretballot.privacy.mechanisms import NoisyVectorSum
-from secretballot.records import Residuals
-from secretballot.records.vector_sums import RecordSums
+from secretballot.records import Records, Residuals
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -73,7 +73,7 @@ class StagedSums:
 
 
 def release_sums(
-    records: RecordSums,
+    records: Records,
     asked: StagedSums,
     ledger: Ledger,
     *,
@@ -85,7 +85,7 @@ def release_sums(
 
     Parameters
     ----------
-    records : RecordSums
+    records : Records
         Secret.
     asked : StagedSums
     ledger : Ledger
@@ -131,7 +131,7 @@ def release_sums(
     """
     purchase.check_ledger(ledger)
     declared = check_declaration(declaration)
-    _check_promise_of(asked.mechanism, records, ledger, declared)
+    _check_promise_of(asked.mechanism, records.guarantee, ledger, declared)
     key = uuid.uuid4().hex if request is None else request
     question = _question_of(asked, declared)
     stored = ledger.released(key)
@@ -177,7 +177,7 @@ def release_sums(
 
 def _check_promise_of(
     mechanism: NoisyVectorSum,
-    records: RecordSums,
+    bounded: Guarantee,
     ledger: Ledger,
     declared: Mapping[str, object],
 ) -> None:
@@ -188,14 +188,15 @@ def _check_promise_of(
             f"The noise is for another relation than {declared['neighbours']!r}; calibrate it"
             " again. Nothing was spent."
         )
-    if records.unit != declared["unit"]:
+    if (bounded.unit, bounded.relation) != (declared["unit"], declared["neighbours"]):
         raise ParameterError(
-            f"The vectors are bounded by {records.unit}, and unit {declared['unit']!r} is declared;"
-            " declare what is bounded. Nothing was spent."
+            f"The vectors are bounded by {bounded.unit} under {bounded.relation!r}, and unit"
+            f" {declared['unit']!r} under {declared['neighbours']!r} is declared; declare what is"
+            " bounded. Nothing was spent."
         )
     # of a user that stays, one more record moves the vector from one within the bound to another:
     # that is up to twice the bound
-    if records.unit == "user" != ledger.unit:
+    if bounded.unit == "user" != ledger.unit:
         raise LedgerError(
             f"The ledger of {ledger.dataset!r} is about {ledger.unit}s, and the vectors are by"
             " user; sums by user do not add to a promise about records, so use a ledger about"
@@ -243,7 +244,7 @@ def _reservation_of(
 
 @repeated  # what was drawn and not stored was seen by nobody
 def _released_stage(
-    records: RecordSums,
+    records: Records,
     asked: StagedSums,
     ledger: Ledger,
     reservation: int,
@@ -258,7 +259,7 @@ def _released_stage(
     if own not in answers:
         _refuse_other_terms(answers, question, reservation)
         # Outside the transaction, as it takes long: public values of earlier stages, then the sum.
-        total = records.sum_at_the_door(_checked_stage(asked, before))
+        total = _stage_sum(records, asked, before)
         with signals_held_back(), ledger.answering(reservation) as page:
             answers = dict(page.parts())
             # else another process has drawn this stage meanwhile, and there is one answer only
@@ -270,16 +271,16 @@ def _released_stage(
     return np.frombuffer(answers[own], dtype="<i8").astype(np.int64)
 
 
-def _checked_stage(asked: StagedSums, before: Sequence[IntArray]) -> Residuals:
-    """Return what the next stage asks, which must be what was paid for."""
-    stage = asked.stage(before)
-    if (stage.bound, stage.n_coordinates) != (asked.mechanism.bound, asked.mechanism.coordinates):
+def _stage_sum(records: Records, asked: StagedSums, before: Sequence[IntArray]) -> IntArray:
+    """Return the exact sum of the next stage, which must be what was paid for."""
+    sums, paid = records.sums(asked.stage(before)), asked.mechanism
+    made = sums.shape.squared_sensitivity, sums.shape.coordinates
+    if made != (paid.squared_sensitivity, paid.coordinates):
         raise ParameterError(
-            f"A stage asks for vectors of norm {stage.bound} with {stage.n_coordinates}"
-            f" coordinates, and {asked.mechanism.bound} with {asked.mechanism.coordinates} were"
-            " paid for."
+            f"One unit moves a stage's sum by a squared norm of {made[0]} in {made[1]} coordinates,"
+            f" and {paid.squared_sensitivity} in {paid.coordinates} were paid for."
         )
-    return stage
+    return sums._unseal()[0]
 
 
 def _refuse_other_terms(answers: Mapping[bytes, bytes], question: bytes, reservation: int) -> None:

@@ -13,8 +13,8 @@ from secretballot._validation import check_instance
 from secretballot.aggregation import TableVoting
 from secretballot.core.ledger import Ledger
 from secretballot.core.noise import ExactNoise
+from secretballot.core.private import Votes
 from secretballot.door import purchase
-from secretballot.ensemble.vote_tables import LabelVotes, NumberVotes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import Price
 from secretballot.released import ReleasedTable
@@ -28,7 +28,7 @@ _NO_ROWS = np.zeros(0, dtype=np.int64)
 
 
 def release_table(
-    votes: LabelVotes | NumberVotes,
+    votes: Votes,
     voting: TableVoting,
     ledger: Ledger,
     *,
@@ -43,7 +43,7 @@ def release_table(
 
     Parameters
     ----------
-    votes : LabelVotes or NumberVotes
+    votes : Votes
         Secret.
     voting : LabelSetVoting or NumberVoting
         Recipe and noise for these votes, fixed without looking at them.
@@ -90,7 +90,7 @@ def release_table(
     Examples
     --------
     >>> votes = np.random.default_rng(0).normal(5.0, 1.0, size=(3, 400))
-    >>> cast = sb.ensemble.NumberVotes.from_votes(votes, (0.0, 10.0))
+    >>> cast = sb.ensemble.number_votes(votes, (0.0, 10.0))
     >>> voting = sb.aggregation.NumberVoting.calibrate(
     ...     sb.PrivacyBudget(2.0, 1e-6), 3, n_teachers=400, target_range=(0.0, 10.0))
     >>> ledger = sb.Ledger.in_memory(dataset="heights", budget=sb.PrivacyBudget(2.0, 1e-6))
@@ -100,8 +100,9 @@ def release_table(
     """
     check_instance("voting", voting, TableVoting, hint="give a LabelSetVoting or a NumberVoting")
     purchase.check_ledger(ledger)
-    voting.check_fits(votes)
-    named = _checked_rows(rows, votes.n_queries, voting.n_queries)
+    purchase.check_counts(votes)
+    named = _checked_rows(rows, voting.asked(votes.shape), voting.n_queries)
+    declaration = purchase.declaration_of(votes, declaration)
     key = uuid.uuid4().hex if request is None else request
     declared = check_declaration(declaration)
     known = known_table(ledger, key, voting, named, declared, points_sha256)
@@ -129,7 +130,7 @@ def release_table(
         (voting.event,),
         voting.budget,
         widest[0].certificate,
-        lambda composition: certified(voting.draw(votes.open_at_the_door(), noise), composition),
+        lambda composition: certified(voting.draw(votes._unseal()[0], noise), composition),
         lambda content: _same_table(content, key, voting, named, declared, points_sha256),
         request=key,
         purpose=purpose,

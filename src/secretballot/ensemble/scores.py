@@ -1,16 +1,11 @@
-"""How often each of some candidates is right on private records: counts by unit that only the
-door may read."""
+"""How often each of some candidates is right on private records, by unit."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from secretballot._typing import IntArray
-from secretballot._validation import NEIGHBOURS, check_choice
 from secretballot.core.partition import KeyedHashPartition, canonical_id
-from secretballot.ensemble.sealed import Sealed
 from secretballot.exceptions import DataError, Parameter
 
 
@@ -49,108 +44,43 @@ def unit_numbers(units: Any, n_records: int) -> IntArray:
     return np.array([known.setdefault(one, len(known)) for one in ids], dtype=np.int64)
 
 
-class PrivateScores(Sealed):
-    """The number of units on which each candidate is right.
+def right_units(right: Any, units: Any = None) -> IntArray:
+    """Return on how many units each candidate is right: private.
 
-    Private until the door has chosen by it.
-
-    Make one with `of`. Its shape is public and shown, its values are not.
-
-    Attributes
+    Parameters
     ----------
-    n_candidates : int
-        The public shape.
-    unit : {"record", "user"}
-        What one point of a score stands for: a record, or all records of one id.
-    neighbours : {"add-remove", "replace-one"}
-        Relation under which every score moves by at most 1.
+    right : array of bool, shape (n_records, n_candidates)
+        Whether each candidate is right on each private record.
+    units : array of shape (n_records,), optional
+        Ids, as for `unit_numbers`; without them every record is a unit.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_candidates,)
+
+    Raises
+    ------
+    DataError
+        If shapes do not fit, or an id is missing.
 
     Privacy
     -------
-    Unit : one record, or all records of one id.
     Sensitivity : 1 for every candidate, whatever the number of a unit's records: a unit counts
-        once, if the candidate is right on more than half of its records. Under add-remove all
-        scores rise together; under replace-one they may move both ways.
-
-    Examples
-    --------
-    >>> from secretballot.ensemble.scores import PrivateScores
-    >>> PrivateScores.of(np.array([[True, False], [True, True]]))
-    PrivateScores(n_candidates=2, values=<private>)
+        once, if the candidate is right on more than half of its records.
     """
-
-    __slots__ = ("__scores", "neighbours", "unit")
-    _refusal = "private scores refuse to {}; choose by them through the door."
-
-    def __init__(self, scores: npt.NDArray[Any], unit: str, neighbours: str) -> None:
-        self.__scores = np.asarray(scores, dtype=np.int64)
-        self.unit = check_choice("unit", unit, ("record", "user"))
-        self.neighbours = check_choice("neighbours", neighbours, NEIGHBOURS)
-
-    @classmethod
-    def of(cls, right: Any, units: Any = None, neighbours: str = "add-remove") -> "PrivateScores":
-        """Count units.
-
-        Parameters
-        ----------
-        right : array of bool, shape (n_records, n_candidates)
-            Whether each candidate is right on each private record.
-        units : array of shape (n_records,), optional
-            Ids, as for `unit_numbers`; without them every record is a unit.
-        neighbours : {"add-remove", "replace-one"}
-            Units go with add-remove alone.
-
-        Raises
-        ------
-        DataError
-            If shapes do not fit, an id is missing, or units are given under replace-one.
-        """
-        table = np.asarray(right)
-        if table.ndim != 2 or table.dtype.kind != "b" or not table.shape[1]:
-            raise DataError(
-                Parameter("right"),
-                f" has shape {table.shape} and dtype {table.dtype}; give true or false,"
-                " (n_records, n_candidates).",
-            )
-        if units is None:
-            return cls(table.sum(axis=0), "record", neighbours)
-        if neighbours != "add-remove":
-            raise DataError(
-                Parameter("units"),
-                " are given under replace-one, which is about single records; use add-remove.",
-            )
+    table = np.asarray(right)
+    if table.ndim != 2 or table.dtype.kind != "b" or not table.shape[1]:
+        raise DataError(
+            Parameter("right"),
+            f" has shape {table.shape} and dtype {table.dtype}; give true or false,"
+            " (n_records, n_candidates).",
+        )
+    if units is not None:
         owner = unit_numbers(units, len(table))
         # by the majority of its records, so that a user moves each score by 1 at most
         records = np.bincount(owner)
         hits = np.zeros((len(records), table.shape[1]), dtype=np.int64)
         np.add.at(hits, owner, table)
-        return cls((2 * hits > records[:, None]).sum(axis=0), "user", neighbours)
-
-    @classmethod
-    def added(cls, parts: Iterable["PrivateScores"]) -> "PrivateScores":
-        """Return the scores of a table that comes in parts, of one unit and relation each; all
-        records of a unit are in one part."""
-        total, unit, neighbours = np.zeros(0, dtype=np.int64), "record", "add-remove"
-        for part in parts:
-            own = part.open_at_the_door()
-            total = own + total if total.size else own
-            unit, neighbours = part.unit, part.neighbours
-        return cls(total, unit, neighbours)
-
-    @property
-    def n_candidates(self) -> int:
-        """Number of candidates."""
-        return len(self.__scores)
-
-    def open_at_the_door(self) -> IntArray:
-        """Return a copy of the scores, shape (n_candidates,), int64; for the door alone.
-
-        Privacy
-        -------
-        The returned values are private: whoever calls this must draw by them with noise, and pay
-        for it.
-        """
-        return self.__scores.copy()
-
-    def __repr__(self) -> str:
-        return f"PrivateScores(n_candidates={self.n_candidates}, values=<private>)"
+        table = 2 * hits > records[:, None]
+    counted: IntArray = table.sum(axis=0, dtype=np.int64)
+    return counted

@@ -16,7 +16,7 @@ import numpy as np
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import AnyArray, FloatArray, IntArray, UnsignedArray
-from secretballot.ensemble.sealed import Sealed
+from secretballot.core.private import Private
 from secretballot.exceptions import DataError
 from secretballot.vault import make_vault, read_secret, write_secret
 
@@ -82,7 +82,7 @@ class RowBlock(NamedTuple):
         return "RowBlock(<private>)"
 
 
-class StoredTable(Sealed):
+class StoredTable(Private):
     """A private table on disk, ready to be learned from: give it to a learner as `X`.
 
     Make one with `secretballot.store_table`.

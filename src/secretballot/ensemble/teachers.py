@@ -15,12 +15,15 @@ import sklearn
 
 from secretballot._typing import Classifier, CountArray, IntArray
 from secretballot._validation import check_count, name_part
+from secretballot.core.private import Votes
+from secretballot.core.types import Guarantee
 from secretballot.ensemble.ballots import count_ballots, count_in_worker
 from secretballot.ensemble.counting import counted_votes
 from secretballot.ensemble.engines import LOCAL, cluster_of
 from secretballot.ensemble.engines.remote import RemoteTeachers
 from secretballot.ensemble.linear import LinearStack
 from secretballot.ensemble.rows import as_csr, as_table, n_rows
+from secretballot.ensemble.tally import check_classes
 from secretballot.ensemble.teacher_store import TeacherStore
 from secretballot.ensemble.training import (
     Recipe,
@@ -32,7 +35,6 @@ from secretballot.ensemble.training import (
     return_form,
     trained,
 )
-from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import one_thread, results_of
 
@@ -41,6 +43,7 @@ Progress = Callable[[int, int], None]
 # Entries of a block's decision values held at once: 2**21 doubles are 16 MiB.
 _BLOCK_CELLS = 2**21
 _ROWS_NAMED = 5
+_BY_RECORD = Guarantee(unit="record", relation="add-remove")
 
 
 class TeacherEnsemble:
@@ -72,7 +75,7 @@ class TeacherEnsemble:
     ... )
     >>> teachers
     TeacherEnsemble(n_teachers=3, n_classes=2, teachers=<private>)
-    >>> teachers.vote_counts(np.zeros((4, 1))).n_queries
+    >>> teachers.vote_counts(np.zeros((4, 1))).shape.n_queries
     4
     """
 
@@ -267,8 +270,9 @@ class TeacherEnsemble:
         block_rows: int | None = None,
         n_jobs: int | None = None,
         classes: object = None,
+        guarantee: Guarantee = _BY_RECORD,
         progress: Progress | None = None,
-    ) -> VoteCounts:
+    ) -> Votes:
         """Let every teacher vote on every public point.
 
         Parameters
@@ -282,6 +286,8 @@ class TeacherEnsemble:
             `joblib.parallel_config`, else one.
         classes : list, optional
             The class values behind the indices; 0 to n_classes - 1 where none are given.
+        guarantee : Guarantee, optional
+            What the shards were made for; by record under add-remove by default.
         progress : callable, optional
             Called with (votes cast, votes in all).
 
@@ -315,9 +321,8 @@ class TeacherEnsemble:
             counts = self._counted_votes(
                 table, rows, n_jobs, _Meter(progress, n_rows(table) * self.n_teachers)
             )
-        return VoteCounts(
-            counts, range(self.n_classes) if classes is None else classes, self.n_teachers
-        )
+        values = check_classes(range(self.n_classes) if classes is None else classes)
+        return Votes.of_teachers(counts, guarantee, classes=values)
 
     def _counted_votes(
         self, table: Any, rows: int, n_jobs: int | None, meter: "_Meter"

@@ -1,4 +1,4 @@
-"""Votes that are not for one class: sets of labels, and numbers on a public grid; both sealed."""
+"""Votes that are not for one class: sets of labels, and numbers on a public grid."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,13 +8,21 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot._validation import BALLOTS, check_choice, check_count, check_finite, shown
-from secretballot.ensemble.sealed import Sealed
+from secretballot._validation import (
+    BALLOTS,
+    check_choice,
+    check_count,
+    check_finite,
+    shown,
+)
+from secretballot.core.private import Votes
+from secretballot.core.types import Guarantee
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
 #: How a set of labels is counted: label by label, or as one of all sets.
 MOST_LABELS, MOST_IN_SETS = 10_000, 8
-MOST_POSITIONS = 2**16
+MOST_POSITIONS = 2**12
 
 
 def checked_labels(labels: Any) -> tuple[str, ...]:
@@ -87,179 +95,113 @@ def from_set_numbers(numbers: IntArray, n_labels: int) -> IntArray:
     return rows
 
 
-class LabelVotes(Sealed):
-    """How many teachers name each label, or each set of labels, at each query; private.
+def label_votes(
+    votes: Any,
+    labels: Sequence[str],
+    *,
+    ballot: str = "labels",
+    most_named: int | None = None,
+    unit: str = "record",
+    neighbours: str = "add-remove",
+) -> Votes:
+    """Count votes for sets of labels, given teacher by teacher.
 
-    Make one with `from_votes` or `counted`.
-
-    Attributes
+    Parameters
     ----------
-    labels : tuple of str
-    ballot : {"labels", "sets"}
-    most_named : int or None
-        No teacher names more labels at a query.
-    n_queries, n_teachers : int
+    votes : array-like of 0 and 1, shape (n_queries, n_teachers, n_labels)
+    labels, ballot, most_named
+        As for `counted_labels`.
+    unit, neighbours
+        As for `votes_of_teachers`.
 
-    Privacy
-    -------
-    Unit : whatever reaches one teacher.
-    Sensitivity : one teacher's set gives way to another one at every query: every label that is in
-        one of the two sets alone moves one count by one. These are at most as many as there are
-        labels, and at most twice `most_named`. Of sets two counts move.
+    Raises
+    ------
+    ParameterError
+        If a setting is out of its range.
+    DataError
+        If a vote is neither 0 nor 1, or shapes do not fit; no vote is named.
 
     Examples
     --------
     >>> votes = np.array([[[1, 0, 1], [1, 0, 0]]])  # one query, two teachers, three labels
-    >>> found = sb.ensemble.LabelVotes.from_votes(votes, ["a", "b", "c"], most_named=1)
-    >>> found
-    LabelVotes(n_queries=1, n_labels=3, n_teachers=2, values=<private>)
-    >>> found.moved_counts
-    2
+    >>> found = sb.ensemble.label_votes(votes, ["a", "b", "c"], most_named=1)
+    >>> found.shape.n_queries, found.shape.moved  # a row for each label
+    (3, 2)
     """
-
-    __slots__ = ("__counts", "ballot", "labels", "most_named", "n_teachers")
-    _refusal = "private votes refuse to {}; release them through secretballot.door.release_table."
-
-    def __init__(
-        self,
-        counts: IntArray,
-        labels: Sequence[str],
-        n_teachers: int,
-        *,
-        ballot: str = "labels",
-        most_named: int | None = None,
-    ) -> None:
-        self.labels = checked_labels(labels)
-        self.most_named = check_ballot(ballot, most_named, len(self.labels))
-        self.ballot = ballot
-        self.n_teachers = check_count("n_teachers", n_teachers)
-        table = np.asarray(counts)
-        columns = 2 ** len(self.labels) if ballot == "sets" else len(self.labels)
-        if table.ndim != 2 or table.shape[1] != columns or table.dtype.kind not in "iu":
-            raise DataError(
-                Parameter("counts"),
-                f" have dtype {table.dtype} and shape {table.shape}; give integers of shape"
-                f" (n_queries, {columns}).",
-            )
-        if not len(table):
-            raise DataError(Parameter("counts"), " have no rows; ask one query at least.")
-        # of sets a teacher names one, so every query holds one vote of each
-        whole = ballot != "sets" or (table.sum(axis=1) == n_teachers).all()
-        capped = (
-            self.most_named is None or (table.sum(axis=1) <= self.most_named * n_teachers).all()
+    cast = np.asarray(votes)
+    names = checked_labels(labels)
+    if cast.ndim != 3 or cast.shape[2] != len(names) or 0 in cast.shape:
+        raise DataError(
+            Parameter("votes"),
+            f" have shape {cast.shape}; give (n_queries, n_teachers, {len(names)}).",
         )
-        if not ((table >= 0) & (table <= n_teachers)).all() or not whole or not capped:
-            raise DataError(
-                Parameter("counts"), f" hold more or fewer votes than {n_teachers} teachers cast."
-            )
-        self.__counts = table.astype(np.int64)
+    if cast.dtype.kind not in "biuf" or not ((cast == 0) | (cast == 1)).all():
+        raise DataError(Parameter("votes"), " hold something else than 0 and 1.")
+    ballots = ((cast[:, number].astype(bool), None) for number in range(cast.shape[1]))
+    promise = guarantee_of(unit, neighbours)
+    return counted_labels(ballots, names, promise, ballot=ballot, most_named=most_named)
 
-    @classmethod
-    def from_votes(
-        cls,
-        votes: Any,
-        labels: Sequence[str],
-        *,
-        ballot: str = "labels",
-        most_named: int | None = None,
-    ) -> "LabelVotes":
-        """Count votes given teacher by teacher.
 
-        Parameters
-        ----------
-        votes : array-like of 0 and 1, shape (n_queries, n_teachers, n_labels)
-        labels : sequence of distinct str
-        ballot : {"labels", "sets"}
-        most_named : int, optional
-            Of a teacher that names more, the first so many count, in the order of `labels`.
+def counted_labels(
+    ballots: Iterable[tuple[BoolArray, FloatArray | None]],
+    labels: Sequence[str],
+    guarantee: Guarantee,
+    *,
+    ballot: str = "labels",
+    most_named: int | None = None,
+) -> Votes:
+    """Count ballots as they come, one for each teacher.
 
-        Raises
-        ------
-        ParameterError
-            If a setting is out of its range.
-        DataError
-            If a vote is neither 0 nor 1, or shapes do not fit; no vote is named.
-        """
-        cast = np.asarray(votes)
-        names = checked_labels(labels)
-        if cast.ndim != 3 or cast.shape[2] != len(names) or 0 in cast.shape:
-            raise DataError(
-                Parameter("votes"),
-                f" have shape {cast.shape}; give (n_queries, n_teachers, {len(names)}).",
-            )
-        if cast.dtype.kind not in "biuf" or not ((cast == 0) | (cast == 1)).all():
-            raise DataError(Parameter("votes"), " hold something else than 0 and 1.")
-        teachers = ((cast[:, number].astype(bool), None) for number in range(cast.shape[1]))
-        return cls.counted(teachers, names, ballot=ballot, most_named=most_named)
+    Parameters
+    ----------
+    ballots : iterable of (ndarray of bool, ndarray of float or None)
+        Which labels a teacher names, and how sure it is of each, shapes (n_queries, n_labels).
+        Of more labels than `most_named` the surest count, or the first where it does not say.
+    labels : sequence of distinct str
+    guarantee : Guarantee
+    ballot : {"labels", "sets"}
+        A row of two classes for each label of each query; or one row a query, with sets as classes.
+    most_named : int, optional
+        No teacher names more labels at a query.
 
-    @classmethod
-    def counted(
-        cls,
-        ballots: Iterable[tuple[BoolArray, FloatArray | None]],
-        labels: Sequence[str],
-        *,
-        ballot: str = "labels",
-        most_named: int | None = None,
-    ) -> "LabelVotes":
-        """Count ballots as they come, one for each teacher.
+    Raises
+    ------
+    DataError
+        If there is no ballot.
 
-        Parameters
-        ----------
-        ballots : iterable of (ndarray of bool, ndarray of float or None)
-            Which labels a teacher names, and how sure it is of each, shapes (n_queries, n_labels).
-            Of more labels than `most_named` the surest count, or the first where it does not say.
-        labels, ballot, most_named
-            As for `from_votes`.
+    Privacy
+    -------
+    Sensitivity : one teacher's set gives way to another one at every query: every label that is in
+        one of the two sets alone moves one vote. These are at most as many as there are labels,
+        and at most twice `most_named`.
+    """
+    names = checked_labels(labels)
+    cap = check_ballot(ballot, most_named, len(names))
+    total, teachers = None, 0
+    # added up as they come: memory holds the counts and one ballot
+    for named, sure in ballots:
+        one = named if cap is None else capped(named, cap, sure)
+        if ballot == "sets":
+            cells = np.zeros((len(one), 2 ** len(names)), dtype=np.int64)
+            cells[np.arange(len(one)), as_set_numbers(one)] = 1
+        else:
+            cells = one.astype(np.int64)
+        total = cells if total is None else total + cells
+        teachers += 1
+    if total is None:
+        raise DataError("There are no ballots; at least one teacher must vote.")
+    if ballot == "sets":
+        return Votes.of_teachers(total, guarantee)
+    moved = len(total) * moved_by_query(len(names), ballot, cap)
+    ones = total.ravel()
+    return Votes.of_teachers(np.column_stack([teachers - ones, ones]), guarantee, moved=moved)
 
-        Raises
-        ------
-        DataError
-            If there is no ballot.
-        """
-        names = checked_labels(labels)
-        cap = check_ballot(ballot, most_named, len(names))
-        total, teachers = None, 0
-        # added up as they come: memory holds the counts and one ballot
-        for named, sure in ballots:
-            one = named if cap is None else capped(named, cap, sure)
-            if ballot == "sets":
-                cells = np.zeros((len(one), 2 ** len(names)), dtype=np.int64)
-                cells[np.arange(len(one)), as_set_numbers(one)] = 1
-            else:
-                cells = one.astype(np.int64)
-            total = cells if total is None else total + cells
-            teachers += 1
-        if total is None:
-            raise DataError("There are no ballots; at least one teacher must vote.")
-        return cls(total, names, teachers, ballot=ballot, most_named=cap)
 
-    @property
-    def n_queries(self) -> int:
-        """Number of queries (rows)."""
-        return len(self.__counts)
-
-    @property
-    def moved_counts(self) -> int:
-        """Most counts of one query that one teacher moves, by one vote each."""
-        if self.ballot == "sets":
-            return 2
-        n_labels = len(self.labels)
-        return n_labels if self.most_named is None else min(n_labels, 2 * self.most_named)
-
-    def open_at_the_door(self) -> IntArray:
-        """Return a copy of the counts, shape (n_queries, n_columns); for the door alone.
-
-        Privacy
-        -------
-        The returned values are private: whoever calls this must add noise, and pay for it.
-        """
-        return self.__counts.copy()
-
-    def __repr__(self) -> str:
-        return (
-            f"LabelVotes(n_queries={self.n_queries}, n_labels={len(self.labels)},"
-            f" n_teachers={self.n_teachers}, values=<private>)"
-        )
+def moved_by_query(n_labels: int, ballot: str, most_named: int | None) -> int:
+    """Return the most counts of one query that one teacher moves, by one vote each."""
+    if ballot == "sets":
+        return 2
+    return n_labels if most_named is None else min(n_labels, 2 * most_named)
 
 
 def capped(named: BoolArray, cap: int, scores: FloatArray | None = None) -> BoolArray:
@@ -305,106 +247,51 @@ def checked_range(target_range: Any) -> tuple[float, float]:
     return float(low), float(high)
 
 
-class NumberVotes(Sealed):
-    """What number every teacher votes for at each query, as a position on a public grid; private.
+def number_votes(
+    votes: Any,
+    target_range: tuple[float, float],
+    *,
+    n_positions: int = 200,
+    unit: str = "record",
+    neighbours: str = "add-remove",
+) -> Votes:
+    """Count votes for numbers as votes for the positions of a grid.
 
-    Make one with `from_votes`.
-
-    Attributes
+    Parameters
     ----------
+    votes : array-like of float, shape (n_queries, n_teachers)
+        What is beyond the range is cut to it; what is no number votes for the middle.
     target_range : tuple of two floats
         The grid's first and last number.
     n_positions : int
         Numbers of the grid, evenly spaced.
-    n_queries, n_teachers : int
+    unit, neighbours
+        As for `votes_of_teachers`.
 
-    Privacy
-    -------
-    Unit : whatever reaches one teacher.
-    Sensitivity : one teacher moves its own vote at every query, anywhere on the grid.
+    Raises
+    ------
+    ParameterError
+        If a setting is out of its range.
+    DataError
+        If shapes do not fit; no vote is named.
 
     Examples
     --------
     >>> votes = np.array([[0.2, 0.4, 9.0]])  # one query, three teachers
-    >>> sb.ensemble.NumberVotes.from_votes(votes, (0.0, 1.0), n_positions=11)
-    NumberVotes(n_queries=1, n_teachers=3, n_positions=11, values=<private>)
+    >>> sb.ensemble.number_votes(votes, (0.0, 1.0), n_positions=11).shape.n_classes
+    11
     """
-
-    __slots__ = ("__positions", "n_positions", "target_range")
-    _refusal = "private votes refuse to {}; release them through secretballot.door.release_table."
-
-    def __init__(
-        self, positions: IntArray, target_range: tuple[float, float], n_positions: int
-    ) -> None:
-        self.target_range = checked_range(target_range)
-        self.n_positions = checked_positions(n_positions)
-        table = np.asarray(positions)
-        if table.ndim != 2 or table.dtype.kind not in "iu" or 0 in table.shape:
-            raise DataError(
-                Parameter("positions"),
-                f" have dtype {table.dtype} and shape {table.shape}; give integers of shape"
-                " (n_queries, n_teachers).",
-            )
-        if not ((table >= 0) & (table < self.n_positions)).all():
-            raise DataError(
-                f"positions hold something else than integers from 0 to {self.n_positions - 1}."
-            )
-        self.__positions = table.astype(np.int64)
-
-    @classmethod
-    def from_votes(
-        cls, votes: Any, target_range: tuple[float, float], *, n_positions: int = 200
-    ) -> "NumberVotes":
-        """Put votes given teacher by teacher on the grid.
-
-        Parameters
-        ----------
-        votes : array-like of float, shape (n_queries, n_teachers)
-            What is beyond the range is cut to it; what is no number votes for the middle.
-        target_range : tuple of two floats
-        n_positions : int
-
-        Raises
-        ------
-        ParameterError
-            If a setting is out of its range.
-        DataError
-            If shapes do not fit; no vote is named.
-        """
-        cast = np.asarray(votes)
-        if cast.ndim != 2 or cast.dtype.kind not in "biuf":
-            raise DataError(
-                Parameter("votes"),
-                f" have dtype {cast.dtype} and shape {cast.shape}; give numbers of shape"
-                " (n_queries, n_teachers).",
-            )
-        bounds, n = checked_range(target_range), checked_positions(n_positions)
-        return cls(on_grid(cast.astype(np.float64), bounds, n), bounds, n)
-
-    @property
-    def n_queries(self) -> int:
-        """Number of queries (rows)."""
-        return len(self.__positions)
-
-    @property
-    def n_teachers(self) -> int:
-        """Number of teachers (columns)."""
-        return int(self.__positions.shape[1])
-
-    def open_at_the_door(self) -> IntArray:
-        """Return a copy of the positions, shape (n_queries, n_teachers); for the door alone.
-
-        Privacy
-        -------
-        The returned values are private: whoever calls this must add noise, and pay for it.
-        """
-        return self.__positions.copy()
-
-    def __repr__(self) -> str:
-        return (
-            f"NumberVotes(n_queries={self.n_queries}, n_teachers={self.n_teachers},"
-            f" n_positions={self.n_positions}, values=<private>)"
+    cast = np.asarray(votes)
+    if cast.ndim != 2 or cast.dtype.kind not in "biuf" or 0 in cast.shape:
+        raise DataError(
+            Parameter("votes"),
+            f" have dtype {cast.dtype} and shape {cast.shape}; give numbers of shape"
+            " (n_queries, n_teachers).",
         )
+    bounds, n = checked_range(target_range), checked_positions(n_positions)
+    places = on_grid(cast.astype(np.float64), bounds, n) + n * np.arange(len(cast))[:, None]
+    counts = np.bincount(places.ravel(), minlength=n * len(cast)).reshape(-1, n)
+    return Votes.of_teachers(counts, guarantee_of(unit, neighbours))
 
 
 def checked_positions(n_positions: object) -> int:
@@ -413,7 +300,7 @@ def checked_positions(n_positions: object) -> int:
     Raises
     ------
     ParameterError
-        If they are fewer than 2 or more than 65,536.
+        If they are fewer than 2 or more than 4,096.
     """
     number = check_count("n_positions", n_positions, minimum=2)
     if not number <= MOST_POSITIONS:

@@ -5,10 +5,11 @@ alone, to the last bit. Only the door may have the sum.
 """
 
 from secretballot.records.vector_sums import (
-    PrivateLabels,
-    PrivateRecords,
-    PrivateTargets,
+    Records,
     Residuals,
+    class_records,
+    label_records,
+    target_records,
 )
 
-__all__ = ["PrivateLabels", "PrivateRecords", "PrivateTargets", "Residuals"]
+__all__ = ["Records", "Residuals", "class_records", "label_records", "target_records"]

@@ -10,8 +10,8 @@ import sklearn
 
 from secretballot._typing import BoolArray, IntArray
 from secretballot.bases.integer_model import with_constant
+from secretballot.core.private import Private
 from secretballot.ensemble.rows import block_bounds, n_rows, row_block, take_rows
-from secretballot.ensemble.sealed import Sealed
 from secretballot.foreign_code import is_exact, isolated, result_of, rows_alone
 
 #: Coordinates, of four bytes each, that are kept; more are mapped anew whenever they are asked for.
@@ -31,7 +31,7 @@ class _FittedBasis(Protocol):
         """Return which rows the public points cover, bool of shape (n_rows,)."""
 
 
-class MappedRows(Sealed):
+class MappedRows(Private):
     """The coordinates of a private table, which are computed when some of its rows are asked for.
 
     A row's coordinates do not depend on the rows around it, to the last bit; so it makes no
@@ -91,7 +91,7 @@ class MappedRows(Sealed):
 
 
 def mapped_rows(basis: _FittedBasis, table: Any) -> tuple[IntArray | MappedRows, BoolArray]:
-    """Return coordinates of a private table for `PrivateRecords`, and which rows the public points
+    """Return coordinates of a private table for records, and which rows the public points
     cover.
 
     All rows are mapped once, before anything is spent. Up to `MOST_KEPT` coordinates are kept, in

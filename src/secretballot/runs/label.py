@@ -9,8 +9,11 @@ from secretballot._validation import AGGREGATORS, check_choice, check_count
 from secretballot.aggregation import Aggregator
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
+from secretballot.core.private import Votes
+from secretballot.core.types import VoteShape
 from secretballot.door import release
-from secretballot.ensemble.votes import VoteCounts
+from secretballot.door.purchase import check_counts
+from secretballot.ensemble.votes import read_votes
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.defaults import WITHOUT_COUNTS, choose_aggregator
 from secretballot.learners.training.inputs import random_rows
@@ -207,7 +210,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
         )
     settle_cautions([*cautions_of_price(run.budget, None)], run.force, watch)
     watch.step("Reading votes")
-    counts = VoteCounts.read(
+    counts = read_votes(
         run.votes,
         kind=run.kind,
         classes=None if run.classes is None else list(run.classes),
@@ -216,8 +219,9 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
     )
     # a file of votes has no public points, so there is no student
     check_parts({*run.without, "student"})
-    aggregator = _aggregator_of(run, counts)
-    settle_cautions([*cautions_of_noise(aggregator, counts.n_teachers)], run.force, watch)
+    n_teachers = check_counts(counts)
+    aggregator = _aggregator_of(run, counts.shape, n_teachers)
+    settle_cautions([*cautions_of_noise(aggregator, n_teachers)], run.force, watch)
     # What is paid is drawn, and stored in the ledger, before anything is written for publication.
     with folder:
         ledger = ledger_of_run(run, folder, "record", watch)
@@ -264,14 +268,14 @@ def _refuse_unfit_settings(run: LabelRun) -> None:
     check_count("seed", run.seed, minimum=0)
 
 
-def _aggregator_of(run: LabelRun, counts: VoteCounts) -> Aggregator:
+def _aggregator_of(run: LabelRun, shape: VoteShape, n_teachers: int) -> Aggregator:
     """Return noise and number of queries, by the shape of the votes alone."""
     return choose_aggregator(
         run.aggregator,
         run.budget,
-        n_teachers=counts.n_teachers,
-        n_classes=counts.n_classes,
-        n_public=counts.n_queries,
+        n_teachers=n_teachers,
+        n_classes=shape.n_classes,
+        n_public=shape.n_queries,
         n_queries=run.queries,
         max_unstable=run.max_unstable,
         threshold=run.threshold,
@@ -282,14 +286,14 @@ def _aggregator_of(run: LabelRun, counts: VoteCounts) -> Aggregator:
 
 def _released_labels(
     run: LabelRun,
-    counts: VoteCounts,
+    counts: Votes,
     aggregator: Aggregator,
     ledger: Ledger,
     folder: RunFolder,
     watch: Watch,
 ) -> ReleasedLabels:
     # Rows are chosen by the public seed alone: how clear the votes are is private.
-    rows = random_rows(counts.n_queries, aggregator.n_queries, run.seed)
+    rows = random_rows(counts.shape.n_queries, aggregator.n_queries, run.seed)
     with public_warnings_noted(watch):
         return release(
             counts,

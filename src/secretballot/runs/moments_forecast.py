@@ -27,7 +27,7 @@ from secretballot.planning.plan.model import Task
 from secretballot.planning.search.best_setting import FRONTIER
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.records import PrivateRecords
+from secretballot.records import Records, class_records
 from secretballot.students.names import student_by_name
 
 TURNS = 4  # at each epsilon, on rows that are divided anew
@@ -285,7 +285,7 @@ class _StandIn:
             beyond = ~self._basis.covered(records)
         # the marks of a record: that it is there, and that the public points do not cover it
         marks = np.column_stack([np.ones(len(beyond)), beyond]).astype(np.int64)
-        self._records = PrivateRecords(mapped, y[private], task.n_classes, None, marks)
+        self._records = class_records(mapped, y[private], task.n_classes, None, marks)
 
     def said_by_run(self, budget: PrivacyBudget, rng: np.random.Generator) -> IntArray:
         """Return what the student of one simulated run says of the scored rows."""
@@ -329,12 +329,12 @@ def _steps_beyond(task: Task, n_private: int, n_pool: int) -> float:
 
 
 def noisy_sums(
-    records: PrivateRecords, stages: MomentStages, n_stages: int, rng: np.random.Generator
+    records: Records, stages: MomentStages, n_stages: int, rng: np.random.Generator
 ) -> list[IntArray]:
     """Return the sums of all stages. The rows are public: what is private passes the door alone."""
     noise, sums = SeededNoise(rng), list[IntArray]()
     for _ in range(n_stages):
-        exact = records.sum_at_the_door(stages.asked_after(sums))
+        exact = records.sums(stages.asked_after(sums))._unseal()[0]
         sums.append(exact + noise.discrete_gaussian(stages.sigma, exact.size))
     return sums
 

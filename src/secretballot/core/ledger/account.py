@@ -117,7 +117,7 @@ class LedgerEntry:
     Examples
     --------
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(1.0, 0.0))
-    >>> votes = sb.VoteCounts.from_counts([[3, 97]])
+    >>> votes = sb.votes_of_counts([[3, 97]])
     >>> paid = sb.estimate_minority(votes, ledger, epsilon=0.5, request="how stable")
     >>> entry = ledger.entry("how stable")
     >>> entry.id, entry.state, entry.epsilon
@@ -432,7 +432,7 @@ class Ledger:
     Examples
     --------
     >>> ledger = sb.Ledger("people.ledger", dataset="people", budget=sb.PrivacyBudget(2.0, 1e-6))
-    >>> votes = sb.VoteCounts.from_counts([[3, 97], [60, 40]])
+    >>> votes = sb.votes_of_counts([[3, 97], [60, 40]])
     >>> paid = sb.estimate_stability(votes, ledger, fraction=0.5, epsilon=0.5)
     >>> ledger.spent().epsilon, ledger.remaining().epsilon
     (0.5, 1.5)

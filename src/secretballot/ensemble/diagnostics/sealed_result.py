@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from secretballot.ensemble.sealed import Sealed
+from secretballot.core.private import Private
 
 NOT_RELEASABLE = "NOT RELEASABLE"
 _NOTICE = (
@@ -14,7 +14,7 @@ _NOTICE = (
 )
 
 
-class Diagnosis(Sealed):
+class Diagnosis(Private):
     """A result about private votes.
 
     For the curator, who asks for it by `values` or `to_private_json`.

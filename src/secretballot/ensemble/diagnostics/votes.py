@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_instance
+from secretballot.core.private import Votes
 from secretballot.ensemble.diagnostics.margins import (
     agreement,
     expected_margins,
@@ -18,7 +19,6 @@ from secretballot.ensemble.diagnostics.margins import (
     vote_margins,
 )
 from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
-from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, Parameter
 
 #: Levels Delta at which the curve of approximate high margin is given; each the nearest float, as
@@ -26,12 +26,12 @@ from secretballot.exceptions import DataError, Parameter
 LEVELS = np.arange(101) / 200
 
 
-def diagnose_margins(counts: VoteCounts) -> Diagnosis:
+def diagnose_margins(counts: Votes) -> Diagnosis:
     """Return the realised margins of votes, and their distances to instability.
 
     Parameters
     ----------
-    counts : VoteCounts
+    counts : Votes
 
     Returns
     -------
@@ -47,14 +47,12 @@ def diagnose_margins(counts: VoteCounts) -> Diagnosis:
     return Diagnosis("realised margins", _vote_sizes(counts), found)
 
 
-def diagnose_expected_margins(
-    ensembles: Sequence[VoteCounts], *, confidence: float = 0.95
-) -> Diagnosis:
+def diagnose_expected_margins(ensembles: Sequence[Votes], *, confidence: float = 0.95) -> Diagnosis:
     """Return the expected margins Delta_n(x), and the curve of approximate high margin.
 
     Parameters
     ----------
-    ensembles : sequence of VoteCounts
+    ensembles : sequence of Votes
         Votes of ensembles that were trained on resamples, all at the same points; see
         `diagnostics_retraining.retrained_votes`. One will do, with no ``resampling_errors``.
     confidence : float
@@ -81,15 +79,7 @@ def diagnose_expected_margins(
             Parameter("ensembles"), " is empty; give the votes of one or more ensembles."
         )
     opened = [_opened_counts(counts) for counts in ensembles]
-    if (
-        len(
-            {
-                (counts.n_teachers, table.shape)
-                for counts, table in zip(ensembles, opened, strict=True)
-            }
-        )
-        != 1
-    ):
+    if len({tuple(_vote_sizes(one).values()) for one in ensembles}) > 1:
         raise DataError(
             "ensembles differ in their shape; give votes of equally many teachers at the same"
             " points."
@@ -104,14 +94,14 @@ def diagnose_expected_margins(
     )
 
 
-def diagnose_agreement(counts: VoteCounts, labels: npt.ArrayLike) -> Diagnosis:
+def diagnose_agreement(counts: Votes, labels: npt.ArrayLike) -> Diagnosis:
     """Return how often the vote and a single teacher agree with given labels.
 
     Of one model on all records, or true.
 
     Parameters
     ----------
-    counts : VoteCounts
+    counts : Votes
     labels : array of shape (n_queries,), int
         Indices into the classes.
 
@@ -136,12 +126,12 @@ def diagnose_agreement(counts: VoteCounts, labels: npt.ArrayLike) -> Diagnosis:
     return Diagnosis("agreement", _vote_sizes(counts), found)
 
 
-def diagnose_stability(counts: VoteCounts, needed: Mapping[int, float]) -> Diagnosis:
+def diagnose_stability(counts: Votes, needed: Mapping[int, float]) -> Diagnosis:
     """Return the share of unstable queries for every number T of abstentions that is considered.
 
     Parameters
     ----------
-    counts : VoteCounts
+    counts : Votes
     needed : mapping of int to float
         For each T the distance to instability, in votes, from which on a query counts as stable.
 
@@ -164,10 +154,14 @@ def diagnose_stability(counts: VoteCounts, needed: Mapping[int, float]) -> Diagn
     return Diagnosis("stability", _vote_sizes(counts), found)
 
 
-def _opened_counts(counts: VoteCounts) -> IntArray:
-    check_instance("counts", counts, VoteCounts)
-    return counts.open_at_the_door()
+def _opened_counts(counts: Votes) -> IntArray:
+    check_instance("counts", counts, Votes)
+    if counts.shape.n_teachers is None:
+        raise DataError(Parameter("counts"), " are votes of records; give those of teachers.")
+    return counts._unseal()[0]
 
 
-def _vote_sizes(counts: VoteCounts) -> dict[str, int]:
-    return {"queries": counts.n_queries, "classes": counts.n_classes, "teachers": counts.n_teachers}
+def _vote_sizes(counts: Votes) -> dict[str, int]:
+    shape = counts.shape
+    assert shape.n_teachers is not None
+    return {"queries": shape.n_queries, "classes": shape.n_classes, "teachers": shape.n_teachers}

@@ -123,7 +123,7 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 class_weights=class_weights,
             )
             released = release_sums(
-                private.records(basis, target, counted=public_number is None),
+                private.records(basis, target, self.neighbours, counted=public_number is None),
                 asked,
                 account,
                 request=self.request,

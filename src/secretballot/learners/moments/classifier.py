@@ -81,7 +81,7 @@ class RecordMomentsClassifier(
     -------
     Unit : one record, or all records of one id where `units` is given.
     Relation : add or remove one unit, or replace one record in place.
-    Sensitivity : every unit's integer vector has at most a fixed L2 norm (`PrivateRecords`); twice
+    Sensitivity : every unit's integer vector has at most a fixed L2 norm (`RecordSums`); twice
         that for replace-one.
     Price : `budget`, by one `VectorSumEvent` over all stages, composed in `ledger` with everything
         else released from the same data.

@@ -31,7 +31,7 @@ from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.student_predictions import StudentPredictions
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.records import PrivateLabels
+from secretballot.records import label_records
 from secretballot.released import ReleasedLabels
 from secretballot.students.moments_student import MomentsStudent
 
@@ -84,7 +84,7 @@ class LabelPrivateMomentsClassifier(
     Relation : replace one label by another; the features and the number of records are public.
     Sensitivity : a label moves the sum by its record's coordinates, shortened by a rule that looks
         at features alone, times sqrt(2) (of two classes: times 1), in L2 norm
-        (`secretballot.records.PrivateLabels`).
+        (`secretballot.records.label_records`).
     Price : `budget`, by one `VectorSumEvent`, composed in `ledger` with everything else released of
         the same labels.
     Source : the sufficient statistics of logistic regression, with noise; the price is proved in
@@ -161,7 +161,7 @@ class LabelPrivateMomentsClassifier(
                 points_sha256=points_digest(typed),
             )
             released = release_sums(
-                PrivateLabels(points, labels, len(target.classes)),
+                label_records(points, labels, len(target.classes)),
                 asked,
                 account,
                 request=self.request,

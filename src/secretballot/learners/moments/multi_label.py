@@ -59,7 +59,7 @@ class RecordMomentsMultiLabelClassifier(ClassifierMixin, MomentsLearner):  # typ
     Unit : one record with all its labels, or all records of one id where `units` is given.
     Relation : add or remove one unit, or replace one record in place.
     Sensitivity : every unit's integer vector, over all labels together, has at most a fixed L2 norm
-        (`secretballot.records.PrivateTargets`); twice that for replace-one.
+        (`secretballot.core.private.RecordSums`); twice that for replace-one.
     Price : `budget`, by one `VectorSumEvent` over all stages, composed in `ledger` with everything
         else released from the same data.
     Source : as for `RecordMomentsClassifier`; the price is proved in

@@ -11,6 +11,7 @@ from secretballot.bases import Basis
 from secretballot.ensemble.rows import n_rows
 from secretballot.ensemble.scores import unit_numbers
 from secretballot.ensemble.stored_table import StoredTable
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.targets import Target
 from secretballot.learners.training.inputs import (
@@ -26,11 +27,7 @@ from secretballot.learners.training.stored_input import (
     numbers_of_units,
 )
 from secretballot.records.mapped_rows import mapped_rows
-from secretballot.records.vector_sums import (
-    BoundedRecords,
-    PartedRecords,
-    RecordSums,
-)
+from secretballot.records.vector_sums import Records, parted_records
 
 
 class PrivateInput(ABC):
@@ -59,8 +56,9 @@ class PrivateInput(ABC):
         """Number of records; private, but under replace-one."""
 
     @abstractmethod
-    def records(self, basis: Basis, target: Target, *, counted: bool) -> RecordSums:
-        """Return the records in a fitted basis; `counted` says whether their number is a mark."""
+    def records(self, basis: Basis, target: Target, relation: str, *, counted: bool) -> Records:
+        """Return the records in a fitted basis, bounded for a relation; `counted` says whether
+        their number is a mark."""
 
     @abstractmethod
     def note_columns(self, learner: Any) -> None:
@@ -118,8 +116,9 @@ class _TableInput(PrivateInput):
     def n_records(self) -> int:
         return n_rows(self._X)
 
-    def records(self, basis: Basis, target: Target, *, counted: bool) -> RecordSums:
-        return _bounded_records(basis, target, self._X, self._targets, self._persons, counted)
+    def records(self, basis: Basis, target: Target, relation: str, *, counted: bool) -> Records:
+        parts = self._X, self._targets, self._persons
+        return _bounded_records(basis, target, *parts, counted, relation)
 
     def note_columns(self, learner: Any) -> None:
         note_columns(learner, self._X)
@@ -142,14 +141,15 @@ class _StoredInput(PrivateInput):
     def n_records(self) -> int:
         return self._table.count_rows()
 
-    def records(self, basis: Basis, target: Target, *, counted: bool) -> RecordSums:
-        def parts() -> Iterator[BoundedRecords]:
+    def records(self, basis: Basis, target: Target, relation: str, *, counted: bool) -> Records:
+        def parts() -> Iterator[Records]:
             for block in blocks_by_unit(self._table):
                 with one_thread():
                     persons = None if block.units is None else numbers_of_units(block.units)
-                    yield _bounded_records(basis, target, block.X, block.classes, persons, counted)
+                    given = block.X, block.classes, persons
+                    yield _bounded_records(basis, target, *given, counted, relation)
 
-        return PartedRecords(parts, self.unit)
+        return parted_records(parts, guarantee_of(self.unit, relation))
 
     def note_columns(self, learner: Any) -> None:
         learner.n_features_in_ = self._table.n_columns
@@ -170,10 +170,11 @@ def _bounded_records(
     targets: IntArray,
     persons: IntArray | None,
     counted: bool,
-) -> BoundedRecords:
+    relation: str,
+) -> Records:
     """Return records with their marks: that they are there, where that is counted, and whether
     the public points do not cover them."""
     coordinates, covered = mapped_rows(basis, X)
     beyond = (~covered).astype(np.int64)
     marks = np.column_stack([*([np.ones_like(beyond)] if counted else []), beyond])
-    return target.records(coordinates, targets, persons, marks)
+    return target.records(coordinates, targets, persons, marks, relation)

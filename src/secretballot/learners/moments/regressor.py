@@ -59,7 +59,7 @@ class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[mi
     Unit : one record, or all records of one id where `units` is given.
     Relation : add or remove one unit, or replace one record in place.
     Sensitivity : every unit's integer vector has at most a fixed L2 norm
-        (`secretballot.records.PrivateTargets`); twice that for replace-one.
+        (`secretballot.core.private.RecordSums`); twice that for replace-one.
     Price : `budget`, by one `VectorSumEvent` over all stages, composed in `ledger` with everything
         else released from the same data.
     Source : least squares with public second moments, as in arXiv:2508.18037; the price is proved

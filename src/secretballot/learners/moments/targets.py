@@ -15,9 +15,8 @@ from secretballot.ensemble.vote_tables import checked_labels, checked_range
 from secretballot.exceptions import DataError, Parameter
 from secretballot.learners.training.inputs import class_indices, declared_classes
 from secretballot.learners.training.target_cells import cells_of, columns_of, number_of
-from secretballot.records import PrivateRecords, PrivateTargets
+from secretballot.records import Records, class_records, target_records
 from secretballot.records.mapped_rows import MappedRows
-from secretballot.records.vector_sums import BoundedRecords
 from secretballot.report.certificate.moments import LABELS_MOMENTS, MOMENTS, TARGET_MOMENTS
 from secretballot.students.moment_links import ClassesLink, LabelsLink, LineLink, Link
 
@@ -76,7 +75,8 @@ class Target(ABC):
         targets: IntArray,
         persons: IntArray | None,
         marks: IntArray,
-    ) -> BoundedRecords:
+        relation: str,
+    ) -> Records:
         """Return records, sealed, with the targets that `read` gave.
 
         Parameters
@@ -86,8 +86,9 @@ class Target(ABC):
         persons : ndarray of int64, shape (n_records,), or None
             Number of each record's person.
         marks : ndarray of int64, shape (n_records, n_marks)
+        relation : {"add-remove", "replace-one"}
         """
-        return PrivateTargets(coordinates, targets, persons, marks)
+        return target_records(coordinates, targets, persons, marks, relation)
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,9 @@ class ClassTarget(Target):
         targets: IntArray,
         persons: IntArray | None,
         marks: IntArray,
-    ) -> PrivateRecords:
-        return PrivateRecords(coordinates, targets, len(self.classes), persons, marks)
+        relation: str,
+    ) -> Records:
+        return class_records(coordinates, targets, len(self.classes), persons, marks, relation)
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator, InteractiveAggregator
 from secretballot.core.ledger import Ledger
 from secretballot.core.noise import entropy_bytes
+from secretballot.core.private import Votes
 from secretballot.door import ReleaseStream
 from secretballot.door.purchase import check_counts, check_types
 from secretballot.ensemble.engines import LOCAL
 from secretballot.ensemble.rows import n_rows, take_rows
-from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import (
@@ -385,7 +385,7 @@ def student_in_rounds(
 
 
 def label_actively(
-    counts: VoteCounts,
+    counts: Votes,
     X_public: Any,
     aggregator: Aggregator,
     ledger: Ledger,
@@ -404,9 +404,9 @@ def label_actively(
 
     Parameters
     ----------
-    counts : VoteCounts
+    counts : Votes
         Votes on every row of `X_public`; secret.
-    X_public : array, sparse matrix or frame of shape (counts.n_queries, n_features)
+    X_public : array, sparse matrix or frame of shape (counts.shape.n_queries, n_features)
         Public points.
     aggregator : Aggregator
         The terms: number of queries, noise and price.
@@ -443,13 +443,13 @@ def label_actively(
     """
     # The strategy makes its first proposal before the stream reserves anything.
     check_types(aggregator, ledger)
-    check_counts(counts)
+    n_teachers = check_counts(counts)
     X_public = as_matrix("X_public", X_public)
-    if n_rows(X_public) != counts.n_queries:
+    if n_rows(X_public) != counts.shape.n_queries:
         raise DataError(
             Parameter("X_public"),
-            f" has {n_rows(X_public)} rows and there are votes on {counts.n_queries}; give the"
-            " points that the teachers voted on.",
+            f" has {n_rows(X_public)} rows and there are votes on {counts.shape.n_queries}; give"
+            " the points that the teachers voted on.",
         )
     askable = AskableRows.of(X_public, by_value=False)
     pool = askable.pool(X_public, counts.classes, aggregator.n_queries, random_state or 0)
@@ -458,7 +458,7 @@ def label_actively(
         aggregator,
         ledger,
         classes=counts.classes,
-        n_teachers=counts.n_teachers,
+        n_teachers=n_teachers,
         request=entropy_bytes(16).hex() if request is None else request,
         vault=vault,
         purpose=purpose,
@@ -467,7 +467,7 @@ def label_actively(
     )
     learner = LogisticRegression(max_iter=1000) if student is None else student
     interactive = student_in_rounds(
-        aggregator, learner, X_public, counts.classes, counts.n_teachers, random_state
+        aggregator, learner, X_public, counts.classes, n_teachers, random_state
     )
     asked = ask_in_rounds(stream, counts.take, askable, begun, progress, interactive)
     settle(stream, asked)

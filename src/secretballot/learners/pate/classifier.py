@@ -30,6 +30,7 @@ from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.teachers import TeacherEnsemble
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.defaults import choose_aggregator, choose_release
 from secretballot.learners.pate.estimated_size import EstimatedSize
@@ -416,10 +417,12 @@ class PATEClassifier(
         self._try_student(X_public, names, len(rows))
         sparse = reads_sparse(teacher, X_public, len(names))
         ensemble = self._train_teachers(teacher, private, len(names), sparse)
-        counts = ensemble.vote_counts(take_rows(X_public, rows), classes=names)
+        declaration = self._public_declaration(private)
+        made_for = guarantee_of(declaration["unit"], declaration["neighbours"])
+        points = take_rows(X_public, rows)
+        counts = ensemble.vote_counts(points, classes=names, guarantee=made_for)
         if self.vault is not None:
             forget_records(Path(self.vault))
-        declaration = self._public_declaration(private)
         choices = []
         if estimated is not None:
             choices = [estimated.pay(counts, account, self.request, declaration)]

@@ -17,8 +17,8 @@ from secretballot.aggregation import (
     WeakSignalWarning,
 )
 from secretballot.core.ledger import Ledger
+from secretballot.core.private import Votes
 from secretballot.door.outcomes import PaidOutcome, estimate_stability
-from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import Argument, BudgetError, Parameter, ParameterError
 from secretballot.learners.pate.defaults import (
     MAX_UNSTABLE,
@@ -236,7 +236,7 @@ class EstimatedSize:
 
     def pay(
         self,
-        counts: VoteCounts,
+        counts: Votes,
         ledger: Ledger,
         request: str | None,
         declaration: Mapping[str, object],

@@ -12,9 +12,11 @@ from secretballot._validation import check_choice, shown
 from secretballot.aggregation import LabelSetVoting
 from secretballot.aggregation.tables import most_sure_queries
 from secretballot.core.ledger import Ledger
+from secretballot.core.private import Votes
 from secretballot.ensemble.rows import n_rows
 from secretballot.ensemble.table_teachers import label_ballots
-from secretballot.ensemble.vote_tables import LabelVotes, check_ballot, checked_labels
+from secretballot.ensemble.vote_tables import check_ballot, checked_labels, counted_labels
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.tables import TableLearner
 from secretballot.learners.training.account import required_budget
@@ -286,8 +288,8 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
             try_student(self.student, points, Teaching([0, 1], n_rows(points), votes))
 
     def _teacher_votes(
-        self, teacher: Any, X: Any, targets: Any, shards: IntArray, points: Any
-    ) -> LabelVotes:
+        self, teacher: Any, X: Any, targets: Any, shards: IntArray, points: Any, unit: str
+    ) -> Votes:
         ballots = label_ballots(
             teacher,
             X,
@@ -298,8 +300,9 @@ class PATEMultiLabelClassifier(ClassifierMixin, TableLearner):  # type: ignore[m
             random_state=self.random_state or 0,
             progress=self.progress,
         )
-        return LabelVotes.counted(
-            ballots, self._names, ballot=self.ballot, most_named=self.most_named
+        made_for = guarantee_of(unit, self.neighbours)
+        return counted_labels(
+            ballots, self._names, made_for, ballot=self.ballot, most_named=self.most_named
         )
 
 

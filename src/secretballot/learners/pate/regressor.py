@@ -18,9 +18,10 @@ from secretballot._validation import STATISTICS, check_choice, shown
 from secretballot.aggregation import NumberVoting
 from secretballot.aggregation.tables import most_sure_queries
 from secretballot.core.ledger import Ledger
+from secretballot.core.private import Votes
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.table_teachers import number_ballots
-from secretballot.ensemble.vote_tables import NumberVotes, checked_range
+from secretballot.ensemble.vote_tables import checked_range, number_votes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.tables import TableLearner
 from secretballot.learners.training.account import required_budget
@@ -264,8 +265,8 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
             )
 
     def _teacher_votes(
-        self, teacher: Any, X: Any, targets: Any, shards: IntArray, points: Any
-    ) -> NumberVotes:
+        self, teacher: Any, X: Any, targets: Any, shards: IntArray, points: Any, unit: str
+    ) -> Votes:
         ballots = number_ballots(
             teacher,
             X,
@@ -276,10 +277,12 @@ class PATERegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
             random_state=self.random_state or 0,
             progress=self.progress,
         )
-        return NumberVotes.from_votes(
+        return number_votes(
             np.column_stack(list(ballots)),
             checked_range(self.target_range),
             n_positions=self.n_positions,
+            unit=unit,
+            neighbours=self.neighbours,
         )
 
 

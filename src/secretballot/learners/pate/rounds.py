@@ -9,9 +9,9 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, shown
+from secretballot.core.private import Votes
 from secretballot.door import ReleaseStream, StreamAnswers
 from secretballot.ensemble.rows import n_rows, take_rows
-from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.queries import CheckedSelector, PublicPool, QueryStrategy
@@ -185,7 +185,7 @@ def _check_description(strategy: QueryStrategy) -> None:
 
 def ask_in_rounds(
     stream: ReleaseStream,
-    votes: Callable[[IntArray], VoteCounts],
+    votes: Callable[[IntArray], Votes],
     askable: AskableRows,
     begun: BegunQueryRun,
     progress: Callable[[int, int], None] | None = None,
@@ -251,7 +251,7 @@ def ask_in_rounds(
 
 def _answered_points(
     stream: ReleaseStream,
-    votes: Callable[[IntArray], VoteCounts],
+    votes: Callable[[IntArray], Votes],
     askable: AskableRows,
     proposed: IntArray,
     student: StudentInRounds | None,

@@ -11,11 +11,11 @@ from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.aggregation import TableVoting
 from secretballot.core.ledger import Ledger
+from secretballot.core.private import Votes
 from secretballot.door.purchase import check_keeping
 from secretballot.door.vote_tables import known_table, release_table
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.stored_table import StoredTable
-from secretballot.ensemble.vote_tables import LabelVotes, NumberVotes
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.account import account_of_fit, refuse_beyond, required_budget
 from secretballot.learners.training.inputs import (
@@ -67,8 +67,8 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _teacher_votes(
-        self, teacher: Any, X: Any, targets: Any, shards: IntArray, points: Any
-    ) -> LabelVotes | NumberVotes:
+        self, teacher: Any, X: Any, targets: Any, shards: IntArray, points: Any, unit: str
+    ) -> Votes:
         """Return what the teachers of all shards vote for at the asked points; secret."""
 
     def _release_table(
@@ -130,7 +130,7 @@ class TableLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 n_rows(records), self.n_teachers, self.neighbours, units, vault=None
             )
             released = release_table(
-                self._teacher_votes(teacher, records, targets, shards, points),
+                self._teacher_votes(teacher, records, targets, shards, points, unit),
                 voting,
                 account,
                 rows=rows,

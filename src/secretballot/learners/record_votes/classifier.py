@@ -19,9 +19,10 @@ from secretballot.aggregation.record_votes import asked_terms
 from secretballot.core.ledger import Ledger
 from secretballot.door import release
 from secretballot.door.purchase import check_keeping
-from secretballot.ensemble.record_votes import RecordVotes
+from secretballot.ensemble.record_votes import votes_of_records
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.stored_table import StoredTable
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Argument, LedgerError, Parameter, ParameterError
 from secretballot.foreign_code import isolated
 from secretballot.learners.record_votes.coordinates import (
@@ -279,14 +280,13 @@ class RecordVotesClassifier(
                     "n_coordinates": points.shape[1],
                     "told_apart": apart,
                 }
-                votes = RecordVotes.cast(
+                votes = votes_of_records(
                     stored_record_blocks(basis, stored, **settings)
                     if stored is not None
                     else voting_record_blocks(basis, X, index, units, **settings),
                     nearest,
                     names,
-                    unit="user" if by_unit else "record",
-                    neighbours=self.neighbours,
+                    guarantee_of("user" if by_unit else "record", self.neighbours),
                     counts_uncovered=apart,
                 )
             found = release(

@@ -13,11 +13,13 @@ from secretballot._seeded import own_global_states
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_positive
 from secretballot.core.ledger import Ledger
+from secretballot.core.private import Scores
 from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores, covers
 from secretballot.door.purchase import check_ledger, composition_of
 from secretballot.ensemble.rows import n_rows, take_rows
-from secretballot.ensemble.scores import PrivateScores, unit_numbers
+from secretballot.ensemble.scores import right_units, unit_numbers
 from secretballot.ensemble.stored_table import StoredTable
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Argument, CertificateError, Parameter, ParameterError
 from secretballot.foreign_code import each_alone, isolated, one_thread
 from secretballot.learners.training.inputs import (
@@ -200,12 +202,12 @@ def choose_candidate(
     for name, model in zip(names, models, strict=True):
         _refuse_unfit_candidate(name, model, example, values)
     scores = (
-        _stored_scores(models, stored, values, neighbours)
+        _stored_scores(models, stored, values)
         if stored is not None
-        else _candidate_scores(models, X, object_array(values)[index], units, neighbours)
+        else _candidate_scores(models, X, object_array(values)[index], units)
     )
     choice = choose_by_scores(
-        scores,
+        Scores.of_candidates(scores, guarantee_of(unit, neighbours)),
         ledger,
         epsilon=epsilon,
         names=names,
@@ -450,30 +452,20 @@ def _refuse_persons_replaced(unit: str, neighbours: str) -> None:
         )
 
 
-def _candidate_scores(
-    models: Sequence[Any], X: Any, truth: NDArray[Any], units: Any, neighbours: str
-) -> PrivateScores:
+def _candidate_scores(models: Sequence[Any], X: Any, truth: NDArray[Any], units: Any) -> IntArray:
     """Return on how many units each candidate is right."""
     groups = _rows_of_units(units, n_rows(X))
     right = np.column_stack([_right_records(model, X, truth, groups) for model in models])
-    return PrivateScores.of(right, units, neighbours)
+    return right_units(right, units)
 
 
-def _stored_scores(
-    models: Sequence[Any], table: StoredTable, values: Sequence[Any], neighbours: str
-) -> PrivateScores:
+def _stored_scores(models: Sequence[Any], table: StoredTable, values: Sequence[Any]) -> IntArray:
     """Return the same of a table on disk, block by block."""
-    names = object_array(values)
-    return PrivateScores.added(
-        _candidate_scores(
-            models,
-            block.X,
-            names[block.classes],
-            None if block.units is None else numbers_of_units(block.units),
-            neighbours,
-        )
-        for block in blocks_by_unit(table)
-    )
+    names, total = object_array(values), np.zeros(len(models), dtype=np.int64)
+    for block in blocks_by_unit(table):
+        units = None if block.units is None else numbers_of_units(block.units)
+        total += _candidate_scores(models, block.X, names[block.classes], units)
+    return total
 
 
 def _rows_of_units(units: Any, n_records: int) -> list[IntArray]:

@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.core.ledger import Ledger
+from secretballot.core.private import Scores
 from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores
 from secretballot.door.purchase import check_keeping
-from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.rows import n_rows, take_rows
-from secretballot.ensemble.scores import PrivateScores
 from secretballot.ensemble.stored_table import StoredTable
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.foreign_code import is_exact, isolated
 from secretballot.hypotheses import DecisionStumps, Dichotomies, FiniteClass, HypothesisClass
@@ -320,7 +320,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
 
     def _drawn_choice(
         self,
-        scores: PrivateScores | PrivateRangeScores,
+        scores: Scores,
         account: Ledger,
         about: dict[str, Any],
         classes: list[Any],
@@ -337,7 +337,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             purpose=self.purpose
             or f"which of {scores.n_candidates} {about['hypotheses']} makes the fewest mistakes",
             declaration={
-                "unit": scores.unit,
+                "unit": scores.shape.guarantee.unit,
                 "unit_column": unit_name,
                 "neighbours": self.neighbours,
             },
@@ -449,7 +449,7 @@ def _has_names(X: Any) -> bool:
 
 def private_scores(
     dichotomies: Dichotomies, X: Any, y: IntArray, unit: str, neighbours: str
-) -> PrivateScores | PrivateRangeScores:
+) -> Scores:
     """Return the mistakes of every representative on private records, counted below 0; of intervals
     by their ends.
 
@@ -476,11 +476,11 @@ def private_scores(
     """
     if isinstance(dichotomies, IntervalDichotomies):
         _, starts, ends = dichotomies.prefix_mistakes_on(X, y)
-        return PrivateRangeScores(starts, ends, unit, neighbours)
+        return Scores.of_ranges(starts, ends, guarantee_of(unit, neighbours))
     with isolated(0, sklearn.get_config()):
         mistakes = (
             dichotomies.errors_on(X, y)
             if is_exact(dichotomies)
             else Dichotomies.errors_on(dichotomies, X, y)  # which asks record by record
         )
-    return PrivateScores(-mistakes, unit, neighbours)
+    return Scores.of_candidates(-mistakes, guarantee_of(unit, neighbours))

@@ -14,10 +14,11 @@ import numpy as np
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.core.noise import entropy_bytes
+from secretballot.core.private import Votes
 from secretballot.ensemble.engines import LOCAL, check_engine
 from secretballot.ensemble.rows import n_rows
 from secretballot.ensemble.teachers import TeacherEnsemble
-from secretballot.ensemble.votes import VoteCounts
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training.column_template import (
     same_template,
@@ -161,7 +162,7 @@ class TrainedTeachers:
         refuse_unfit("X", points, takes_missing=self.takes_missing)
         return points
 
-    def vote(self, points: Any, *, request: str | None = None) -> VoteCounts:
+    def vote(self, points: Any, *, request: str | None = None) -> Votes:
         """Return the votes of all teachers on public points; the counts are secret.
 
         Parameters
@@ -183,8 +184,8 @@ class TrainedTeachers:
                 "These teachers learned from a secret sample that was drawn for one reservation;"
                 " ask them through its labeler or its session, where what it costs is paid."
             )
-        counts = self.ensemble.vote_counts(points, classes=list(self.classes))
-        return counts.under(str(self.declaration["unit"]), str(self.declaration["neighbours"]))
+        made_for = guarantee_of(self.declaration["unit"], self.declaration["neighbours"])
+        return self.ensemble.vote_counts(points, classes=self.classes, guarantee=made_for)
 
     def __repr__(self) -> str:
         return (

@@ -1,0 +1,528 @@
+"""Private integers with a public shape: votes, sums over records, scores.
+
+How far one unit moves them is checked here, or follows from how they are made here. They leave by
+`_unseal` alone, which `releasing` calls.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from secretballot.core.errors import DataError, Parameter, ParameterError
+from secretballot.core.types import (
+    LARGEST,
+    FloatArray,
+    Guarantee,
+    IntArray,
+    Model,
+    Sample,
+    ScoreShape,
+    SumShape,
+    VoteShape,
+)
+
+#: No count or score is larger, in size.
+MOST = 10**12
+
+
+class Private:
+    """Refuse every way in which Python, numpy or a notebook would take values out of an object
+    unasked.
+
+    A subclass may say in `_refusal` who refuses, with a place for what, and what to do instead;
+    and shows in its repr what is public.
+    """
+
+    __slots__ = ()
+    _refusal: ClassVar[str] = (
+        "private values refuse to {}; release them through secretballot.release."
+    )
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise TypeError(self._refusal.format(what))
+
+    def _repr_html_(self) -> str:
+        return f"<code>{self!r}</code>".replace("<private>", "&lt;private&gt;")
+
+    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
+        self._refuse("become an array")
+
+    def __iter__(self) -> NoReturn:
+        self._refuse("be iterated")
+
+    def __len__(self) -> NoReturn:
+        self._refuse("be measured")
+
+    def __getitem__(self, item: object) -> NoReturn:
+        self._refuse("be indexed")
+
+    def __contains__(self, item: object) -> NoReturn:
+        self._refuse("be searched")
+
+    def __float__(self) -> NoReturn:
+        self._refuse("become a number")
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        self._refuse("be pickled or copied")
+
+    def __getstate__(self) -> NoReturn:
+        self._refuse("be taken apart")
+
+    def __dataframe__(self, *args: object, **kwargs: object) -> NoReturn:
+        self._refuse("become a table")
+
+
+class Sealed(Private):
+    """A public shape and private integers. Two containers are equal if they are the same object.
+
+    Attributes
+    ----------
+    shape : VoteShape, SumShape or ScoreShape
+    """
+
+    __slots__ = ("__integers", "shape")
+    shape: Model
+
+    def __init__(self, shape: Model, *integers: IntArray) -> None:
+        self.shape, self.__integers = shape, integers
+        for one in integers:
+            one.setflags(write=False)
+
+    def _unseal(self) -> tuple[IntArray, ...]:
+        """Return the integers, read-only. Whoever calls this adds noise, which was paid for."""
+        return self.__integers
+
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{name}={value!r}" for name, value in self.shape)
+        return f"{type(self).__name__}({facts}, values=<private>)"
+
+
+class Votes(Sealed):
+    """Votes by query and class.
+
+    Make them with `of_teachers` or `of_records`.
+
+    Attributes
+    ----------
+    shape : VoteShape
+    classes : tuple
+        Class values in the order of the columns; public.
+    """
+
+    __slots__ = ("classes",)
+    shape: VoteShape
+
+    def __init__(self, shape: VoteShape, classes: Iterable[Any] | None, *integers: IntArray):
+        super().__init__(shape, *integers)
+        self.classes = tuple(range(shape.n_classes) if classes is None else classes)
+        if len(self.classes) != shape.n_classes:
+            raise ParameterError(
+                Parameter("classes"), f" are not {shape.n_classes}, the columns of the votes."
+            )
+
+    @classmethod
+    def of_teachers(
+        cls,
+        counts: ArrayLike,
+        guarantee: Guarantee,
+        *,
+        moved: int | None = None,
+        predicted: ArrayLike | None = None,
+        sample: Sample | None = None,
+        classes: Sequence[Any] | None = None,
+    ) -> Self:
+        """Take the counts of teachers that have one vote in each row.
+
+        Parameters
+        ----------
+        counts : array of int, shape (n_queries, n_classes)
+        guarantee : Guarantee
+            One unit of it reaches one teacher.
+        moved : int, optional
+            Rows in which one teacher can vote otherwise; all of them by default.
+        predicted : array of int, shape (n_queries, n_classes), optional
+            What a student of released labels predicts, in votes; public.
+        sample : Sample, optional
+            Of the records that the teachers learned from.
+        classes : sequence of length n_classes, optional
+            0 to n_classes - 1 where none are given.
+
+        Raises
+        ------
+        DataError
+            If the counts are not one vote from each teacher in each row; none is named.
+
+        Privacy
+        -------
+        Sensitivity : in each of `moved` rows one vote goes from one class to another.
+        """
+        table = _table(counts, "counts")
+        k = int(table[0].sum())
+        if not k > 0 or not (table.sum(axis=1) == k).all():
+            raise DataError(Parameter("counts"), " are not one vote from each teacher in each row.")
+        shape = VoteShape(
+            guarantee=guarantee,
+            n_queries=len(table),
+            n_classes=table.shape[1],
+            n_teachers=k,
+            moved=len(table) if moved is None else moved,
+            sample=sample,
+        )
+        if predicted is None:
+            return cls(shape, classes, table, np.broadcast_to(np.int64(0), table.shape))
+        against = np.array(predicted)
+        if against.shape != table.shape or against.dtype.kind not in "iu":
+            raise DataError(Parameter("predicted"), " have not the shape of the votes.")
+        return cls(shape, classes, table, np.clip(against, -k, k).astype(np.int64))
+
+    @classmethod
+    def of_records(
+        cls,
+        cells: Iterable[IntArray],
+        guarantee: Guarantee,
+        *,
+        n_queries: int,
+        n_classes: int,
+        votes_per_record: int,
+        spare_rows: int = 0,
+        classes: Sequence[Any] | None = None,
+    ) -> Self:
+        """Count the votes of records.
+
+        Parameters
+        ----------
+        cells : iterable of arrays of int, shape (n_records, votes_per_record)
+            Block by block, where each record votes: the number of a cell of the table of shape
+            (n_queries + spare_rows, n_classes), row by row. Of every unit one record, whose cells
+            follow from itself and public values alone.
+        guarantee : Guarantee
+        n_queries, n_classes, votes_per_record, spare_rows : int
+            Public.
+        classes : sequence of length n_classes, optional
+
+        Raises
+        ------
+        DataError
+            If a record does not vote for so many cells of the table, each once; none is named.
+
+        Privacy
+        -------
+        Sensitivity : a record that comes or goes moves `votes_per_record` cells by one; one that is
+            replaced at most twice as many.
+        """
+        replaced = guarantee.relation == "replace-one"
+        shape = VoteShape(
+            guarantee=guarantee,
+            n_queries=n_queries,
+            n_classes=n_classes,
+            n_teachers=None,
+            moved=2 * votes_per_record if replaced else votes_per_record,
+            spare_rows=spare_rows,
+        )
+        total = np.zeros((n_queries + spare_rows) * n_classes, dtype=np.int64)
+        for block in cells:
+            voted = np.sort(block, axis=1)
+            if voted.shape[1:] != (votes_per_record,) or voted.dtype.kind not in "iu":
+                raise DataError(f"Records do not name {votes_per_record} cells each, as integers.")
+            if not ((voted >= 0) & (voted < len(total))).all() or not np.diff(voted).all():
+                raise DataError("A record votes outside of the table, or twice for one cell.")
+            total += np.bincount(voted.ravel().astype(np.int64), minlength=len(total))
+        # a bound that no real table meets: it moves no count by more than what it bounds moves
+        return cls(shape, classes, np.minimum(total, MOST).reshape(-1, n_classes))
+
+    def take(self, rows: ArrayLike) -> "Votes":
+        """Return the votes on some queries, with the spare rows.
+
+        Parameters
+        ----------
+        rows : array-like of int, shape (l,)
+            From 0, at least one, each once: what stood there twice would move twice.
+
+        Raises
+        ------
+        ParameterError
+            If they are not.
+        """
+        chosen, n_queries = np.asarray(rows), self.shape.n_queries
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or not chosen.size:
+            raise ParameterError(
+                Parameter("rows"), " must be a list of one or more whole row numbers."
+            )
+        if not (chosen.min() >= 0 and chosen.max() < n_queries):
+            raise ParameterError(
+                Parameter("rows"),
+                f" must lie from 0 to {n_queries - 1}, the queries that were voted on.",
+            )
+        if len(np.unique(chosen)) < len(chosen):
+            raise ParameterError(Parameter("rows"), " name a row twice; name each row once.")
+        parts = (np.concatenate([one[chosen], one[n_queries:]]) for one in Sealed._unseal(self))
+        return Votes(self.shape.first(len(chosen)), self.classes, *parts)
+
+
+class RecordSums(Sealed):
+    """The sum of one bounded vector for each unit.
+
+    Make it with `of_products` or `of_labels`.
+
+    Attributes
+    ----------
+    shape : SumShape
+    """
+
+    __slots__ = ()
+    shape: SumShape
+
+    @classmethod
+    def of_products(
+        cls,
+        blocks: Iterable[tuple[IntArray, IntArray, IntArray]],
+        bound: int,
+        guarantee: Guarantee,
+        *,
+        coordinates: int,
+    ) -> Self:
+        """Add up products of rows with rows, and what stands beside them.
+
+        Parameters
+        ----------
+        blocks : iterable of (left, right, beside), of shapes (n, a), (n, b) and (n, c)
+            Integers; a * b + c is `coordinates`. The vector of row i is the outer product of
+            ``left[i]`` and ``right[i]``, and ``beside[i]`` after it. One row for each unit, which
+            follows from that unit and public values alone.
+        bound : int
+            A vector of a larger L2 norm is left out.
+        guarantee : Guarantee
+        coordinates : int
+
+        Raises
+        ------
+        DataError
+            If the blocks do not fit; no value is named.
+
+        Privacy
+        -------
+        Sensitivity : `bound` in L2 norm for a unit that comes or goes, twice that for one that is
+            replaced. Norms are compared in integers, and the sum is exact, hence the same in any
+            order and in any blocks.
+        """
+        squared = bound**2
+        replaced = guarantee.relation == "replace-one"
+        shape = SumShape(
+            guarantee=guarantee,
+            coordinates=coordinates,
+            squared_sensitivity=4 * squared if replaced else squared,
+        )
+        total = np.zeros(coordinates, dtype=np.int64)
+        for block in blocks:
+            left, right, beside = _floats(block, bound)
+            if left.shape[1] * right.shape[1] + beside.shape[1] != coordinates:
+                raise DataError("Blocks of vectors do not have the coordinates of the sum.")
+            total += _sum_within(left, right, beside, squared)
+        return cls(shape, total)
+
+    @classmethod
+    def of_labels(
+        cls,
+        blocks: Iterable[tuple[IntArray, IntArray, IntArray]],
+        unit: int,
+        squared_sensitivity: int,
+        *,
+        coordinates: int,
+    ) -> Self:
+        """Add up public rows times what is missed of private labels.
+
+        Parameters
+        ----------
+        blocks : iterable of (rows, labels, predicted), of shapes (n, a), (n,) and (n, b)
+            Integers; a * b is `coordinates`. Rows and predictions are public. Label k is `unit` in
+            column k and 0 elsewhere; of one column, which is that of label 1, alike.
+        unit : int
+        squared_sensitivity : int
+            A row that could move the sum by a larger squared L2 norm is left out.
+        coordinates : int
+
+        Raises
+        ------
+        DataError
+            If the blocks do not fit; no value is named.
+
+        Privacy
+        -------
+        Sensitivity : a replaced label moves two columns by `unit` times its row, or the only one.
+        """
+        guarantee = Guarantee(unit="label", relation="replace-one")
+        shape = SumShape(
+            guarantee=guarantee, coordinates=coordinates, squared_sensitivity=squared_sensitivity
+        )
+        total = np.zeros(coordinates, dtype=np.int64)
+        for rows, labels, predicted in blocks:
+            bound = math.isqrt(squared_sensitivity)
+            n_columns = predicted.shape[1]
+            if rows.shape[1] * n_columns != coordinates or labels.shape != (len(rows),):
+                raise DataError("Blocks of labels do not have the coordinates of the sum.")
+            told = labels[:, None] == (np.arange(n_columns) if n_columns > 1 else 1)
+            # what of a label moves stands apart, so that it decides alone which rows are left out
+            moved = np.full((len(rows), 1 if n_columns == 1 else 2), unit)
+            left, fixed, _ = _floats((rows, moved, rows[:, :0]), bound)
+            left *= _fits(left, fixed, squared_sensitivity)[:, None]
+            missed = unit * told - np.clip(predicted, -unit, unit)
+            # products of at most twice the bound
+            total += _exact_products(left, missed.astype(np.float64), 2 * bound)
+        return cls(shape, total)
+
+
+class Scores(Sealed):
+    """The score of each of some candidates, or of each range of places.
+
+    Make them with `of_candidates` or `of_ranges`.
+
+    Attributes
+    ----------
+    shape : ScoreShape
+    n_candidates : int
+        Public.
+    """
+
+    __slots__ = ("n_candidates",)
+    shape: ScoreShape
+
+    def __init__(self, shape: ScoreShape, n_candidates: int, *integers: IntArray) -> None:
+        super().__init__(shape, *integers)
+        self.n_candidates = n_candidates
+
+    @classmethod
+    def of_candidates(cls, scores: ArrayLike, guarantee: Guarantee) -> Self:
+        """Take the scores of candidates.
+
+        Parameters
+        ----------
+        scores : array of int, shape (n_candidates,)
+            On how many units each candidate is right; one unit counts once. Or the mistakes below
+            0. The candidates do not depend on these units.
+        guarantee : Guarantee
+
+        Raises
+        ------
+        DataError
+            If they are no list of integers; none is named.
+
+        Privacy
+        -------
+        Sensitivity : 1 for every score; under add-remove all move one way.
+        """
+        table = _scores(scores)
+        return cls(ScoreShape(guarantee=guarantee), len(table), table)
+
+    @classmethod
+    def of_ranges(cls, starts: ArrayLike, ends: ArrayLike, guarantee: Guarantee) -> Self:
+        """Take the scores of all ranges of m places by their ends.
+
+        The range from place i to place j >= i has the score ``starts[i] - ends[j]``, no range the
+        score 0; or all so much less, which no choice sees. There are m (m + 1) / 2 + 1 candidates:
+        no range, then by first place, then by last place.
+
+        Parameters
+        ----------
+        starts, ends : array of int, shape (m,)
+        guarantee : Guarantee
+
+        Raises
+        ------
+        DataError
+            If there is not one end for each start.
+
+        Privacy
+        -------
+        Sensitivity : 1 for every range: a unit is a mistake of it or is none.
+        """
+        first, last = _scores(starts), _scores(ends)
+        if len(first) != len(last):
+            raise DataError(Parameter("ends"), " are not one for each start.")
+        return cls(
+            ScoreShape(guarantee=guarantee), len(first) * (len(first) + 1) // 2 + 1, first, last
+        )
+
+
+def _table(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return a copy of a table of counts, int64."""
+    table = np.asarray(values)
+    if table.dtype.kind not in "iu" or table.ndim != 2 or not table.shape[0] or table.shape[1] < 2:
+        raise DataError(
+            Parameter(name),
+            f" have dtype {table.dtype} and shape {table.shape}; give integers, one row for each"
+            " query and one column for each of two or more classes.",
+        )
+    # before any is added up: sums of larger ones would wrap
+    if not ((table >= 0) & (table <= MOST)).all():
+        raise DataError(Parameter(name), " are below 0 or too large.")
+    return np.array(table, dtype=np.int64, order="C")
+
+
+def _scores(values: ArrayLike) -> IntArray:
+    """Return a copy of a list of scores, int64; cut where differences of two would wrap, which
+    moves none by more."""
+    table = np.asarray(values)
+    if table.dtype.kind not in "iu" or table.ndim != 1 or not table.size:
+        raise DataError(
+            Parameter("scores"),
+            f" have dtype {table.dtype} and shape {table.shape}; give a list of integers.",
+        )
+    cut: IntArray = np.clip(table, -LARGEST // 2, LARGEST // 2).astype(np.int64)
+    return cut
+
+
+def _floats(parts: tuple[IntArray, ...], bound: int) -> tuple[FloatArray, ...]:
+    """Return integers as floats, exactly; rows with one that no short vector has are zero."""
+    if any(one.ndim != 2 or one.dtype.kind not in "iu" for one in parts):
+        raise DataError("Vectors are no tables of integers.")
+    left, right, beside = parts
+    # where one factor is zero the other one adds nothing
+    left = np.where((right != 0).any(axis=1, keepdims=True), left, 0)
+    right = np.where((left != 0).any(axis=1, keepdims=True), right, 0)
+    fits = np.ones(len(left), dtype=np.bool_)
+    for one in (left, right, beside):
+        fits &= ((one >= -bound) & (one <= bound)).all(axis=1)
+    return tuple(
+        np.where(fits[:, None], one, 0).astype(np.float64) for one in (left, right, beside)
+    )
+
+
+def _squares(rows: FloatArray) -> IntArray:
+    """Return the squared norm of each row: exact up to 2^53, and above where it is above."""
+    found = np.einsum("ij,ij->i", rows, rows)
+    squares: IntArray = np.minimum(found, 2.0**54).astype(np.int64)
+    return squares
+
+
+def _fits(left: FloatArray, right: FloatArray, squared: int | IntArray) -> NDArray[np.bool_]:
+    """Return which products of rows have at most a squared norm, without a product of squares."""
+    most = squared // np.maximum(_squares(right), 1)
+    fits: NDArray[np.bool_] = _squares(left) <= most
+    return fits
+
+
+def _sum_within(left: FloatArray, right: FloatArray, beside: FloatArray, squared: int) -> IntArray:
+    """Return the sum of all vectors of at most this squared norm, int64."""
+    rest = squared - _squares(beside)
+    fits = (rest >= 0) & _fits(left, right, rest)
+    kept = np.where(fits[:, None], left, 0)
+    products = _exact_products(kept, right, math.isqrt(squared))
+    marks = np.where(fits[:, None], beside, 0).astype(np.int64).sum(axis=0)
+    return np.concatenate([products, marks])
+
+
+def _exact_products(left: FloatArray, right: FloatArray, bound: int) -> IntArray:
+    """Return left^T right as a row of int64, of floats without a fraction whose products are at
+    most `bound`: float sums of so many are exact."""
+    total = np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
+    size = max(1, LARGEST // max(1, bound))
+    for start in range(0, len(left), size):
+        part = slice(start, start + size)
+        total += (left[part].T @ right[part]).astype(np.int64)
+    return total.ravel()
