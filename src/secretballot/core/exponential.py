@@ -21,6 +21,15 @@ _SPARE_BITS = 64  # the first look leaves a choice undecided with probability be
 Bits = Callable[[int], int]
 
 
+def least_quotient(numerator: int, denominator: float) -> float:
+    """Return the smallest float q with q * denominator >= numerator in exact arithmetic: the scale
+    that keeps a loss, or the loss that a scale leaves."""
+    quotient = numerator / denominator
+    while Fraction(quotient) * Fraction(denominator) < numerator:
+        quotient = math.nextafter(quotient, math.inf)
+    return quotient
+
+
 def locate(uniform: int, bits: int, lower: list[int], upper: list[int], rest: int) -> int | None:
     """Return the group that [uniform, uniform + 1] / 2^bits of the total falls in, or None where it
     is open.

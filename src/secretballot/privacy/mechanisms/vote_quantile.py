@@ -7,7 +7,7 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
-from secretballot.core.noise import ExponentialNoise
+from secretballot.core.types import Noise
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import BoundedRangeEvent
 from secretballot.privacy.mechanisms.exponential_mechanism import ExponentialMechanism
@@ -135,7 +135,7 @@ class VoteQuantile(Mechanism):
             )
         return rank_distances(cast.astype(np.int64), self.rank, self.n_positions)
 
-    def release(self, votes: IntArray, noise: ExponentialNoise) -> IntArray:
+    def release(self, votes: IntArray, noise: Noise) -> IntArray:
         """Return drawn positions, shape (n_queries,), from votes of shape (n_queries,
         n_teachers)."""
         draws = self._exponential_mechanism
