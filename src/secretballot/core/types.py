@@ -121,10 +121,9 @@ class VoteShape(Model):
         return 2 * self.moved if two_counts else self.moved
 
     def first(self, n: int) -> "VoteShape":
-        """Return the shape of the first `n` queries alone, which has no spare rows."""
+        """Return the shape of `n` of the queries; all rows that move may be among them."""
         moved = self.moved if self.n_teachers is None else min(self.moved, n)
-        fields = {**dict(self), "n_queries": n, "moved": moved, "spare_rows": 0}
-        return VoteShape(**fields)
+        return VoteShape(**{**dict(self), "n_queries": n, "moved": moved})
 
 
 class SumShape(Model):
