@@ -610,6 +610,10 @@ def law_of(mechanism, shape, row, factor=1.0):
 
         drawn(mechanism, shape, row[None], SimpleNamespace(exponential_index=index))
         return asked["law"]
+    if isinstance(mechanism, TableLabels):
+        weights, place = np.array(mechanism.weights) / 2**53, int(margin(row[None])[0]) // 2
+        minority = factor * weights[min(place, len(weights) - 1)]
+        return np.array([minority, 1 - minority])[:: 1 if plurality(row[None])[0] else -1]
     laplace = isinstance(mechanism, StableValue) or mechanism.noise == "laplace"
     listed = discrete_laplace_distribution if laplace else discrete_gaussian_distribution
     draws = shape.n_classes if shape.n_classes > 2 and isinstance(mechanism, NoisyVotes) else 1
@@ -637,6 +641,7 @@ RUNS = [
     (NoisyVotes(scale=1.5), votes(3, 4, 2), (0.2, 1.0), 0.5),
     (NoisyVotes(scale=2.0, noise="laplace"), votes(2, 8, 3), (0.3, 1.2), 0.97),
     (NoisyVotes(scale=1.0, noise="laplace"), votes(3, 5, 1), (0.6, 2.0), 0.3),
+    (TableLabels(weights=(2**51, 2**50, 2**49)), votes(2, 9, 2), (0.3, 1.5), 0.9),
     (StableValue(scale=2.0, threshold=10), votes(2, 31, 3), (0.2, 1.5), 0.2),
     (VoteQuantiles(epsilon=0.9, rank=2), votes(3, 3, 4), (0.2, 0.9), 0.05),
 ]
@@ -673,6 +678,55 @@ def test_counts_cost_their_shifts(noise, n_classes):
         assert 0.99 * price < true <= price * (1 + 1e-9) + TAIL
         assert shifted_delta(listed(1.4), shifts, epsilon) > 1.1 * price
         assert shifted_delta(listed(2.0), shifts + 1, epsilon) > 1.1 * price
+
+
+@pytest.mark.parametrize("sigmas", [(12.0,), (12.0, 15.0)])
+def test_sums_cost_the_distance_that_their_shape_states(sigmas):
+    shape = SumShape(guarantee=RECORD, coordinates=1, squared_sensitivity=144)
+    for epsilon in (0.3, 1.0):
+        price = delta_upper([NoisySums(sigmas=sigmas).event(shape)], epsilon)
+        true, weak = (
+            max(
+                shifted_delta(discrete_gaussian_distribution(factor * s), 1, epsilon, distance=12)
+                for s in sigmas
+            )
+            for factor in (1.0, 0.7)
+        )
+        assert true <= price
+        assert len(sigmas) == 2 or price < weak
+
+
+@pytest.mark.parametrize("guarantee", [RECORD, REPLACED])
+def test_choices_cost_their_range_and_one_of_two_ways_is_not_enough(guarantee):
+    mechanism, shape = ExponentialChoice(epsilon=0.8), ScoreShape(guarantee=guarantee)
+    rows = [np.array(row) for row in itertools.product(range(3), repeat=3)]
+    ways = {"one way": (0, 1), "both ways": (-1, 0, 1)}
+    lost = {}
+    for factor, (way, moves) in itertools.product((1.0, 0.7), ways.items()):
+
+        def law(scores, factor=factor):
+            asked = {}
+
+            def index(given, scale):
+                asked["weights"] = np.exp(given / (factor * scale))
+                return 0
+
+            noise = SimpleNamespace(exponential_index=index)
+            mechanism.draw(shape, (scores,), noise, START)
+            return asked["weights"] / asked["weights"].sum()
+
+        pairs = [
+            (law(row), law(row + move))
+            for row in rows[::5]
+            for move in itertools.product(moves, repeat=3)
+        ]
+        losses = [np.log(p / q) for p, q in pairs]
+        lost[factor, way] = max(float(loss.max() - loss.min()) for loss in losses)
+    # of a shape whose scores move one way, or both
+    way = "one way" if guarantee == RECORD else "both ways"
+    assert lost[1.0, way] == pytest.approx(0.8, rel=1e-9)
+    assert lost[0.7, way] > 1.1
+    assert guarantee == REPLACED or lost[1.0, "both ways"] == pytest.approx(1.6)
 
 
 def true_delta(steps, uses, queries, most, epsilon):
