@@ -42,6 +42,7 @@ from secretballot.core.types import (
     Noise,
     Scale,
     ScoreShape,
+    Squared,
     SumShape,
     Threshold,
     VoteShape,
@@ -204,7 +205,7 @@ class TableLabels(Mechanism):
     """
 
     kind: Literal["table-labels"] = "table-labels"
-    weights: Annotated[tuple[Count, ...], Field(min_length=1, max_length=MAX_WEIGHTS)]
+    weights: Annotated[tuple[Squared, ...], Field(min_length=1, max_length=MAX_WEIGHTS)]
 
     def _event(self, shape: VoteShape) -> events.Event:
         if not shape.n_classes == 2:
