@@ -525,6 +525,8 @@ def test_chosen_ranges_are_read_from_one_number():
         noise = SimpleNamespace(exponential_range=lambda *_, chosen=chosen: chosen)
         found, state = ExponentialChoice(epsilon=1.0).draw(shape, (scores, scores), noise, START)
         assert (range_of(int(found[0, 0])), state) == (chosen, State(1))
+    far = np.array([-(2**52), 2**52])
+    assert ExponentialChoice(epsilon=1.0).draw(shape, (far,), ExactNoise(), START)[0] == 1
 
 
 # -- sensitivities by brute force

@@ -25,7 +25,7 @@ from pydantic import Field
 
 from secretballot.core import events
 from secretballot.core.errors import ParameterError
-from secretballot.core.exponential import least_quotient
+from secretballot.core.exponential import MAX_SCORE, least_quotient
 from secretballot.core.label_games import (
     CHANCE_BITS,
     MAX_WEIGHTS,
@@ -632,10 +632,11 @@ class ExponentialChoice(Mechanism):
     def _draw(self, shape: ScoreShape, opened: Opened, noise: Noise, state: State) -> Drawn:
         moved = 1 if shape.guarantee.relation == "add-remove" else 2
         scale = least_quotient(moved, self.epsilon)
-        if len(opened) == 1:
-            chosen = noise.exponential_index(opened[0], scale)
+        scores = [np.clip(one, -MAX_SCORE, MAX_SCORE) for one in opened]  # what can be drawn from
+        if len(scores) == 1:
+            chosen = noise.exponential_index(scores[0], scale)
         else:
-            found = noise.exponential_range(opened[0], opened[1], scale)
+            found = noise.exponential_range(scores[0], scores[1], scale)
             chosen = ABSTAINED if found is None else found[1] * (found[1] + 1) // 2 + found[0]
         return np.array([[chosen]], dtype=np.int64), State(1)
 
