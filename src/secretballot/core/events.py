@@ -38,6 +38,9 @@ MIN_ORDER, MAX_ORDER = 1 + 2.0**-10, 2.0**13
 MIN_CHARGE, MAX_CHARGE = 2.0**-44, 64.0  # for one abstention, of the moment of that order
 # chance of an answer at a tie; weights of 62 bits keep two digits of the smallest
 MIN_ANSWER, MAX_ANSWER = 2.0**-56, 0.5
+TableOrder = Annotated[float, Field(ge=MIN_ORDER, le=MAX_ORDER, strict=True)]
+TableCharge = Annotated[float, Field(ge=MIN_CHARGE, le=MAX_CHARGE, strict=True)]
+FalseAnswer = Annotated[float, Field(ge=MIN_ANSWER, le=MAX_ANSWER, strict=True)]
 # nats; outside, a relabelling is a random one or the best one itself
 MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0
 #: Variance of the random rounding that makes continuous noise discrete.
@@ -369,9 +372,9 @@ class TableStream(Event):
     """
 
     kind: Literal["table-stream"] = "table-stream"
-    order: Annotated[float, Field(ge=MIN_ORDER, le=MAX_ORDER)]
-    charge: Annotated[float, Field(ge=MIN_CHARGE, le=MAX_CHARGE)]
-    false_answer: Annotated[float, Field(ge=MIN_ANSWER, le=MAX_ANSWER)]
+    order: TableOrder
+    charge: TableCharge
+    false_answer: FalseAnswer
     abstentions: Count
 
     def losses(self) -> Losses:
@@ -395,7 +398,7 @@ class Sampled(Event):
     sampled: Count
     out_of: Count
     relation: Literal["add-remove", "replace-one"]
-    relabel_epsilon: Annotated[float, Field(ge=MIN_RELABEL, le=MAX_RELABEL)]
+    relabel_epsilon: Annotated[float, Field(ge=MIN_RELABEL, le=MAX_RELABEL, strict=True)]
 
     @model_validator(mode="after")
     def _check_sample(self) -> Self:

@@ -1,6 +1,6 @@
 """Arrays, bounds and models that all modules of the core share."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,8 @@ UnsignedArray = NDArray[np.uint64]
 
 # bounds of what events hold: less noise promises nothing and more cannot be drawn; counts keep sums
 # exact in float arithmetic; thresholds are a thousand of the largest scales
-Scale = Annotated[float, Field(ge=1e-6, le=1e12, allow_inf_nan=False)]
-Loss = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+Scale = Annotated[float, Field(ge=1e-6, le=1e12, allow_inf_nan=False, strict=True)]
+Loss = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False, strict=True)]
 Count = Annotated[int, Field(ge=1, le=2**53, strict=True)]
 Threshold = Annotated[int, Field(ge=0, le=10**15, strict=True)]
 
@@ -139,3 +139,36 @@ class ScoreShape(Model):
     way."""
 
     guarantee: Guarantee
+
+
+class Noise(Protocol):
+    """Draws of integer noise, independent of each other and of everything drawn before."""
+
+    def discrete_laplace(self, scale: float, size: int) -> IntArray:
+        """Draw `size` integers with P(x) proportional to exp(-|x| / scale)."""
+        ...
+
+    def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
+        """Draw `size` integers with P(x) proportional to exp(-x^2 / (2 sigma^2))."""
+        ...
+
+    def uniform_integers(self, bits: int, size: int) -> IntArray:
+        """Draw `size` integers, uniform on 0, ..., 2^bits - 1."""
+        ...
+
+    def exponential_index(self, scores: IntArray, scale: float) -> int:
+        """Draw an index i with probability proportional to exp(scores[i] / scale).
+
+        `scores` have shape (n_candidates,).
+        """
+        ...
+
+    def exponential_range(
+        self, starts: IntArray, ends: IntArray, scale: float
+    ) -> tuple[int, int] | None:
+        """Draw i <= j with probability proportional to exp((starts[i] - ends[j]) / scale), or
+        None with weight 1.
+
+        `starts` and `ends` have shape (m,).
+        """
+        ...
