@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from tiny_sums import mass
 
+from made_events import sums_event
 from secretballot.bases.integer_model import IntegerModel, with_constant
 from secretballot.core.private import RecordSums
 from secretballot.learners.moments.stages import label_sums
 from secretballot.learners.moments.targets import ClassTarget
-from secretballot.privacy.accounting import PrivacyBudget, VectorSumEvent, delta_upper
+from secretballot.privacy.accounting import PrivacyBudget, delta_upper
 from secretballot.records import Residuals, label_records
 
 BOUND, UNIT, EPSILON, SIGMA = 2, 1, 1.0, 4.5
@@ -43,7 +44,7 @@ WORLDS = {
 @pytest.mark.parametrize("world", WORLDS)
 def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(world: str) -> None:
     points, n_classes = WORLDS[world]
-    promise = delta_upper([VectorSumEvent(SIGMA, 4 * BOUND**2, 3, 1)], EPSILON)
+    promise = delta_upper([sums_event(SIGMA, 4 * BOUND**2, 3, 1)], EPSILON)
     worst, longest = 0.0, 0
     for labels in itertools.product(range(n_classes), repeat=2):
         for place, instead in itertools.product(range(2), range(n_classes)):
@@ -57,7 +58,7 @@ def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(world: str) -> N
 
 def test_a_wrong_sensitivity_and_less_noise_would_be_seen() -> None:
     points, _ = WORLDS["three classes"]
-    promise = delta_upper([VectorSumEvent(SIGMA, 4 * BOUND**2, 3, 1)], EPSILON)
+    promise = delta_upper([sums_event(SIGMA, 4 * BOUND**2, 3, 1)], EPSILON)
     told, flat = [np.array(labels) for labels in ((0, 0), (1, 0))], np.zeros((2, 3), dtype=int)
 
     def cut_to(length: int) -> list[np.ndarray]:

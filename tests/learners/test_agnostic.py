@@ -15,6 +15,7 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
+from made_events import sparse_event
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
 from secretballot.learners.labelers import agnostic
@@ -26,7 +27,7 @@ from secretballot.learners.labelers.stream_sizes import (
     teachers_for,
     tight_stream,
 )
-from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent
+from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.students import HypothesisStudent
 
@@ -152,8 +153,8 @@ def test_a_stranger_can_check_the_certificate(fitted: sb.AgnosticLabeler) -> Non
     assert certificate["mechanism"]["name"] == "relabelled-sample"
     assert certificate["price"]["method"] == "pure"
     (event,) = certificate["events"]
-    assert event["event"] == "relabelled-sample"
-    assert event["stream"]["event"] == "sparse-vector"
+    assert event["kind"] == "sampled"
+    assert event["stream"]["kind"] == "sparse-stream"
     assert certificate["neighbours"] == "replace-one"
     told = " ".join(certificate["assumptions"])
     assert "secret" in told
@@ -195,12 +196,12 @@ def lie(path: str, value: Any) -> Any:
         ),
         ([lie("epsilon", 2.0), lie("price.epsilon", 2.0)], "mechanism"),
         (
-            [lie("events.0.stream", {"event": "pure", "version": 1, "epsilon": 0.1, "count": 1})],
+            [lie("events.0.stream", {"kind": "pure", "epsilon": 0.1, "count": 1})],
             "events",
         ),
         ([lie("events.0.stream", 3)], "events"),
         (
-            [lie("events", [{"event": "pure", "version": 1, "epsilon": 0.1, "count": 1}])],
+            [lie("events", [{"kind": "pure", "epsilon": 0.1, "count": 1}])],
             "mechanism",
         ),
         ([lie("mechanism.name", "gaussian")], "mechanism"),
@@ -510,7 +511,7 @@ def test_the_number_of_abstentions_is_a_binomial_quantile() -> None:
 
 
 def test_so_many_teachers_answer_a_lead_of_a_third() -> None:
-    stream = SparseVectorEvent(3.0, 4.0, 40, 2, False)
+    stream = sparse_event(3.0, 4.0, 40, 2, False)
     k = teachers_for(stream, 100, 0.05)
     aggregator = sb.SparseVectorAggregator(
         3.0, 4.0, 40, 2, refresh=False, n_queries=100, budget=BUDGET

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from made_events import pure_event, sampled_event, sparse_event
 from secretballot.aggregation import RelabelledAggregator
 from secretballot.audit import discrete_laplace_distribution
 from secretballot.door import purchase
@@ -25,9 +26,8 @@ from secretballot.learners.labelers import agnostic
 from secretballot.learners.universal.budget_split import BudgetSplit
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    PureEvent,
-    RelabelledSampleEvent,
-    SparseVectorEvent,
+    Sampled,
+    SparseStream,
     delta_upper,
     price,
 )
@@ -82,7 +82,7 @@ class Script:
         return np.zeros(size, dtype=np.int64)
 
 
-def answers_law(event: SparseVectorEvent, ones: tuple[int, ...], n_teachers: int) -> Law:
+def answers_law(event: SparseStream, ones: tuple[int, ...], n_teachers: int) -> Law:
     """Law of the answers to two queries with so many votes for 1: label 0, label 1, none, or 3
     after the stop."""
     shift, query = (
@@ -97,7 +97,7 @@ def answers_law(event: SparseVectorEvent, ones: tuple[int, ...], n_teachers: int
     table = np.zeros((4, 4))
     table[label[0], label[1]] = shift.pmf @ (one * two)
     table[label[0], 2] = shift.pmf @ (one * (1 - two))
-    assert event.max_unstable == 1
+    assert event.abstentions == 1
     table[2, 3] = shift.pmf @ (1 - one)
     return table.ravel()
 
@@ -109,7 +109,7 @@ class World:
         self,
         monkeypatch: pytest.MonkeyPatch,
         hypotheses: HypothesisClass,
-        event: RelabelledSampleEvent,
+        event: Sampled,
         share: float,
     ) -> None:
         self.hypotheses, self.event, self.share = hypotheses, event, share
@@ -185,28 +185,26 @@ class World:
 # -- small worlds, end to end
 # ----------------------------------------------------------------------------------------
 
-LOUD, FAINT = SparseVectorEvent(1.0, 1.0, 0, 1, True), SparseVectorEvent(6.0, 6.0, 0, 1, True)
+LOUD, FAINT = sparse_event(1.0, 1.0, 0, 1, True), sparse_event(6.0, 6.0, 0, 1, True)
 WORLDS = [
-    pytest.param(
-        Thresholds(), RelabelledSampleEvent(LOUD, 2, 3, "replace-one"), 0.5, id="thresholds"
-    ),
+    pytest.param(Thresholds(), sampled_event(LOUD, 2, 3, "replace-one"), 0.5, id="thresholds"),
     pytest.param(
         Intervals(),
-        RelabelledSampleEvent(LOUD, 2, 3, "replace-one"),
+        sampled_event(LOUD, 2, 3, "replace-one"),
         0.25,
         id="intervals",
         marks=pytest.mark.slow,
     ),
     pytest.param(
         Thresholds("either"),
-        RelabelledSampleEvent(FAINT, 2, 2, "replace-one"),
+        sampled_event(FAINT, 2, 2, "replace-one"),
         0.75,
         id="either way",
         marks=pytest.mark.slow,
     ),
     pytest.param(
         Thresholds(),
-        RelabelledSampleEvent(LOUD, 2, 2, "replace-one", 5.0),
+        sampled_event(LOUD, 2, 2, "replace-one", 5.0),
         0.5,
         id="relabelled nearly right",
     ),
@@ -221,7 +219,7 @@ def test_both_parts_together_cost_no_more_than_was_asked(monkeypatch, hypotheses
     alone, told = list(world.pairs(endless)), list(world.pairs(first))
     for epsilon in (0.0, 0.1, 0.3, share, BUDGET.epsilon, 1.5):
         true = max(true_delta(*pair, epsilon) for pair in whole)
-        promised = price((event, PureEvent(share, 1)), epsilon=epsilon).delta
+        promised = price((event, pure_event(share, 1)), epsilon=epsilon).delta
         assert true <= promised + 1e-12
     # split as asked: all of delta, and what is left of epsilon, are the first part's
     assert max(true_delta(*pair, BUDGET.epsilon) for pair in whole) <= delta_upper(
@@ -295,7 +293,7 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
         FiniteClass([Point(at) for at in range(1001)]),
         np.arange(1000.0)[:, None],
     )
-    event = RelabelledSampleEvent(LOUD, 1, 1, "replace-one")
+    event = sampled_event(LOUD, 1, 1, "replace-one")
     world = World(monkeypatch, hypotheses, event, 0.1)
     monkeypatch.setattr(
         agnostic,
@@ -335,7 +333,7 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
 
 
 def test_a_hypothesis_drawn_anew_would_be_caught(monkeypatch):
-    event = RelabelledSampleEvent(LOUD, 2, 3, "replace-one")
+    event = sampled_event(LOUD, 2, 3, "replace-one")
     world = World(monkeypatch, Thresholds(), event, 0.5)
     law = cache(world.endless)
     once, twice = (list(world.pairs(lambda r, n=n: jointly(*[law(r)] * n))) for n in (1, 2))
@@ -344,7 +342,7 @@ def test_a_hypothesis_drawn_anew_would_be_caught(monkeypatch):
 
 
 def test_what_is_printed_does_not_fit_a_ledger_of_what_was_asked(monkeypatch):
-    world = World(monkeypatch, Thresholds(), RelabelledSampleEvent(LOUD, 2, 3, "replace-one"), 0.5)
+    world = World(monkeypatch, Thresholds(), sampled_event(LOUD, 2, 3, "replace-one"), 0.5)
     world.rows = np.arange(2)
     monkeypatch.setattr(BudgetSplit, "of", printed)
     world.first_epsilon = BUDGET.epsilon

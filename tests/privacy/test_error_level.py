@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
+from made_events import sparse_event
 from secretballot.audit import all_counts, discrete_laplace_distribution, stream_law
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    SparseVectorEvent,
     calibrate_sparse_vector,
 )
 from secretballot.privacy.mechanisms import (
@@ -25,16 +25,14 @@ from secretballot.privacy.mechanisms import (
     unstable_share_bound,
 )
 
-STREAMS = [
-    SparseVectorEvent(2.0, 3.0, 10, t, refresh) for t in (1, 2, 3) for refresh in (True, False)
-]
+STREAMS = [sparse_event(2.0, 3.0, 10, t, refresh) for t in (1, 2, 3) for refresh in (True, False)]
 
 
 def stable_query_fails(event, values, stable_from):
     """Exact probability that some query at `stable_from` or beyond is below, before the stream
     stops."""
     mechanism = SparseVector(
-        event.threshold_scale, event.query_scale, event.threshold, event.max_unstable, event.refresh
+        event.threshold_scale, event.query_scale, event.threshold, event.abstentions, event.refresh
     )
     return sum(
         probability
@@ -63,7 +61,7 @@ def test_queries_beyond_the_stream_slack_are_answered_but_for_half_of_beta(event
 
 
 def test_the_stream_slack_is_not_idle():
-    event = SparseVectorEvent(2.0, 3.0, 10, 1, True)
+    event = sparse_event(2.0, 3.0, 10, 1, True)
     for beta in (0.2, 0.01):
         slack = quantile_slack(StabilityQuantile(0.1, 1.0), event, 6, beta)
         short = event.threshold + slack.stream - 2

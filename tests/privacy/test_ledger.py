@@ -11,25 +11,26 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from sklearn.base import BaseEstimator, clone
 
 from ledger_backends import DatabaseLedgers, Ledgers
+from made_events import counts_event, pure_event
 from secretballot.core.ledger import Amount, Ledger
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import (
     Event,
-    GaussianEvent,
     PrivacyBudget,
-    PureEvent,
+    Pure,
     filter_for,
     price,
 )
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
-EVENTS = (PureEvent(0.25, 1),)
+EVENTS = (pure_event(0.25, 1),)
 PRICE = PrivacyBudget(0.25, 1e-9)
 
 
@@ -114,10 +115,10 @@ def test_forfeit_refunds_nothing(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     "events",
     [
-        (PureEvent(0.26, 1),),
-        (PureEvent(0.25, 2),),
-        (GaussianEvent(1.0, 1),),
-        (PureEvent(0.2, 1), PureEvent(0.2, 1)),
+        (pure_event(0.26, 1),),
+        (pure_event(0.25, 2),),
+        (counts_event(1.0, 1),),
+        (pure_event(0.2, 1), pure_event(0.2, 1)),
     ],
 )
 def test_reserve_refuses_events_that_cost_more_than_their_price(
@@ -129,12 +130,12 @@ def test_reserve_refuses_events_that_cost_more_than_their_price(
 
 
 def test_reserve_prices_what_is_stored_not_what_the_caller_s_class_says(ledger: Ledger) -> None:
-    class Flattering(PureEvent):
-        def to_json(self) -> dict[str, object]:
-            return {"event": "pure", "version": 1, "epsilon": 5.0, "count": 1}
+    class Flattering(Pure):
+        def pure(self) -> Fraction:
+            return Fraction(0)
 
     with pytest.raises(BudgetError):
-        ledger.reserve([Flattering(0.01, 1)], PRICE, request="a", purpose="")
+        ledger.reserve([Flattering(epsilon=5.0, count=1)], PRICE, request="a", purpose="")
 
 
 def test_reserve_fails_closed_when_the_price_is_nan(
@@ -148,7 +149,7 @@ def test_reserve_fails_closed_when_the_price_is_nan(
 
 
 def test_renyi_composition_admits_more_small_releases_than_basic() -> None:
-    events = [GaussianEvent(60.0, 1)]
+    events = [counts_event(60.0, 1)]
     one = PrivacyBudget(price(events, delta=1e-7).epsilon * (1 + 1e-9), 1e-7)
     admitted = {"basic": 0, "renyi": 0}
     for composition in admitted:
@@ -219,7 +220,7 @@ def test_closing_an_unknown_reservation_is_refused(ledger: Ledger) -> None:
 
 
 def test_history_tells_everything_public(ledger: Ledger) -> None:
-    events = (PureEvent(0.1, 1), PureEvent(0.05, 3))
+    events = (pure_event(0.1, 1), pure_event(0.05, 3))
     ledger.reserve(events, PRICE, request="a", purpose="first\nline two ü")
     ledger.forfeit(1, "the disk broke")
     (entry,) = ledger.history()
@@ -422,7 +423,7 @@ def test_a_renyi_account_tells_its_sums_as_parts_of_the_budget() -> None:
         dataset="registry", budget=PrivacyBudget(2.0, 1e-5), composition="renyi"
     )
     assert ledger.remaining() == Amount(2.0, 1e-5)
-    event, cost = [GaussianEvent(40.0, 80)], PrivacyBudget(1.999, 9e-6)
+    event, cost = [counts_event(40.0, 80)], PrivacyBudget(1.999, 9e-6)
     ledger.reserve(event, cost, request="a", purpose="")
     spent = ledger.spent()
     assert spent.epsilon < 1
@@ -440,9 +441,7 @@ def test_a_renyi_account_tells_its_sums_as_parts_of_the_budget() -> None:
 def test_renyi_order_stays_the_one_of_creation(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     order = filter_for("renyi", BUDGET).order
     Ledger(place, dataset="registry", budget=BUDGET, composition="renyi")
-    monkeypatch.setattr(
-        "secretballot.privacy.accounting.filters._gaussian_order", lambda budget: 99.0
-    )
+    monkeypatch.setattr("secretballot.core.filters._gaussian_order", lambda budget: 99.0)
     assert filter_for("renyi", BUDGET).order == 99.0
     assert Ledger.open_existing(place)._own_book.filter.order == order
 

@@ -7,21 +7,18 @@ the "belows" of each phase are binomial, so the law of both numbers is exact. St
 lumped together, which only weakens the attack: what it finds is really lost.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import binom
 
+from made_events import label_event, sparse_event
 from secretballot.audit import (
     discrete_gaussian_distribution,
     discrete_laplace_distribution,
     hockey_stick,
 )
 from secretballot.privacy.accounting import (
-    LabelGaussianEvent,
     PrivacyBudget,
-    SparseVectorEvent,
     calibrate_sparse_vector,
     delta_upper,
 )
@@ -36,7 +33,7 @@ def phase_laws(event, phases):
         discrete_laplace_distribution(event.threshold_scale),
         discrete_laplace_distribution(event.query_scale),
     )
-    belows = np.arange(event.max_unstable)
+    belows = np.arange(event.abstentions)
     laws = []
     for side in (0, 1):
         tables = [
@@ -48,14 +45,14 @@ def phase_laws(event, phases):
             for n, value, step in phases
         ]
         joint = (tables[0] * hidden.pmf) @ tables[1].T
-        running = joint[np.add.outer(belows, belows) < event.max_unstable]
+        running = joint[np.add.outer(belows, belows) < event.abstentions]
         laws.append(np.append(running, max(0.0, 1 - running.sum())))
     return laws
 
 
 def worst_delta(event, epsilon):
     found = 0.0
-    for n in (event.max_unstable, 2 * event.max_unstable, 10 * event.max_unstable):
+    for n in (event.abstentions, 2 * event.abstentions, 10 * event.abstentions):
         for offset in (-0.5, 0.0, 0.5, 1.5, 3.0):
             value = event.threshold + round(offset * event.query_scale)
             for step in (1, -1):
@@ -77,11 +74,11 @@ def test_two_phase_streams_stay_below_the_price_and_lose_a_third_of_it(max_unsta
 
 def test_the_same_attack_breaks_noise_calibrated_for_fewer_abstentions():
     event = calibrate_sparse_vector(BUDGET, 3)
-    broken = SparseVectorEvent(
+    broken = sparse_event(
         event.threshold_scale, event.query_scale, event.threshold, 20, refresh=False
     )
     assert worst_delta(broken, BUDGET.epsilon) > BUDGET.delta
-    less = replace(calibrate_sparse_vector(BUDGET, 5), threshold_scale=2.0, query_scale=3.0)
+    less = calibrate_sparse_vector(BUDGET, 5).changed(threshold_scale=2.0, query_scale=3.0)
     assert worst_delta(less, BUDGET.epsilon) > BUDGET.delta
 
 
@@ -98,7 +95,7 @@ def repeated_label_delta(sigma, n_queries, epsilon):
 @pytest.mark.parametrize(("n_queries", "sigma"), [(20, 16.0), (50, 24.5)])
 def test_one_query_repeated_loses_most_of_what_gaussian_labels_promise(n_queries, sigma):
     # errata 3: no accountant can certify more than 8 % further labels at 50 queries, 1 % at 299
-    promised = delta_upper([LabelGaussianEvent(sigma, n_queries, 250)], BUDGET.epsilon)
+    promised = delta_upper([label_event(sigma, n_queries, 250)], BUDGET.epsilon)
     true = repeated_label_delta(sigma, n_queries, BUDGET.epsilon)
     assert 0.6 * promised < true <= promised
     assert repeated_label_delta(0.7 * sigma, n_queries, BUDGET.epsilon) > promised

@@ -7,6 +7,18 @@ import numpy as np
 import pytest
 
 import secretballot.privacy.mechanisms as shelf
+from made_events import (
+    abstention_event,
+    class_event,
+    counts_event,
+    json_of,
+    label_event,
+    pure_event,
+    ranged_event,
+    sparse_event,
+    stable_event,
+    table_event,
+)
 from secretballot.audit import (
     discrete_gaussian_distribution,
     discrete_laplace_distribution,
@@ -17,16 +29,7 @@ from secretballot.audit import (
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
-    AbstentionTableEvent,
-    ArgmaxGaussianEvent,
-    BoundedRangeEvent,
-    GaussianEvent,
-    LabelGaussianEvent,
-    PureEvent,
-    SparseVectorEvent,
-    StabilityEvent,
-    VoteTableEvent,
-    event_from_json,
+    event_in,
 )
 from secretballot.privacy.mechanisms import (
     MECHANISMS,
@@ -61,85 +64,85 @@ def _highest(counts):
 # mechanism, number of classes, the integers that are noised as a function of counts, event of 7
 # queries
 EXAMPLES = {
-    GaussianNoisyCount: (GaussianNoisyCount(3.0), 2, lambda c: c[:, 1:], GaussianEvent(3.0, 7)),
+    GaussianNoisyCount: (GaussianNoisyCount(3.0), 2, lambda c: c[:, 1:], counts_event(3.0, 7)),
     GaussianNoisyHistogram: (
         GaussianNoisyHistogram(3.0, 3),
         3,
         lambda c: c,
-        GaussianEvent(3.0, 14),
+        counts_event(3.0, 14),
     ),
     # one teacher that takes its vote elsewhere moves two cells of a row
-    GaussianNoisyTable: (GaussianNoisyTable(3.0, 2), 3, lambda c: c, GaussianEvent(3.0, 14)),
+    GaussianNoisyTable: (GaussianNoisyTable(3.0, 2), 3, lambda c: c, counts_event(3.0, 14)),
     GaussianNoisyMajority: (
         GaussianNoisyMajority(3.0, 9),
         2,
         lambda c: c[:, 1:],
-        LabelGaussianEvent(3.0, 7, 9),
+        label_event(3.0, 7, 9),
     ),
-    GaussianNoisyArgmax: (GaussianNoisyArgmax(3.0, 3), 3, lambda c: c, ArgmaxGaussianEvent(3.0, 7)),
+    GaussianNoisyArgmax: (GaussianNoisyArgmax(3.0, 3), 3, lambda c: c, class_event(3.0, 7)),
     LaplaceNoisyMajority: (
         LaplaceNoisyMajority(3.0, 9),
         2,
         lambda c: c[:, 1:],
-        PureEvent(1 / 3, 7),
+        pure_event(1 / 3, 7),
     ),
-    LaplaceNoisyCount: (LaplaceNoisyCount(3.0), 2, lambda c: c[:, 1:], PureEvent(1 / 3, 7)),
+    LaplaceNoisyCount: (LaplaceNoisyCount(3.0), 2, lambda c: c[:, 1:], pure_event(1 / 3, 7)),
     LaplaceNoisyHistogram: (
         LaplaceNoisyHistogram(3.0, 3),
         3,
         lambda c: c,
-        PureEvent(1 / 3, 14),
+        pure_event(1 / 3, 14),
     ),
-    LaplaceNoisyArgmax: (LaplaceNoisyArgmax(3.0, 3), 3, lambda c: c, PureEvent(1 / 3, 14)),
+    LaplaceNoisyArgmax: (LaplaceNoisyArgmax(3.0, 3), 3, lambda c: c, pure_event(1 / 3, 14)),
     VoteTableMajority: (
         VoteTableMajority((2**51, 2**50), 9),
         2,
         lambda c: c[:, 1:],
-        VoteTableEvent((2**51, 2**50), 7, 9),
+        table_event((2**51, 2**50), 7, 9),
     ),
     GaussianThreshold: (
         GaussianThreshold(3.0, 6),
         3,
         lambda c: _highest(c)[:, None],
-        LabelGaussianEvent(3.0, 7),
+        label_event(3.0, 7),
     ),
     DistanceToInstability: (
         DistanceToInstability(3.0, 4),
         3,
         lambda c: stability(c)[:, None],
-        StabilityEvent(3.0, 4, 7),
+        stable_event(3.0, 4, 7),
     ),
     SparseVector: (
         SparseVector(3.0, 6.0, 4, 2, True),
         3,
         lambda c: stability(c)[:, None],
-        SparseVectorEvent(3.0, 6.0, 4, 2, True),
+        sparse_event(3.0, 6.0, 4, 2, True),
     ),
     AbstentionTable: (
         AbstentionTable(5.0, 0.5, 0.01, 2, 4),
         3,
         lambda c: stability(c)[:, None],
-        AbstentionTableEvent(5.0, 0.5, 0.01, 2),
+        abstention_event(5.0, 0.5, 0.01, 2),
     ),
     # the count of one class stands for one score
     ExponentialMechanism: (
         ExponentialMechanism(0.7, False),
         3,
         lambda c: c[:, :1],
-        PureEvent(0.7, 7),
+        pure_event(0.7, 7),
     ),
     # pools of one point; larger ones in test_pool_estimates
     StabilityQuantile: (
         StabilityQuantile(0.1, 0.7),
         3,
         lambda c: stability(c)[:, None],
-        PureEvent(0.7, 7),
+        pure_event(0.7, 7),
     ),
     MinoritySum: (
         MinoritySum(0.7, 1),
         3,
         lambda c: (c.sum(axis=1) - c.max(axis=1))[:, None],
-        PureEvent(0.7, 7),
+        pure_event(0.7, 7),
     ),
     # counts of votes for four positions; the distance of one of them
     VoteQuantile: (
@@ -148,7 +151,7 @@ EXAMPLES = {
         lambda c: np.array(
             [[VoteQuantile(0.7, 4, 4).distances(np.repeat(np.arange(4), row))[1]] for row in c]
         ),
-        BoundedRangeEvent(0.7, 7),
+        ranged_event(0.7, 7),
     ),
 }
 KINDS = pytest.mark.parametrize("kind", MECHANISMS, ids=lambda kind: kind.__name__)
@@ -177,7 +180,7 @@ def test_declared_sensitivity_is_the_largest_move_between_neighbours(kind, n_tea
 def test_event_states_what_was_drawn_and_survives_json(kind):
     mechanism, _, _, event = EXAMPLES[kind]
     assert mechanism.event(7) == event
-    assert event_from_json(mechanism.event(7).to_json()) == event
+    assert event_in(json_of(mechanism.event(7))) == event
 
 
 @KINDS

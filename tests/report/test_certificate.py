@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from made_events import counts_event
 from secretballot.exceptions import CertificateError, ParameterError
-from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import canonical_json, certificate_digest, with_files
 from secretballot.report.certificate.standing import UNSEEN_TEACHERS
@@ -20,9 +21,7 @@ def test_a_certificate_says_what_was_declared_and_paid(make_binary: Make) -> Non
     assert (certificate["format"], certificate["version"]) == ("secretballot/certificate", 3)
     assert (certificate["unit"], certificate["unit_column"]) == ("user", "patient_id")
     assert (certificate["epsilon"], certificate["delta"]) == (1.0, 1e-5)
-    assert certificate["events"] == [
-        {"event": "gaussian", "version": 1, "sigma": 32.0, "shifts": 60}
-    ]
+    assert certificate["events"] == [{"kind": "counts", "sigma": 32.0, "shifts": 60}]
     assert 0 < certificate["price"]["delta_recomputed"] <= 1e-5
     assert certificate["released"]["classes"] == ["no", "yes"]
     assert certificate["digest"] == certificate_digest(certificate)
@@ -65,7 +64,7 @@ def test_a_declaration_with_unknown_words_is_refused(
 
 def test_events_beyond_the_promise_get_no_certificate(make_binary: Make) -> None:
     with pytest.raises(CertificateError, match="more than the promised"):
-        make_binary(events=[GaussianEvent(5.0, 60)])
+        make_binary(events=[counts_event(5.0, 60)])
     with pytest.raises(CertificateError, match="more than the promised"):
         make_binary(budget=PrivacyBudget(0.1, 1e-5))
 

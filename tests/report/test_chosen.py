@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_events import pure_event
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import PrivacyBudget, PureEvent, calibrate_pure, price
+from secretballot.privacy.accounting import PrivacyBudget, calibrate_pure, price
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -20,7 +21,7 @@ from secretballot.report.certificate.chosen import is_chosen
 from secretballot.report.certificate.verify import verify_certificate
 
 BUDGET = PrivacyBudget(0.5, 0.0)
-EVENT = PureEvent(calibrate_pure(BUDGET, 1), 1)
+EVENT = pure_event(calibrate_pure(BUDGET, 1), 1)
 LABELS = np.array([0, 1, 1])
 
 
@@ -84,9 +85,7 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], object]] = {
     "another epsilon": lambda d: d["mechanism"].update(epsilon=0.4),
     "two draws": lambda d: d["events"][0].update(count=2),
     "two events": lambda d: d["events"].append(copy.deepcopy(d["events"][0])),
-    "another event": lambda d: d.update(
-        events=[{"event": "gaussian", "version": 1, "sigma": 90.0, "shifts": 1}]
-    ),
+    "another event": lambda d: d.update(events=[{"kind": "counts", "sigma": 90.0, "shifts": 1}]),
     "teachers": lambda d: d["released"].update(n_teachers=250),
     "another mechanism": lambda d: d["mechanism"].update(name="gaussian"),
     "no candidates": lambda d: d["mechanism"].update(n_candidates=0),

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_events import abstention_event, json_of, pure_event, sampled_event, sparse_event
 from secretballot import verify_release as second
 from secretballot.aggregation import (
     AbstentionTableAggregator,
@@ -30,16 +31,12 @@ from secretballot.aggregation import (
     VoteTableAggregator,
 )
 from secretballot.privacy.accounting import (
-    AbstentionTableEvent,
     PrivacyBudget,
-    PureEvent,
-    RelabelledSampleEvent,
-    SparseVectorEvent,
-    StreamEvent,
+    Stream,
     calibrate_pure,
     calibrate_vector_sum,
     epsilon_upper,
-    event_from_json,
+    event_in,
     price,
 )
 from secretballot.privacy.mechanisms import NoisyVectorSum
@@ -59,7 +56,7 @@ STREAM = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_
 N = 12
 CHOSEN = {
     "purpose": "how often the teachers disagree",
-    "events": [PureEvent(calibrate_pure(PrivacyBudget(0.1, 0.0), 1), 1).to_json()],
+    "events": [json_of(pure_event(calibrate_pure(PrivacyBudget(0.1, 0.0), 1), 1))],
     "epsilon": 0.1,
     "delta": 0.0,
     "outcome": {
@@ -201,9 +198,9 @@ def pure(release: str) -> ReleasedLabels:
     return issue(aggregator, counts.argmax(axis=1), counts if release == "counts" else None)
 
 
-def relabelled(neighbours: str, stream: StreamEvent | None = None) -> ReleasedLabels:
-    stream = stream or SparseVectorEvent(**STREAM, refresh=False)
-    event = RelabelledSampleEvent(stream, 10, 1000, neighbours)
+def relabelled(neighbours: str, stream: Stream | None = None) -> ReleasedLabels:
+    stream = stream or sparse_event(**STREAM, refresh=False)
+    event = sampled_event(stream, 10, 1000, neighbours)
     labels = np.where((np.arange(N) < 8) & (np.arange(N) != 3), 1, -1)
     return issue(
         RelabelledAggregator(event, n_queries=N, budget=BUDGET), labels, neighbours=neighbours
@@ -225,7 +222,7 @@ def in_rounds() -> ReleasedLabels:
 
 def chosen() -> ReleasedLabels:
     budget = PrivacyBudget(0.5, 0.0)
-    event, labels = PureEvent(calibrate_pure(budget, 1), 1), np.arange(N) % 2
+    event, labels = pure_event(calibrate_pure(budget, 1), 1), np.arange(N) % 2
     mechanism = {
         "name": "exponential-choice",
         "epsilon": 0.5,
@@ -343,7 +340,7 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "stream": withheld,
     "table of abstentions": lambda: tabled(),
     "table on a relabelled sample": lambda: relabelled(
-        "replace-one", AbstentionTableEvent(15.0, 0.2, 1e-8, 2)
+        "replace-one", abstention_event(15.0, 0.2, 1e-8, 2)
     ),
     "stream, threshold drawn once": lambda: withheld(refresh=False, n_classes=2),
     "relabelled": lambda: relabelled("replace-one"),
@@ -590,9 +587,7 @@ def least_epsilon(certificate: dict[str, Any]) -> float:
         return float(certificate["epsilon"])
     if certificate["mechanism"]["name"] == "relabelled-sample":
         return 0.001  # far too little, and found at once
-    return epsilon_upper(
-        [event_from_json(event) for event in certificate["events"]], certificate["delta"]
-    )
+    return epsilon_upper([event_in(event) for event in certificate["events"]], certificate["delta"])
 
 
 TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
@@ -652,8 +647,8 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
             (place, 400)
             for place in (
                 "mechanism.max_unstable",
-                "events.0.max_unstable",
-                "events.0.stream.max_unstable",
+                "events.0.abstentions",
+                "events.0.stream.abstentions",
             )
         ]
     ],

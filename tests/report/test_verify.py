@@ -10,16 +10,19 @@ from typing import Any
 
 import pytest
 
+from made_events import (
+    class_event,
+    counts_event,
+    json_of,
+    label_event,
+    pure_event,
+    sparse_event,
+    stable_event,
+)
 from secretballot import verify_release as second
 from secretballot.privacy.accounting import (
-    ArgmaxGaussianEvent,
     Event,
-    GaussianEvent,
-    LabelGaussianEvent,
     PrivacyBudget,
-    PureEvent,
-    SparseVectorEvent,
-    StabilityEvent,
     calibrate_gaussian,
 )
 from secretballot.released import ReleasedLabels
@@ -138,7 +141,7 @@ def test_a_forger_with_a_new_digest_cannot_promise_less(
 ) -> None:
     sigma = calibrate_gaussian(PrivacyBudget(1.0, 1e-5), 60)
     release = make_binary(
-        events=[GaussianEvent(sigma, 60)], mechanism={"name": "gaussian", "sigma": sigma}
+        events=[counts_event(sigma, 60)], mechanism={"name": "gaussian", "sigma": sigma}
     )
     assert verify_certificate(release.certificate).ok
     start = sigma if "sigma" in places[0] else 1.0
@@ -202,7 +205,7 @@ def test_a_smaller_delta_is_refused_even_with_all_its_figures(make_binary: Make)
         ([(("neighbours",), "replace-one")], "budget"),
         ([(("unit",), "record"), (("unit_column",), None)], "budget"),
         ([(("noise", "exact"), False)], "noise"),
-        ([(("events", 0, "event"), "magic")], "events"),
+        ([(("events", 0, "kind"), "magic")], "events"),
         ([(("events", 0, "version"), 2)], "events"),
         ([(("events", 0, "sigma"), "32")], "events"),
         ([(("events", 0, "shifts"), 1.5)], "events"),
@@ -222,7 +225,7 @@ def test_one_shift_for_each_histogram_is_too_few(make_multi: Make) -> None:
 
 
 def test_labels_alone_do_not_pay_for_counts(make_binary: Make) -> None:
-    release = make_binary(events=[LabelGaussianEvent(32.0, 60, None)])
+    release = make_binary(events=[label_event(32.0, 60, None)])
     assert failed(release.certificate) == {"mechanism"}
     assert failed(forged(release.certificate, (("mechanism", "release"), "labels"))) == {"released"}
 
@@ -230,12 +233,12 @@ def test_labels_alone_do_not_pay_for_counts(make_binary: Make) -> None:
 @pytest.mark.parametrize(
     ("event", "held"),
     [
-        (ArgmaxGaussianEvent(60.0, 60), True),
-        (GaussianEvent(60.0, 120), False),
-        (GaussianEvent(60.0, 60), False),
-        (ArgmaxGaussianEvent(60.0, 59), False),
-        (ArgmaxGaussianEvent(61.0, 60), False),
-        (LabelGaussianEvent(32.0, 60), False),
+        (class_event(60.0, 60), True),
+        (counts_event(60.0, 120), False),
+        (counts_event(60.0, 60), False),
+        (class_event(60.0, 59), False),
+        (class_event(61.0, 60), False),
+        (label_event(32.0, 60), False),
     ],
 )
 def test_labels_of_three_classes_are_paid_for_as_such_or_as_counts(
@@ -254,7 +257,7 @@ def test_labels_of_three_classes_are_paid_for_as_such_or_as_counts(
 
 
 def test_labels_of_three_classes_do_not_pay_for_counts(make_multi: Make) -> None:
-    release = make_multi(events=[ArgmaxGaussianEvent(60.0, 40)])
+    release = make_multi(events=[class_event(60.0, 40)])
     assert failed(release.certificate) == {"mechanism"}
     assert failed(forged(release.certificate, (("mechanism", "release"), "labels"))) == {"released"}
 
@@ -274,7 +277,7 @@ def test_more_queries_than_the_plan_are_refused_where_they_do_not_enter_the_pric
 
 
 def test_labels_priced_for_another_number_of_teachers_are_refused(make_binary: Make) -> None:
-    release = make_binary(events=[LabelGaussianEvent(32.0, 60, 249)])
+    release = make_binary(events=[label_event(32.0, 60, 249)])
     assert "mechanism" in failed(release.certificate)
 
 
@@ -297,13 +300,13 @@ def test_under_a_renyi_filter_the_whole_may_cost_less_than_the_sum(make_binary: 
 def test_events_beyond_all_reason_are_refused_quickly(make_binary: Make) -> None:
     certificate = make_binary().certificate
     for event in (
-        GaussianEvent(1e6, 10**12),
-        LabelGaussianEvent(1e9, 10**12, None),
-        PureEvent(1e12, 10**12),
-        SparseVectorEvent(1e12, 1e12, 0, 10**12, True),
-        StabilityEvent(1e12, 0, 10**12),
+        counts_event(1e6, 10**12),
+        label_event(1e9, 10**12, None),
+        pure_event(1e12, 10**12),
+        sparse_event(1e12, 1e12, 0, 10**12, True),
+        stable_event(1e12, 0, 10**12),
     ):
-        document = forged(certificate, (("events",), [event.to_json()]))
+        document = forged(certificate, (("events",), [json_of(event)]))
         assert not verify_certificate(document).ok
     assert failed(forged(certificate, (("events",), [certificate["events"][0]] * 2000))) == {
         "fields"

@@ -22,9 +22,9 @@ from secretballot.core.noise import NoiseSource
 from secretballot.core.streams import BITS, MAX_DISTANCE
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
-    AbstentionTableEvent,
     Event,
     PrivacyBudget,
+    TableStream,
     calibrate_abstention_table,
     needed_distance,
 )
@@ -112,7 +112,12 @@ class AbstentionTableAggregator(Aggregator):
         delta: float | None = None,
         calibration: str = "given",
     ) -> None:
-        self.table = AbstentionTableEvent(order, charge, false_answer, max_unstable)
+        self.table = TableStream(
+            order=order,
+            charge=charge,
+            false_answer=false_answer,
+            abstentions=check_count("max_unstable", max_unstable),
+        )
         self.n_queries = check_count("n_queries", n_queries)
         self.n_classes = check_count("n_classes", n_classes, minimum=2)
         self.release = "labels"
@@ -151,7 +156,7 @@ class AbstentionTableAggregator(Aggregator):
             event.order,
             event.charge,
             event.false_answer,
-            event.max_unstable,
+            event.abstentions,
             n_queries=n_queries,
             n_classes=n_classes,
             budget=budget,
@@ -166,7 +171,7 @@ class AbstentionTableAggregator(Aggregator):
     @property
     def max_unstable(self) -> int:
         """Number T of abstentions at which the stream stops."""
-        return self.table.max_unstable
+        return self.table.abstentions
 
     @property
     def most_abstentions(self) -> int:
@@ -183,7 +188,8 @@ class AbstentionTableAggregator(Aggregator):
         rebuilds it."""
         return {
             "name": self.name,
-            **{name: getattr(self.table, name) for name in _TABLE},
+            **self.table.model_dump(exclude={"kind", "abstentions"}),
+            "max_unstable": self.max_unstable,
             "n_queries": self.n_queries,
             "n_classes": self.n_classes,
             "calibration": self.calibration,
@@ -318,7 +324,7 @@ def largest_distance(n_teachers: int) -> int:
 
 
 @functools.lru_cache(maxsize=8)  # the door starts it once for every round
-def _cached_mechanism(table: AbstentionTableEvent, largest: int) -> AbstentionTable:
+def _cached_mechanism(table: TableStream, largest: int) -> AbstentionTable:
     return AbstentionTable(
-        table.order, table.charge, table.false_answer, table.max_unstable, largest
+        table.order, table.charge, table.false_answer, table.abstentions, largest
     )

@@ -17,12 +17,11 @@ from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
 from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
-    AbstentionTableEvent,
     Event,
     PrivacyBudget,
-    RelabelledSampleEvent,
-    SparseVectorEvent,
-    StreamEvent,
+    Sampled,
+    SparseStream,
+    TableStream,
 )
 
 _NOISE = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
@@ -43,7 +42,7 @@ class RelabelledAggregator(Aggregator):
 
     Parameters
     ----------
-    event : RelabelledSampleEvent
+    event : Sampled
         Noise, sample and relabelling.
     n_queries : int
         Most queries that one release asks; it does not enter the price.
@@ -74,8 +73,9 @@ class RelabelledAggregator(Aggregator):
     Examples
     --------
     >>> from secretballot.privacy import accounting
-    >>> stream = accounting.SparseVectorEvent(20.0, 40.0, 800, max_unstable=1, refresh=True)
-    >>> event = accounting.RelabelledSampleEvent(stream, 10, 1000, neighbours="replace-one")
+    >>> stream = accounting.calibrate_stream(sb.PrivacyBudget(1.0, 1e-6), 1)
+    >>> sample = {"sampled": 10, "out_of": 1000, "relation": "replace-one", "relabel_epsilon": 1.0}
+    >>> event = accounting.Sampled(stream=stream, **sample)
     >>> aggregator = sb.aggregation.RelabelledAggregator(event, n_queries=50, delta=1e-6)
     >>> aggregator.budget.epsilon < 1.0, aggregator.sample["sampled"]
     (True, 10)
@@ -87,16 +87,16 @@ class RelabelledAggregator(Aggregator):
 
     def __init__(
         self,
-        event: RelabelledSampleEvent,
+        event: Sampled,
         *,
         n_queries: int,
         budget: PrivacyBudget | None = None,
         delta: float | None = None,
         calibration: str = "given",
     ) -> None:
-        if not isinstance(event, RelabelledSampleEvent):
+        if not isinstance(event, Sampled):
             raise ParameterError(
-                Parameter("event"), f" is a {type(event).__name__}; give a RelabelledSampleEvent."
+                Parameter("event"), f" is a {type(event).__name__}; give a Sampled."
             )
         self.event = event
         self.n_queries = check_count("n_queries", n_queries)
@@ -117,7 +117,8 @@ class RelabelledAggregator(Aggregator):
     @property
     def sample(self) -> dict[str, Any]:
         """How the sample was drawn and relabelled."""
-        return {field: getattr(self.event, field) for field in _SAMPLE}
+        sample = self.event.model_dump(include={"sampled", "out_of", "relabel_epsilon"})
+        return {**sample, "neighbours": self.event.relation}
 
     @property
     def most_abstentions(self) -> int:
@@ -134,8 +135,9 @@ class RelabelledAggregator(Aggregator):
         rebuilds it."""
         return {
             "name": self.name,
-            **{field: getattr(self.event.stream, field) for field in _fields_of(self.event.stream)},
-            **{field: getattr(self.event, field) for field in _SAMPLE},
+            **self.event.stream.model_dump(exclude={"kind", "abstentions"}),
+            "max_unstable": self.event.stream.abstentions,
+            **self.sample,
             "n_queries": self.n_queries,
             "n_classes": self.n_classes,
             "calibration": self.calibration,
@@ -159,11 +161,12 @@ class RelabelledAggregator(Aggregator):
             raise ParameterError(
                 Parameter("n_classes"), " is not 2; a relabelled sample has two classes."
             )
-        kind = AbstentionTableEvent if by_table else SparseVectorEvent
-        stream = kind(**{field: given.pop(field) for field in noise})
-        return cls(
-            RelabelledSampleEvent(stream, **{field: given.pop(field) for field in _SAMPLE}), **given
-        )
+        kind = TableStream if by_table else SparseStream
+        stopped = given.pop("max_unstable")
+        drawn = {field: given.pop(field) for field in noise if field != "max_unstable"}
+        sample = {field: given.pop(field) for field in _SAMPLE if field != "neighbours"}
+        stream, relation = kind(abstentions=stopped, **drawn), given.pop("neighbours")
+        return cls(Sampled(stream=stream, relation=relation, **sample), **given)
 
     def answer_probability(self, distance: int) -> float:
         """Return the probability that the first query is answered if its stability is
@@ -199,7 +202,3 @@ class RelabelledAggregator(Aggregator):
             If the state is not one of this stream.
         """
         return self._stream_voting.start(n_teachers, noise, state)
-
-
-def _fields_of(stream: StreamEvent) -> tuple[str, ...]:
-    return _TABLE if isinstance(stream, AbstentionTableEvent) else _NOISE

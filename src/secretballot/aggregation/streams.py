@@ -2,13 +2,13 @@
 
 from secretballot.aggregation.abstention_table import AbstentionTableAggregator
 from secretballot.aggregation.sparse_vector import SparseVectorAggregator
-from secretballot.privacy.accounting import AbstentionTableEvent, PrivacyBudget, StreamEvent
+from secretballot.privacy.accounting import PrivacyBudget, Stream, TableStream
 
 StreamAggregator = SparseVectorAggregator | AbstentionTableAggregator
 
 
 def stream_aggregator(
-    stream: StreamEvent,
+    stream: Stream,
     n_queries: int,
     budget: PrivacyBudget,
     *,
@@ -19,19 +19,19 @@ def stream_aggregator(
 
     Parameters
     ----------
-    stream : SparseVectorEvent or AbstentionTableEvent
+    stream : SparseStream or TableStream
     n_queries, n_classes : int
     budget : PrivacyBudget
         Of a release; the door checks it.
     calibration : str
         How the noise was found, for the record.
     """
-    if isinstance(stream, AbstentionTableEvent):
+    if isinstance(stream, TableStream):
         return AbstentionTableAggregator(
             stream.order,
             stream.charge,
             stream.false_answer,
-            stream.max_unstable,
+            stream.abstentions,
             n_queries=n_queries,
             n_classes=n_classes,
             budget=budget,
@@ -41,7 +41,7 @@ def stream_aggregator(
         stream.threshold_scale,
         stream.query_scale,
         stream.threshold,
-        stream.max_unstable,
+        stream.abstentions,
         refresh=stream.refresh,
         n_queries=n_queries,
         n_classes=n_classes,

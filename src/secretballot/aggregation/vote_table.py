@@ -3,7 +3,6 @@
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,8 +14,9 @@ from secretballot.aggregation.noisy_voting import NoisyVoting, is_drowned
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.privacy.accounting import (
     CHANCE_BITS,
+    BinaryLabels,
     PrivacyBudget,
-    VoteTableEvent,
+    TableChances,
     calibrate_vote_table,
     estimated_vote_table,
 )
@@ -39,7 +39,7 @@ class VoteTableAggregator(NoisyVoting):
     Parameters
     ----------
     weights : sequence of int
-        Chances of the minority's label, in units of 2^-53, margin by margin; see `VoteTableEvent`.
+        Chances of the minority's label, in units of 2^-53, margin by margin; see `BinaryLabels`.
     n_queries : int
         Most queries that one release answers.
     n_teachers : int
@@ -93,12 +93,12 @@ class VoteTableAggregator(NoisyVoting):
         calibration: str = "given",
     ) -> None:
         # the event refuses what is no table, whatever a description from elsewhere holds
-        event = VoteTableEvent(weights, n_queries, n_teachers)  # type: ignore[arg-type]
-        self.weights, self.n_queries = event.weights, event.queries
-        self.n_teachers = event.n_teachers
+        table = TableChances(weights=weights, n_teachers=n_teachers)  # type: ignore[arg-type]
+        self.weights, self.n_teachers = table.weights, table.n_teachers
+        self.n_queries = check_count("n_queries", n_queries)
         self.n_classes = _two_classes(n_classes)
         self.calibration = check_choice("calibration", calibration, ("given", "tight"))
-        self.budget = budget_or_price(budget, delta, (event,))
+        self.budget = budget_or_price(budget, delta, self.events(n_teachers))
 
     @classmethod
     def calibrate(
@@ -124,14 +124,8 @@ class VoteTableAggregator(NoisyVoting):
             If a parameter is out of its range, or no table keeps the budget.
         """
         _two_classes(n_classes)
-        event = calibrate_vote_table(budget, n_queries, n_teachers)
-        return cls(
-            event.weights,
-            event.queries,
-            n_teachers=event.n_teachers,
-            budget=budget,
-            calibration="tight",
-        )
+        weights = calibrate_vote_table(budget, n_queries, n_teachers).weights
+        return cls(weights, n_queries, n_teachers=n_teachers, budget=budget, calibration="tight")
 
     @classmethod
     def estimated(
@@ -157,8 +151,8 @@ class VoteTableAggregator(NoisyVoting):
             If a parameter is out of its range, or no table keeps the budget.
         """
         _two_classes(n_classes)
-        event = estimated_vote_table(budget, n_queries, n_teachers)
-        return cls(event.weights, event.queries, n_teachers=event.n_teachers, budget=budget)
+        table = estimated_vote_table(budget, n_queries, n_teachers)
+        return cls(table.weights, n_queries, n_teachers=n_teachers, budget=budget)
 
     @property
     def sigma_of_counts(self) -> None:
@@ -168,7 +162,7 @@ class VoteTableAggregator(NoisyVoting):
     def _mechanism_for(self, n_teachers: int) -> VoteTableMajority:
         return VoteTableMajority(self.weights, n_teachers)
 
-    def events(self, n_teachers: int) -> tuple[VoteTableEvent]:
+    def events(self, n_teachers: int) -> tuple[BinaryLabels]:
         """Return what one release of `n_queries` queries is to the accountant.
 
         Raises
@@ -178,7 +172,12 @@ class VoteTableAggregator(NoisyVoting):
         """
         self._check_teachers(n_teachers)
         # of the chances that are drawn with, whatever was set since
-        return (VoteTableEvent(self.weights, self.n_queries, self.n_teachers),)
+        return (
+            BinaryLabels(
+                chances=TableChances(weights=self.weights, n_teachers=self.n_teachers),
+                queries=self.n_queries,
+            ),
+        )
 
     def _check_teachers(self, n_teachers: int) -> int:
         k = check_count("n_teachers", n_teachers)
@@ -189,7 +188,7 @@ class VoteTableAggregator(NoisyVoting):
             )
         return k
 
-    def used_events(self, n_teachers: int, n_asked: int) -> tuple[VoteTableEvent, ...]:
+    def used_events(self, n_teachers: int, n_asked: int) -> tuple[BinaryLabels, ...]:
         """Return what the first `n_asked` queries were to the accountant.
 
         No label looks back.
@@ -201,7 +200,7 @@ class VoteTableAggregator(NoisyVoting):
         """
         asked = self._checked_number_asked(n_asked)
         (whole,) = self.events(n_teachers)
-        return (replace(whole, queries=asked),) if asked else ()
+        return (whole.changed(queries=asked),) if asked else ()
 
     def describe(self) -> dict[str, Any]:
         """Return the parameters as a JSON object from which `aggregator_from_description`

@@ -9,19 +9,15 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
+from made_events import admits, counts_event, label_event, stable_event
 from secretballot.core.label_games import GaussianChances, label_losses
 from secretballot.core.losses import discrete_gaussian_pmf, fold, one_of_many, response_losses
 from secretballot.core.renyi import ORDERS, delta_of, response
 from secretballot.privacy.accounting import (
-    GaussianEvent,
-    Grant,
-    LabelGaussianEvent,
     PrivacyBudget,
     RenyiFilter,
-    StabilityEvent,
+    StableTests,
     delta_upper,
-    failure_probability,
-    renyi_divergence,
 )
 from secretballot.privacy.mechanisms import GaussianThreshold
 
@@ -94,7 +90,7 @@ def test_a_threshold_is_a_label_wherever_it_stands(shift: int, queries: int) -> 
     assert (
         value(1.0, 1.0, queries) * (1 - 1e-12)
         <= found
-        <= delta_upper([GaussianEvent(sigma, queries)], 0.4) * (1 + 1e-9)
+        <= delta_upper([counts_event(sigma, queries)], 0.4) * (1 + 1e-9)
     )
 
 
@@ -103,7 +99,7 @@ def test_thresholds_answer_half_as_much_again_as_counts() -> None:
     # counts
     sigma, budget = 75 / -float(ndtri(0.01)), 1e-6
     mechanism = GaussianThreshold(sigma, 125)
-    assert delta_upper([GaussianEvent(sigma, 59)], 1.0) > budget
+    assert delta_upper([counts_event(sigma, 59)], 1.0) > budget
     assert delta_upper([mechanism.event(88)], 1.0) <= budget
 
 
@@ -182,21 +178,21 @@ def test_the_filter_keeps_its_promise_with_failures_and_adaptive_choices() -> No
     played exactly."""
     budget = PrivacyBudget(2.0, 0.3)
     rule = RenyiFilter(budget, 2.5)
-    menu = [StabilityEvent(2.0, 6, 1), StabilityEvent(4.0, 12, 1), StabilityEvent(4.0, 30, 1)]
+    menu = [stable_event(2.0, 6, 1), stable_event(4.0, 12, 1), stable_event(4.0, 30, 1)]
 
-    def outcomes(event: StabilityEvent) -> list[Pair]:
+    def outcomes(event: StableTests) -> list[Pair]:
         """A failure tells everything; otherwise the test is randomised response."""
-        failure, loss = failure_probability(event), 1 / event.scale
+        failure, loss = event.failure(), 1 / event.scale
         high = (1 - failure) * math.exp(loss) / (1 + math.exp(loss))
         return [(failure, 0.0), (high, 1 - failure - high), (1 - failure - high, high)]
 
-    def value(p: float, q: float, spent: tuple[StabilityEvent, ...]) -> float:
+    def value(p: float, q: float, spent: tuple[StableTests, ...]) -> float:
         best = max(0.0, p - math.exp(budget.epsilon) * q)
-        grants = [Grant((event,), 1.0, 0.0) for event in spent]
+        grants = [((event,), PrivacyBudget(1.0, 0.0)) for event in spent]
         if len(spent) == 3:
             return best
         for event in menu:
-            if rule.admits(grants, Grant((event,), 1.0, 0.0)):
+            if admits(rule, grants, ((event,), PrivacyBudget(1.0, 0.0))):
                 best = max(
                     best, sum(value(p * a, q * b, (*spent, event)) for a, b in outcomes(event))
                 )
@@ -211,8 +207,8 @@ def test_unused_labels_may_be_bought_again() -> None:
     own choice."""
     budget, order, n_teachers = PrivacyBudget(1.5, 0.1), 4.0, 3
     rule = RenyiFilter(budget, order)
-    planned = LabelGaussianEvent(1.9, 2, n_teachers)
-    assert rule.admits([], Grant((planned,), 1.0, 0.01))
+    planned = label_event(1.9, 2, n_teachers)
+    assert admits(rule, [], ((planned,), PrivacyBudget(1.0, 0.01)))
     scales = (1.6, 2.5)
 
     @cache
@@ -223,15 +219,17 @@ def test_unused_labels_may_be_bought_again() -> None:
         best = max(0.0, p - math.exp(budget.epsilon) * q)
         moves = []
         if not bought and taken < planned.queries:
-            moves.append((planned.sigma, taken + 1, bought))
+            moves.append((planned.chances.sigma, taken + 1, bought))
         used = (
-            [Grant((LabelGaussianEvent(planned.sigma, taken, n_teachers),), 1.0, 0.01)]
+            [((label_event(planned.chances.sigma, taken, n_teachers),), PrivacyBudget(1.0, 0.01))]
             if taken
             else []
         )
-        used += [Grant((LabelGaussianEvent(sigma, 1, n_teachers),), 1.0, 0.01) for sigma in bought]
+        used += [
+            ((label_event(sigma, 1, n_teachers),), PrivacyBudget(1.0, 0.01)) for sigma in bought
+        ]
         for sigma in scales if taken + len(bought) < 3 else ():
-            if rule.admits(used, Grant((LabelGaussianEvent(sigma, 1, n_teachers),), 1.0, 0.01)):
+            if admits(rule, used, ((label_event(sigma, 1, n_teachers),), PrivacyBudget(1.0, 0.01))):
                 moves.append((sigma, taken, (*bought, sigma)))
         for sigma, then, owned in moves:
             for a, b in pairs(sigma):
@@ -260,8 +258,8 @@ def test_the_renyi_conversion_is_that_of_an_independent_library(
 
     accountant = RdpAccountant(orders=[order for order in ORDERS.tolist() if order > 1.01])
     accountant.compose(SelfComposedDpEvent(GaussianDpEvent(sigma), shifts))
-    event = GaussianEvent(sigma, shifts)
-    divergences = np.array([renyi_divergence(event, order) for order in ORDERS])
+    event = counts_event(sigma, shifts)
+    divergences = np.array([float(event.renyi(np.array([order]))[0]) for order in ORDERS])
     found = float(delta_of(divergences, ORDERS, np.array(epsilon)))
     assert found == pytest.approx(accountant.get_delta(epsilon), rel=1e-6)
     assert delta_upper([event], epsilon) < found

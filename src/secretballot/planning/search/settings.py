@@ -32,7 +32,8 @@ from secretballot.planning.plan.model import (
 )
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    StreamEvent,
+    Stream,
+    TableStream,
     calibrate_abstention_table,
     calibrate_gaussian,
     calibrate_sparse_vector,
@@ -169,7 +170,8 @@ def stream_settings(
         if event is None or needed_distance(event, HALF) > (n_teachers - 1) // 2:
             return
         longest = min(task.n_public, LONGEST_STREAM)
-        yield Setting(n_teachers, event.name, "labels", longest, max_unstable=stop)
+        name = "abstention-table" if isinstance(event, TableStream) else "sparse-vector"
+        yield Setting(n_teachers, name, "labels", longest, max_unstable=stop)
 
 
 def table_setting(setting: Setting, task: Task) -> Setting | None:
@@ -275,7 +277,7 @@ class Noise:
             return kind.calibrate(n_queries=setting.n_queries, threshold=setting.threshold, **terms)
         return kind(setting.threshold, ratio * sigma, sigma, setting.n_queries, **terms)
 
-    def event(self, max_unstable: int, names: tuple[str, ...] = STREAMS) -> StreamEvent | None:
+    def event(self, max_unstable: int, names: tuple[str, ...] = STREAMS) -> Stream | None:
         """Return the calibrated sparse vector or table, whichever answers less stable queries.
 
         None where there is none.
@@ -283,7 +285,7 @@ class Noise:
         found = [_calibrated_event(self.budget, name, max_unstable) for name in names]
         return min((one for one in found if one is not None), key=needed_distance, default=None)
 
-    def event_of(self, setting: Setting) -> StreamEvent:
+    def event_of(self, setting: Setting) -> Stream:
         """Return the calibrated stream of a setting that has a number of abstentions.
 
         Raises
@@ -352,13 +354,13 @@ def stated_noise(aggregator: Aggregator) -> float:
         return laplace_deviation(aggregator.scale)
     assert isinstance(aggregator, StreamAggregator)
     (event,) = aggregator.events(1)
-    assert isinstance(event, StreamEvent)
+    assert isinstance(event, Stream)
     needed = needed_distance(event, USUALLY_ANSWERED)
     return 2 * math.ceil(needed) + 1.0 if math.isfinite(needed) else math.inf
 
 
 @lru_cache(1024)
-def _calibrated_event(budget: PrivacyBudget, name: str, max_unstable: int) -> StreamEvent | None:
+def _calibrated_event(budget: PrivacyBudget, name: str, max_unstable: int) -> Stream | None:
     # kept, as is that there is none: a plan asks for the same few of them hundreds of times
     if not budget.delta > 0:
         return None

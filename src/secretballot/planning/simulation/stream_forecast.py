@@ -6,7 +6,7 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.core.streams import MAX_DISTANCE
-from secretballot.privacy.accounting import AbstentionTableEvent, SparseVectorEvent, StreamEvent
+from secretballot.privacy.accounting import SparseStream, Stream, TableStream
 from secretballot.privacy.accounting.abstention_table import rough_chances
 from secretballot.theory.voting import capped_binomial_mean
 
@@ -36,7 +36,7 @@ class StreamForecast:
 
 
 def expected_stream(
-    event: StreamEvent,
+    event: Stream,
     n_queries: int,
     distances: IntArray,
     right: FloatArray,
@@ -53,7 +53,7 @@ def expected_stream(
 
     Parameters
     ----------
-    event : SparseVectorEvent or AbstentionTableEvent
+    event : SparseStream or TableStream
         Noise, threshold and T, or a table of chances and T.
     n_queries : int
         Most queries m of the stream.
@@ -64,7 +64,7 @@ def expected_stream(
     seed : int
         Of the drawn streams; they are simulated.
     """
-    if isinstance(event, AbstentionTableEvent):
+    if isinstance(event, TableStream):
         # no hidden noise: every query is answered with a chance of its own
         chances = np.ones(1)
         passing, passing_right = _table_chances(event, distances, right)
@@ -82,7 +82,7 @@ def expected_stream(
 
 
 def _table_chances(
-    event: AbstentionTableEvent, distances: IntArray, right: FloatArray
+    event: TableStream, distances: IntArray, right: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the chance of an answer by a table, and of one that is right, of shape (1,) each."""
     length = min(int(distances.max()), MAX_DISTANCE) + 1
@@ -92,16 +92,16 @@ def _table_chances(
     return np.array([answered.mean()]), np.array([float(answered @ right) / len(right)])
 
 
-def _is_refreshed(event: StreamEvent) -> bool:
-    return isinstance(event, SparseVectorEvent) and event.refresh
+def _is_refreshed(event: Stream) -> bool:
+    return isinstance(event, SparseStream) and event.refresh
 
 
-def _noise_reach(event: SparseVectorEvent) -> int:
+def _noise_reach(event: SparseStream) -> int:
     return int(np.ceil(REACH * event.threshold_scale)) + 1
 
 
 def _passing_chances(
-    event: SparseVectorEvent, noise: IntArray, distances: IntArray, right: FloatArray
+    event: SparseStream, noise: IntArray, distances: IntArray, right: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return, for every threshold noise, the chance of an answer, and of one that is right."""
     # farther from a tie every query passes, to 1e-15; so the table stays short however many
@@ -132,13 +132,13 @@ def _laplace_above(values: IntArray, scale: float) -> FloatArray:
 
 
 def _expected_answers(
-    event: StreamEvent, m: int, chances: FloatArray, passing: FloatArray, counted: FloatArray
+    event: Stream, m: int, chances: FloatArray, passing: FloatArray, counted: FloatArray
 ) -> FloatArray:
     """Return the expected numbers of queries counted before the T-th abstention, shape (ways,)."""
     refusal = np.maximum(1 - passing, 1e-300)
     # one threshold for the whole stream: given its noise, queries are independent of each other
     if not _is_refreshed(event):
-        stops = capped_binomial_mean(refusal, m, event.max_unstable)
+        stops = capped_binomial_mean(refusal, m, event.abstentions)
         asked = np.where(refusal > 1e-12, stops / refusal, m)
         return np.asarray((chances * asked) @ counted)
     # fresh thresholds: one epoch is followed query by query under every noise at once, and what
@@ -152,7 +152,7 @@ def _expected_answers(
     length[1:] = survival[:-1] - survival[1:]
     # hits of an epoch with j queries left
     within = np.concatenate([np.zeros((1, hits.shape[1])), np.cumsum(hits, axis=0)])
-    return np.asarray(_epoch_starts(length, event.max_unstable) @ within[::-1])
+    return np.asarray(_epoch_starts(length, event.abstentions) @ within[::-1])
 
 
 def _epoch_starts(length: FloatArray, epochs: int) -> FloatArray:
@@ -175,14 +175,14 @@ def _epoch_starts(length: FloatArray, epochs: int) -> FloatArray:
 
 
 def _quantiles_of_answers(
-    event: StreamEvent,
+    event: Stream,
     m: int,
     chances: FloatArray,
     passing: FloatArray,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
     """Return the 5 % and 95 % quantile of the number of answers over drawn streams."""
-    stops = min(event.max_unstable, m)
+    stops = min(event.abstentions, m)
     # as many streams as time allows: each takes as many draws as it has epochs
     repeats = max(200, min(REPEATS, MOST_STOPS // stops))
     shape = (repeats, stops if _is_refreshed(event) else 1)

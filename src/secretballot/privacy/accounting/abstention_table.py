@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import expit
 
 from secretballot._typing import FloatArray, IntArray
+from secretballot.core.events import TableStream
 from secretballot.core.streams import BITS, MAX_DISTANCE, WHOLE, Inequalities, Place, place_of
-from secretballot.privacy.accounting.events import AbstentionTableEvent
 
 DIGITS = 32  # binary digits of the smaller one of both, from the second entry on
 LEAST_ABSTENTION = 1 << (BITS - 40)  # from this weight of an abstention on the table stays
@@ -25,12 +25,12 @@ _PLACES = 128  # at which a search looks at a table
 _WALKED = 256  # votes of a table that plans walk; further on they interpolate
 
 
-def answer_weights(event: AbstentionTableEvent, largest: int) -> IntArray:
+def answer_weights(event: TableStream, largest: int) -> IntArray:
     """Return the weights of an answer, of 2^62, at distances 0 to `largest` at most.
 
     Parameters
     ----------
-    event : AbstentionTableEvent
+    event : TableStream
     largest : int
         Largest distance that can occur; `MAX_DISTANCE` if that is less.
 
