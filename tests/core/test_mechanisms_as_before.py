@@ -6,6 +6,7 @@ import pytest
 
 from secretballot import aggregation as recipes
 from secretballot.aggregation.tables import LabelSetVoting, NumberVoting
+from secretballot.core import events
 from secretballot.core.mechanisms import (
     AbstentionTable,
     ConfidentLabels,
@@ -85,6 +86,10 @@ def answered(aggregator):
     return draw, aggregator.events(K)[0]
 
 
+def priced(event):
+    return event if isinstance(event, events.Event) else core_event(event)
+
+
 def tabled(recipe, opened=lambda votes: votes):
     return lambda votes, noise: recipe.draw(opened(votes), noise), recipe.event
 
@@ -161,7 +166,7 @@ VOTES = {
     "stable": (
         StableValue(scale=3.0, threshold=2),
         shape(3),
-        (stable, accounting.StabilityEvent(3.0, 2, ROWS)),
+        (stable, events.StableTests(scale=3.0, threshold=2, count=ROWS)),
     ),
     "means": (
         NoisyMeans(sigma=3.0),
@@ -183,7 +188,7 @@ VOTES = {
         shape(3),
         (
             lambda votes, noise: old.StabilityQuantile(0.2, 0.3).release(votes, noise),
-            accounting.PureEvent(0.3, 1),
+            events.Pure(epsilon=0.3, count=1),
         ),
     ),
     "minority": (
@@ -191,7 +196,7 @@ VOTES = {
         shape(3),
         (
             lambda votes, noise: old.MinoritySum(0.3, ROWS).release(votes, noise),
-            accounting.PureEvent(0.3, 1),
+            events.Pure(epsilon=0.3, count=1),
         ),
     ),
 }
@@ -207,7 +212,7 @@ for stream, event in (("sparse", SPARSE_EVENT), ("abstentions", TABLE)):
 @pytest.mark.parametrize("name", VOTES)
 def test_votes(name):
     mechanism, terms, (draw, event) = VOTES[name]
-    assert mechanism.event(terms) == core_event(event)
+    assert mechanism.event(terms) == priced(event)
     for seed in range(25):
         votes = np.random.default_rng(seed).multinomial(
             K, (s := np.arange(1, terms.n_classes + 1)) / s.sum(), ROWS
@@ -247,7 +252,7 @@ def test_votes_of_records(guarantee):
     moved = 5 if guarantee == RECORD else 10
     terms = shape(3, guarantee=guarantee, n_teachers=None, moved=moved, spare_rows=2)
     mechanism = NoisyVotes(scale=3.0, release="counts")
-    assert [mechanism.event(terms)] == list(map(core_event, aggregator.events(0)))
+    assert [mechanism.event(terms)] == list(map(priced, aggregator.events(0)))
     votes = np.random.default_rng(0).integers(0, 1000, (ROWS + 2, 3))
     found, _ = mechanism.draw(terms, (votes, np.zeros_like(votes)), RecordedNoise(0), State())
     before = aggregator.answer(votes, 0, RecordedNoise(0))
@@ -264,11 +269,11 @@ def test_sums_of_stages():
             found, state = mechanism.draw(terms, (np.array(sums),), noises[0], state)
             assert found[0].tolist() == before.release(np.array(sums), noises[1]).tolist()
     one, two = NoisySums(sigmas=(7.0,)).event(terms), mechanism.event(terms)
-    assert one == core_event(before.event(1))
+    assert one == priced(before.event(1))
     at = np.array([2.0, 30.0])
-    assert two.renyi(at) == pytest.approx(core_event(before.event(2)).renyi(at), rel=1e-15)
+    assert two.renyi(at) == pytest.approx(priced(before.event(2)).renyi(at), rel=1e-15)
     epsilon = np.array([0.1, 1.0])
-    same = core_event(before.event(2)).losses().delta(epsilon)
+    same = priced(before.event(2)).losses().delta(epsilon)
     assert two.losses().delta(epsilon) == pytest.approx(same, rel=1e-12)
 
 
