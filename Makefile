@@ -52,7 +52,7 @@ demo-service-sqlite: $(VENV)/.ready
 	$(BIN)/python -m secretballot.service.demonstration demo-service
 
 # Files that have processes of their own: they import torch, beside which every small fit takes longer, or start clusters,
-# whose threads stay and draw from the generators that other tests look at.
+# whose threads stay and draw from the generators that other tests look at. One process takes a file: it has the file's cluster.
 APART := tests/torch_learners tests/test_docs_examples.py tests/test_docstring_examples.py \
 	tests/ensemble/test_dask_engine.py tests/ensemble/test_ray_engine.py \
 	tests/learners/test_learners_on_engines.py tests/cli/test_learn_on_engines.py
@@ -60,7 +60,7 @@ APART := tests/torch_learners tests/test_docs_examples.py tests/test_docstring_e
 # Everything that must hold.
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest $(PARALLEL) $(APART:%=--ignore=%)
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup $(APART)
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile $(APART)
 
 
 # Recorded prices of all lists of events, runs of every method and every verb: a table of what moved (tests/golden). The prices

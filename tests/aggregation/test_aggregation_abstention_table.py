@@ -15,7 +15,9 @@ from scipy.stats import binomtest
 from made_events import abstention_event, admits, counts_event, pure_event, sampled_event
 from secretballot.aggregation import AbstentionTableAggregator
 from secretballot.audit import ScriptedNoise, all_counts, neighbouring_counts
+from secretballot.core import streams
 from secretballot.core.noise import ExactNoise
+from secretballot.core.streams import BITS, keeps_inequalities
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
@@ -30,10 +32,8 @@ from secretballot.privacy.accounting import (
     needed_distance,
 )
 from secretballot.privacy.accounting.abstention_table import (
-    BITS,
     answer_chances,
     answer_weights,
-    keeps_inequalities,
 )
 from secretballot.privacy.mechanisms import AbstentionTable, plurality, stability
 
@@ -137,9 +137,9 @@ def test_a_sum_must_keep_clear_of_one_whatever_the_callers_decimals_are():
     odd = decimal.Context(prec=3, traps=[decimal.Inexact, decimal.FloatOperation])
     with decimal.localcontext(odd):
         found = answer_weights(event, 7)
-        limit = abstention_table._Inequalities(18.0, 0.14)._limit
+        limit = streams.Inequalities(18.0, 0.14)._limit
     assert found.tolist() == wanted.tolist()
-    assert 0 < abstention_table.WHOLE - limit < 2.0**-80
+    assert 0 < streams.WHOLE - limit < 2.0**-80
 
 
 def test_a_distance_that_no_table_reaches_is_infinite_at_once():

@@ -11,9 +11,6 @@ from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
 
-# one process has the cluster, and is the only one that starts it
-pytestmark = pytest.mark.xdist_group("dask")
-
 VOTES = ("--method", "votes", "--release", "labels", "--queries", "30", "--teachers", "40")
 
 

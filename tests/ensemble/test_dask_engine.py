@@ -11,9 +11,6 @@ from secretballot.exceptions import DataError, ParameterError, ResourceError
 dask = pytest.importorskip("dask", reason="the extra secretballot[dask]")
 distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
 
-# one process has the cluster of this file, and is the only one that starts it
-pytestmark = pytest.mark.xdist_group("dask")
-
 
 @pytest.fixture(scope="module")
 def cluster_to_break():

@@ -12,8 +12,6 @@ import secretballot as sb
 from secretballot.door import purchase
 from secretballot.exceptions import ParameterError
 
-# one process has the cluster, and is the only one that starts it
-pytestmark = pytest.mark.xdist_group("dask")
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 RNG = np.random.default_rng(2)
 X, X_PUBLIC = RNG.normal(size=(600, 2)), RNG.normal(size=(40, 2))

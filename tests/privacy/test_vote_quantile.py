@@ -22,24 +22,12 @@ from secretballot.privacy.accounting import (
     epsilon_upper,
 )
 from secretballot.privacy.mechanisms import VoteQuantile
-from secretballot.privacy.mechanisms.vote_quantile import rank_distances
 
 ALPHA = 1e-6
 
 
 def all_votes(n_teachers, n_positions):
     return itertools.product(range(n_positions), repeat=n_teachers)
-
-
-def test_the_distance_is_the_fewest_votes_that_must_change():
-    for teachers, positions in ((3, 4), (4, 3)):
-        tables = np.array(list(all_votes(teachers, positions)))
-        for rank in range(1, teachers + 1):
-            at_rank = np.sort(tables, axis=1)[:, rank - 1]
-            for votes in tables:
-                changes = (tables != votes).sum(axis=1)
-                fewest = [changes[at_rank == x].min() for x in range(positions)]
-                assert rank_distances(votes, rank, positions).tolist() == fewest
 
 
 def laws(mechanism, n_teachers, scale):

@@ -19,6 +19,7 @@ from secretballot.aggregation.base import (
     check_votes,
 )
 from secretballot.core.noise import NoiseSource
+from secretballot.core.streams import BITS, MAX_DISTANCE
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
     Event,
@@ -27,7 +28,7 @@ from secretballot.privacy.accounting import (
     calibrate_abstention_table,
     needed_distance,
 )
-from secretballot.privacy.accounting.abstention_table import BITS, MAX_DISTANCE, answer_weights
+from secretballot.privacy.accounting.abstention_table import answer_weights
 from secretballot.privacy.mechanisms import (
     ABSTAINED,
     AbstentionTable,

@@ -48,6 +48,9 @@ MIN_ORDER, MAX_ORDER = 1 + 2.0**-10, 2.0**13
 MIN_CHARGE, MAX_CHARGE = 2.0**-44, 64.0  # for one abstention, of the moment of that order
 # chance of an answer at a tie; weights of 62 bits keep two digits of the smallest
 MIN_ANSWER, MAX_ANSWER = 2.0**-56, 0.5
+TableOrder = Annotated[float, Field(ge=MIN_ORDER, le=MAX_ORDER, strict=True)]
+TableCharge = Annotated[float, Field(ge=MIN_CHARGE, le=MAX_CHARGE, strict=True)]
+FalseAnswer = Annotated[float, Field(ge=MIN_ANSWER, le=MAX_ANSWER, strict=True)]
 # nats; outside, a relabelling is a random one or the best one itself
 MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0
 MOST_STAGES = 10_000  # of one event; bounds what a certificate makes a reader compute
@@ -387,9 +390,9 @@ class TableStream(Event):
     """
 
     kind: Literal["table-stream"] = "table-stream"
-    order: Annotated[float, Field(ge=MIN_ORDER, le=MAX_ORDER, strict=True)]
-    charge: Annotated[float, Field(ge=MIN_CHARGE, le=MAX_CHARGE, strict=True)]
-    false_answer: Annotated[float, Field(ge=MIN_ANSWER, le=MAX_ANSWER, strict=True)]
+    order: TableOrder
+    charge: TableCharge
+    false_answer: FalseAnswer
     abstentions: Count
 
     def losses(self) -> Losses:

@@ -15,10 +15,19 @@ import numpy as np
 from secretballot.core.errors import DataError, Parameter
 from secretballot.core.types import IntArray, ObjectArray
 
-_MAX_SCORE = 2**40  # in size: gaps between scores stay far inside 64 bits
+MAX_SCORE = 2**40  # in size: gaps between scores stay far inside 64 bits
 _SPARE_BITS = 64  # the first look leaves a choice undecided with probability below 2^-60
 
 Bits = Callable[[int], int]
+
+
+def least_quotient(numerator: int, denominator: float) -> float:
+    """Return the smallest float q with q * denominator >= numerator in exact arithmetic: the scale
+    that keeps a loss, or the loss that a scale leaves."""
+    quotient = numerator / denominator
+    while Fraction(quotient) * Fraction(denominator) < numerator:
+        quotient = math.nextafter(quotient, math.inf)
+    return quotient
 
 
 def locate(uniform: int, bits: int, lower: list[int], upper: list[int], rest: int) -> int | None:
@@ -162,7 +171,7 @@ def check_candidates(scores: IntArray) -> IntArray:
         )
     # gaps between scores must not wrap around in 64 bits, where a bad candidate would become the
     # best
-    if not ((values >= -_MAX_SCORE) & (values <= _MAX_SCORE)).all():
+    if not ((values >= -MAX_SCORE) & (values <= MAX_SCORE)).all():
         raise DataError(
             "scores hold a number beyond 2^40 in size; give counts of records or votes."
         )
@@ -177,7 +186,7 @@ def drawn_index(gaps: IntArray, scale: Fraction, random_bits: Bits) -> int:
     while True:
         # from the horizon on exp(-gap / scale) < 2^-bits, as log 2 < 7 / 10: one bound does for all
         # of them
-        horizon = min(math.ceil(Fraction(7 * bits, 10) * scale), 2 * _MAX_SCORE + 1)
+        horizon = min(math.ceil(Fraction(7 * bits, 10) * scale), 2 * MAX_SCORE + 1)
         near = np.flatnonzero(gaps < horizon)
         order = near[np.argsort(gaps[near], kind="stable")]
         distinct, starts = np.unique(gaps[order], return_index=True)

@@ -13,7 +13,6 @@ before that.
 
 import functools
 import importlib.metadata
-import math
 import os
 import secrets
 import threading
@@ -35,7 +34,12 @@ from secretballot.core.errors import (
     name_part,
     shown,
 )
-from secretballot.core.exponential import check_candidates, drawn_index, drawn_range
+from secretballot.core.exponential import (
+    check_candidates,
+    drawn_index,
+    drawn_range,
+    least_quotient,
+)
 from secretballot.core.sampler import (
     draws_wrong_noise,
     first_failure,
@@ -43,7 +47,7 @@ from secretballot.core.sampler import (
     identity_of,
     remember,
 )
-from secretballot.core.types import IntArray
+from secretballot.core.types import IntArray, Noise
 
 # Noise of this scale leaves the 62-bit range, where sums with counts could wrap, with probability
 # below exp(-2^22).
@@ -83,41 +87,6 @@ class NoiseSource(Protocol):
 
     def uniform_integers(self, bits: int, size: int) -> IntArray:
         """Draw `size` integers, uniform on 0, ..., 2^bits - 1."""
-        ...
-
-
-class ExponentialNoise(Protocol):
-    """Draws of one candidate of many; apart from `NoiseSource`, as few mechanisms need it.
-
-    Attributes
-    ----------
-    exact : bool
-        Whether the drawn distribution is the stated one, bit for bit.
-    description : str
-        One line for the certificate.
-    """
-
-    @property
-    def exact(self) -> bool: ...
-
-    @property
-    def description(self) -> str: ...
-
-    def exponential_index(self, scores: IntArray, scale: float) -> int:
-        """Draw an index i with probability proportional to exp(scores[i] / scale).
-
-        `scores` have shape (n_candidates,).
-        """
-        ...
-
-    def exponential_range(
-        self, starts: IntArray, ends: IntArray, scale: float
-    ) -> tuple[int, int] | None:
-        """Draw i <= j with probability proportional to exp((starts[i] - ends[j]) / scale), or
-        None with weight 1.
-
-        `starts` and `ends` have shape (m,).
-        """
         ...
 
 
@@ -213,7 +182,7 @@ def _noise_sampler(distribution: str, scale: float) -> _Sampler:
     return draw
 
 
-class ExactNoise:
+class ExactNoise(Noise):
     """Draw exact discrete noise, in a few threads and in bounded memory beside the result.
 
     The object holds no state: no seed, no position in a stream. It pickles and copies freely, and
@@ -437,10 +406,7 @@ def least_scale(sensitivity: int, epsilon: float) -> float:
             f" is {shown(epsilon)}; it must lie between 2^-40 and 1e6 times {moved}, how far the"
             " data may move.",
         )
-    scale = moved / loss
-    while Fraction(scale) * Fraction(loss) < moved:
-        scale = math.nextafter(scale, math.inf)
-    return scale
+    return least_quotient(moved, loss)
 
 
 def _drawn_uniformly(bits: int, size: int, random_bytes: Callable[[int], bytes]) -> IntArray:

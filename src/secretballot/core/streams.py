@@ -1,6 +1,8 @@
-"""Prices of the sparse vector and of the distance-to-instability test, for discrete Laplace noise.
+"""Prices of the sparse vector and of the distance-to-instability test, for discrete Laplace noise,
+and the inequalities that a table of abstentions keeps.
 
-Three bounds hold, the second where the threshold noise is drawn once, and the smallest counts.
+Three bounds hold for the sparse vector, the second where the threshold noise is drawn once, and the
+smallest counts.
 
 Fresh threshold noise after each abstention (docs/explanation/differences.md 2): an epoch is (e0,
 p0)-DP with e0 = 1 / threshold_scale + 2 / query_scale, where p0 is the probability that a query at
@@ -17,10 +19,23 @@ Threshold noise left where it is ("one vote"): a query's own noise moves by one 
 abstains with probability f, respectively f', where f / f' and (1 - f) / (1 - f') lie between
 e^-e1 and e^e1, e1 = 1 / query_scale. Answers may favour either side, but not by much: the same
 supermartingale with kappa(a) = log(q^a p^(1-a) / (1 - p^a q^(1-a))), p = e^e1 / (1 + e^e1), as long
-as p^a q^(1-a) < 1. The threshold costs nothing. All proofs: `docs/explanation/prices.md`.
+as p^a q^(1-a) < 1. The threshold costs nothing.
+
+A table of abstentions answers at distance d from instability with probability s(d), and with f(d) =
+1 - s(d) not. Between (f, s) at d and (g, t) at d + 1,
+
+    f^a g^(1-a) e^-charge + s^a t^(1-a) <= 1, and the same with both sides exchanged.
+
+Then (P / Q)^a e^(-charge #abstentions) is a supermartingale under Q, for any number of queries,
+and only abstentions cost. All proofs: `docs/explanation/prices.md`.
 """
 
+import itertools
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -30,6 +45,14 @@ from secretballot.core.types import FloatArray
 
 NEAR_ONE = 1e-3  # relative; powers nearer to 1 than this are not divided by what is left
 LEAST = math.ulp(0.0)  # the smallest float; probabilities below it are charged as much
+
+BITS = 62
+WHOLE = 1 << BITS  # what the weights of an answer and of an abstention add up to
+MAX_DISTANCE = 1 << 15  # votes; no table is longer
+_CONTEXT = Context(prec=60, Emin=-(10**9), Emax=10**9, traps=Context().traps)
+# The logarithms and powers below are right to 1e-50 of the whole; a sum that keeps clear of 1 by
+# this much keeps the inequality.
+_CLEAR = Decimal(10) ** -44
 
 
 class Stream(Protocol):
@@ -137,3 +160,70 @@ def _sum_tail(n: int, first_scale: float, second_scale: float) -> float:
         * -math.expm1(log_ratio)
         / ((1 + a) * -math.expm1(-gap) * both)
     )
+
+
+@dataclass(frozen=True)
+class Place:
+    """The weight of an answer, of 2^62, and the logarithms of the weights of both outcomes."""
+
+    answer: int
+    log_answer: Decimal
+    log_abstention: Decimal
+
+
+def place_of(answer: int) -> Place:
+    """Return the place of a table at which an answer has this weight."""
+    return Place(answer, Decimal(answer).ln(_CONTEXT), Decimal(WHOLE - answer).ln(_CONTEXT))
+
+
+class Inequalities:
+    """The two inequalities of one order and charge, between weights, in sixty digits."""
+
+    def __init__(self, order: float, charge: float) -> None:
+        # not in the caller's context, which may have fewer digits or traps of its own
+        with localcontext(_CONTEXT):
+            self._order, self._charge = Decimal(order), Decimal(charge)
+            self._limit = Decimal(WHOLE) * (1 - _CLEAR)
+
+    def hold(self, one: Place, other: Place) -> bool:
+        """Return whether both directions of a pair of neighbours surely keep the inequality."""
+        return self._holds_one_way(one, other) and self._holds_one_way(other, one)
+
+    def _holds_one_way(self, p: Place, q: Place) -> bool:
+        a = self._order
+        with localcontext(_CONTEXT):
+            abstains = a * p.log_abstention + (1 - a) * q.log_abstention - self._charge
+            answers = a * p.log_answer + (1 - a) * q.log_answer
+            # a power far above the whole ends it, before it is computed
+            if max(abstains, answers) > 50:
+                return False
+            return abstains.exp() + answers.exp() <= self._limit
+
+
+class Table(Protocol):
+    """What is said of a table of abstentions."""
+
+    @property
+    def order(self) -> float: ...
+
+    @property
+    def charge(self) -> float: ...
+
+    @property
+    def false_answer(self) -> float: ...
+
+
+def keeps_inequalities(table: Table, weights: Iterable[int]) -> bool:
+    """Return whether weights of an answer keep what is said of their table, in sixty digits.
+
+    They are of 2^62, at distances 0, 1, ...; the last holds for all beyond.
+    """
+    listed = [int(weight) for weight in weights]
+    if not listed or not all(0 < weight < WHOLE for weight in listed):
+        return False
+    if not Fraction(listed[0], WHOLE) <= Fraction(table.false_answer):
+        return False
+    rule = Inequalities(table.order, table.charge)
+    places = [place_of(weight) for weight in listed]
+    # a distance that stays is a pair as well: f e^-charge + s < 1
+    return all(rule.hold(one, other) for one, other in itertools.pairwise(places))

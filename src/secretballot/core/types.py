@@ -1,10 +1,10 @@
 """Arrays, bounds and models that all modules of the core share."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from secretballot.core.errors import (
     LONGEST_WORDS,
@@ -63,4 +63,143 @@ def fault_of(error: ValidationError) -> ParameterError:
 
 #: Largest integer, in size, that is stated or released: beyond it programs read JSON differently.
 LARGEST = 2**53 - 1
+Size = Annotated[int, Field(ge=1, le=10**12, strict=True)]  # of a container
 Squared = Annotated[int, Field(ge=1, le=LARGEST, strict=True)]
+Name = Annotated[str, Field(min_length=1, max_length=200, strict=True)]
+
+
+class Guarantee(Model):
+    """Whose data a promise is about, and how two datasets differ that it makes alike."""
+
+    unit: Literal["record", "user", "label"]
+    relation: Literal["add-remove", "replace-one"]
+
+    @model_validator(mode="after")
+    def _check_relation(self) -> Self:
+        if self.unit == "label" and self.relation != "replace-one":
+            raise ParameterError("Labels are replaced; they do not come and go.")
+        return self
+
+    def adds_to(self, account: "Guarantee", *, by_teachers: bool) -> bool:
+        """Return whether a release of this guarantee adds to what an account promises.
+
+        A record more or less is in the shard of its user, so it changes one teacher as the user
+        does; `by_teachers` says that votes of teachers are released. What one record adds by itself
+        may change by more. A label replaced is a record replaced, and not the other way round.
+        """
+        if self == account:
+            return True
+        pair = self.unit, account.unit
+        if self.relation != account.relation:
+            return False
+        if self.relation == "add-remove":
+            return by_teachers and pair == ("user", "record")
+        return pair == ("record", "label")
+
+
+class Sample(Model):
+    """The secret random sample of the records that teachers learned from."""
+
+    sampled: Size
+    out_of: Size
+    relabel_epsilon: Annotated[float, Field(ge=2.0**-20, le=100)]
+    request: Name  # it was drawn for this one alone
+    serial: Name  # random
+
+    @model_validator(mode="after")
+    def _check_size(self) -> Self:
+        if not self.sampled <= self.out_of:
+            raise ParameterError("A sample holds at most all records.")
+        return self
+
+
+class VoteShape(Model):
+    """The public facts of votes: counts of shape (n_queries + spare_rows, n_classes).
+
+    Attributes
+    ----------
+    n_teachers : int or None
+        What every row sums to; None where records vote for themselves: how many is private.
+    moved : int
+        Of teachers: rows in which one unit moves one vote. Of records: cells that one unit moves,
+        by one each.
+    spare_rows : int
+        Rows below those of the queries, which hold the votes of records that no query is near to.
+    """
+
+    guarantee: Guarantee
+    n_queries: Size
+    n_classes: Annotated[int, Field(ge=2, le=2**16, strict=True)]
+    n_teachers: Size | None
+    moved: Size
+    spare_rows: Annotated[int, Field(ge=0, le=10**12, strict=True)] = 0
+    sample: Sample | None = None
+
+    @model_validator(mode="after")
+    def _check_rows(self) -> Self:
+        if self.n_teachers is not None and not (
+            self.moved <= self.n_queries and self.spare_rows == 0
+        ):
+            raise ParameterError("Teachers vote once in each row, and only in those of queries.")
+        if self.n_teachers is None and self.sample is not None:
+            raise ParameterError("Teachers learn from a sample; records vote for themselves.")
+        return self
+
+    @property
+    def shifts(self) -> int:
+        """Noised integers that one unit moves, by one each; of two classes one count is noised."""
+        two_counts = self.n_teachers is not None and self.n_classes > 2
+        return 2 * self.moved if two_counts else self.moved
+
+    def first(self, n: int) -> "VoteShape":
+        """Return the shape of `n` of the queries; all rows that move may be among them."""
+        moved = self.moved if self.n_teachers is None else min(self.moved, n)
+        return VoteShape(**{**dict(self), "n_queries": n, "moved": moved})
+
+
+class SumShape(Model):
+    """The public facts of sums over records: integers, and how far one unit moves them all."""
+
+    guarantee: Guarantee
+    coordinates: Size
+    squared_sensitivity: Squared
+
+
+class ScoreShape(Model):
+    """The public facts of scores: a unit moves each by at most one, under add-remove all one
+    way."""
+
+    guarantee: Guarantee
+
+
+class Noise(Protocol):
+    """Draws of integer noise, independent of each other and of everything drawn before."""
+
+    def discrete_laplace(self, scale: float, size: int) -> IntArray:
+        """Draw `size` integers with P(x) proportional to exp(-|x| / scale)."""
+        ...
+
+    def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
+        """Draw `size` integers with P(x) proportional to exp(-x^2 / (2 sigma^2))."""
+        ...
+
+    def uniform_integers(self, bits: int, size: int) -> IntArray:
+        """Draw `size` integers, uniform on 0, ..., 2^bits - 1."""
+        ...
+
+    def exponential_index(self, scores: IntArray, scale: float) -> int:
+        """Draw an index i with probability proportional to exp(scores[i] / scale).
+
+        `scores` have shape (n_candidates,).
+        """
+        ...
+
+    def exponential_range(
+        self, starts: IntArray, ends: IntArray, scale: float
+    ) -> tuple[int, int] | None:
+        """Draw i <= j with probability proportional to exp((starts[i] - ends[j]) / scale), or
+        None with weight 1.
+
+        `starts` and `ends` have shape (m,).
+        """
+        ...

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
+from secretballot.core.streams import MAX_DISTANCE
 from secretballot.privacy.accounting import SparseStream, Stream, TableStream
-from secretballot.privacy.accounting.abstention_table import MAX_DISTANCE, rough_chances
+from secretballot.privacy.accounting.abstention_table import rough_chances
 from secretballot.theory.voting import capped_binomial_mean
 
 REACH = 35  # threshold scales; the noise lies beyond with chance exp(-35)

@@ -1,15 +1,8 @@
 """Tables of chances that a vote is answered, charged for the abstentions they cause.
 
-At distance d from instability a query is answered with probability s(d), and f(d) = 1 - s(d). The
-table grows as fast as two inequalities allow, between (f, s) at d and (g, t) at d + 1:
-
-    f^a g^(1-a) e^-charge + s^a t^(1-a) <= 1, and the same with both sides exchanged.
-
-Then (P / Q)^a e^(-charge #abstentions) is a supermartingale under Q, for any number of queries,
-and only abstentions cost. Proof: docs/explanation/prices.md, section 14.
-
-What is drawn are integers below 2^62. Floats only guess where the next one lies; that it keeps the
-inequalities is decided with sixty digits, so the table is the same on every machine.
+The table grows as fast as the two inequalities of `core.streams` allow. What is drawn are integers
+below 2^62. Floats only guess where the next one lies; that it keeps the inequalities is decided
+with sixty digits, so the table is the same on every machine.
 """
 
 import functools
@@ -17,7 +10,6 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -25,75 +17,12 @@ from scipy.special import expit
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.core.events import TableStream
+from secretballot.core.streams import BITS, MAX_DISTANCE, WHOLE, Inequalities, Place, place_of
 
-BITS = 62
-WHOLE = 1 << BITS  # what the weights of an answer and of an abstention add up to
 DIGITS = 32  # binary digits of the smaller one of both, from the second entry on
 LEAST_ABSTENTION = 1 << (BITS - 40)  # from this weight of an abstention on the table stays
-MAX_DISTANCE = 1 << 15  # votes; no table is longer
 _PLACES = 128  # at which a search looks at a table
 _WALKED = 256  # votes of a table that plans walk; further on they interpolate
-_CONTEXT = Context(prec=60, Emin=-(10**9), Emax=10**9, traps=Context().traps)
-# The logarithms and powers below are right to 1e-50 of the whole; a sum that keeps clear of 1 by
-# this much keeps the inequality.
-_CLEAR = Decimal(10) ** -44
-
-
-@dataclass(frozen=True)
-class _Place:
-    """The weight of an answer, and the logarithms of both weights."""
-
-    answer: int
-    log_answer: Decimal
-    log_abstention: Decimal
-
-
-def _place_of(answer: int) -> _Place:
-    return _Place(answer, Decimal(answer).ln(_CONTEXT), Decimal(WHOLE - answer).ln(_CONTEXT))
-
-
-class _Inequalities:
-    """The two inequalities of one order and charge, between weights, in sixty digits."""
-
-    def __init__(self, order: float, charge: float) -> None:
-        # not in the caller's context, which may have fewer digits or traps of its own
-        with localcontext(_CONTEXT):
-            self._order, self._charge = Decimal(order), Decimal(charge)
-            self._limit = Decimal(WHOLE) * (1 - _CLEAR)
-
-    def hold(self, one: _Place, other: _Place) -> bool:
-        """Return whether both directions of a pair of neighbours surely keep the inequality."""
-        return self._holds_one_way(one, other) and self._holds_one_way(other, one)
-
-    def _holds_one_way(self, p: _Place, q: _Place) -> bool:
-        a = self._order
-        with localcontext(_CONTEXT):
-            abstains = a * p.log_abstention + (1 - a) * q.log_abstention - self._charge
-            answers = a * p.log_answer + (1 - a) * q.log_answer
-            # a power far above the whole ends it, before it is computed
-            if max(abstains, answers) > 50:
-                return False
-            return abstains.exp() + answers.exp() <= self._limit
-
-
-def keeps_inequalities(event: TableStream, weights: IntArray) -> bool:
-    """Return whether a table of answer weights keeps what `event` says of it, in sixty digits.
-
-    Parameters
-    ----------
-    event : TableStream
-    weights : ndarray of int64, shape (n,)
-        Weight of an answer, of 2^62, at distances 0, 1, ...; the last holds for all beyond.
-    """
-    listed = [int(weight) for weight in weights]
-    if not listed or not all(0 < weight < WHOLE for weight in listed):
-        return False
-    if not Fraction(listed[0], WHOLE) <= Fraction(event.false_answer):
-        return False
-    rule = _Inequalities(event.order, event.charge)
-    places = [_place_of(weight) for weight in listed]
-    # a distance that stays is a pair as well: f e^-charge + s < 1
-    return all(rule.hold(one, other) for one, other in itertools.pairwise(places))
 
 
 def answer_weights(event: TableStream, largest: int) -> IntArray:
@@ -125,7 +54,7 @@ class _Walked:
     """The weights so far, where the last of them is, the step to it, and whether more follow."""
 
     weights: IntArray
-    here: _Place
+    here: Place
     log_odds_step: float
     ended: bool
 
@@ -135,7 +64,7 @@ class _Walk:
 
     def __init__(self, order: float, charge: float, false_answer: float) -> None:
         self._order, self._charge = order, charge
-        here = _place_of(_rounded_down(math.floor(Fraction(false_answer) * WHOLE)))
+        here = place_of(_rounded_down(math.floor(Fraction(false_answer) * WHOLE)))
         self._walked = _Walked(np.array([here.answer], dtype=np.int64), here, 1.0, False)
 
     def weights(self, length: int) -> IntArray:
@@ -149,7 +78,7 @@ class _Walk:
         return found
 
     def _walked_further(self, walked: _Walked, length: int) -> _Walked:
-        rule = _Inequalities(self._order, self._charge)
+        rule = Inequalities(self._order, self._charge)
         found, here, step = walked.weights.tolist(), walked.here, walked.log_odds_step
         while len(found) < length:
             answered, abstention = here.answer / WHOLE, (WHOLE - here.answer) / WHOLE
@@ -167,7 +96,7 @@ class _Walk:
 _walk = functools.lru_cache(maxsize=32)(_Walk)
 
 
-def _last_place(rule: _Inequalities, here: _Place, guess: int) -> _Place:
+def _last_place(rule: Inequalities, here: Place, guess: int) -> Place:
     """Return the last rounded weight from `here` on that keeps the inequalities with it.
 
     What keeps them is an interval that starts at `here`, so it does not matter where the search
@@ -177,7 +106,7 @@ def _last_place(rule: _Inequalities, here: _Place, guess: int) -> _Place:
     at, reach = guess, 1
     # outward from the guess until one holds and the next does not
     while True:
-        place = _place_of(at) if here.answer < at < WHOLE else None
+        place = place_of(at) if here.answer < at < WHOLE else None
         if place is not None and rule.hold(here, place):
             low, at = place, _later_weight(at, reach)
         else:
@@ -189,7 +118,7 @@ def _last_place(rule: _Inequalities, here: _Place, guess: int) -> _Place:
         middle = _rounded_down((low.answer + high) // 2)
         if not low.answer < middle < high:
             middle = _later_weight(low.answer, 1)
-        place = _place_of(middle)
+        place = place_of(middle)
         if rule.hold(here, place):
             low = place
         else:

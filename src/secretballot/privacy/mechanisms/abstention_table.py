@@ -9,9 +9,10 @@ import numpy as np
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count
 from secretballot.core.noise import NoiseSource
+from secretballot.core.streams import BITS, MAX_DISTANCE
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import TableStream
-from secretballot.privacy.accounting.abstention_table import BITS, MAX_DISTANCE, answer_weights
+from secretballot.privacy.accounting.abstention_table import answer_weights
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 
 _BLOCK = 1 << 12  # queries drawn first; what lies beyond the stop is thrown away unseen

@@ -8,7 +8,8 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_probability, shown
-from secretballot.core.noise import ExponentialNoise, least_scale
+from secretballot.core.noise import least_scale
+from secretballot.core.types import Noise
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import Pure
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
@@ -91,14 +92,14 @@ class ExponentialMechanism(Mechanism):
         """Return what `count` choices, adaptively made, are to the accountant."""
         return Pure(epsilon=self.epsilon, count=count)
 
-    def release(self, scores: IntArray, noise: ExponentialNoise) -> int:
+    def release(self, scores: IntArray, noise: Noise) -> int:
         """Return the index of the chosen candidate.
 
         Parameters
         ----------
         scores : ndarray of int64, shape (n_candidates,)
             Higher is better.
-        noise : ExponentialNoise
+        noise : Noise
 
         Raises
         ------
@@ -108,7 +109,7 @@ class ExponentialMechanism(Mechanism):
         return noise.exponential_index(_check_scores(scores), self.scale)
 
     def release_range(
-        self, starts: IntArray, ends: IntArray, noise: ExponentialNoise
+        self, starts: IntArray, ends: IntArray, noise: Noise
     ) -> tuple[int, int] | None:
         """Return the first and last place of the chosen range, or None for no range.
 
@@ -119,7 +120,7 @@ class ExponentialMechanism(Mechanism):
             score 0; or all of them so much more or less, which changes no probability. Each of
             these m (m + 1) / 2 + 1 scores moves by at most 1 when one unit changes, and where
             `monotone`, all of them one way.
-        noise : ExponentialNoise
+        noise : Noise
 
         Raises
         ------

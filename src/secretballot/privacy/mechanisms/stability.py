@@ -3,61 +3,25 @@
 import numpy as np
 
 from secretballot._typing import IntArray
+from secretballot.core import mechanisms
 from secretballot.exceptions import DataError, Parameter
 
 
 def plurality(counts: IntArray) -> IntArray:
-    """Return the class with the most votes, ties by a rule fixed beforehand.
-
-    Two classes tie to class 1, as in "1 if at least half" of Liu et al. 2021; more classes tie to
-    the lowest index.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (n_queries, n_classes)
-        Votes, or noisy votes.
-
-    Returns
-    -------
-    ndarray of int64, shape (n_queries,)
-    """
-    votes = _count_table(counts)
-    if votes.shape[1] == 2:
-        return np.asarray(votes[:, 1] >= votes[:, 0], dtype=np.int64)
-    return np.asarray(np.argmax(votes, axis=1), dtype=np.int64)
+    """Return `core.mechanisms.plurality` of votes, shape (n_queries,)."""
+    return mechanisms.plurality(_count_table(counts))
 
 
 def margin(counts: IntArray) -> IntArray:
     """Return most votes minus second most, shape (n_queries,), in votes; counts need not be
     sorted."""
-    votes = _count_table(counts)
-    if votes.shape[1] == 2:
-        return np.asarray(np.abs(votes[:, 1] - votes[:, 0]), dtype=np.int64)
-    top_two = np.partition(votes, votes.shape[1] - 2, axis=1)[:, -2:]
-    return np.asarray(top_two[:, 1] - top_two[:, 0], dtype=np.int64)
+    return mechanisms.margin(_count_table(counts))
 
 
 def stability(counts: IntArray) -> IntArray:
-    """Return max(0, ceil(margin / 2) - 1): how many votes may move before the plurality can change.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (n_queries, n_classes)
-        Votes.
-
-    Returns
-    -------
-    ndarray of int64, shape (n_queries,)
-        Distance, in votes.
-
-    Notes
-    -----
-    One teacher moves the margin by at most 2, hence this by at most 1; and where the plurality
-    changes, both margins are at most 2, hence both distances 0. The un-halved margins of Bassily et
-    al. 2018 and Nandi and Bassily 2020 have neither property.
-    """
-    half_up: IntArray = (margin(counts) + 1) // 2
-    return np.maximum(half_up - 1, 0)
+    """Return `core.mechanisms.stability` of votes, shape (n_queries,): how many of them may move
+    before the plurality can change."""
+    return mechanisms.stability(_count_table(counts))
 
 
 def _count_table(counts: IntArray) -> IntArray:

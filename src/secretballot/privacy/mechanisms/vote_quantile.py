@@ -7,35 +7,14 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
-from secretballot.core.noise import ExponentialNoise
+from secretballot.core.mechanisms import rank_distances
+from secretballot.core.types import Noise
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import BoundedRange
 from secretballot.privacy.mechanisms.exponential_mechanism import ExponentialMechanism
 from secretballot.privacy.mechanisms.mechanism import Mechanism
 
 MOST_POSITIONS = 2**16
-
-
-def rank_distances(votes: IntArray, rank: int, n_positions: int) -> IntArray:
-    """Return how many votes must change for each position to be the vote of a rank.
-
-    Parameters
-    ----------
-    votes : ndarray of int64, shape (n_teachers,)
-        Positions from 0 to `n_positions` - 1.
-    rank : int
-        From 1, the smallest vote, to the number of teachers.
-    n_positions : int
-
-    Returns
-    -------
-    ndarray of int64, shape (n_positions,)
-    """
-    at = np.bincount(votes, minlength=n_positions)
-    upto = np.cumsum(at)
-    below, above = upto - at, len(votes) - upto
-    distances: IntArray = np.maximum(0, np.maximum(below - (rank - 1), above - (len(votes) - rank)))
-    return distances
 
 
 @dataclass(frozen=True)
@@ -133,9 +112,10 @@ class VoteQuantile(Mechanism):
             raise DataError(
                 f"votes hold something else than positions from 0 to {self.n_positions - 1}."
             )
-        return rank_distances(cast.astype(np.int64), self.rank, self.n_positions)
+        counts = np.bincount(cast, minlength=self.n_positions)
+        return np.asarray(rank_distances(counts[None], self.rank)[0])
 
-    def release(self, votes: IntArray, noise: ExponentialNoise) -> IntArray:
+    def release(self, votes: IntArray, noise: Noise) -> IntArray:
         """Return drawn positions, shape (n_queries,), from votes of shape (n_queries,
         n_teachers)."""
         draws = self._exponential_mechanism

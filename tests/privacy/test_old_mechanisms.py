@@ -20,7 +20,6 @@ from made_events import (
     table_event,
 )
 from secretballot.audit import (
-    all_counts,
     discrete_gaussian_distribution,
     discrete_laplace_distribution,
     frequency_p_value,
@@ -53,9 +52,7 @@ from secretballot.privacy.mechanisms import (
     StabilityQuantile,
     VoteQuantile,
     VoteTableMajority,
-    majority,
     margin,
-    plurality,
     stability,
 )
 
@@ -251,71 +248,10 @@ def test_values_that_do_not_fit_are_refused():
         DistanceToInstability(3.0, 1).release(np.array([1, 2]), np.array([1]), ExactNoise())
 
 
-# -- stability
-# --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("n_teachers", "n_classes"), [(8, 2), (9, 2), (250, 2), (251, 2), (7, 3), (8, 3), (6, 4)]
-)
-def test_stability_moves_by_one_and_vanishes_where_any_plurality_changes(n_teachers, n_classes):
-    counts, neighbours = neighbouring_counts(n_teachers, n_classes)
-    here, there = stability(counts), stability(neighbours)
-    assert np.abs(here - there).max() == 1
-    # whatever the rule for ties: some class leads here and not there
-    leads_here, leads_there = (
-        table == table.max(axis=1, keepdims=True) for table in (counts, neighbours)
-    )
-    may_change = (leads_here != leads_there).any(axis=1) | (leads_here.sum(axis=1) > 1)
-    assert (here[may_change] == 0).all()
-    assert (there[may_change] == 0).all()
-
-
-def test_the_printed_margins_are_neither_of_sensitivity_one_nor_zero_at_changes():
-    for n_teachers, at_change in ((9, 0), (8, 1)):
-        counts, neighbours = neighbouring_counts(n_teachers, 2)
-        printed = [np.maximum(0, margin(table) - 1) for table in (counts, neighbours)]
-        assert np.abs(printed[0] - printed[1]).max() == 2
-        change = plurality(counts) != plurality(neighbours)
-        assert max(printed[0][change].max(), printed[1][change].max()) == at_change
-
-
-def test_stability_is_a_true_distance_never_above_the_votes_needed_to_change_the_plurality():
-    for n_teachers, n_classes in ((9, 2), (8, 3)):
-        counts = all_counts(n_teachers, n_classes)
-        label, distance = plurality(counts), stability(counts)
-        moves = np.abs(counts[:, None, :] - counts[None, :, :]).sum(axis=2) // 2
-        for row in range(len(counts)):
-            to_change = moves[row][label != label[row]].min()
-            # an answer may differ only from `to_change` moved votes on; at fewer than distance + 1
-            # it must not
-            assert distance[row] <= to_change - 1
-
-
-def test_counts_need_not_be_sorted():
-    rng = np.random.default_rng(7)
-    counts = rng.multinomial(250, [0.5, 0.3, 0.1, 0.1], size=50)
-    for permutation in ([3, 1, 0, 2], [1, 0, 3, 2]):
-        shuffled = counts[:, permutation]
-        np.testing.assert_array_equal(margin(shuffled), margin(counts))
-        np.testing.assert_array_equal(stability(shuffled), stability(counts))
-        np.testing.assert_array_equal(
-            np.array(permutation)[plurality(shuffled)][margin(counts) > 0],
-            plurality(counts)[margin(counts) > 0],
-        )
-
-
 def test_unsigned_counts_do_not_wrap_around():
     counts = np.array([[200, 50], [50, 200]], dtype=np.uint8)
     np.testing.assert_array_equal(stability(counts), [74, 74])
     np.testing.assert_array_equal(margin(counts), [150, 150])
-
-
-def test_ties_follow_the_rule_fixed_beforehand():
-    np.testing.assert_array_equal(plurality(np.array([[4, 4]])), [1])
-    np.testing.assert_array_equal(plurality(np.array([[1, 4, 4], [3, 3, 3]])), [1, 0])
-    np.testing.assert_array_equal(majority(np.array([3, 4, 5]), 8), [0, 1, 1])
-    np.testing.assert_array_equal(majority(np.array([3, 4, 5]), 9), [0, 0, 1])
 
 
 # -- laws of the outputs with the real noise

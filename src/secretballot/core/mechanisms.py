@@ -1,0 +1,744 @@
+"""Mechanisms: every noisy step as one fixed value of public numbers.
+
+A mechanism states the container that it takes, what its whole release is to an accountant, how its
+answers are drawn and how many integers they are. Its JSON is written into ledger and certificate,
+and is fixed from here on. It knows noise only as an argument, and never a budget.
+
+A stream is a fold: `draw` takes the state that the draw before it returned, and the answers to some
+queries are the same whether they were drawn together or one by one. What is drawn are int64, one
+row an answer, at most `LARGEST` in size.
+
+Whose votes or sums they are stands in the shape: one unit moves one vote of one teacher in each of
+`moved` rows (`core.partition` says why one teacher), or as many cells, under either relation. All
+comparisons are exact; prices round upward, in `core.events`.
+"""
+
+import functools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from secretballot.core import events
+from secretballot.core.errors import ParameterError
+from secretballot.core.exponential import MAX_SCORE, least_quotient
+from secretballot.core.label_games import (
+    CHANCE_BITS,
+    MAX_WEIGHTS,
+    GaussianChances,
+    TableChances,
+)
+from secretballot.core.streams import BITS, MAX_DISTANCE, keeps_inequalities
+from secretballot.core.types import (
+    LARGEST,
+    BoolArray,
+    Count,
+    IntArray,
+    Model,
+    Noise,
+    Scale,
+    ScoreShape,
+    Squared,
+    SumShape,
+    Threshold,
+    VoteShape,
+)
+
+ABSTAINED = -1  # stands for the papers' bottom sign
+MAX_STAGES = 1000
+#: Of one draw whose noise has the scale 1 / epsilon or 2 / epsilon, which can be drawn to 2^40.
+DrawLoss = Annotated[float, Field(ge=2.0**-39, le=1e6, allow_inf_nan=False, strict=True)]
+#: Weights of an answer, of 2^62, as 16 hexadecimal digits each: JSON readers lose such integers.
+Weights = Annotated[
+    str, Field(pattern="^([0-3][0-9a-f]{15})+$", max_length=16 * (MAX_DISTANCE + 1), strict=True)
+]
+Shape = VoteShape | SumShape | ScoreShape
+Opened = Sequence[IntArray]
+_SHIFTED = 2**61  # what sums are cut to before noise is added, so that 64 bits hold both
+
+
+class State(NamedTuple):
+    """What the next draw depends on: how much of what it stops at is used, which is public, and a
+    secret integer, for the vault alone."""
+
+    used: int = 0
+    secret: int | None = None
+
+
+Drawn = tuple[IntArray, State]
+
+
+class Mechanism(Model, ABC):
+    """Base of all mechanisms.
+
+    Attributes
+    ----------
+    takes : type
+        Shape of the container that it is drawn from.
+    stops_at : int or None
+        Answers, abstentions or stages after which nothing more is drawn.
+    secret : bool
+        Whether the state holds a secret integer.
+    """
+
+    takes: ClassVar[type[Model]] = VoteShape
+    of_sample: ClassVar[bool] = False
+
+    @property
+    def stops_at(self) -> int | None:
+        return None
+
+    @property
+    def secret(self) -> bool:
+        return False
+
+    def event(self, shape: Shape) -> events.Event:
+        """Return what the whole release is to an accountant.
+
+        Raises
+        ------
+        ParameterError, pydantic.ValidationError
+            If nothing of this shape can be drawn by this mechanism.
+        """
+        if not isinstance(shape, self.takes):
+            raise ParameterError(f"{type(self).__name__} takes a {self.takes.__name__}.")
+        if isinstance(shape, VoteShape) and self.of_sample != (shape.sample is not None):
+            # a record more or less changes the labels of a whole relabelled sample
+            raise ParameterError("RelabelledSample prices a secret sample, and nothing else does.")
+        return self._event(shape)
+
+    def draw(self, shape: Shape, opened: Opened, noise: Noise, state: State) -> Drawn:
+        """Draw the next answers, fewer than asked for where the mechanism stops.
+
+        Parameters
+        ----------
+        shape : VoteShape, SumShape or ScoreShape
+            One that `event` has accepted; `opened` may be some of its rows.
+        opened : sequence of ndarray of int64
+            What a sealed container holds. Votes: counts, and what a student predicts, in votes,
+            both of shape (n, n_classes). Sums: one vector. Scores: one vector, or starts and ends.
+        noise : Noise
+        state : State
+            `State()` at the beginning.
+
+        Returns
+        -------
+        answers : ndarray of int64, shape (n_reached, n_columns)
+        state : State
+        """
+        if self.stops_at is not None and not state.used < self.stops_at:
+            return np.zeros((0, self.answer_shape(shape)[1]), dtype=np.int64), state
+        return self._draw(shape, opened, noise, state)
+
+    def answer_shape(self, shape: Any) -> tuple[int, int]:
+        """Return the most answers of a release, and how many integers each of them is."""
+        return shape.n_queries + shape.spare_rows, 1
+
+    @abstractmethod
+    def _event(self, shape: Any) -> events.Event: ...
+
+    @abstractmethod
+    def _draw(self, shape: Any, opened: Opened, noise: Noise, state: State) -> Drawn: ...
+
+
+class NoisyVotes(Mechanism):
+    """Counts with discrete noise, or the labels with the most votes under it.
+
+    Of two classes the votes of teachers for class 1 are noised, since the others are the rest of a
+    public number, and the label is 1 if they are at least half; of more classes all counts are, and
+    the label is the highest, the lowest class of equal ones. Records' votes are released as counts.
+
+    Privacy
+    -------
+    Sensitivity : `shape.shifts` counts by one each, twice `moved` where two counts of a row move.
+    Price : counts, the discrete Gaussian of that many shifts; labels, the exact game of the label
+        alone, for `moved` labels; Laplace noise, 1 / scale for each shift.
+    Source : Liu et al. 2021, Algorithm 1 (the sensitivity of more classes is sqrt 2, errata 3);
+        Papernot et al. 2017, 2018, arXiv:1802.08908.
+    """
+
+    kind: Literal["noisy-votes"] = "noisy-votes"
+    noise: Literal["gaussian", "laplace"] = "gaussian"
+    scale: Scale
+    release: Literal["labels", "counts"] = "labels"
+
+    def _event(self, shape: VoteShape) -> events.Event:
+        if self.release == "labels":
+            teachers_of(shape)
+        if self.noise == "laplace":
+            return events.Pure(epsilon=least_quotient(1, self.scale), count=shape.shifts)
+        if self.release == "counts":
+            return events.Counts(sigma=self.scale, shifts=shape.shifts)
+        if shape.n_classes > 2:
+            return events.ClassLabels(sigma=self.scale, queries=shape.moved)
+        chances = GaussianChances(sigma=self.scale, n_teachers=shape.n_teachers)
+        return events.BinaryLabels(chances=chances, queries=shape.moved)
+
+    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+        cells = opened[0][:, 1:] if _one_count(shape) else opened[0]
+        draw = noise.discrete_gaussian if self.noise == "gaussian" else noise.discrete_laplace
+        noisy = cells + draw(self.scale, cells.size).reshape(cells.shape)
+        if self.release == "counts":
+            return _released(noisy), state
+        if _one_count(shape):
+            # not twice the count, which may leave 64 bits
+            return (noisy >= (teachers_of(shape) + 1) // 2).astype(np.int64), state
+        return noisy.argmax(axis=1)[:, None], state
+
+    def answer_shape(self, shape: VoteShape) -> tuple[int, int]:
+        columns = 1 if self.release == "labels" or _one_count(shape) else shape.n_classes
+        return shape.n_queries + shape.spare_rows, columns
+
+
+class TableLabels(Mechanism):
+    """One of two labels: the minority's with a chance, of 2^53, that falls with the margin.
+
+    Privacy
+    -------
+    Sensitivity : one teacher moves one vote: the count by 1, the margin by 2.
+    Price : the exact game of the label alone, for `moved` labels.
+    Source : docs/explanation/prices.md, section 13.
+    """
+
+    kind: Literal["table-labels"] = "table-labels"
+    weights: Annotated[tuple[Squared, ...], Field(min_length=1, max_length=MAX_WEIGHTS)]
+
+    def _event(self, shape: VoteShape) -> events.Event:
+        if not shape.n_classes == 2:
+            raise ParameterError("A table of chances is for two classes; use NoisyVotes for more.")
+        chances = TableChances(weights=self.weights, n_teachers=teachers_of(shape))
+        return events.BinaryLabels(chances=chances, queries=shape.moved)
+
+    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+        votes, weights = opened[0], np.array(self.weights, dtype=np.int64)
+        chances = weights[np.minimum(margin(votes) // 2, len(weights) - 1)]
+        minority = noise.uniform_integers(CHANCE_BITS, len(votes)) < chances
+        return np.where(minority, 1 - plurality(votes), plurality(votes))[:, None], state
+
+
+class ConfidentLabels(Mechanism):
+    """Labels where the highest count, less what a public student predicts, reaches a threshold
+    under noise; it ends with the last answer that was paid for.
+
+    Privacy
+    -------
+    Sensitivity : the highest difference by 1, the labels as those of `NoisyVotes`.
+    Price : an answer about a threshold for each of `moved` rows, and `max_answers` labels.
+    Source : Papernot et al. 2018, arXiv:1802.08908, Algorithms 1 and 2; docs/explanation/prices.md,
+        section 12.
+    """
+
+    kind: Literal["confident-labels"] = "confident-labels"
+    threshold: Count
+    threshold_sigma: Scale
+    sigma: Scale
+    max_answers: Count
+
+    @property
+    def stops_at(self) -> int:
+        return self.max_answers
+
+    def _event(self, shape: VoteShape) -> events.Event:
+        if not (self.threshold <= teachers_of(shape) and self.max_answers <= shape.n_queries):
+            raise ParameterError(
+                "ConfidentLabels has a threshold of at most the number of teachers, and gives at"
+                " most one answer a query."
+            )
+        return events.Confident(
+            threshold_sigma=self.threshold_sigma,
+            sigma=self.sigma,
+            queries=shape.moved,
+            answers=min(self.max_answers, shape.moved),
+            n_classes=shape.n_classes,
+        )
+
+    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+        votes, predicted = opened
+        top = (votes - predicted).max(axis=1)
+        noisy = top + noise.discrete_gaussian(self.threshold_sigma, len(top))
+        passed, left = np.flatnonzero(noisy >= self.threshold), self.max_answers - state.used
+        given = passed[:left]
+        reached = len(top) if len(passed) < left else int(given[-1]) + 1
+        labels = np.full((reached, 1), ABSTAINED, dtype=np.int64)
+        labels[given], _ = NoisyVotes(scale=self.sigma).draw(shape, [votes[given]], noise, State())
+        return labels, State(state.used + len(given))
+
+
+class _Stream(Mechanism):
+    """Exact pluralities, some withheld; it ends with the last abstention that was paid for."""
+
+    max_abstentions: Count
+
+    @property
+    def stops_at(self) -> int:
+        return self.max_abstentions
+
+    def _event(self, shape: VoteShape) -> events.Event:
+        teachers_of(shape)
+        return self.stream_event()
+
+    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+        votes = opened[0]
+        passed, state = self._passed(stability(votes), noise, state)
+        labels = plurality(votes[: len(passed)])
+        return np.where(passed, labels, ABSTAINED)[:, None], state
+
+    @abstractmethod
+    def stream_event(self) -> events.SparseStream | events.TableStream:
+        """Return what a stream of any length is to an accountant."""
+
+    @abstractmethod
+    def _passed(self, distances: IntArray, noise: Noise, state: State) -> tuple[BoolArray, State]:
+        """Return which distances pass, up to where the stream stops."""
+
+
+class SparseVector(_Stream):
+    """The exact plurality where its distance to instability, with noise, is above a noisy
+    threshold. The threshold's noise is drawn anew after each abstention and is never told.
+
+    Privacy
+    -------
+    Sensitivity : the distance by 1; it is 0 on both sides wherever the plurality changes.
+    Price : for abstentions alone, whatever the number of queries.
+    Source : Liu et al. 2021, Algorithm 2, stopped at the T-th abstention (errata 1, 2, 11).
+    """
+
+    kind: Literal["sparse-vector"] = "sparse-vector"
+    threshold_scale: Scale
+    query_scale: Scale
+    threshold: Threshold
+
+    @property
+    def secret(self) -> bool:
+        return True
+
+    def stream_event(self) -> events.SparseStream:
+        return events.SparseStream(
+            threshold_scale=self.threshold_scale,
+            query_scale=self.query_scale,
+            threshold=self.threshold,
+            abstentions=self.max_abstentions,
+            refresh=True,
+        )
+
+    def _passed(self, distances: IntArray, noise: Noise, state: State) -> tuple[BoolArray, State]:
+        used, secret = state
+        threshold, passed = self._noisy_threshold(noise) if secret is None else secret, []
+        noisy = distances + noise.discrete_laplace(self.query_scale, len(distances))
+        for distance in noisy.tolist():
+            passed.append(distance > threshold)
+            if not passed[-1]:
+                used += 1
+                if used == self.max_abstentions:
+                    break
+                threshold = self._noisy_threshold(noise)
+        return np.array(passed, dtype=np.bool_), State(used, threshold)
+
+    def _noisy_threshold(self, noise: Noise) -> int:
+        return self.threshold + int(noise.discrete_laplace(self.threshold_scale, 1)[0])
+
+
+class AbstentionTable(_Stream):
+    """The exact plurality, withheld by a table of chances that grow with its distance to
+    instability, the last for all that is beyond.
+
+    Privacy
+    -------
+    Sensitivity : the distance by 1; it is 0 on both sides wherever the plurality changes.
+    Price : for abstentions alone, of any table that keeps the two inequalities of `core.streams`;
+        `event` refuses weights that do not.
+    Source : docs/explanation/prices.md, section 14.
+    """
+
+    kind: Literal["abstention-table"] = "abstention-table"
+    order: events.TableOrder
+    charge: events.TableCharge
+    false_answer: events.FalseAnswer
+    weights: Weights
+
+    def stream_event(self) -> events.TableStream:
+        event = events.TableStream(
+            order=self.order,
+            charge=self.charge,
+            false_answer=self.false_answer,
+            abstentions=self.max_abstentions,
+        )
+        if not _are_kept(event, self.weights):
+            raise ParameterError("The weights break an inequality that is stated of their table.")
+        return event
+
+    def _passed(self, distances: IntArray, noise: Noise, state: State) -> tuple[BoolArray, State]:
+        weights = weights_of(self.weights)
+        chances = weights[np.minimum(distances, len(weights) - 1)]
+        passed = noise.uniform_integers(BITS, len(chances)) < chances
+        left = self.max_abstentions - state.used
+        withheld = np.flatnonzero(~passed)[:left]
+        # the abstention that ends the stream is told, and nothing after it
+        reached = len(passed) if len(withheld) < left else int(withheld[-1]) + 1
+        return passed[:reached], State(state.used + len(withheld))
+
+
+class RelabelledSample(Mechanism):
+    """A stream asked of teachers that learned from a secret sample, relabelled.
+
+    Privacy
+    -------
+    Unit : one record. The sample is drawn for this request alone.
+    Price : `Sampled`.
+    Source : Nandi and Bassily 2020, Algorithms 2 and 3 (errata 6).
+    """
+
+    kind: Literal["relabelled-sample"] = "relabelled-sample"
+    stream: Annotated[SparseVector | AbstentionTable, Field(discriminator="kind")]
+    of_sample: ClassVar[bool] = True
+
+    @property
+    def stops_at(self) -> int:
+        return self.stream.stops_at
+
+    @property
+    def secret(self) -> bool:
+        return self.stream.secret
+
+    def _event(self, shape: VoteShape) -> events.Event:
+        sample = shape.sample
+        if sample is None or shape.n_classes != 2 or shape.guarantee.unit == "user":
+            # of one user's records several may be in the sample
+            raise ParameterError("A relabelled sample is one of records, of two classes.")
+        return events.Sampled(
+            stream=self.stream.stream_event(),
+            sampled=sample.sampled,
+            out_of=sample.out_of,
+            relation=shape.guarantee.relation,
+            relabel_epsilon=sample.relabel_epsilon,
+        )
+
+    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+        return self.stream.draw(shape, opened, noise, state)
+
+
+class StableValue(Mechanism):
+    """The exact plurality where its distance to instability, with noise, is above a threshold.
+
+    Privacy
+    -------
+    Sensitivity : the distance by 1; it is 0 on both sides wherever the plurality changes.
+    Price : (1 / scale, P(noise > threshold)) for each of `moved` rows.
+    Source : Smith, Thakurta 2013; Bassily, Thakurta, Thakkar 2018, Algorithm 1 (errata 1).
+    """
+
+    kind: Literal["stable-value"] = "stable-value"
+    scale: Scale
+    threshold: Threshold
+
+    def _event(self, shape: VoteShape) -> events.Event:
+        teachers_of(shape)
+        return events.StableTests(scale=self.scale, threshold=self.threshold, count=shape.moved)
+
+    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+        votes = opened[0]
+        noisy = stability(votes) + noise.discrete_laplace(self.scale, len(votes))
+        return np.where(noisy > self.threshold, plurality(votes), ABSTAINED)[:, None], state
+
+
+class NoisyMeans(Mechanism):
+    """Sums of the positions that teachers vote for, on a grid whose positions are the classes.
+
+    Privacy
+    -------
+    Sensitivity : each of `moved` sums by at most the number of steps of the grid.
+    Price : one vector sum over all queries.
+    Source : docs/explanation/prices.md, section 16.
+    """
+
+    kind: Literal["noisy-means"] = "noisy-means"
+    sigma: Scale
+
+    def _event(self, shape: VoteShape) -> events.Event:
+        teachers_of(shape)
+        return events.VectorSum(
+            sigmas=(self.sigma,),
+            squared_sensitivity=shape.moved * (shape.n_classes - 1) ** 2,
+            coordinates=shape.n_queries,
+        )
+
+    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+        sums = opened[0] @ np.arange(shape.n_classes)
+        return _released(sums + noise.discrete_gaussian(self.sigma, len(sums)))[:, None], state
+
+
+class VoteQuantiles(Mechanism):
+    """Positions drawn by how many votes must change for them to be the vote of a rank, from 1, the
+    smallest vote, to the number of teachers.
+
+    Privacy
+    -------
+    Sensitivity : every distance by 1, some up while others go down: scale 2 / epsilon.
+    Price : a loss in an interval of length epsilon that holds 0, for each of `moved` rows.
+    Source : Asi, Duchi 2020, arXiv:2005.10630; Dong, Durfee, Rogers 2020, arXiv:1909.13830;
+        docs/explanation/prices.md, section 16.
+    """
+
+    kind: Literal["vote-quantiles"] = "vote-quantiles"
+    epsilon: DrawLoss
+    rank: Count
+
+    def _event(self, shape: VoteShape) -> events.Event:
+        if not self.rank <= teachers_of(shape):
+            raise ParameterError("The rank of a quantile is at most the number of teachers.")
+        return events.BoundedRange(epsilon=self.epsilon, count=shape.moved)
+
+    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+        distances, scale = rank_distances(opened[0], self.rank), least_quotient(2, self.epsilon)
+        drawn = [noise.exponential_index(-row, scale) for row in distances]
+        return np.array(drawn, dtype=np.int64)[:, None], state
+
+
+class _PoolEstimate(Mechanism):
+    """One integer about all rows, with discrete Laplace noise; it may be negative."""
+
+    epsilon: DrawLoss
+
+    @property
+    def stops_at(self) -> int:
+        return 1
+
+    def _event(self, shape: VoteShape) -> events.Event:
+        # what a row adds to a sum, and the scale, must stay integers that are drawn exactly
+        rows, most = shape.n_queries * teachers_of(shape), self.epsilon * 2.0**39
+        if not (rows <= LARGEST and self._moved(shape) <= most):
+            raise ParameterError("The pool is too large for this epsilon; take a part of it.")
+        return events.Pure(epsilon=self.epsilon, count=1)
+
+    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+        scale = least_quotient(self._moved(shape), self.epsilon)
+        noisy = self._exact(opened[0]) + noise.discrete_laplace(scale, 1)
+        return _released(noisy)[:, None], State(1)
+
+    def answer_shape(self, shape: VoteShape) -> tuple[int, int]:
+        return 1, 1
+
+    @abstractmethod
+    def _moved(self, shape: VoteShape) -> int:
+        """Return by how much the exact integer can move."""
+
+    @abstractmethod
+    def _exact(self, votes: IntArray) -> int: ...
+
+
+class StabilityQuantile(_PoolEstimate):
+    """The smallest distance to instability but floor(fraction * n_rows), in votes.
+
+    Privacy
+    -------
+    Sensitivity : 1, however many rows move.
+    Price : epsilon, pure.
+    Source : errata 10.
+    """
+
+    kind: Literal["stability-quantile"] = "stability-quantile"
+    fraction: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True)]
+
+    def _moved(self, shape: VoteShape) -> int:
+        return 1
+
+    def _exact(self, votes: IntArray) -> int:
+        rank = math.floor(Fraction(self.fraction) * len(votes))
+        return int(np.partition(stability(votes), rank)[rank])
+
+
+class MinoritySum(_PoolEstimate):
+    """The number of votes that are not for their row's plurality, over all rows.
+
+    Privacy
+    -------
+    Sensitivity : 1 for each of `moved` rows.
+    Price : epsilon, pure.
+    Source : errata 10.
+    """
+
+    kind: Literal["minority-sum"] = "minority-sum"
+
+    def _moved(self, shape: VoteShape) -> int:
+        return shape.moved
+
+    def _exact(self, votes: IntArray) -> int:
+        return int((votes.sum(axis=1) - votes.max(axis=1)).sum())
+
+
+class NoisySums(Mechanism):
+    """Sums of bounded integer vectors, one a stage, with discrete Gaussian noise on each integer.
+    What a stage sums up may follow from the answers of the stages before it.
+
+    Privacy
+    -------
+    Sensitivity : the squared distance that the shape states, at every stage.
+    Price : the vector sums of all stages.
+    Source : Canonne, Kamath, Steinke 2020, arXiv:2004.00010; docs/explanation/prices.md, section
+        10.
+    """
+
+    kind: Literal["noisy-sums"] = "noisy-sums"
+    sigmas: Annotated[tuple[Scale, ...], Field(min_length=1, max_length=MAX_STAGES)]
+    takes: ClassVar[type[Model]] = SumShape
+
+    @property
+    def stops_at(self) -> int:
+        return len(self.sigmas)
+
+    def _event(self, shape: SumShape) -> events.Event:
+        return events.VectorSum(
+            sigmas=self.sigmas,
+            squared_sensitivity=shape.squared_sensitivity,
+            coordinates=shape.coordinates,
+        )
+
+    def _draw(self, shape: SumShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+        cut = np.clip(opened[0], -_SHIFTED, _SHIFTED)
+        noisy = cut + noise.discrete_gaussian(self.sigmas[state.used], len(cut))
+        return _released(noisy)[None], State(state.used + 1)
+
+    def answer_shape(self, shape: SumShape) -> tuple[int, int]:
+        return len(self.sigmas), shape.coordinates
+
+
+class ExponentialChoice(Mechanism):
+    """The index of one candidate, drawn with probability proportional to exp(score / scale), or one
+    of all ranges of places, as the number that `range_of` reads.
+
+    Privacy
+    -------
+    Sensitivity : every score by 1. Under add-remove all move one way: scale 1 / epsilon; else 2 /
+        epsilon.
+    Price : a loss in an interval of length epsilon that holds 0.
+    Source : McSherry, Talwar 2007; Dong, Durfee, Rogers 2020, arXiv:1909.13830.
+    """
+
+    kind: Literal["exponential-choice"] = "exponential-choice"
+    epsilon: DrawLoss
+    takes: ClassVar[type[Model]] = ScoreShape
+
+    @property
+    def stops_at(self) -> int:
+        return 1
+
+    def _event(self, shape: ScoreShape) -> events.Event:
+        return events.BoundedRange(epsilon=self.epsilon, count=1)
+
+    def _draw(self, shape: ScoreShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+        moved = 1 if shape.guarantee.relation == "add-remove" else 2
+        scale = least_quotient(moved, self.epsilon)
+        scores = [np.clip(one, -MAX_SCORE, MAX_SCORE) for one in opened]  # what can be drawn from
+        if len(scores) == 1:
+            chosen = noise.exponential_index(scores[0], scale)
+        else:
+            found = noise.exponential_range(scores[0], scores[1], scale)
+            chosen = ABSTAINED if found is None else found[1] * (found[1] + 1) // 2 + found[0]
+        return np.array([[chosen]], dtype=np.int64), State(1)
+
+    def answer_shape(self, shape: ScoreShape) -> tuple[int, int]:
+        return 1, 1
+
+
+AnyMechanism = Annotated[
+    NoisyVotes
+    | TableLabels
+    | ConfidentLabels
+    | SparseVector
+    | AbstentionTable
+    | RelabelledSample
+    | StableValue
+    | NoisyMeans
+    | VoteQuantiles
+    | StabilityQuantile
+    | MinoritySum
+    | NoisySums
+    | ExponentialChoice,
+    Field(discriminator="kind"),
+]
+
+
+def teachers_of(shape: VoteShape) -> int:
+    """Return the number of teachers.
+
+    Raises
+    ------
+    ParameterError
+        If records vote for themselves.
+    """
+    if shape.n_teachers is None:
+        raise ParameterError("Votes of records are released as counts, by NoisyVotes.")
+    return shape.n_teachers
+
+
+def range_of(choice: int) -> tuple[int, int] | None:
+    """Return the first and last place of a range that was chosen, None for no range."""
+    if choice == ABSTAINED:
+        return None
+    last = (math.isqrt(8 * choice + 1) - 1) // 2
+    return choice - last * (last + 1) // 2, last
+
+
+def weights_text(weights: IntArray) -> str:
+    """Return the weights of a table of abstentions as they stand in `AbstentionTable`."""
+    return np.asarray(weights).astype(">i8").tobytes().hex()
+
+
+def weights_of(text: str) -> IntArray:
+    """Return the weights that `weights_text` has written."""
+    return np.frombuffer(bytes.fromhex(text), dtype=">i8").astype(np.int64)
+
+
+def plurality(votes: IntArray) -> IntArray:
+    """Return the class with the most votes, shape (n_queries,): of two equal ones class 1, as in "1
+    if at least half" of Liu et al. 2021, and of more the lowest.
+
+    `votes` has shape (n_queries, n_classes), here and below.
+    """
+    if votes.shape[1] == 2:
+        return (votes[:, 1] >= votes[:, 0]).astype(np.int64)
+    return np.asarray(votes.argmax(axis=1))
+
+
+def margin(votes: IntArray) -> IntArray:
+    """Return most votes minus second most, shape (n_queries,)."""
+    top_two = np.partition(votes, votes.shape[1] - 2, axis=1)[:, -2:]
+    return np.asarray(top_two[:, 1] - top_two[:, 0])
+
+
+def stability(votes: IntArray) -> IntArray:
+    """Return max(0, ceil(margin / 2) - 1), shape (n_queries,): how many votes may move before the
+    plurality can change.
+
+    One teacher moves the margin by at most 2, hence this by at most 1; and where the plurality
+    changes, both margins are at most 2, hence both distances 0. The un-halved margins of Bassily et
+    al. 2018 and Nandi and Bassily 2020 have neither property.
+    """
+    return np.maximum((margin(votes) + 1) // 2 - 1, 0)
+
+
+def rank_distances(votes: IntArray, rank: int) -> IntArray:
+    """Return how many votes must change for each position to be the vote of a rank, of the shape of
+    `votes`."""
+    upto = np.cumsum(votes, axis=1)
+    distances: IntArray = np.maximum(upto - votes - (rank - 1), rank - upto)
+    return np.maximum(distances, 0)
+
+
+def _one_count(shape: VoteShape) -> bool:
+    return shape.n_teachers is not None and shape.n_classes == 2
+
+
+def _released(noisy: IntArray) -> IntArray:
+    """Cut integers to what all programs read alike, after the noise: whatever was drawn can be
+    stored."""
+    return np.clip(noisy, -LARGEST, LARGEST)
+
+
+@functools.lru_cache(maxsize=32)
+def _are_kept(event: events.TableStream, weights: str) -> bool:
+    return keeps_inequalities(event, weights_of(weights).tolist())

@@ -1,0 +1,925 @@
+"""Every mechanism: its JSON and event, its bounds, its law by enumeration, and its stream, which is
+a fold."""
+
+import functools
+import itertools
+import json
+import math
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from secretballot.audit import (
+    ScriptedNoise,
+    ThresholdGame,
+    adaptive_delta,
+    all_counts,
+    discrete_gaussian_distribution,
+    discrete_laplace_distribution,
+    neighbouring_counts,
+    outcomes_p_value,
+    output_distribution,
+    shifted_delta,
+    stream_law,
+    stream_queries,
+)
+from secretballot.core import events
+from secretballot.core.errors import ParameterError
+from secretballot.core.label_games import GaussianChances, TableChances
+from secretballot.core.mechanisms import (
+    AbstentionTable,
+    AnyMechanism,
+    ConfidentLabels,
+    ExponentialChoice,
+    MinoritySum,
+    NoisyMeans,
+    NoisySums,
+    NoisyVotes,
+    RelabelledSample,
+    SparseVector,
+    StabilityQuantile,
+    StableValue,
+    State,
+    TableLabels,
+    VoteQuantiles,
+    margin,
+    plurality,
+    range_of,
+    rank_distances,
+    stability,
+    weights_of,
+    weights_text,
+)
+from secretballot.core.noise import ExactNoise
+from secretballot.core.price import delta_upper
+from secretballot.core.types import LARGEST, Guarantee, Sample, ScoreShape, SumShape, VoteShape
+
+RECORD = Guarantee(unit="record", relation="add-remove")
+REPLACED = Guarantee(unit="record", relation="replace-one")
+SAMPLE = Sample(sampled=50, out_of=1000, relabel_epsilon=1.0, request="r", serial="s")
+#: Of an answer at distances 0 to 4, rising as fast as order 3 and charge .75 allow.
+WEIGHTS = np.array(
+    [
+        46116860176891904,
+        177648939741216768,
+        449582252205015040,
+        862528358750093312,
+        1371621718744891392,
+    ]
+)
+TERMS = {"order": 3.0, "charge": 0.75, "false_answer": 0.01, "max_abstentions": 2}
+TABLE = AbstentionTable(**TERMS, weights=weights_text(WEIGHTS))
+SPARSE = SparseVector(threshold_scale=2.0, query_scale=3.0, threshold=2, max_abstentions=2)
+CONFIDENT = ConfidentLabels(threshold=5, threshold_sigma=3.0, sigma=2.0, max_answers=2)
+TAIL = 1e-9  # of noise that no enumeration lists
+START = State()
+
+
+def votes(n_classes, n_teachers=9, n_queries=7, **more):
+    fields = {"guarantee": RECORD, "n_queries": n_queries, "n_teachers": n_teachers}
+    return VoteShape(**{**fields, "moved": n_queries, "n_classes": n_classes, **more})
+
+
+def drawn(mechanism, shape, counts, noise, state=START):
+    return mechanism.draw(shape, (counts, np.zeros_like(counts)), noise, state)
+
+
+# -- JSON and events
+# --------------------------------------------------------------------------------------------------
+
+CHANCES = GaussianChances(sigma=3.0, n_teachers=9)
+SPARSE_EVENT = events.SparseStream(
+    threshold_scale=2.0, query_scale=3.0, threshold=2, abstentions=2, refresh=True
+)
+TABLE_EVENT = events.TableStream(order=3.0, charge=0.75, false_answer=0.01, abstentions=2)
+RECORDS = votes(3, None, moved=4, spare_rows=2)
+EXAMPLES = [
+    (
+        NoisyVotes(scale=3.0),
+        '{"kind":"noisy-votes","noise":"gaussian","scale":3.0,"release":"labels"}',
+        [
+            (votes(2, moved=5), events.BinaryLabels(chances=CHANCES, queries=5), (7, 1)),
+            (votes(3, moved=5), events.ClassLabels(sigma=3.0, queries=5), (7, 1)),
+        ],
+    ),
+    (
+        NoisyVotes(scale=3.0, release="counts"),
+        '{"kind":"noisy-votes","noise":"gaussian","scale":3.0,"release":"counts"}',
+        [
+            (votes(2, moved=5), events.Counts(sigma=3.0, shifts=5), (7, 1)),
+            (votes(3, moved=5), events.Counts(sigma=3.0, shifts=10), (7, 3)),
+            (RECORDS, events.Counts(sigma=3.0, shifts=4), (9, 3)),
+        ],
+    ),
+    (
+        NoisyVotes(scale=4.0, noise="laplace"),
+        '{"kind":"noisy-votes","noise":"laplace","scale":4.0,"release":"labels"}',
+        [
+            (votes(2, moved=5), events.Pure(epsilon=0.25, count=5), (7, 1)),
+            (votes(3, moved=5), events.Pure(epsilon=0.25, count=10), (7, 1)),
+        ],
+    ),
+    (
+        TableLabels(weights=(2**51, 2**50)),
+        '{"kind":"table-labels","weights":[2251799813685248,1125899906842624]}',
+        [
+            (
+                votes(2),
+                events.BinaryLabels(
+                    chances=TableChances(weights=(2**51, 2**50), n_teachers=9), queries=7
+                ),
+                (7, 1),
+            )
+        ],
+    ),
+    (
+        CONFIDENT,
+        '{"kind":"confident-labels","threshold":5,"threshold_sigma":3.0,"sigma":2.0,"max_answers":2}',
+        [
+            (
+                votes(3, moved=5),
+                events.Confident(threshold_sigma=3.0, sigma=2.0, queries=5, answers=2, n_classes=3),
+                (7, 1),
+            )
+        ],
+    ),
+    (
+        SPARSE,
+        '{"max_abstentions":2,"kind":"sparse-vector","threshold_scale":2.0,"query_scale":3.0,'
+        '"threshold":2}',
+        [(votes(3), SPARSE_EVENT, (7, 1))],
+    ),
+    (
+        AbstentionTable(**TERMS, weights=weights_text(WEIGHTS[:2])),
+        '{"max_abstentions":2,"kind":"abstention-table","order":3.0,"charge":0.75,'
+        '"false_answer":0.01,"weights":"00a3d70a3d000000027722c4fc000000"}',
+        [(votes(3), TABLE_EVENT, (7, 1))],
+    ),
+    (
+        RelabelledSample(stream=SPARSE),
+        '{"kind":"relabelled-sample","stream":{"max_abstentions":2,"kind":"sparse-vector",'
+        '"threshold_scale":2.0,"query_scale":3.0,"threshold":2}}',
+        [
+            (
+                votes(2, guarantee=REPLACED, sample=SAMPLE),
+                events.Sampled(
+                    stream=SPARSE_EVENT,
+                    sampled=50,
+                    out_of=1000,
+                    relation="replace-one",
+                    relabel_epsilon=1.0,
+                ),
+                (7, 1),
+            )
+        ],
+    ),
+    (
+        StableValue(scale=3.0, threshold=2),
+        '{"kind":"stable-value","scale":3.0,"threshold":2}',
+        [(votes(3, moved=5), events.StableTests(scale=3.0, threshold=2, count=5), (7, 1))],
+    ),
+    (
+        NoisyMeans(sigma=3.0),
+        '{"kind":"noisy-means","sigma":3.0}',
+        [
+            (
+                votes(5),
+                events.VectorSum(sigmas=(3.0,), squared_sensitivity=7 * 16, coordinates=7),
+                (7, 1),
+            )
+        ],
+    ),
+    (
+        VoteQuantiles(epsilon=0.5, rank=9),
+        '{"kind":"vote-quantiles","epsilon":0.5,"rank":9}',
+        [(votes(5, moved=5), events.BoundedRange(epsilon=0.5, count=5), (7, 1))],
+    ),
+    (
+        StabilityQuantile(epsilon=0.5, fraction=0.25),
+        '{"epsilon":0.5,"kind":"stability-quantile","fraction":0.25}',
+        [(votes(5), events.Pure(epsilon=0.5, count=1), (1, 1))],
+    ),
+    (
+        MinoritySum(epsilon=0.5),
+        '{"epsilon":0.5,"kind":"minority-sum"}',
+        [(votes(5), events.Pure(epsilon=0.5, count=1), (1, 1))],
+    ),
+    (
+        NoisySums(sigmas=(3.0, 4.0)),
+        '{"kind":"noisy-sums","sigmas":[3.0,4.0]}',
+        [
+            (
+                SumShape(guarantee=RECORD, coordinates=6, squared_sensitivity=100),
+                events.VectorSum(sigmas=(3.0, 4.0), squared_sensitivity=100, coordinates=6),
+                (2, 6),
+            )
+        ],
+    ),
+    (
+        ExponentialChoice(epsilon=0.5),
+        '{"kind":"exponential-choice","epsilon":0.5}',
+        [(ScoreShape(guarantee=RECORD), events.BoundedRange(epsilon=0.5, count=1), (1, 1))],
+    ),
+]
+KINDS = {type(mechanism): mechanism for mechanism, _, _ in EXAMPLES}
+read = TypeAdapter(AnyMechanism).validate_json
+
+
+@pytest.mark.parametrize(("mechanism", "text", "cases"), EXAMPLES)
+def test_json_is_fixed_and_the_event_is_that_of_the_shape(mechanism, text, cases):
+    assert json.loads(mechanism.model_dump_json()) == json.loads(text)
+    assert read(text) == mechanism
+    for shape, event, answers in cases:
+        assert mechanism.event(shape) == event
+        assert mechanism.answer_shape(shape) == answers
+
+
+def test_every_kind_has_an_example():
+    schema = TypeAdapter(AnyMechanism).json_schema()
+    assert len(KINDS) == len(schema["discriminator"]["mapping"])
+
+
+HOSTILE = {
+    "number": [math.nan, math.inf, -math.inf, 0.0, -1.0, 1e300, 10**400, True, "1", None, [1.0]],
+    "integer": [2**60, -1, 1.0, math.nan, True, "1", None, np.int64(1), 10**400, [1]],
+    "word": ["", "gaussian ", b"labels", None, 1],
+    "sigmas": [[], [math.nan], [True], ["1"], [1.0] * 1001, 1.0, None, [[1.0]]],
+    "weights": [[], [0], [-1], [1.0], [True], ["1"], [2**54], [1] * 10_001, None, "1"],
+    "text": ["", "0" * 15, "0" * 17, "4" + "0" * 15, "0" * 15 + "g", "0" * 16 + "\n", b"0" * 16],
+    "stream": [None, {}, {"kind": "stable-value"}, NoisyVotes(scale=1.0), "sparse-vector"],
+}
+FIELDS = {
+    "noise": "word",
+    "release": "word",
+    "sigmas": "sigmas",
+    "stream": "stream",
+    **dict.fromkeys(("threshold", "max_answers", "max_abstentions", "rank"), "integer"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_no_parameter_is_out_of_its_range(kind):
+    given = dict(KINDS[kind])
+    assert isinstance(kind(**given), kind)
+    for name in given.keys() - {"kind"}:
+        hostile = HOSTILE[FIELDS.get(name, "number")]
+        if name == "weights":
+            hostile = HOSTILE["weights" if kind is TableLabels else "text"]
+        for value in hostile:
+            with pytest.raises(ParameterError) as caught:
+                kind(**{**given, name: value})
+            assert "input_value" not in str(caught.value)
+        if isinstance(given[name], float):
+            # numbers of numpy become plain ones
+            plain = kind(**{**given, name: np.float32(given[name])})
+            assert read(plain.model_dump_json()) == plain
+            assert type(getattr(plain, name)) is float
+    with pytest.raises(ParameterError):
+        kind(**given, more=1)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "shape"),
+    [
+        (NoisyVotes(scale=3.0), RECORDS),
+        (NoisyVotes(scale=3.0, noise="laplace"), RECORDS),
+        (SPARSE, RECORDS),
+        (TABLE, RECORDS),
+        (StableValue(scale=3.0, threshold=2), RECORDS),
+        (NoisyMeans(sigma=3.0), RECORDS),
+        (StabilityQuantile(epsilon=0.5, fraction=0.25), RECORDS),
+        # teachers of a relabelled sample are not single teachers' records, and the reverse
+        (SPARSE, votes(2, sample=SAMPLE)),
+        (NoisyVotes(scale=3.0, release="counts"), votes(2, sample=SAMPLE)),
+        (RelabelledSample(stream=SPARSE), votes(2)),
+        (RelabelledSample(stream=SPARSE), votes(3, sample=SAMPLE)),
+        (
+            RelabelledSample(stream=SPARSE),
+            votes(2, sample=SAMPLE, guarantee=Guarantee(unit="user", relation="add-remove")),
+        ),
+        (NoisySums(sigmas=(3.0,)), votes(2)),
+        (NoisyVotes(scale=3.0), ScoreShape(guarantee=RECORD)),
+        (ExponentialChoice(epsilon=0.5), votes(2)),
+        (TableLabels(weights=(2**51,)), votes(3)),
+        (TableLabels(weights=(2**51, 2**52)), votes(2)),
+        (CONFIDENT, votes(2, 4)),
+        (CONFIDENT, votes(2, n_queries=1)),
+        (VoteQuantiles(epsilon=0.5, rank=10), votes(2)),
+        (MinoritySum(epsilon=0.5), votes(2, 10**10, n_queries=10**10)),
+        (MinoritySum(epsilon=2.0**-39), votes(2, n_queries=2)),
+        (NoisyMeans(sigma=3.0), votes(2**16, n_queries=10**12)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_shapes_that_no_price_holds_for_are_refused(mechanism, shape):
+    with pytest.raises(ParameterError):
+        mechanism.event(shape)
+
+
+@pytest.mark.parametrize("place", range(len(WEIGHTS)))
+def test_a_table_that_breaks_an_inequality_at_one_distance_is_refused(place):
+    assert TABLE.event(votes(2)) == TABLE_EVENT
+    broken = WEIGHTS.copy()
+    broken[place] += 2**32  # a share of 1e-9
+    for weights in (broken, WEIGHTS[::-1], np.append(WEIGHTS, 0)):
+        table = AbstentionTable(**TERMS, weights=weights_text(weights))
+        assert weights_of(table.weights).tolist() == weights.tolist()
+        for asked, shape in (
+            (table, votes(2)),
+            (RelabelledSample(stream=table), votes(2, sample=SAMPLE)),
+        ):
+            with pytest.raises(ParameterError, match="inequality"):
+                asked.event(shape)
+
+
+def test_prices_of_scales_round_upward():
+    for scale in (3.0, 49.0, 0.7, 1e-6, 1e12, 1 / 3):
+        epsilon = NoisyVotes(noise="laplace", scale=scale).event(votes(2)).epsilon
+        below = math.nextafter(epsilon, 0.0)
+        assert Fraction(below) * Fraction(scale) < 1 <= Fraction(epsilon) * Fraction(scale)
+
+
+# -- draws
+# --------------------------------------------------------------------------------------------------
+
+
+class Sources:
+    """Seeded numbers, one sequence for each kind of noise, whatever the order of the questions."""
+
+    def __init__(self, seed):
+        self.seed, self.generators = seed, {}
+
+    def drawn(self, low, high, size, *kind):
+        seed = [self.seed, *map(ord, str(kind))]
+        generator = self.generators.setdefault(kind, np.random.default_rng(seed))
+        return generator.integers(low, high, size)
+
+    def discrete_laplace(self, scale, size):
+        return self.drawn(-4, 5, size, "laplace", scale)
+
+    def discrete_gaussian(self, sigma, size):
+        return self.drawn(-4, 5, size, "gaussian", sigma)
+
+    def uniform_integers(self, bits, size):
+        return self.drawn(0, 2**bits, size, bits)
+
+    def exponential_index(self, scores, scale):
+        return int(self.drawn(0, len(scores), 1, scale)[0])
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [mechanism for mechanism, _, cases in EXAMPLES if isinstance(cases[0][0], VoteShape)]
+    + [RelabelledSample(stream=TABLE), NoisyVotes(scale=2.0, noise="laplace", release="counts")],
+    ids=lambda mechanism: type(mechanism).__name__,
+)
+def test_a_stream_answers_as_its_batch_and_nothing_after_its_end(mechanism):
+    n_classes, ended = 2 if isinstance(mechanism, TableLabels) else 3, 0
+    shape = votes(n_classes, n_queries=40)
+    for seed in range(20):
+        counts = np.random.default_rng(seed).multinomial(9, [1 / n_classes] * n_classes, 40)
+        if isinstance(mechanism, StabilityQuantile | MinoritySum):
+            counts = counts[:1]  # of one row, whose first part is all of it
+        whole, end = drawn(mechanism, shape, counts, Sources(seed))
+        assert whole.dtype == np.int64
+        assert whole.shape[1] == mechanism.answer_shape(shape)[1]
+        noise, state, found = Sources(seed), START, []
+        for part in np.split(counts, [1, 2, 5, 5, 17]):
+            answers, state = drawn(mechanism, shape, part, noise, state)
+            found.append(answers)
+        assert np.concatenate(found).tolist() == whole.tolist()
+        assert state == end
+        assert (state.secret is None) <= (not mechanism.secret)
+        if mechanism.stops_at is None:
+            assert (state, len(whole)) == (START, 40)
+        elif state.used == mechanism.stops_at:
+            ended += 1
+            after, same = drawn(mechanism, shape, counts, None, state)
+            assert (after.shape, same) == ((0, whole.shape[1]), state)
+        else:
+            assert len(whole) == 40
+            assert state.used < mechanism.stops_at
+    assert mechanism.stops_at is None or ended > 10
+
+
+def plain_stream(distances, thresholds, queries, most):
+    """Algorithm 2 of Liu et al. 2021, one query at a time, on given noise."""
+    thresholds, passed = list(thresholds), []
+    threshold = SPARSE.threshold + thresholds.pop(0)
+    for distance, noise in zip(distances.tolist(), queries.tolist(), strict=True):
+        passed.append(distance + noise > threshold)
+        if passed.count(False) == most:
+            break
+        if not passed[-1]:
+            threshold = SPARSE.threshold + thresholds.pop(0)
+    return passed
+
+
+@pytest.mark.parametrize("most", [1, 2, 7])
+def test_the_sparse_vector_is_the_plain_algorithm_on_every_draw(most):
+    mechanism = SPARSE.model_copy(update={"max_abstentions": most})
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        counts = rng.multinomial(20, [0.6, 0.3, 0.1], 50)
+        thresholds, queries = (Sources(seed).discrete_laplace(scale, 50) for scale in (2.0, 3.0))
+        expected = plain_stream(stability(counts), thresholds, queries, most)
+        found, state = drawn(mechanism, votes(3, 20), counts, Sources(seed))
+        told = np.where(expected, plurality(counts[: len(expected)]), -1)
+        assert found[:, 0].tolist() == told.tolist()
+        assert state.used == expected.count(False)
+
+
+def test_comparisons_are_strict_and_ties_follow_the_rule():
+    two = np.array([[5, 13], [4, 14], [3, 15], [9, 9]])  # distances 3, 4, 5, 0
+    silent = ScriptedNoise(np.zeros(99, dtype=np.int64))
+    for mechanism in (
+        StableValue(scale=2.0, threshold=4),
+        SparseVector(threshold_scale=2.0, query_scale=2.0, threshold=4, max_abstentions=9),
+    ):
+        assert drawn(mechanism, votes(2, 18), two, silent)[0].ravel().tolist() == [-1, -1, 1, -1]
+    assert drawn(NoisyVotes(scale=1.0), votes(2, 18), two[3:], silent)[0].tolist() == [[1]]
+    odd = np.array([[5, 4], [4, 5]])
+    assert drawn(NoisyVotes(scale=1.0), votes(2), odd, silent)[0].tolist() == [[0], [1]]
+    three = np.array([[1, 4, 4], [3, 3, 3]])
+    assert (plurality(two[3:]).tolist(), plurality(three).tolist()) == ([1], [1, 0])
+    assert drawn(NoisyVotes(scale=1.0), votes(3), three, silent)[0].tolist() == [[1], [0]]
+
+
+def test_a_table_answers_below_its_weight():
+    rows = all_counts(9, 2)
+    for offset, told in ((-1, plurality(rows)), (0, np.full(10, -1))):
+        noise = ScriptedNoise(WEIGHTS[stability(rows)] + offset)
+        table = TABLE.model_copy(update={"max_abstentions": 99})
+        assert drawn(table, votes(2), rows, noise)[0][:, 0].tolist() == told.tolist()
+        table = TableLabels(weights=(2**51, 2**50))
+        weights = np.array([2**51, 2**50, 2**50, 2**50, 2**50])[margin(rows) // 2]
+        minority = drawn(table, votes(2), rows, ScriptedNoise(weights + offset))[0][:, 0]
+        assert (minority != plurality(rows)).all() == (offset == -1)
+
+
+def test_confident_labels_are_refused_answered_and_ended():
+    # tops 4, 6, 6, 8, less what is predicted 4, 6, 3, 8; noise on them first, then on each label
+    counts = np.array([[4, 4], [2, 6], [6, 2], [0, 8]])
+    predicted = np.array([[0, 0], [0, 0], [3, 0], [0, 0]])
+    noise = ScriptedNoise([1, -1, 1, -9, 0, -3])
+    found = CONFIDENT.draw(votes(2, 8), (counts, predicted), noise, START)
+    assert found[0].tolist() == [[1], [0]]  # two answers, and nothing after the second
+    assert found[1] == State(2)
+    noise = ScriptedNoise([0, -2, 1, -3, -9])
+    found = CONFIDENT.draw(votes(2, 8), (counts, predicted), noise, START)
+    assert found[0].tolist() == [[-1], [-1], [-1], [0]]
+    assert found[1] == State(1)
+
+
+def test_nothing_leaves_64_bits_and_all_answers_can_be_stored():
+    most, far = 10**12, 2**62
+    counts = np.array([[most, 0], [0, most]])
+    shape = votes(2, most, n_queries=2)
+    for noise in (far, -far):
+        scripted = ScriptedNoise([noise] * 99)
+        label = drawn(NoisyVotes(scale=2.0**39), shape, counts, scripted)[0]
+        assert label.tolist() == [[int(noise > 0)]] * 2
+        for mechanism in (
+            NoisyVotes(scale=2.0**39, release="counts"),
+            NoisyMeans(sigma=2.0**39),
+            StabilityQuantile(epsilon=1.0, fraction=0.5),
+            MinoritySum(epsilon=1.0),
+        ):
+            answers = drawn(mechanism, shape, counts, scripted)[0]
+            assert (answers == math.copysign(LARGEST, noise)).all()
+        sums = np.array([2**63 - 1, -(2**63), 0])
+        summed = SumShape(guarantee=RECORD, coordinates=3, squared_sensitivity=1)
+        answers, _ = NoisySums(sigmas=(1.0,)).draw(summed, (sums,), scripted, START)
+        assert (answers == math.copysign(LARGEST, noise)).all()
+        mechanism = StableValue(scale=2.0**39, threshold=0)
+        assert (drawn(mechanism, shape, counts, scripted)[0] >= 0).all() == (noise > 0)
+    grid = np.zeros((1, 4096), dtype=np.int64)
+    grid[0, -1] = most
+    found, _ = drawn(NoisyMeans(sigma=1.0), votes(4096, most), grid, ScriptedNoise([-3]))
+    assert found.tolist() == [[most * 4095 - 3]]
+    assert rank_distances(grid, most).max() == most
+
+
+def test_every_stage_draws_with_its_own_scale():
+    shape = SumShape(guarantee=RECORD, coordinates=2, squared_sensitivity=1)
+    noise = SimpleNamespace(discrete_gaussian=lambda sigma, size: np.full(size, int(sigma)))
+    mechanism, state, found = NoisySums(sigmas=(1.0, 2.0)), START, []
+    for _ in range(3):
+        answers, state = mechanism.draw(shape, (np.array([5, -7]),), noise, state)
+        found += answers.tolist()
+    assert (found, state) == ([[6, -6], [7, -5]], State(2))
+
+
+def test_chosen_ranges_are_read_from_one_number():
+    ranges = [(first, last) for last in range(60) for first in range(last + 1)]
+    assert [range_of(choice) for choice in range(len(ranges))] == ranges
+    assert range_of(-1) is None
+    last = 2**26
+    assert range_of(last * (last + 1) // 2 + last) == (last, last)
+    shape, scores = ScoreShape(guarantee=RECORD), np.arange(3)
+    for chosen in (None, (1, 2)):
+        noise = SimpleNamespace(exponential_range=lambda *_, chosen=chosen: chosen)
+        found, state = ExponentialChoice(epsilon=1.0).draw(shape, (scores, scores), noise, START)
+        assert (range_of(int(found[0, 0])), state) == (chosen, State(1))
+    far = np.array([-(2**52), 2**52])
+    assert ExponentialChoice(epsilon=1.0).draw(shape, (far,), ExactNoise(), START)[0] == 1
+
+
+# -- sensitivities by brute force
+# --------------------------------------------------------------------------------------------------
+
+
+def silent_answers(mechanism, shape, counts):
+    return drawn(mechanism, shape, counts, ScriptedNoise(np.zeros(counts.size, dtype=np.int64)))[0]
+
+
+@pytest.mark.parametrize("n_teachers", [8, 9])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_declared_moves_are_the_largest_between_neighbours(n_teachers, n_classes):
+    shape = votes(n_classes, n_teachers, n_queries=1)
+    here, there = neighbouring_counts(n_teachers, n_classes)
+    for mechanism, squared in (
+        (NoisyVotes(scale=1.0, release="counts"), lambda event: event.shifts),
+        (NoisyMeans(sigma=1.0), lambda event: event.squared_sensitivity),
+    ):
+        moves = silent_answers(mechanism, shape, here) - silent_answers(mechanism, shape, there)
+        assert (moves**2).sum(axis=1).max() == squared(mechanism.event(shape))
+
+
+@pytest.mark.parametrize(
+    ("n_teachers", "n_classes"), [(8, 2), (9, 2), (250, 2), (251, 2), (7, 3), (8, 3), (6, 4)]
+)
+def test_stability_moves_by_one_and_vanishes_where_any_plurality_changes(n_teachers, n_classes):
+    counts, neighbours = neighbouring_counts(n_teachers, n_classes)
+    here, there = stability(counts), stability(neighbours)
+    assert np.abs(here - there).max() == 1
+    # whatever the rule for ties: some class leads here and not there
+    leads_here, leads_there = (
+        table == table.max(axis=1, keepdims=True) for table in (counts, neighbours)
+    )
+    may_change = (leads_here != leads_there).any(axis=1) | (leads_here.sum(axis=1) > 1)
+    assert (here[may_change] == 0).all()
+    assert (there[may_change] == 0).all()
+
+
+def test_the_printed_margins_are_neither_of_sensitivity_one_nor_zero_at_changes():
+    for n_teachers, at_change in ((9, 0), (8, 1)):
+        counts, neighbours = neighbouring_counts(n_teachers, 2)
+        printed = [np.maximum(0, margin(table) - 1) for table in (counts, neighbours)]
+        assert np.abs(printed[0] - printed[1]).max() == 2
+        change = plurality(counts) != plurality(neighbours)
+        assert max(printed[0][change].max(), printed[1][change].max()) == at_change
+
+
+def test_stability_is_a_true_distance_never_above_the_votes_needed_to_change_the_plurality():
+    for n_teachers, n_classes in ((9, 2), (8, 3)):
+        counts = all_counts(n_teachers, n_classes)
+        label, distance = plurality(counts), stability(counts)
+        moves = np.abs(counts[:, None, :] - counts[None, :, :]).sum(axis=2) // 2
+        for row in range(len(counts)):
+            to_change = moves[row][label != label[row]].min()
+            # an answer may differ only from `to_change` moved votes on; at fewer than distance + 1
+            # it must not
+            assert distance[row] <= to_change - 1
+
+
+def test_counts_need_not_be_sorted():
+    rng = np.random.default_rng(7)
+    counts = rng.multinomial(250, [0.5, 0.3, 0.1, 0.1], size=50)
+    for permutation in ([3, 1, 0, 2], [1, 0, 3, 2]):
+        shuffled = counts[:, permutation]
+        np.testing.assert_array_equal(margin(shuffled), margin(counts))
+        np.testing.assert_array_equal(stability(shuffled), stability(counts))
+        np.testing.assert_array_equal(
+            np.array(permutation)[plurality(shuffled)][margin(counts) > 0],
+            plurality(counts)[margin(counts) > 0],
+        )
+
+
+def test_estimates_of_a_pool_move_by_one_and_by_one_a_row():
+    here, there = neighbouring_counts(5, 3)
+    places = np.random.default_rng(0).integers(0, len(here), (400, 4))
+    shape = votes(3, 5, n_queries=4)
+    for mechanism, most in (
+        *((StabilityQuantile(epsilon=1.0, fraction=f), 1) for f in (0.1, 0.3, 0.6, 0.9)),
+        (MinoritySum(epsilon=1.0), 4),
+    ):
+        moves = [
+            abs(
+                int(silent_answers(mechanism, shape, here[row])[0, 0])
+                - int(silent_answers(mechanism, shape, there[row])[0, 0])
+            )
+            for row in places
+        ]
+        assert max(moves) == most
+        scales = SimpleNamespace(discrete_laplace=lambda scale, size: np.array([int(scale)]))
+        exact = silent_answers(mechanism, shape, here[:4])
+        assert drawn(mechanism, shape, here[:4], scales)[0].tolist() == (exact + most).tolist()
+
+
+def test_rank_distances_count_the_votes_that_must_change():
+    for n_teachers, positions in ((3, 4), (4, 3)):
+        ballots = np.array(list(itertools.product(range(positions), repeat=n_teachers)))
+        counts = np.array([np.bincount(row, minlength=positions) for row in ballots])
+        for rank in range(1, n_teachers + 1):
+            at_rank = np.sort(ballots, axis=1)[:, rank - 1]
+            for row, found in zip(ballots, rank_distances(counts, rank), strict=True):
+                changes = (ballots != row).sum(axis=1)
+                assert found.tolist() == [changes[at_rank == x].min() for x in range(positions)]
+
+
+# -- the true delta of short runs
+# --------------------------------------------------------------------------------------------------
+
+
+def law_of(mechanism, shape, row, factor=1.0):
+    """Return the chances of the outcomes of one query, -1 last, with a factor on all noise."""
+    if isinstance(mechanism, ConfidentLabels):
+        first = discrete_gaussian_distribution(factor * mechanism.threshold_sigma, 1e-11)
+        tops = np.tile(row, (len(first.support), 1))
+        top = drawn(
+            mechanism.model_copy(update={"max_answers": len(tops)}),
+            shape,
+            tops,
+            ScriptedNoise(np.concatenate([first.support, np.zeros(tops.size, dtype=np.int64)])),
+        )[0][:, 0]
+        labels = law_of(NoisyVotes(scale=mechanism.sigma), shape, row, factor)
+        passing = float(first.pmf[top >= 0].sum())
+        return np.append(passing * labels, 1 - first.missing - passing)
+    if isinstance(mechanism, VoteQuantiles | ExponentialChoice):
+        asked = {}
+
+        def index(scores, scale):
+            weights = np.exp(scores / (factor * scale))
+            return asked.setdefault("law", weights / weights.sum()).argmax()
+
+        drawn(mechanism, shape, row[None], SimpleNamespace(exponential_index=index))
+        return asked["law"]
+    if isinstance(mechanism, TableLabels):
+        weights, place = np.array(mechanism.weights) / 2**53, int(margin(row[None])[0]) // 2
+        minority = factor * weights[min(place, len(weights) - 1)]
+        return np.array([minority, 1 - minority])[:: 1 if plurality(row[None])[0] else -1]
+    laplace = isinstance(mechanism, StableValue) or mechanism.noise == "laplace"
+    listed = discrete_laplace_distribution if laplace else discrete_gaussian_distribution
+    draws = shape.n_classes if shape.n_classes > 2 and isinstance(mechanism, NoisyVotes) else 1
+    noise = listed(factor * mechanism.scale, 1e-11 if draws < 3 else 1e-9)
+    outcomes = shape.n_classes + isinstance(mechanism, StableValue)
+
+    def release(counts, scripted):
+        return drawn(mechanism, shape, counts, scripted)[0][:, 0]
+
+    return output_distribution(release, row, noise, draws=draws, n_outcomes=outcomes)
+
+
+def steps_of(mechanism, shape, factor=1.0):
+    """Return the laws of one query on all neighbouring votes, in both directions."""
+    rows = all_counts(shape.n_teachers, shape.n_classes)
+    laws = {tuple(row): law_of(mechanism, shape, row, factor) for row in rows}
+    here, there = neighbouring_counts(shape.n_teachers, shape.n_classes)
+    return [(laws[tuple(a)], laws[tuple(b)]) for a, b in zip(here, there, strict=True)]
+
+
+#: Mechanism, shape of a run, epsilons, and how much of the price the worst run loses.
+RUNS = [
+    (NoisyVotes(scale=2.0), votes(2, 9, 4), (0.2, 0.7, 1.5), 0.97),
+    (NoisyVotes(scale=0.8), votes(2, 8, 2), (0.7, 1.5), 0.97),
+    (NoisyVotes(scale=1.5), votes(3, 4, 2), (0.2, 1.0), 0.5),
+    (NoisyVotes(scale=2.0, noise="laplace"), votes(2, 8, 3), (0.3, 1.2), 0.97),
+    (NoisyVotes(scale=1.0, noise="laplace"), votes(3, 5, 1), (0.6, 2.0), 0.3),
+    (TableLabels(weights=(2**51, 2**50, 2**49)), votes(2, 9, 2), (0.3, 1.5), 0.9),
+    (StableValue(scale=2.0, threshold=10), votes(2, 31, 3), (0.2, 1.5), 0.2),
+    (VoteQuantiles(epsilon=0.9, rank=2), votes(3, 3, 4), (0.2, 0.9), 0.05),
+]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "shape", "epsilons", "share"), RUNS, ids=[type(run[0]).__name__ for run in RUNS]
+)
+def test_no_short_run_loses_more_than_its_price_and_less_noise_is_caught(
+    mechanism, shape, epsilons, share
+):
+    steps, event = steps_of(mechanism, shape), mechanism.event(shape)
+    promised = [delta_upper([event], epsilon) for epsilon in epsilons]
+    true = [adaptive_delta(steps, shape.n_queries, epsilon) for epsilon in epsilons]
+    for lost, price in zip(true, promised, strict=True):
+        assert share * price < lost <= price * (1 + 1e-9) + 20 * TAIL
+    weak = steps_of(mechanism, shape, 0.7)
+    assert any(
+        adaptive_delta(weak, shape.n_queries, epsilon) > price + 100 * TAIL
+        for epsilon, price in zip(epsilons, promised, strict=True)
+    )
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_counts_cost_their_shifts(noise, n_classes):
+    # two counts of a row move where there are more than two classes: sqrt 2, not 1
+    mechanism, shape = NoisyVotes(noise=noise, scale=2.0, release="counts"), votes(n_classes, 9, 2)
+    listed = discrete_laplace_distribution if noise == "laplace" else discrete_gaussian_distribution
+    shifts = 2 * (n_classes - 1)
+    for epsilon in (0.3, 0.9):
+        price = delta_upper([mechanism.event(shape)], epsilon)
+        true = shifted_delta(listed(2.0), shifts, epsilon)
+        assert 0.99 * price < true <= price * (1 + 1e-9) + TAIL
+        assert shifted_delta(listed(1.4), shifts, epsilon) > 1.1 * price
+        assert shifted_delta(listed(2.0), shifts + 1, epsilon) > 1.1 * price
+
+
+@pytest.mark.parametrize("sigmas", [(12.0,), (12.0, 15.0)])
+def test_sums_cost_the_distance_that_their_shape_states(sigmas):
+    shape = SumShape(guarantee=RECORD, coordinates=1, squared_sensitivity=144)
+    for epsilon in (0.3, 1.0):
+        price = delta_upper([NoisySums(sigmas=sigmas).event(shape)], epsilon)
+        true, weak = (
+            max(
+                shifted_delta(discrete_gaussian_distribution(factor * s), 1, epsilon, distance=12)
+                for s in sigmas
+            )
+            for factor in (1.0, 0.7)
+        )
+        assert true <= price
+        assert len(sigmas) == 2 or price < weak
+
+
+@pytest.mark.parametrize("guarantee", [RECORD, REPLACED])
+def test_choices_cost_their_range_and_one_of_two_ways_is_not_enough(guarantee):
+    mechanism, shape = ExponentialChoice(epsilon=0.8), ScoreShape(guarantee=guarantee)
+    rows = [np.array(row) for row in itertools.product(range(3), repeat=3)]
+    ways = {"one way": (0, 1), "both ways": (-1, 0, 1)}
+    lost = {}
+    for factor, (way, moves) in itertools.product((1.0, 0.7), ways.items()):
+
+        def law(scores, factor=factor):
+            asked = {}
+
+            def index(given, scale):
+                asked["weights"] = np.exp(given / (factor * scale))
+                return 0
+
+            noise = SimpleNamespace(exponential_index=index)
+            mechanism.draw(shape, (scores,), noise, START)
+            return asked["weights"] / asked["weights"].sum()
+
+        pairs = [
+            (law(row), law(row + move))
+            for row in rows[::5]
+            for move in itertools.product(moves, repeat=3)
+        ]
+        losses = [np.log(p / q) for p, q in pairs]
+        lost[factor, way] = max(float(loss.max() - loss.min()) for loss in losses)
+    # of a shape whose scores move one way, or both
+    way = "one way" if guarantee == RECORD else "both ways"
+    assert lost[1.0, way] == pytest.approx(0.8, rel=1e-9)
+    assert lost[0.7, way] > 1.1
+    assert guarantee == REPLACED or lost[1.0, "both ways"] == pytest.approx(1.6)
+
+
+def true_delta(steps, uses, queries, most, epsilon):
+    """Return the exact delta of a run that ends at a number of queries, or of outcomes that use up
+    what was paid for, against an adversary that chooses every query from all that was told."""
+    p = np.array([step[0] for step in steps])
+    q = np.array([step[1] for step in steps])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moves = np.where(p > 0, np.maximum(np.log(q) - np.log(p), -800.0), 0.0)
+    unlisted = np.maximum(0.0, 1 - p.sum(axis=1))
+
+    @functools.cache
+    def value(ratio, left, more):
+        here = max(0.0, -math.expm1(min(ratio, 700.0)))
+        if not left or not more:
+            return here
+        total = unlisted.copy()
+        for step, outcome in zip(*np.nonzero(p), strict=True):
+            after = round(ratio + float(moves[step, outcome]), 10)
+            total[step] += p[step, outcome] * value(after, left - 1, more - uses[outcome])
+        return max(here, float(total.max()))
+
+    return value(epsilon, queries, most)
+
+
+def test_confident_runs_cost_what_is_asked_and_what_is_answered():
+    shape = votes(2, 9, 4)
+    steps, uses = steps_of(CONFIDENT, shape), [1, 1, 0]
+    for epsilon in (0.3, 0.8):
+        promised = delta_upper([CONFIDENT.event(shape)], epsilon)
+        assert promised / 1.6 < true_delta(steps, uses, 4, 2, epsilon) <= promised + TAIL
+    # a cap that is not kept, a threshold for free, and too little noise
+    terms = {"threshold_sigma": 2.0, "sigma": 1.5, "max_answers": 1}
+    mechanism, shape = CONFIDENT.model_copy(update=terms), votes(2, 9, 3)
+    steps, promised = steps_of(mechanism, shape), delta_upper([mechanism.event(shape)], 0.5)
+    labels = NoisyVotes(scale=1.5).event(shape.first(1))
+    assert true_delta(steps, uses, 3, 1, 0.5) <= promised
+    assert true_delta(steps, uses, 3, 3, 0.5) > 1.03 * promised
+    assert true_delta(steps, uses, 3, 1, 0.5) > 1.3 * delta_upper([labels], 0.5)
+    weak = steps_of(mechanism, shape, 0.7)
+    assert true_delta(weak, uses, 3, 1, 0.5) > 1.2 * promised
+
+
+def table_steps(weights, n_teachers, n_classes):
+    """Return the laws of one query of a table, with what is told taken from the mechanism."""
+    table = AbstentionTable(**{**TERMS, "max_abstentions": 10**6}, weights=weights_text(weights))
+
+    def law(row):
+        told = drawn(table, votes(n_classes, n_teachers), row[None], ScriptedNoise([0]))[0][0, 0]
+        chance = int(weights[min(stability(row[None])[0], len(weights) - 1)]) / 2**62
+        found = np.zeros(n_classes + 1)
+        found[told], found[-1] = chance, 1 - chance
+        return found
+
+    here, there = neighbouring_counts(n_teachers, n_classes)
+    return [(law(a), law(b)) for a, b in zip(here, there, strict=True)]
+
+
+@pytest.mark.parametrize(("n_teachers", "n_classes"), [(8, 2), (9, 2), (5, 3)])
+def test_runs_of_a_table_cost_their_abstentions(n_teachers, n_classes):
+    steps, uses = table_steps(WEIGHTS, n_teachers, n_classes), [0] * n_classes + [1]
+    for epsilon in (0.5, 2.0, 4.0):
+        price = delta_upper([TABLE_EVENT], epsilon)
+        assert 0 < true_delta(steps, uses, 3, 2, epsilon) <= price
+    # at a large epsilon only answers are left that one side cannot give, and they are attained
+    assert true_delta(steps, uses, 3, 2, 30.0) == pytest.approx(
+        1 - (1 - int(WEIGHTS[0]) / 2**62) ** 2, rel=1e-6
+    )
+    steep = WEIGHTS.copy()
+    steep[2:] = 2**62 - 2**54
+    assert true_delta(table_steps(steep, 9, 2), [0, 0, 1], 3, 2, 2.0) > delta_upper(
+        [TABLE_EVENT], 2.0
+    )
+
+
+def sparse_game(factor=1.0, **change):
+    terms = {**dict(SPARSE), **change}
+    return SimpleNamespace(
+        threshold_scale=factor * terms["threshold_scale"],
+        query_scale=factor * terms["query_scale"],
+        threshold=terms["threshold"],
+        max_below=terms["max_abstentions"],
+        refresh=True,
+    )
+
+
+@pytest.mark.parametrize("n_teachers", [6, 7])
+def test_runs_of_the_sparse_vector_cost_their_abstentions(n_teachers):
+    queries, event = stream_queries(n_teachers, distance=stability), SPARSE.event(votes(2))
+    for epsilon in (0.3, 1.0, 7 / 3):
+        price = delta_upper([event], epsilon)
+        true = [ThresholdGame(sparse_game(), queries).delta(n, epsilon) for n in (2, 4)]
+        assert true[0] <= true[1] <= price + TAIL
+    assert true[1] > 0.999 * price  # wrong answers alone, whatever the length
+    # what is withheld costs 7 / 6 nats each time, and with too little noise more
+    one, queries = {"max_abstentions": 1}, stream_queries(9, distance=stability)
+    pattern = [ThresholdGame(sparse_game(f, **one), queries, labels=False) for f in (1.0, 0.7)]
+    assert pattern[0].delta(4, 7 / 6) < TAIL < 1e-2 < pattern[1].delta(4, 7 / 6)
+    printed = stream_queries(9, distance=lambda rows: np.maximum(0, margin(rows) - 1))
+    assert ThresholdGame(sparse_game(**one), printed, labels=False).delta(4, 7 / 6) > 1e-2
+
+
+# -- real noise
+# --------------------------------------------------------------------------------------------------
+
+
+def test_drawn_streams_follow_their_law_and_no_other():
+    rows = np.array([[1, 17], [8, 10], [1, 17], [9, 9], [1, 17]])
+    distances = stability(rows)
+    found = [
+        tuple((drawn(SPARSE, votes(2, 18), rows, ExactNoise())[0][:, 0] >= 0).tolist())
+        for _ in range(4000)
+    ]
+    assert outcomes_p_value(found, stream_law(sparse_game(), distances)) > 1e-6
+    for broken in (
+        sparse_game(query_scale=2.1),
+        sparse_game(query_scale=5.0),
+        sparse_game(threshold_scale=1.0),
+        sparse_game(max_abstentions=3),
+        sparse_game(threshold=1),
+    ):
+        assert outcomes_p_value(found, stream_law(broken, distances)) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "row"),
+    [
+        (NoisyVotes(scale=4.0), [1, 8]),
+        (NoisyVotes(scale=2.0), [4, 3, 2]),
+        (NoisyVotes(scale=4.0, noise="laplace"), [1, 8]),
+        (NoisyVotes(scale=1.0, noise="laplace"), [4, 3, 2]),
+        (StableValue(scale=3.0, threshold=2), [0, 9]),
+        (CONFIDENT, [2, 7]),
+        (VoteQuantiles(epsilon=1.0, rank=2), [3, 6, 0]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_drawn_answers_follow_their_law_and_that_of_no_other_noise(mechanism, row):
+    trials, row = 5000 if isinstance(mechanism, VoteQuantiles) else 20_000, np.array(row)
+    shape = votes(len(row), 9)
+    many = mechanism
+    if mechanism.stops_at:
+        many = mechanism.model_copy(update={"max_answers": trials})
+    answers = drawn(many, shape, np.tile(row, (trials, 1)), ExactNoise())[0][:, 0]
+    for factor in (1.0, 0.7, 1.3):
+        law = law_of(mechanism, shape, row, factor)
+        seen = (answers % len(law)).tolist()
+        assert (outcomes_p_value(seen, dict(enumerate(law))) > 1e-6) == (factor == 1)
