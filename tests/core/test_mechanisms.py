@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from secretballot.audit import (
     ScriptedNoise,
@@ -75,7 +75,6 @@ TABLE = AbstentionTable(**TERMS, weights=weights_text(WEIGHTS))
 SPARSE = SparseVector(threshold_scale=2.0, query_scale=3.0, threshold=2, max_abstentions=2)
 CONFIDENT = ConfidentLabels(threshold=5, threshold_sigma=3.0, sigma=2.0, max_answers=2)
 TAIL = 1e-9  # of noise that no enumeration lists
-REFUSED = ParameterError, ValidationError
 START = State()
 
 
@@ -270,7 +269,7 @@ def test_no_parameter_is_out_of_its_range(kind):
         if name == "weights":
             hostile = HOSTILE["weights" if kind is TableLabels else "text"]
         for value in hostile:
-            with pytest.raises(REFUSED) as caught:
+            with pytest.raises(ParameterError) as caught:
                 kind(**{**given, name: value})
             assert "input_value" not in str(caught.value)
         if isinstance(given[name], float):
@@ -278,7 +277,7 @@ def test_no_parameter_is_out_of_its_range(kind):
             plain = kind(**{**given, name: np.float32(given[name])})
             assert read(plain.model_dump_json()) == plain
             assert type(getattr(plain, name)) is float
-    with pytest.raises(REFUSED):
+    with pytest.raises(ParameterError):
         kind(**given, more=1)
 
 
@@ -316,7 +315,7 @@ def test_no_parameter_is_out_of_its_range(kind):
     ids=lambda value: type(value).__name__,
 )
 def test_shapes_that_no_price_holds_for_are_refused(mechanism, shape):
-    with pytest.raises(REFUSED):
+    with pytest.raises(ParameterError):
         mechanism.event(shape)
 
 

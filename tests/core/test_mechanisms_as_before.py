@@ -6,6 +6,7 @@ import pytest
 
 from secretballot import aggregation as recipes
 from secretballot.aggregation.tables import LabelSetVoting, NumberVoting
+from secretballot.core import events
 from secretballot.core.mechanisms import (
     AbstentionTable,
     ConfidentLabels,
@@ -28,14 +29,13 @@ from secretballot.core.types import Guarantee, Sample, ScoreShape, SumShape, Vot
 from secretballot.privacy import accounting
 from secretballot.privacy import mechanisms as old
 from secretballot.privacy.accounting.abstention_table import answer_weights
-from secretballot.privacy.accounting.pricing import core_event
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 REPLACED = Guarantee(unit="record", relation="replace-one")
 LOOSE = accounting.PrivacyBudget(1e4, 0.5)
 ROWS, K = 60, 9
 SAMPLE = Sample(sampled=50, out_of=1000, relabel_epsilon=1.0, request="r", serial="s")
-TABLE = accounting.AbstentionTableEvent(3.0, 0.75, 0.01, 4)
+TABLE = events.TableStream(order=3.0, charge=0.75, false_answer=0.01, abstentions=4)
 SPARSE = {"threshold_scale": 2.0, "query_scale": 3.0, "threshold": 1}
 CONFIDENT = {"threshold": 6, "threshold_sigma": 2.0, "sigma": 1.5, "max_answers": 7}
 
@@ -102,7 +102,7 @@ def table_of(event):
     names = ("order", "charge", "false_answer")
     weights = weights_text(answer_weights(event, 4))
     terms = {name: getattr(event, name) for name in names}
-    return AbstentionTable(max_abstentions=event.max_unstable, weights=weights, **terms)
+    return AbstentionTable(max_abstentions=event.abstentions, weights=weights, **terms)
 
 
 def voting(kind, scale, n_classes, release):
@@ -113,7 +113,7 @@ def voting(kind, scale, n_classes, release):
 
 NUMBERS = {"n_teachers": K, "target_range": (0.0, 1.0), "n_positions": 5, "budget": LOOSE}
 SETS = {"n_teachers": K, "budget": LOOSE, "release": "counts", "ballot": "sets"}
-SPARSE_EVENT = accounting.SparseVectorEvent(*SPARSE.values(), 4, refresh=True)
+SPARSE_EVENT = events.SparseStream(**SPARSE, abstentions=4, refresh=True)
 WEIGHTS = (2**51, 2**50)
 VOTES = {
     f"{noise} {release} {classes}": (
@@ -161,7 +161,7 @@ VOTES = {
     "stable": (
         StableValue(scale=3.0, threshold=2),
         shape(3),
-        (stable, accounting.StabilityEvent(3.0, 2, ROWS)),
+        (stable, events.StableTests(scale=3.0, threshold=2, count=ROWS)),
     ),
     "means": (
         NoisyMeans(sigma=3.0),
@@ -183,7 +183,7 @@ VOTES = {
         shape(3),
         (
             lambda votes, noise: old.StabilityQuantile(0.2, 0.3).release(votes, noise),
-            accounting.PureEvent(0.3, 1),
+            events.Pure(epsilon=0.3, count=1),
         ),
     ),
     "minority": (
@@ -191,12 +191,14 @@ VOTES = {
         shape(3),
         (
             lambda votes, noise: old.MinoritySum(0.3, ROWS).release(votes, noise),
-            accounting.PureEvent(0.3, 1),
+            events.Pure(epsilon=0.3, count=1),
         ),
     ),
 }
 for stream, event in (("sparse", SPARSE_EVENT), ("abstentions", TABLE)):
-    sampled = accounting.RelabelledSampleEvent(event, 50, 1000, "replace-one", 1.0)
+    sampled = events.Sampled(
+        stream=event, sampled=50, out_of=1000, relation="replace-one", relabel_epsilon=1.0
+    )
     VOTES[f"relabelled {stream}"] = (
         RelabelledSample(stream=VOTES[stream][0]),
         shape(2, guarantee=REPLACED, sample=SAMPLE),
@@ -207,7 +209,7 @@ for stream, event in (("sparse", SPARSE_EVENT), ("abstentions", TABLE)):
 @pytest.mark.parametrize("name", VOTES)
 def test_votes(name):
     mechanism, terms, (draw, event) = VOTES[name]
-    assert mechanism.event(terms) == core_event(event)
+    assert mechanism.event(terms) == event
     for seed in range(25):
         votes = np.random.default_rng(seed).multinomial(
             K, (s := np.arange(1, terms.n_classes + 1)) / s.sum(), ROWS
@@ -247,7 +249,7 @@ def test_votes_of_records(guarantee):
     moved = 5 if guarantee == RECORD else 10
     terms = shape(3, guarantee=guarantee, n_teachers=None, moved=moved, spare_rows=2)
     mechanism = NoisyVotes(scale=3.0, release="counts")
-    assert [mechanism.event(terms)] == list(map(core_event, aggregator.events(0)))
+    assert [mechanism.event(terms)] == list(aggregator.events(0))
     votes = np.random.default_rng(0).integers(0, 1000, (ROWS + 2, 3))
     found, _ = mechanism.draw(terms, (votes, np.zeros_like(votes)), RecordedNoise(0), State())
     before = aggregator.answer(votes, 0, RecordedNoise(0))
@@ -264,11 +266,11 @@ def test_sums_of_stages():
             found, state = mechanism.draw(terms, (np.array(sums),), noises[0], state)
             assert found[0].tolist() == before.release(np.array(sums), noises[1]).tolist()
     one, two = NoisySums(sigmas=(7.0,)).event(terms), mechanism.event(terms)
-    assert one == core_event(before.event(1))
+    assert one == before.event(1)
     at = np.array([2.0, 30.0])
-    assert two.renyi(at) == pytest.approx(core_event(before.event(2)).renyi(at), rel=1e-15)
+    assert two.renyi(at) == pytest.approx(before.event(2).renyi(at), rel=1e-15)
     epsilon = np.array([0.1, 1.0])
-    same = core_event(before.event(2)).losses().delta(epsilon)
+    same = before.event(2).losses().delta(epsilon)
     assert two.losses().delta(epsilon) == pytest.approx(same, rel=1e-12)
 
 

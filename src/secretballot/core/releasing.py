@@ -1,0 +1,706 @@
+"""The one way out: check, price, reserve durably, draw exact noise, commit, return.
+
+Whatever has a variable length (mechanism, shape, price, public settings) is checked and written at
+the reservation, before anything is drawn. Afterwards integers alone are stored, as many as those
+terms say, so that whether an answer can be stored does not depend on it. A request that was
+interrupted anywhere is therefore taken up by the same terms, under the same charge: nobody has seen
+what was drawn and not stored, and it is drawn anew.
+
+`release` answers a request as a whole, or stage by stage; `stream` answers question by question.
+Both fold `Mechanism.draw`. Nothing else unseals private integers.
+"""
+
+import contextlib
+import functools
+import hashlib
+import json
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from pydantic import ValidationError
+
+from secretballot.core.errors import BudgetError, DataError, LedgerError, ParameterError
+from secretballot.core.events import Event
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.account import AnswerPage, LedgerEntry
+from secretballot.core.ledger.rows import UnknownEndError, repeated
+from secretballot.core.mechanisms import Mechanism, NoisySums, NoisyVotes, Shape, State, TableLabels
+from secretballot.core.noise import ExactNoise, entropy_bytes, ready_sampler
+from secretballot.core.price import Price, PrivacyBudget, price
+from secretballot.core.private import Sealed, Votes
+from secretballot.core.signals import signals_held_back
+from secretballot.core.types import (
+    BoolArray,
+    Guarantee,
+    IntArray,
+    Noise,
+    SecretFiles,
+    VoteShape,
+    fault_of,
+)
+
+BLOCK = 1000  # questions of one transaction, so that others who ask do not wait for long
+MARK_BYTES = 16
+STATE_BYTES = 1024  # of a file of secret states, whatever they are
+MOST_TERMS = 10**7  # bytes
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "opendp")
+_NO_MARK = bytes(MARK_BYTES)
+
+#: What a release is drawn from, or what makes it of the stages that were released before.
+Source = Sealed | Callable[[Sequence[IntArray]], Sealed]
+
+
+@dataclass(frozen=True)
+class AccountFacts:
+    """The account that paid, as it was just after."""
+
+    dataset: str
+    composition: str
+    guarantee: Guarantee
+    budget: PrivacyBudget
+    spent_after: tuple[float, float]
+    durable: bool
+    reservation: int
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """What left, and all that is public about how; a function of the ledger alone.
+
+    Attributes
+    ----------
+    request, purpose : str
+    mechanism : Mechanism
+    shape : VoteShape, SumShape or ScoreShape
+    event : Event
+    budget : PrivacyBudget
+        What was promised and spent.
+    price : Price
+    public : dict
+        Settings, as JSON values.
+    values : ndarray of int64, shape (n_answers, n_columns)
+    questions : tuple of bytes
+        Of a stream, one for each answer; else empty.
+    noise : dict
+        ``exact``, ``description`` of its source and ``software``, of the last draw.
+    issued : str
+        When it was reserved, UTC, ISO 8601.
+    account : AccountFacts
+    """
+
+    request: str
+    purpose: str
+    mechanism: Mechanism
+    shape: Shape
+    event: Event
+    budget: PrivacyBudget
+    price: Price
+    public: dict[str, Any]
+    values: IntArray
+    questions: tuple[bytes, ...]
+    noise: dict[str, Any]
+    issued: str
+    account: AccountFacts
+
+
+class Answers(NamedTuple):
+    """Answers to some questions, public as soon as they are returned.
+
+    Attributes
+    ----------
+    values : ndarray of int64, shape (n_questions, n_columns)
+        0 where no answer is given.
+    given : ndarray of bool, shape (n_questions,)
+        False for what came after the reservation was used up, had stopped or was closed.
+    left : int
+        Questions that may still be answered.
+    """
+
+    values: IntArray
+    given: BoolArray
+    left: int
+
+
+def noise_source() -> Noise:
+    """Return where all noise comes from, loaded and checked.
+
+    Raises
+    ------
+    SamplerError
+        If the installed sampler is missing, broken or wrong.
+    """
+    ready_sampler()
+    return ExactNoise()
+
+
+def release(
+    shape: Shape,
+    private: Source,
+    mechanism: Mechanism,
+    ledger: Ledger,
+    budget: PrivacyBudget,
+    *,
+    request: str,
+    public: Mapping[str, Any],
+    purpose: str = "",
+) -> Released:
+    """Release what a mechanism draws from private integers, under differential privacy.
+
+    Parameters
+    ----------
+    shape : VoteShape, SumShape or ScoreShape
+        Of `private`.
+    private : Sealed, or callable
+        A callable makes it, after the price, the account and a stored answer were looked at. Of
+        sums, it is called for each stage, with the sums that the stages before have released.
+    mechanism : Mechanism
+        Fixed without looking at private data.
+    ledger : Ledger
+    budget : PrivacyBudget
+        What is promised, and spent.
+    request : str
+        Key in the ledger. A request that was answered gets the stored answer, and one that was
+        interrupted goes on; both cost nothing more.
+    public : mapping
+        Public settings, as JSON values; the same request has the same ones.
+    purpose : str
+        Why, in a few words; public, written at the reservation.
+
+    Raises
+    ------
+    ParameterError
+        If the mechanism does not take such a container, the request was begun with other terms, or
+        the container is another one; nothing was spent.
+    BudgetError
+        If the mechanism costs more than `budget`, or the account does not admit it; nothing was
+        spent.
+    LedgerError
+        If the account is about other units, cannot be used, or the request was forfeited.
+    SamplerError
+        If the sampler is missing, broken or wrong; nothing was spent.
+
+    Privacy
+    -------
+    Unit, relation, sensitivity : of the shape.
+    Price : of `mechanism.event(shape)` at the budget's epsilon.
+    Order : reserve, draw, store, return. Of two processes that draw, one stores, and both return
+        what was stored. A draw that fails by itself is not repeated, since that may depend on what
+        was drawn: the request is forfeited.
+    Rounding : upward.
+    """
+    own = _Request(shape, mechanism, ledger, budget, request, public, purpose)
+    entry, made = own.entry(), None
+    if entry is None:
+        own.check_admitted()
+        made = own.made(private, [])
+        own.reserve(room=own.n_stages * own.part_bytes(own.rows_of_stage))
+    while (entry := own.reserved()).state == "reserved":
+        with ledger.reading(entry.id) as page:
+            stages = [own.decoded(body) for _, body in page.parts()]
+        if made is None or stages:
+            made = own.made(private, [stage.rows for stage in stages])
+        # an end between the draw and the answer would draw once more
+        with signals_held_back():
+            own.draw_stage(entry.id, made, stages)
+    return own.released(entry)
+
+
+def stream(
+    shape: VoteShape,
+    mechanism: Mechanism,
+    ledger: Ledger,
+    budget: PrivacyBudget,
+    *,
+    request: str,
+    public: Mapping[str, Any],
+    vault: SecretFiles | None = None,
+    purpose: str = "",
+) -> "AnswerStream":
+    """Reserve the right to ask `shape.n_queries` questions, or take up a reservation.
+
+    Parameters and errors are those of `release`.
+
+    Parameters
+    ----------
+    vault : SecretFiles, optional
+        Keeps what the next answer depends on where that is secret, as in `SparseVector`; without
+        it, such a reservation ends with this object.
+
+    Privacy
+    -------
+    Price : that of the whole reservation, however the questions are chosen and whenever one stops:
+        stopping early does not make it smaller (errata 5). A question that was asked before gets
+        its stored answer.
+    Source : Liu et al. 2021, Algorithm 4 and its "labeling service"; Nandi, Bassily 2020, Algorithm
+        1.
+    """
+    own = _Request(shape, mechanism, ledger, budget, request, public, purpose)
+    if own.entry() is None:
+        own.check_admitted()
+        own.reserve(room=0)
+    return AnswerStream(own, own.reserved().id, vault)
+
+
+class AnswerStream:
+    """A reservation that answers question by question, each on the disk before it is returned; as
+    `stream` makes it."""
+
+    def __init__(self, own: "_Request", reservation: int, vault: SecretFiles | None) -> None:
+        self._own, self.reservation = own, reservation
+        self.planned = own.shape.n_queries
+        self._states = _SecretStates(vault, own.ledger.account, own.request)
+
+    def __repr__(self) -> str:
+        return f"AnswerStream({self._own.request!r}, {self.left} of {self.planned} queries left)"
+
+    @property
+    def left(self) -> int:
+        """Questions that may still be answered; 0 once it has stopped or is closed."""
+        return self.find([]).left
+
+    @property
+    def closed(self) -> bool:
+        """Whether the reservation is settled: stored answers are all that comes."""
+        return self._own.reserved().state != "reserved"
+
+    def find(self, questions: Sequence[bytes]) -> Answers:
+        """Return the stored answers; it costs nothing and draws nothing."""
+        return self._answers(questions, *self._found(questions))
+
+    def answer(self, private: Votes, questions: Sequence[bytes]) -> Answers:
+        """Answer questions: those asked before from the ledger, new ones with fresh noise as long
+        as the reservation lasts.
+
+        New ones are drawn and stored a thousand at a time in one durable transaction; one at a time
+        where the mechanism may stop.
+
+        Parameters
+        ----------
+        private : Votes
+            On every question, one row each, of the guarantee, teachers and classes of `shape`.
+        questions : sequence of bytes
+            What tells one question from another; public. The same bytes get the same answer.
+
+        Raises
+        ------
+        DataError, ParameterError
+            If the votes are others than were paid for; nothing was answered.
+        LedgerError
+            If the ledger cannot be written, or the vault does not fit it; the next call goes on
+            where this one ended.
+        """
+        self._check(private.shape, len(questions))
+        rows = {question: row for row, question in reversed(list(enumerate(questions)))}
+        # a mechanism that may stop stores as many answers as it drew: were there several at once, a
+        # full disk would tell, before anything is stored, that it had not stopped
+        size = BLOCK if self._own.mechanism.stops_at is None else 1
+        asked = list(dict.fromkeys(questions))
+        for start in range(0, len(asked), size):
+            block = asked[start : start + size]
+            answered = self._answer_block(private, {key: rows[key] for key in block})
+            if not answered:
+                break
+        return self.find(questions)
+
+    def close(self) -> None:
+        """Settle the reservation; it answers nothing new afterwards.
+
+        Questions that were not used go back into the budget of a ledger that composes by a Renyi
+        filter, where the answers given are a release of their own: Gaussian votes and tables of
+        chances. Elsewhere all stays spent.
+
+        Raises
+        ------
+        LedgerError
+            If the reservation is settled already, or the ledger cannot be written.
+        """
+        own = self._own
+        with own.ledger.answering(self.reservation, closes=True) as page:
+            page.commit(_facts(noise_source()), self._used_event(page.count))
+
+    def released(self) -> Released:
+        """Return every answer so far, in order."""
+        return self._own.released(self._own.reserved())
+
+    # --- inside ---
+
+    def _check(self, given: VoteShape, n_questions: int) -> None:
+        paid = self._own.shape
+        if given.n_queries != n_questions:
+            raise DataError(
+                f"{n_questions} questions with votes on {given.n_queries}; give one row each."
+            )
+        same = given.model_copy(update={"n_queries": paid.n_queries, "moved": paid.moved}) == paid
+        if not same or given.moved * paid.n_queries > paid.moved * given.n_queries:
+            raise ParameterError(
+                "The votes are not those that the reservation was made for: another unit, relation,"
+                " number of teachers or of classes, or another sample; ask the teachers that it"
+                " began with. Nothing was answered."
+            )
+
+    @repeated
+    def _found(self, questions: Sequence[bytes]) -> tuple[dict[bytes, bytes], int]:
+        with self._own.ledger.reading(self.reservation) as page:
+            return page.find(questions), 0 if page.closed else self._left_on(page)
+
+    def _left_on(self, page: AnswerPage) -> int:
+        stops_at, last = self._own.mechanism.stops_at, page.last()
+        if stops_at is not None and last and not self._own.decoded(last).used < stops_at:
+            return 0
+        return self.planned - page.count
+
+    def _answers(
+        self, questions: Sequence[bytes], stored: dict[bytes, bytes], left: int
+    ) -> Answers:
+        given = np.array([question in stored for question in questions], dtype=np.bool_)
+        values = np.zeros((len(questions), self._own.n_columns), dtype=np.int64)
+        for row in np.flatnonzero(given):
+            values[row] = self._own.decoded(stored[questions[row]]).rows[0]
+        return Answers(values, given, left)
+
+    @repeated  # what was drawn and not stored was seen by nobody
+    def _answer_block(self, private: Votes, rows: Mapping[bytes, int]) -> bool:
+        """Return whether all of some questions have an answer now."""
+        stored, left = self._found(list(rows))
+        if len(stored) == len(rows) or not left:
+            return len(stored) == len(rows)
+        noise = noise_source()  # loaded outside of the transaction
+        with signals_held_back(), self._own.ledger.answering(self.reservation) as page:
+            known = page.find(rows)
+            new = [key for key in rows if key not in known][: self._left_on(page)]
+            drawn = self._draw(page, private, [rows[key] for key in new], noise) if new else []
+            page.add(list(zip(new, drawn, strict=False)))
+        return len(known) + len(drawn) == len(rows)
+
+    def _draw(
+        self, page: AnswerPage, private: Votes, places: list[int], noise: Noise
+    ) -> list[bytes]:
+        """Draw inside of the transaction that stores it, and keep the secret state before the
+        answer that names it."""
+        own, last = self._own, page.last()
+        before = own.decoded(last) if last else _Part(_NO_MARK, 0, np.zeros((0, 0), np.int64))
+        state = State(before.used, self._states.load(before.mark))
+        opened = [one[places] for one in private._unseal()]
+        rows, after = own.mechanism.draw(own.shape, opened, noise, state)
+        mark = _NO_MARK
+        if own.mechanism.secret:
+            mark = self._states.save(before.mark, after.secret)
+        return [own.encoded(_Part(mark, after.used, row[None]), 1) for row in rows]
+
+    def _used_event(self, used: int) -> tuple[Event, ...] | None:
+        own = self._own
+        gaussian = isinstance(own.mechanism, NoisyVotes) and own.mechanism.noise == "gaussian"
+        returns = gaussian or isinstance(own.mechanism, TableLabels)
+        if not (returns and own.ledger.composition == "renyi" and used < self.planned):
+            return None
+        return (own.mechanism.event(own.shape.first(used)),) if used else ()
+
+
+class _Part(NamedTuple):
+    """What one row of the ledger holds of an answer or a stage.
+
+    mark : bytes
+        Names the secret state after it.
+    used : int
+        Of what the mechanism stops at.
+    rows : ndarray of int64, shape (n_reached, n_columns)
+    """
+
+    mark: bytes
+    used: int
+    rows: IntArray
+
+
+class _Request:
+    """One request and its terms: what is written of it before anything is drawn."""
+
+    def __init__(
+        self,
+        shape: Shape,
+        mechanism: Mechanism,
+        ledger: Ledger,
+        budget: PrivacyBudget,
+        request: str,
+        public: Mapping[str, Any],
+        purpose: str,
+    ) -> None:
+        self.shape, self.mechanism, self.ledger = shape, mechanism, ledger
+        self.budget, self.request, self.purpose = budget, request, purpose
+        try:
+            self.event = mechanism.event(shape)
+        except ValidationError as error:
+            raise fault_of(error) from None
+        sample = getattr(shape, "sample", None)
+        if sample is not None and sample.request != request:
+            raise ParameterError(
+                "These teachers learned from a secret sample that was drawn for one request, and"
+                " this is another; draw a new sample for it. Nothing was spent."
+            )
+        self.terms = _terms(mechanism, shape, public)
+        self.n_answers, self.n_columns = mechanism.answer_shape(shape)
+        self.n_stages = len(mechanism.sigmas) if isinstance(mechanism, NoisySums) else 1
+        self.rows_of_stage = self.n_answers // self.n_stages
+
+    # --- before the purchase ---
+
+    def entry(self) -> LedgerEntry | None:
+        """Return the request's row where it was reserved before, with the same terms."""
+        entry = self.ledger.entry(self.request)
+        if entry is None:
+            return None
+        if entry.state == "forfeited":
+            raise LedgerError(
+                f"Request {self.request!r} was forfeited and stays spent; ask under another key,"
+                " which is a new charge."
+            )
+        promised = (self.budget.epsilon, self.budget.delta)
+        other = [name for name in self.terms if entry.terms.get(name) != self.terms[name]]
+        if other or (entry.epsilon, entry.delta) != promised:
+            what = (other or ["budget"])[0]
+            raise ParameterError(
+                f"Request {self.request!r} was begun with other terms ({what}); go on with the"
+                " same, or ask under another key, which is a new charge. Nothing was spent."
+            )
+        return entry
+
+    def reserved(self) -> LedgerEntry:
+        """Return the row of a request that was reserved."""
+        entry = self.entry()
+        assert entry is not None  # rows are never removed
+        return entry
+
+    def check_admitted(self) -> None:
+        """Refuse what can be refused before anything is spent or made."""
+        by_teachers = isinstance(self.shape, VoteShape) and self.shape.n_teachers is not None
+        own, account = self.shape.guarantee, self.ledger.guarantee
+        if not own.adds_to(account, by_teachers=by_teachers):
+            raise LedgerError(
+                f"The ledger of {self.ledger.dataset!r} is about {account.unit}s under"
+                f" {account.relation!r}, and this release is about {own.unit}s under"
+                f" {own.relation!r}, which does not add to that; use another ledger. Nothing was"
+                " spent."
+            )
+        self.priced = price((self.event,), epsilon=self.budget.epsilon)
+        if not self.priced.delta <= self.budget.delta:
+            raise BudgetError(
+                f"The mechanism costs delta {self.priced.delta:.6g} at epsilon"
+                f" {self.budget.epsilon:.6g}, more than its budget's {self.budget.delta:.6g};"
+                " calibrate it again. Nothing was spent."
+            )
+        noise_source()
+        self.ledger.check_admits((self.event,), self.budget)
+
+    def made(self, private: Source, stages: Sequence[IntArray]) -> Sealed:
+        """Return the container of the next stage, which must be of the shape that is paid for."""
+        sealed = private(stages) if callable(private) else private
+        if not isinstance(sealed, Sealed) or sealed.shape != self.shape:
+            raise ParameterError(
+                "The private values are not of the shape that was declared for this release."
+            )
+        return sealed
+
+    def reserve(self, *, room: int) -> None:
+        """Spend, unless another process has just done so under the same terms."""
+        stored = {**self.terms, "price": asdict(self.priced)}
+        try:
+            self.ledger.reserve(
+                (self.event,),
+                self.budget,
+                request=self.request,
+                purpose=self.purpose,
+                terms=stored,
+                room=room,
+            )
+        except UnknownEndError:
+            raise
+        except LedgerError:
+            if self.entry() is None:
+                raise
+
+    # --- draws ---
+
+    def draw_stage(self, reservation: int, made: Sealed, stages: Sequence[_Part]) -> None:
+        """Draw one stage and store it; with the last one the request is closed."""
+        before, noise = State(stages[-1].used if stages else 0), noise_source()
+        try:
+            rows, after = self.mechanism.draw(self.shape, made._unseal(), noise, before)
+            content = self.encoded(_Part(_NO_MARK, after.used, rows), self.rows_of_stage)
+        except BaseException:
+            with contextlib.suppress(LedgerError):
+                self.ledger.forfeit(reservation, "The draw ended before it was stored.")
+            raise LedgerError(
+                f"The draw of request {self.request!r} failed; it is forfeited and stays spent."
+            ) from None
+        last = len(stages) + 1 == self.n_stages
+        try:
+            with self.ledger.answering(reservation, closes=last) as page:
+                if page.count == len(stages):  # of two processes the first counts
+                    page.add([(b"%d" % len(stages), content)])
+                    if last:
+                        page.commit(_facts(noise), None)
+        except UnknownEndError:
+            raise
+        except LedgerError:
+            if self.reserved().state != "committed":
+                raise
+
+    def part_bytes(self, rows: int) -> int:
+        """Return the size of what is stored of so many answers, whatever they are."""
+        return MARK_BYTES + 8 * (2 + rows * self.n_columns)
+
+    def encoded(self, part: _Part, rows: int) -> bytes:
+        """Return a part as bytes, with room for so many answers."""
+        numbers = np.zeros(2 + rows * self.n_columns, dtype="<i8")
+        numbers[:2] = part.used, len(part.rows)
+        numbers[2 : 2 + part.rows.size] = part.rows.ravel()
+        return part.mark + numbers.tobytes()
+
+    def decoded(self, content: bytes) -> _Part:
+        """Return the part that is stored."""
+        numbers = np.frombuffer(content, dtype="<i8", offset=MARK_BYTES).astype(np.int64)
+        used, reached = numbers[:2].tolist()
+        rows = numbers[2 : 2 + reached * self.n_columns].reshape(reached, self.n_columns)
+        return _Part(content[:MARK_BYTES], used, rows)
+
+    # --- what came out ---
+
+    def released(self, entry: LedgerEntry) -> Released:
+        """Return what is stored under the request."""
+        with self.ledger.reading(entry.id) as page:
+            parts = page.parts()
+        rows = [self.decoded(body).rows for _, body in parts]
+        facts = entry.facts or _facts(noise_source())
+        return Released(
+            request=self.request,
+            purpose=entry.purpose,
+            mechanism=self.mechanism,
+            shape=self.shape,
+            event=self.event,
+            budget=self.budget,
+            price=Price(**entry.terms["price"]),
+            public=entry.terms["public"],
+            values=np.concatenate([np.zeros((0, self.n_columns), dtype=np.int64), *rows]),
+            questions=tuple(key for key, _ in parts),
+            noise=facts,
+            issued=entry.reserved_at,
+            account=AccountFacts(
+                dataset=self.ledger.dataset,
+                composition=self.ledger.composition,
+                guarantee=self.ledger.guarantee,
+                budget=self.ledger.budget,
+                spent_after=entry.spent_after,
+                durable=self.ledger.durable,
+                reservation=entry.id,
+            ),
+        )
+
+
+class _SecretStates:
+    """The secret states that may still be needed: that of the last stored answer, and the one that
+    is being drawn.
+
+    Each draw writes the state it left under a new random mark, beside the one it began with, and
+    then the answer, which names the mark. So a crash at any moment leaves the state that the last
+    stored answer names.
+    """
+
+    def __init__(self, files: SecretFiles | None, account: str, request: str) -> None:
+        self._files, self._held = files, b""
+        self._stream = hashlib.sha256(f"{account} {request}".encode()).hexdigest()
+
+    def load(self, mark: bytes) -> int | None:
+        """Return the state of this mark, None where nothing secret was left.
+
+        Raises
+        ------
+        LedgerError
+            If the vault has lost it, or holds those of another time or stream.
+        """
+        if mark == _NO_MARK:
+            return None
+        states = self._states()
+        if mark.hex() not in states:
+            raise LedgerError(
+                "The secret state that goes with the last answer of this stream is not in the"
+                " vault; put the vault back as it was, or begin another stream, which is a new"
+                " charge."
+            )
+        return states[mark.hex()]
+
+    def save(self, mark: bytes, secret: int | None) -> bytes:
+        """Keep the state that a draw left, beside the one that it began with; return its mark."""
+        assert secret is not None
+        new, states = entropy_bytes(MARK_BYTES), self._states()
+        kept = {name: value for name, value in states.items() if name == mark.hex()}
+        # its size must not depend on what was drawn
+        content = json.dumps(kept | {new.hex(): secret}).ljust(STATE_BYTES).encode()
+        if self._files is None:
+            self._held = content
+        else:
+            self._files.write(self._name, content)
+        return new
+
+    @property
+    def _name(self) -> str:
+        return f"streams/{self._stream}.state"
+
+    def _states(self) -> dict[str, int]:
+        content = self._held if self._files is None else self._files.read(self._name)
+        try:
+            states = json.loads(content or b"{}")
+            if isinstance(states, dict) and all(type(one) is int for one in states.values()):
+                return states
+        except ValueError:
+            pass  # an error raised in here would carry the states along
+        raise LedgerError("The secret state of a stream is damaged; put the vault back as it was.")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("A stream holds a secret state; open it again by its request.")
+
+
+def _terms(mechanism: Mechanism, shape: Shape, public: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what must be the same whenever a request is taken up, as JSON values.
+
+    Raises
+    ------
+    ParameterError
+        If a public setting is no JSON value, or all together are too long.
+    """
+    terms = {
+        "mechanism": mechanism.model_dump(mode="json"),
+        "shape": shape.model_dump(mode="json"),
+        "public": dict(public),
+    }
+    try:
+        text = json.dumps(terms, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise ParameterError(
+            "A public setting is no text, finite number, list or mapping; give such values alone."
+        ) from None
+    if not len(text) <= MOST_TERMS:
+        raise ParameterError(
+            f"The public settings have {len(text):,} bytes, and at most {MOST_TERMS:,} can be"
+            " certified; use a smaller basis or fewer candidates. Nothing was spent."
+        )
+    read: dict[str, Any] = json.loads(text)
+    return read
+
+
+def _facts(noise: Noise) -> dict[str, Any]:
+    """Return what a certificate says of the noise and of the software that drew it."""
+    software = {"python": platform.python_version()} | {
+        name: _version_of(name) for name in _PACKAGES
+    }
+    return {"exact": noise.exact, "description": noise.description, "software": software}
+
+
+@functools.cache  # reading it takes longer than all else
+def _version_of(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
