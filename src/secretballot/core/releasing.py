@@ -125,7 +125,7 @@ class Answers(NamedTuple):
     left: int
 
 
-def noise_source() -> Noise:
+def noise_source() -> ExactNoise:
     """Return where all noise comes from, loaded and checked.
 
     Raises
@@ -242,16 +242,18 @@ def stream(
     if own.entry() is None:
         own.check_admitted()
         own.reserve(room=0)
-    return AnswerStream(own, own.reserved().id, vault)
+    return AnswerStream(own, shape, own.reserved().id, vault)
 
 
 class AnswerStream:
     """A reservation that answers question by question, each on the disk before it is returned; as
     `stream` makes it."""
 
-    def __init__(self, own: "_Request", reservation: int, vault: SecretFiles | None) -> None:
-        self._own, self.reservation = own, reservation
-        self.planned = own.shape.n_queries
+    def __init__(
+        self, own: "_Request", shape: VoteShape, reservation: int, vault: SecretFiles | None
+    ) -> None:
+        self._own, self._shape, self.reservation = own, shape, reservation
+        self.planned = shape.n_queries
         self._states = _SecretStates(vault, own.ledger.account, own.request)
 
     def __repr__(self) -> str:
@@ -329,7 +331,7 @@ class AnswerStream:
     # --- inside ---
 
     def _check(self, given: VoteShape, n_questions: int) -> None:
-        paid = self._own.shape
+        paid = self._shape
         if given.n_queries != n_questions:
             raise DataError(
                 f"{n_questions} questions with votes on {given.n_queries}; give one row each."
@@ -358,7 +360,7 @@ class AnswerStream:
     ) -> Answers:
         given = np.array([question in stored for question in questions], dtype=np.bool_)
         values = np.zeros((len(questions), self._own.n_columns), dtype=np.int64)
-        for row in np.flatnonzero(given):
+        for row in np.flatnonzero(given).tolist():
             values[row] = self._own.decoded(stored[questions[row]]).rows[0]
         return Answers(values, given, left)
 
@@ -397,7 +399,7 @@ class AnswerStream:
         returns = gaussian or isinstance(own.mechanism, TableLabels)
         if not (returns and own.ledger.composition == "renyi" and used < self.planned):
             return None
-        return (own.mechanism.event(own.shape.first(used)),) if used else ()
+        return (own.mechanism.event(self._shape.first(used)),) if used else ()
 
 
 class _Part(NamedTuple):
@@ -690,7 +692,7 @@ def _terms(mechanism: Mechanism, shape: Shape, public: Mapping[str, Any]) -> dic
     return read
 
 
-def _facts(noise: Noise) -> dict[str, Any]:
+def _facts(noise: ExactNoise) -> dict[str, Any]:
     """Return what a certificate says of the noise and of the software that drew it."""
     software = {"python": platform.python_version()} | {
         name: _version_of(name) for name in _PACKAGES

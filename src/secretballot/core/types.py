@@ -203,3 +203,15 @@ class Noise(Protocol):
         `starts` and `ends` have shape (m,).
         """
         ...
+
+
+class SecretFiles(Protocol):
+    """The vault: secret files, each written whole or not at all."""
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file, None if there is none."""
+        ...
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file, on the disk before this returns."""
+        ...

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike
 
-from secretballot._signals import signals_held_back
 from secretballot._typing import IntArray
 from secretballot._validation import check_instance, check_name, check_path
 from secretballot.aggregation import (
@@ -23,6 +22,7 @@ from secretballot.core.ledger import Ledger, LedgerEntry
 from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.core.noise import ExactNoise, NoiseSource, ready_sampler
 from secretballot.core.private import Votes
+from secretballot.core.signals import signals_held_back
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import (
     BudgetError,

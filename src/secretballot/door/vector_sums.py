@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._signals import signals_held_back
 from secretballot._typing import IntArray
 from secretballot._validation import LARGEST_INTEGER
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.rows import UnknownEndError, repeated
 from secretballot.core.noise import ExactNoise
+from secretballot.core.signals import signals_held_back
 from secretballot.core.types import Guarantee
 from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError

@@ -7,9 +7,9 @@ nobody can look, `UnknownEndError` says so.
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -48,6 +48,7 @@ from secretballot.core.ledger.rows import (
 )
 from secretballot.core.ledger.urls import DatabasePlace, is_database
 from secretballot.core.price import PrivacyBudget, delta_upper
+from secretballot.core.types import Guarantee
 
 State = Literal["reserved", "committed", "forfeited"]
 Place = Path | DatabasePlace
@@ -108,6 +109,12 @@ class LedgerEntry:
         Answers given one by one so far; 0 where the answer is given as a whole.
     queries : int or None
         How many answers were reserved, where that was stated.
+    terms : dict
+        Public, as JSON values: what a request that goes on must state again.
+    facts : dict or None
+        What drew the answers, once it is committed.
+    spent_after : tuple of float
+        Epsilon and delta that were spent just after the reservation.
 
     Examples
     --------
@@ -132,6 +139,9 @@ class LedgerEntry:
     reason: str | None
     parts: int
     queries: int | None = None
+    terms: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] | None = None
+    spent_after: tuple[float, float] = (0.0, 0.0)
 
 
 # --- an account that is open ---
@@ -348,6 +358,24 @@ class AnswerPage:
         first = self.count + 1
         assert self._writer is not None
         self._writer.add_parts(self._reservation, first, parts)
+
+    def commit(self, facts: Mapping[str, Any], used: tuple[Event, ...] | None = None) -> None:
+        """Close the reservation with the answers that were given.
+
+        Parameters
+        ----------
+        facts : mapping
+            Public, as JSON values, of what drew them.
+        used : tuple of Event, optional
+            What the answers given cost by themselves, where the rest goes back into the budget.
+        """
+        writer, totals = self._writer, None
+        assert writer is not None
+        if used is not None:
+            totals = writer.reader.after_closing(writer.seen.totals, self._reservation, used)
+        ended = Closing(facts=dict(facts), used=used)  # type: ignore[arg-type]  # pydantic checks
+        number = self.count + 1
+        writer.add("close", self._reservation, number, terms=ended.encode(), totals=totals)
 
 
 class Ledger:
@@ -592,6 +620,11 @@ class Ledger:
         """Relation that the total is a promise about: "add-remove" or "replace-one"."""
         return self._own_book.account.neighbours
 
+    @property
+    def guarantee(self) -> Guarantee:
+        """Whose data it is about, and how neighbouring datasets differ."""
+        return Guarantee(unit=self.unit, relation=self.neighbours)  # type: ignore[arg-type]
+
     def check_promise(self, unit: str, neighbours: str) -> None:
         """Refuse a release about this unit and relation if it does not add to what the ledger
         promises.
@@ -722,6 +755,7 @@ class Ledger:
         request: str,
         purpose: str,
         queries: int | None = None,
+        terms: Mapping[str, Any] | None = None,
         room: int = 0,
     ) -> int:
         """Reserve `events` at `price` and return the number of the reservation.
@@ -742,6 +776,8 @@ class Ledger:
         queries : int, optional
             How many answers the events are for, each of them the same share of every event. Where
             it is stated, what was not used can be computed and given back.
+        terms : mapping, optional
+            Public, as JSON values: what a request that goes on must state again.
         room : int
             Bytes that the answer may need at most. They are taken on the disk together with the
             purchase, so that a disk that fills up in the meantime does not cost the answer.
@@ -760,6 +796,7 @@ class Ledger:
         text, purchase = _certified(events, price, queries)
         check_name("request", request, longest=LONGEST_REQUEST)
         _check_text("purpose", purpose, empty=True)
+        body = rows.intention_text(purpose, terms or {})
         size, book = check_count("room", room, minimum=0), self._own_book
         # the filter is asked and the row written in one transaction: two processes cannot both
         # spend the rest
@@ -779,7 +816,7 @@ class Ledger:
                 0,
                 key=request.encode(),
                 terms=text,
-                body=purpose.encode(),
+                body=body,
                 totals=totals.plus(costs),
             )
             # in the same transaction: where the answer has no room, nothing is reserved
@@ -787,8 +824,17 @@ class Ledger:
                 reader.transaction.claim_room(number, size)
         return number
 
+    @repeated
+    def check_admits(self, events: Sequence[Event], price: PrivacyBudget) -> None:
+        """Refuse, with `BudgetError`, what `reserve` would refuse now; nothing is spent."""
+        book = self._own_book
+        with book.reading() as (_, seen):
+            if not book.filter.admits(seen.totals, events, price):
+                after = seen.totals.plus(book.filter.costs(events, price))
+                raise BudgetError(self._refusal_of(price, seen.totals, after))
+
     @contextmanager
-    def answering(self, reservation: int) -> Iterator[AnswerPage]:
+    def answering(self, reservation: int, *, closes: bool = False) -> Iterator[AnswerPage]:
         """Hold the answers of an open reservation while some are added.
 
         They are on the disk at the end, or not at all, in one transaction however many they are:
@@ -799,6 +845,8 @@ class Ledger:
         ----------
         reservation : int
             Number that `reserve` returned.
+        closes : bool
+            Whether the page will be committed.
 
         Raises
         ------
@@ -807,7 +855,7 @@ class Ledger:
             then leave.
         """
         number = check_count("reservation", reservation)
-        with self._own_book.writing() as writer:
+        with self._own_book.writing(closes=number if closes else None) as writer:
             _answered_open(writer, number)
             with closing(AnswerPage(writer.reader, number, writer)) as page:
                 yield page
@@ -1210,10 +1258,11 @@ def _entry_of(reader: Reader, first: Row, last: Row) -> LedgerEntry:
     """Return an entry from the first and the last row of a reservation."""
     purchase, closed = reader.purchase(first), last.kind == "close"
     ended = reader.closing(last) if closed else None
+    purpose, terms = reader.intention(first)
     return LedgerEntry(
         id=first.reservation,
         request=first.key.decode(),
-        purpose=first.body.decode(),
+        purpose=purpose,
         events=purchase.events,
         epsilon=purchase.epsilon,
         delta=purchase.delta,
@@ -1224,6 +1273,9 @@ def _entry_of(reader: Reader, first: Row, last: Row) -> LedgerEntry:
         reason=None if ended is None else ended.reason,
         parts=last.number - closed,
         queries=purchase.queries,
+        terms=terms,
+        facts=None if ended is None else ended.facts,
+        spent_after=reader.spent_after(first),
     )
 
 

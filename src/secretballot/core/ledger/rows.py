@@ -17,14 +17,14 @@ Statements are plain SQL that both databases know, with a question mark for each
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from secretballot.core.errors import Argument, LedgerError, Parameter, SecretBallotError
 from secretballot.core.events import AnyEvent, Event
@@ -298,7 +298,7 @@ class Row(NamedTuple):
     ======= ======== =================== ==============================
     kind    key      terms               body
     ======= ======== =================== ==============================
-    reserve request  `Purchase`          what for
+    reserve request  `Purchase`          what for, and public terms
     part    question nothing             answer
     close   nothing  `Closing`           what was released
     ======= ======== =================== ==============================
@@ -367,17 +367,31 @@ class Purchase(_Terms):
 
 
 class Closing(_Terms):
-    """How a reservation ended: with an answer, of which it has the SHA-256 and, where steps that
-    were not taken are not paid, the events that were used; or without, for a reason."""
+    """How a reservation ended: with an answer, of which it has the SHA-256 or what drew it and,
+    where steps that were not taken are not paid, the events that were used; or without, for a
+    reason."""
 
     sha256: str | None = None
+    facts: dict[str, JsonValue] | None = None
     used: tuple[AnyEvent, ...] | None = None
     reason: str | None = None
 
     @property
     def state(self) -> Literal["committed", "forfeited"]:
         """Either "committed" or "forfeited"."""
-        return "forfeited" if self.sha256 is None else "committed"
+        return "committed" if self.reason is None else "forfeited"
+
+
+def intention_text(purpose: str, terms: Mapping[str, Any]) -> bytes:
+    """Return what a reservation is for, with its terms, as its row holds them."""
+    return json.dumps([purpose, dict(terms)], separators=(",", ":"), allow_nan=False).encode()
+
+
+def _intention_in(row: Row) -> tuple[str, dict[str, Any]]:
+    purpose, terms = json.loads(row.body)
+    if not isinstance(purpose, str) or not isinstance(terms, dict):
+        raise ValueError("it has no purpose")
+    return purpose, terms
 
 
 # a ledger holds the same few purchases many times
@@ -479,15 +493,15 @@ class Reader:
         LedgerError
             If this program cannot read it.
         """
-        return self._read(_purchase_in, row)
+        return self._read(lambda row: _purchase_in(row.terms), row)
 
     def closing(self, row: Row) -> Closing:
         """Return how a reservation ended; errors are those of `purchase`."""
-        return self._read(Closing.decode, row)
+        return self._read(lambda row: Closing.decode(row.terms), row)
 
-    def _read(self, decode: Callable[[str], Result], row: Row) -> Result:
+    def _read(self, decode: Callable[[Row], Result], row: Row) -> Result:
         try:
-            return decode(row.terms)
+            return decode(row)
         except _UNREADABLE as error:
             raise LedgerError(
                 f"{self.where} holds a reservation that this program cannot read: {in_brief(error)}"
@@ -612,6 +626,14 @@ class Reader:
         kept = self._rule.costs(used, self.purchase(row).price)
         lower = Totals(1, min(kept.loss, reserved.loss), min(kept.failure, reserved.failure))
         return totals.minus(reserved).plus(lower)
+
+    def spent_after(self, row: Row) -> tuple[float, float]:
+        """Return what was spent just after a row."""
+        return self._rule.spent(self._sums_of(row))
+
+    def intention(self, row: Row) -> tuple[str, dict[str, Any]]:
+        """Return what a reservation is for, and its public terms."""
+        return self._read(_intention_in, row)
 
     def _sums_of(self, row: Row) -> Totals:
         try:

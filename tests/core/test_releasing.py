@@ -1,0 +1,391 @@
+"""The one way out, in every state of a request: what is charged, drawn, stored and returned."""
+
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from secretballot.core import releasing
+from secretballot.core.errors import (
+    BudgetError,
+    LedgerError,
+    ParameterError,
+    SecretBallotError,
+)
+from secretballot.core.events import Counts
+from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.rows import UnknownEndError
+from secretballot.core.mechanisms import NoisySums, NoisyVotes, SparseVector
+from secretballot.core.price import PrivacyBudget
+from secretballot.core.private import RecordSums, Votes
+from secretballot.core.types import Guarantee
+
+RECORD = Guarantee(unit="record", relation="add-remove")
+BUDGET = PrivacyBudget(2.0, 1e-5)
+LABELS = NoisyVotes(scale=20.0)
+COUNTS = NoisyVotes(scale=20.0, release="counts")
+STREAM = SparseVector(threshold_scale=20.0, query_scale=40.0, threshold=800, max_abstentions=1)
+
+
+class Vault:
+    """Secret files in memory."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+
+    def read(self, name: str) -> bytes | None:
+        return self.files.get(name)
+
+    def write(self, name: str, content: bytes) -> None:
+        self.files[name] = content
+
+
+class Stop(BaseException):
+    """An end of the process."""
+
+
+def account(budget: PrivacyBudget = BUDGET, **more: Any) -> Ledger:
+    return Ledger.in_memory(dataset="D", budget=budget, **more)
+
+
+def votes(*margins: int, k: int = 12_000) -> Votes:
+    return Votes.of_teachers([[(k - m) // 2, (k + m) // 2] for m in margins], RECORD)
+
+
+def released(private: Any, mechanism: Any, ledger: Ledger, **more: Any) -> releasing.Released:
+    given = {"request": "r", "public": {"classes": [0, 1]}, "shape": private.shape, **more}
+    return releasing.release(given.pop("shape"), private, mechanism, ledger, BUDGET, **given)
+
+
+def opened(shape: Any, ledger: Ledger, vault: Vault | None = None) -> releasing.AnswerStream:
+    return releasing.stream(
+        shape, STREAM, ledger, BUDGET, request="s", public={"teachers": "t"}, vault=vault
+    )
+
+
+# --- a release as a whole ---
+
+
+def test_a_release_is_charged_once_and_stored() -> None:
+    ledger, private = account(), votes(8000, -8000, 6000)
+    first = released(private, LABELS, ledger)
+    assert first.values.tolist() == [[1], [0], [1]]
+    assert ledger.spent() == (2.0, 1e-5)
+    assert first.account.spent_after == (2.0, 1e-5)
+    assert first.account.reservation == 1
+    assert first.noise["exact"]
+    again = released(private, LABELS, ledger)
+    assert again.values.tolist() == first.values.tolist()
+    assert (again.noise, again.issued, again.public) == (first.noise, first.issued, first.public)
+    assert ledger.spent() == (2.0, 1e-5)
+    counted = released(private, COUNTS, account()).values
+    assert counted.shape == (3, 1)
+    assert (np.abs(counted[:, 0] - [10_000, 2000, 9000]) < 300).all()
+
+
+def test_what_can_be_refused_is_refused_before_anything_is_spent() -> None:
+    ledger, private = account(), votes(8000)
+    users = Votes.of_teachers([[1, 9]], Guarantee(unit="user", relation="replace-one"))
+    refused: list[tuple[type[SecretBallotError], Callable[[], object]]] = [
+        (BudgetError, lambda: released(private, NoisyVotes(scale=1.0), ledger)),
+        (LedgerError, lambda: released(users, LABELS, ledger)),
+        (ParameterError, lambda: released(private, NoisySums(sigmas=(5.0,)), ledger)),
+        (ParameterError, lambda: released(private, LABELS, ledger, shape=votes(2, 4).shape)),
+        (ParameterError, lambda: released(private, LABELS, ledger, public={"x": float("nan")})),
+        (ParameterError, lambda: released(private, LABELS, ledger, public={"x": object()})),
+        (ParameterError, lambda: released(private, LABELS, ledger, public={"x": "y" * 10**7})),
+        (BudgetError, lambda: released(private, LABELS, account(PrivacyBudget(1.0, 1e-5)))),
+    ]
+    for kind, call in refused:
+        with pytest.raises(kind):
+            call()
+    assert ledger.releases() == 0
+
+
+def test_nothing_is_made_where_the_account_or_the_price_refuses() -> None:
+    def never(_: object) -> Votes:
+        raise AssertionError
+
+    shape = votes(8000).shape
+    poor, ledger = account(PrivacyBudget(1.0, 1e-5)), account(PrivacyBudget(4.0, 2e-5))
+    with pytest.raises(BudgetError):
+        releasing.release(shape, never, LABELS, poor, BUDGET, request="r", public={})
+    # a stored answer needs no votes
+    made = releasing.release(
+        shape, lambda _: votes(8000), LABELS, ledger, BUDGET, request="r", public={}
+    )
+    found = releasing.release(shape, never, LABELS, ledger, BUDGET, request="r", public={})
+    assert found.values.tolist() == made.values.tolist() == [[1]]
+    with pytest.raises(AssertionError):
+        releasing.release(shape, never, LABELS, ledger, BUDGET, request="other", public={})
+    assert ledger.releases() == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"mechanism": COUNTS},
+        {"private": votes(8000, 8000)},
+        {"public": {"classes": [0, 2]}},
+    ],
+)
+def test_a_known_request_has_the_same_terms(other: dict[str, Any]) -> None:
+    ledger = account()
+    released(votes(8000), LABELS, ledger)
+    given = {"private": votes(8000), "mechanism": LABELS, **other}
+    with pytest.raises(ParameterError, match="begun with other terms"):
+        released(given.pop("private"), given.pop("mechanism"), ledger, **given)
+    assert ledger.spent() == (2.0, 1e-5)
+
+
+def test_a_draw_that_fails_is_forfeited_and_tells_nothing(monkeypatch: Any) -> None:
+    def broken(*_: object) -> Any:
+        raise ValueError("7712 votes")
+
+    ledger = account()
+    with monkeypatch.context() as patch:
+        patch.setattr(NoisyVotes, "draw", broken)
+        with pytest.raises(LedgerError, match="failed") as caught:
+            released(votes(8000), LABELS, ledger)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    assert "7712" not in str(caught.value)
+    with pytest.raises(LedgerError, match="forfeited"):
+        released(votes(8000), LABELS, ledger)
+    assert ledger.spent() == (2.0, 1e-5)
+
+
+# --- stages ---
+
+
+class Places:
+    """Ends the process at some of the places that a release passes."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, *ends: int) -> None:
+        self.count, self.ends = 0, set(ends)
+        for owner, name in (
+            (Ledger, "reserve"),
+            (Ledger, "answering"),
+            (releasing._SecretStates, "save"),
+        ):
+            patch.setattr(owner, name, self.wrapped(getattr(owner, name)))
+
+    def wrapped(self, work: Callable[..., Any]) -> Callable[..., Any]:
+        def done(*given: Any, **named: Any) -> Any:
+            self.at()
+            result = work(*given, **named)
+            self.at()
+            return result
+
+        return done
+
+    def at(self) -> None:
+        self.count += 1
+        if self.count in self.ends:
+            raise Stop
+
+
+def sums_of(stage: int) -> RecordSums:
+    one = np.ones((1, 1), dtype=np.int64)
+    block = one, np.array([[3, stage]]), one[:, :0]
+    return RecordSums.of_products([block], 5, RECORD, coordinates=2)
+
+
+@pytest.mark.parametrize("ends", [*itertools.combinations(range(1, 9), 1), (2, 5), (3, 7)])
+def test_interrupted_stages_go_on_and_are_charged_once(
+    ends: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, asked = account(), []
+    places = Places(monkeypatch, *ends)
+    mechanism = NoisySums(sigmas=(60.0, 60.0, 60.0))
+
+    def made(stages: Sequence[Any]) -> RecordSums:
+        asked.append([stage.tolist() for stage in stages])
+        return sums_of(len(stages))
+
+    def run() -> releasing.Released:
+        shape = sums_of(0).shape
+        return releasing.release(shape, made, mechanism, ledger, BUDGET, request="r", public={})
+
+    for _ in ends:
+        with pytest.raises(Stop):
+            run()
+    found = run()
+    assert places.count > max(ends)
+    assert found.values.shape == (3, 2)
+    assert ledger.spent() == (2.0, 1e-5)
+    # what a later stage was made of is what was released
+    last = max(asked, key=len)
+    assert [rows for stage in last for rows in stage] == found.values[:2].tolist()
+    assert run().values.tolist() == found.values.tolist()
+
+
+# --- streams ---
+
+
+@pytest.mark.parametrize("ends", [(), *itertools.product(range(1, 10), (2, 5))])
+def test_an_interrupted_stream_goes_on_and_asks_nothing_twice(
+    ends: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, vault, private = account(), Vault(), votes(6000, 8000, 10_000)
+    with monkeypatch.context() as patch:
+        Places(patch, *itertools.accumulate(ends))
+        for _ in ends:
+            with pytest.raises(Stop):
+                opened(private.shape, ledger, vault).answer(private, [b"a", b"b", b"c"])
+    found = opened(private.shape, ledger, vault).answer(private, [b"a", b"b", b"c"])
+    assert found.values.tolist() == [[1], [1], [1]]
+    assert found.given.all()
+    assert found.left == 0
+    assert ledger.spent() == (2.0, 1e-5)
+    assert [len(content) for content in vault.files.values()] == [releasing.STATE_BYTES]
+
+
+def test_a_stream_ends_with_its_last_abstention() -> None:
+    ledger, private = account(), votes(6000, 0, 8000, 10_000)
+    stream = opened(private.shape, ledger)
+    found = stream.answer(private.take([0, 1]), [b"a", b"b"])
+    assert found.values.tolist() == [[1], [-1]]
+    assert found.left == stream.left == 0
+    later = stream.answer(private.take([2, 0]), [b"c", b"a"])
+    assert later.given.tolist() == [False, True]
+    whole = stream.released()
+    assert whole.questions == (b"a", b"b")
+    assert whole.values.tolist() == [[1], [-1]]
+
+
+def test_a_secret_state_belongs_to_its_vault() -> None:
+    ledger, vault, private = account(), Vault(), votes(6000, 8000)
+    opened(private.shape, ledger, vault).answer(private.take([0]), [b"a"])
+    kept = dict(vault.files)
+    for files in ({}, {name: b"{}" for name in kept}, {name: b"[" for name in kept}):
+        other = Vault()
+        other.files = files
+        with pytest.raises(LedgerError, match="vault"):
+            opened(private.shape, ledger, other).answer(private.take([1]), [b"b"])
+    opened(votes(6000, 8000).shape, ledger, vault).answer(private.take([1]), [b"b"])
+    vault.files = kept  # older than the last answer
+    with pytest.raises(LedgerError, match="not in the"):
+        stream = opened(private.shape, ledger, vault)
+        with ledger.reading(stream.reservation) as page:
+            stream._draw(page, private, [0], releasing.noise_source())
+
+
+def test_votes_of_others_are_not_answered() -> None:
+    ledger = account()
+    stream = opened(votes(2, 4, 6).shape, ledger)
+    for given in (votes(800, k=1000), Votes.of_teachers([[1, 2, 11_997]], RECORD)):
+        with pytest.raises(ParameterError, match="not those"):
+            stream.answer(given, [b"a"])
+    with pytest.raises(SecretBallotError, match="one row each"):
+        stream.answer(votes(2, 4), [b"a"])
+    assert stream.left == 3
+
+
+def test_a_moved_share_larger_than_paid_for_is_refused() -> None:
+    paid = Votes.of_teachers(np.full((10, 2), 50), RECORD, moved=5).shape
+    stream = releasing.stream(paid, LABELS, account(), BUDGET, request="s", public={})
+    with pytest.raises(ParameterError, match="not those"):
+        stream.answer(Votes.of_teachers([[50, 50]] * 2, RECORD, moved=2), [b"a", b"b"])
+    half = Votes.of_teachers([[50, 50]] * 2, RECORD, moved=1)
+    assert stream.answer(half, [b"a", b"b"]).given.all()
+
+
+def test_closing_gives_back_what_was_not_used_where_that_is_a_release_of_its_own() -> None:
+    budget = PrivacyBudget(4.0, 1e-5)
+    for mechanism, returns in ((COUNTS, True), (LABELS, True), (STREAM, False)):
+        ledger = account(budget, composition="renyi")
+        shape = votes(*[8000] * 50).shape
+        stream = releasing.stream(
+            shape, mechanism, ledger, PrivacyBudget(3.5, 1e-5), request="s", public={}
+        )
+        before = ledger.spent()
+        stream.answer(votes(8000), [b"a"])
+        stream.close()
+        assert (ledger.spent()[0] < before[0]) == returns
+        assert stream.closed
+        assert stream.left == 0
+        assert stream.answer(votes(8000), [b"a"]).given.all()
+        assert not stream.answer(votes(8000), [b"b"]).given.any()
+        with pytest.raises(LedgerError):
+            stream.close()
+    # one answer of fifty counts is one count
+    alone = account(budget, composition="renyi")
+    alone.reserve([Counts(sigma=20.0, shifts=1)], PrivacyBudget(3.5, 1e-5), request="1", purpose="")
+    returned = account(budget, composition="renyi")
+    stream = releasing.stream(
+        votes(*[8000] * 50).shape,
+        COUNTS,
+        returned,
+        PrivacyBudget(3.5, 1e-5),
+        request="s",
+        public={},
+    )
+    stream.answer(votes(8000), [b"a"])
+    stream.close()
+    assert returned.spent() == alone.spent()
+
+
+# --- ends that nobody knows ---
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_an_unknown_end_is_charged_once(stored: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, reserve = account(), Ledger.reserve
+
+    def lost(self: Ledger, *given: Any, **named: Any) -> int:
+        if stored:
+            reserve(self, *given, **named)
+        raise UnknownEndError("lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "reserve", lost)
+        with pytest.raises(UnknownEndError):
+            released(votes(8000), LABELS, ledger)
+    assert ledger.releases() == stored
+    assert released(votes(8000), LABELS, ledger).values.tolist() == [[1]]
+    assert ledger.spent() == (2.0, 1e-5)
+
+
+def test_of_two_that_draw_the_first_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, draw, seen = account(), NoisyVotes.draw, []
+
+    def meanwhile(self: Any, *given: Any) -> Any:
+        if not seen:
+            seen.append(None)
+            seen.append(released(votes(0, 0, 0), COUNTS, ledger).values.tolist())
+        return draw(self, *given)
+
+    monkeypatch.setattr(NoisyVotes, "draw", meanwhile)
+    assert released(votes(0, 0, 0), COUNTS, ledger).values.tolist() == seen[1]
+    assert ledger.releases() == 1
+
+
+def test_stored_sizes_do_not_depend_on_what_was_drawn() -> None:
+    sizes = set()
+    for margins in ((12_000, 12_000), (-12_000, 0), (0, 0)):
+        ledger = account()
+        private = votes(*margins)
+        opened(private.shape, ledger).answer(private, [b"a", b"b"])
+        released(private, COUNTS, ledger := account())
+        with ledger.reading(1) as page:
+            sizes.add(tuple(len(body) for _, body in page.parts()))
+    assert len(sizes) == 1
+
+
+def test_terms_are_in_the_ledger_before_the_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = account()
+
+    def look(*_: object) -> Any:
+        entry = ledger.entry("r")
+        assert entry is not None
+        assert entry.state == "reserved"
+        assert entry.terms["mechanism"] == json.loads(LABELS.model_dump_json())
+        raise Stop
+
+    monkeypatch.setattr(NoisyVotes, "draw", look)
+    with pytest.raises(LedgerError):
+        released(votes(8000), LABELS, ledger)
