@@ -128,7 +128,8 @@ def of_labels(votes: Any = None, **terms: Any) -> Callable[[sb.Ledger], object]:
 
 
 def table(names: list[str], declaration: Any = None) -> Callable[[sb.Ledger], object]:
-    cast = sb.ensemble.label_votes(RNG.random((2, 50, len(names))) < 0.5, names)
+    made_for = declaration or {}
+    cast = sb.ensemble.label_votes(RNG.random((2, 50, len(names))) < 0.5, names, **made_for)
     voting = sb.aggregation.LabelSetVoting.calibrate(BUDGET, 2, n_teachers=50, labels=names)
     return lambda ledger: sb.door.release_table(cast, voting, ledger, declaration=declaration)
 

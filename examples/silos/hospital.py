@@ -37,7 +37,7 @@ def main() -> None:
     counts = teachers.vote(teachers.points(points))
     if mode == "trusted":
         out.mkdir(mode=0o700)  # counts are secret until they passed the door
-        counts.write(out / "counts.npy")
+        sb.write_votes(counts, out / "counts.npy")
         return
     # The door stands here: a person is a patient of one hospital alone, so the releases of all
     # hospitals together promise what each of them does.

@@ -80,7 +80,7 @@ class _Votes:
     n_teachers: int
     n_classes: int = 2
 
-    def vote_counts(self, points: Any, classes: list[Any]) -> sb.Votes:
+    def vote_counts(self, points: Any, classes: list[Any], guarantee: Any) -> sb.Votes:
         ones = np.array([self.ones[int(point[0])] for point in points])
         return sb.votes_of_counts(np.column_stack([self.n_teachers - ones, ones]), classes=classes)
 

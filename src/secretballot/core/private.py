@@ -113,6 +113,13 @@ class Votes(Sealed):
     shape : VoteShape
     classes : tuple
         Class values in the order of the columns; public.
+
+    Examples
+    --------
+    >>> from secretballot.core.types import Guarantee
+    >>> votes = sb.Votes.of_teachers([[3, 97]], Guarantee(unit="user", relation="add-remove"))
+    >>> votes.shape.n_teachers, repr(votes)[-17:]
+    (100, 'values=<private>)')
     """
 
     __slots__ = ("classes",)

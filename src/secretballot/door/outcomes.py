@@ -57,7 +57,7 @@ class PaidOutcome:
     Examples
     --------
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(1.0, 0.0))
-    >>> votes = sb.Votes.from_counts([[3, 97], [60, 40]])
+    >>> votes = sb.votes_of_counts([[3, 97], [60, 40]])
     >>> paid = sb.estimate_stability(votes, ledger, fraction=0.5, epsilon=0.5)
     >>> paid.epsilon, paid.delta, paid.mechanism["name"], paid.reservation
     (0.5, 0.0, 'stability-quantile', 1)

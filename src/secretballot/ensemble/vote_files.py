@@ -54,7 +54,7 @@ class _Reading:
 def read_counts(
     path: Path, kind: str | None, classes: object, n_teachers: int | None, header: str | None = None
 ) -> tuple[CountArray, list[Any], int]:
-    """Read a file of votes or counts; see `VoteCounts.read`.
+    """Read a file of votes or counts; see `read_votes`.
 
     Returns
     -------

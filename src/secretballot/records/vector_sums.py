@@ -110,6 +110,12 @@ class Records(Private):
         Returns the blocks of a stage's sum, from what it asks.
     guarantee : Guarantee
         Whose vectors are bounded.
+
+    Examples
+    --------
+    >>> from secretballot.records import class_records
+    >>> class_records(np.array([[3, 4]]), np.array([1]), 2)
+    Records(Guarantee(unit='record', relation='add-remove'), records=<private>)
     """
 
     __slots__ = ("__blocks", "guarantee")
@@ -169,12 +175,6 @@ def class_records(
     ------
     DataError
         If the shapes do not fit, or a coordinate is too large; no value is named.
-
-    Examples
-    --------
-    >>> from secretballot.records import class_records
-    >>> class_records(np.array([[3, 4]]), np.array([1]), 2)
-    Records(Guarantee(unit='record', relation='add-remove'), records=<private>)
     """
     part = _Part(coordinates, classes, persons, marks)
     columns = 1 if n_classes == 2 else n_classes
