@@ -261,17 +261,19 @@ def test_a_secret_state_belongs_to_its_vault() -> None:
     ledger, vault, private = account(), Vault(), votes(6000, 8000)
     opened(private.shape, ledger, vault).answer(private.take([0]), [b"a"])
     kept = dict(vault.files)
-    for files in ({}, {name: b"{}" for name in kept}, {name: b"[" for name in kept}):
+    for files in ({}, dict.fromkeys(kept, b"{}"), dict.fromkeys(kept, b"[")):
         other = Vault()
         other.files = files
         with pytest.raises(LedgerError, match="vault"):
             opened(private.shape, ledger, other).answer(private.take([1]), [b"b"])
     opened(votes(6000, 8000).shape, ledger, vault).answer(private.take([1]), [b"b"])
     vault.files = kept  # older than the last answer
-    with pytest.raises(LedgerError, match="not in the"):
-        stream = opened(private.shape, ledger, vault)
-        with ledger.reading(stream.reservation) as page:
-            stream._draw(page, private, [0], releasing.noise_source())
+    stream, noise = opened(private.shape, ledger, vault), releasing.noise_source()
+    with (
+        pytest.raises(LedgerError, match="not in the"),
+        ledger.reading(stream.reservation) as page,
+    ):
+        stream._draw(page, private, [0], noise)
 
 
 def test_votes_of_others_are_not_answered() -> None:
