@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from secretballot.core import class_games, label_games, sampling, streams
+from secretballot.core import class_games, confident_games, label_games, sampling, streams
 from secretballot.core.errors import ParameterError
 from secretballot.core.label_games import Chances, GaussianChances, TableChances
 from secretballot.core.losses import (
@@ -241,8 +241,10 @@ class ClassLabels(Event):
 class Confident(Event):
     """Queries that a noisy threshold lets pass or refuses; those that pass get a noisy label.
 
-    A query is refused or answered given all earlier answers, and each kind of answer
-    has a number fixed beforehand: an adaptive composition like any other.
+    A query is refused or answered given all earlier answers, and each kind of answer has a number
+    fixed beforehand: an adaptive composition of its `parts`. Of two classes a query is a step of
+    a game by itself as well, which is cheaper where a threshold of votes of so many teachers keeps
+    uncertain labels back.
     """
 
     kind: Literal["confident"] = "confident"
@@ -251,6 +253,8 @@ class Confident(Event):
     queries: Count
     answers: Count
     n_classes: Annotated[int, Field(ge=2, le=10**12, strict=True)]
+    threshold: Count | None = None
+    n_teachers: Count | None = None
 
     @model_validator(mode="after")
     def _check_answers(self) -> Self:
@@ -266,13 +270,41 @@ class Confident(Event):
         labels = GaussianChances(sigma=self.sigma)
         return asked, BinaryLabels(chances=labels, queries=self.answers)
 
+    def groups(self) -> tuple[confident_games.Group, ...]:
+        """Return the votes that a query may have, empty where it is no step of a game."""
+        if self.n_classes > 2 or self.threshold is None or self.n_teachers is None:
+            return ()
+        return confident_games.groups_of(
+            self.threshold_sigma, self.sigma, self.threshold, self.n_teachers
+        )
+
     def losses(self) -> Losses:
+        if self._is_played():
+            return confident_games.joint_losses(self.groups(), self.queries)
         asked, labels = self.parts()
         return asked.losses() + labels.losses()
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         asked, labels = self.parts()
-        return asked.renyi(orders) + labels.renyi(orders)
+        found = asked.renyi(orders) + labels.renyi(orders)
+        # noise farther out than the groups reach tells nothing at such orders
+        held = orders <= 1 + 4 * min(self.threshold_sigma, self.sigma)
+        if groups := self.groups():
+            at = self.queries, self.answers, orders[held]
+            found[held] = np.minimum(found[held], confident_games.joint_renyi(groups, *at))
+        return found
+
+    def work(self) -> float:
+        if self._is_played():
+            return confident_games.joint_work(self.groups(), self.queries)
+        return sum(part.work() for part in self.parts())
+
+    def renyi_work(self) -> float:
+        return sum(part.renyi_work() for part in self.parts())
+
+    def _is_played(self) -> bool:
+        groups = self.groups()
+        return bool(groups) and confident_games.joint_work(groups, self.queries) < math.inf
 
 
 class _Parts(Event):

@@ -227,7 +227,8 @@ class ConfidentLabels(Mechanism):
     Privacy
     -------
     Sensitivity : the highest difference by 1, the labels as those of `NoisyVotes`.
-    Price : an answer about a threshold for each of `moved` rows, and `max_answers` labels.
+    Price : an answer about a threshold for each of `moved` rows, and `max_answers` labels; of two
+        classes both as one, from the threshold and the number of teachers.
     Source : Papernot et al. 2018, arXiv:1802.08908, Algorithms 1 and 2; docs/explanation/prices.md,
         section 12.
     """
@@ -254,11 +255,14 @@ class ConfidentLabels(Mechanism):
             queries=shape.moved,
             answers=min(self.max_answers, shape.moved),
             n_classes=shape.n_classes,
+            threshold=self.threshold,
+            n_teachers=shape.n_teachers,
         )
 
     def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
         votes, predicted = opened
-        top = (votes - predicted).max(axis=1)
+        # the price knows that predictions only lower the highest count
+        top = (votes - np.maximum(predicted, 0)).max(axis=1)
         noisy = top + noise.discrete_gaussian(self.threshold_sigma, len(top))
         passed, left = np.flatnonzero(noisy >= self.threshold), self.max_answers - state.used
         given = passed[:left]
