@@ -6,11 +6,12 @@ refuses most such queries, and what it lets pass tells little by its label. So a
 is a whole query: refused, or one of two labels.
 
 With K teachers, v of them for class 1, the highest count is at most max(v, K - v), and a student's
-predictions, which are not negative, only lower it. Let e say how far the vote is from even.
-Then the threshold is answered by a pair of chances at some t >= threshold - K // 2 - 1 - e, and no
-more is known. Votes are grouped by e, from the clearest to even ones: a group allows labels of all
-votes that are at least as clear, and each t stands in the group of the least clear votes that it
-allows. In a group the value of a step is convex in both pairs, so that corners stand for them.
+predictions, which are not negative, only lower it. Let e say how far the vote is from even. Then
+the threshold is answered by a pair of chances at some t >= threshold - K // 2 - e, one vote less
+for an even vote of an odd K, and no more is known. Votes are grouped by e, from the clearest to
+even ones: a group allows labels of all votes that are at least as clear, and each t stands in the
+group of the clearest votes that allow it. In a group the value of a step is convex in both pairs,
+so that corners stand for them.
 
 Proofs: `docs/explanation/prices.md`, section 12.
 """
@@ -35,11 +36,11 @@ from secretballot.core.losses import Losses, discrete_gaussian_pmf
 from secretballot.core.renyi import moment_above
 from secretballot.core.types import FloatArray
 
-MAX_SIGMA = 2e4  # votes; beyond, no game is played
+MAX_SIGMA = 5e3  # votes; beyond, no game is played
 DENSITY = 8  # corners per standard deviation near an even vote
-GROUPS = 40  # of votes that are equally far from even
+GROUPS = 60  # of votes that are equally far from even
 FAR = 5.0  # standard deviations of a label's noise, beyond which all votes are one group
-BLOCK = 64  # queries of one game; blocks add as losses do
+BLOCK = 256  # queries of one game; blocks add as losses do
 RESOLUTION = 6  # grid points per usual step
 # more than the chances of noise that is left out, 14 standard deviations away, add to a step
 LEFT_OUT = 1e-30
@@ -68,10 +69,12 @@ class Group:
 
 
 def _joined(parts: list[VoteCurve]) -> VoteCurve:
-    fields = (
-        [getattr(part, name) for part in parts] for name in ("p", "rest", "gap", "over")
+    names = ("p", "rest", "gap", "over")
+    none = np.zeros(0)
+    p, rest, gap, over = (
+        np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in names
     )
-    return VoteCurve(*(np.concatenate([np.zeros(0), *field]) for field in fields), outer=0.0)
+    return VoteCurve(p, rest, gap, over, 0.0)
 
 
 class _Lattice:
@@ -94,29 +97,26 @@ class _Lattice:
 
 @functools.lru_cache(maxsize=64)
 def groups_of(
-    threshold_sigma: float, sigma: float, threshold: int | None, n_teachers: int | None
+    threshold_sigma: float, sigma: float, threshold: int, n_teachers: int
 ) -> tuple[Group, ...]:
-    """Return the groups of votes, the clearest first; a single one where the threshold or the
-    number of teachers is unknown, and none where no game is played."""
+    """Return the groups of votes, the clearest first; none where no game is played."""
     if not MIN_SIGMA <= min(threshold_sigma, sigma) <= max(threshold_sigma, sigma) <= MAX_SIGMA:
         return ()
     tops, labels = _Lattice(threshold_sigma), _Lattice(sigma)
-    if threshold is None or n_teachers is None:
-        ends, most, half, least = [labels.last], 0, 0, tops.first - 1
-    else:
-        half, most = n_teachers // 2, n_teachers
-        span = min(half, math.ceil(FAR * sigma))
-        ends = [*range(0, span, max(1, math.ceil(span / GROUPS))), half]
-        least = threshold
-    found, before = [], -1
+    half = n_teachers // 2
+    span = min(half, math.ceil(FAR * sigma))
+    ends = [*range(0, span, max(1, math.ceil(span / GROUPS))), half]
+    found, before, above = [], -1, tops.last + 1
     for end in ends:  # from even votes on
-        first = least - min(most, half + 1 + end)
-        last = tops.last if before < 0 else least - min(most, half + 1 + before) - 1
-        of_group = labels.corners(1 + max(0, before + 1), 1 + end)
+        # where an odd vote is even the highest count may stay where it is
+        moves = int(end > 0 or n_teachers % 2 == 0)
+        first = threshold - min(n_teachers, half + 1 + end) + moves
+        of_group = labels.corners(2 + before, 1 + end)
         of_group += labels.corners(1 - end, min(0, -before))
-        passing = _joined(tops.corners(first, last))
-        found.append(Group(_joined(of_group), passing, min(last, tops.first - 1) >= first))
-        before = end
+        passing = _joined(tops.corners(first, above - 1))
+        sure = first < min(above, tops.first)
+        found.append(Group(_joined(of_group), passing, sure))
+        before, above = end, min(above, first)
     return tuple(found[::-1])
 
 
@@ -258,20 +258,22 @@ def joint_renyi(
     label, kept = np.zeros(len(orders)), []
     for group in groups:
         ratios = log_ratios_of(group.labels)
-        above = moment_above(group.labels.p, power * ratios[0], group.labels.rest, power * ratios[1])
+        above = moment_above(
+            group.labels.p, power * ratios[0], group.labels.rest, power * ratios[1]
+        )
         label = np.maximum(label, np.log1p(np.max(above, axis=1, initial=0.0)))
         kept.append(label)
     best = np.full(len(orders), np.inf)
     for share in SHARES.tolist():
         charge, worst = share * label, np.zeros(len(orders))
-        for group, told in zip(groups, kept, strict=True):
+        for group, most in zip(groups, kept, strict=True):
             chances, ratios = _both_ways(group.passing)
-            answered = power * ratios[0] + (told - charge)[:, None]
+            answered = power * ratios[0] + (most - charge)[:, None]
             above = moment_above(chances[1], power * ratios[1], chances[0], answered)
             worst = np.maximum(worst, np.max(above, axis=1, initial=0.0))
             if group.sure:
                 with np.errstate(over="ignore"):
-                    worst = np.maximum(worst, np.expm1(told - charge))
+                    worst = np.maximum(worst, np.expm1(most - charge))
         best = np.minimum(best, queries * np.log1p(worst) + answers * charge)
     found: FloatArray = best / (orders - 1)
     return found

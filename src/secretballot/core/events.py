@@ -82,6 +82,11 @@ class Event(Model, ABC):
         """Return the events that this one is composed of."""
         return (self,)
 
+    @property
+    def joint(self) -> bool:
+        """Whether it may cost less than its parts do together."""
+        return False
+
     def pure(self) -> Fraction | None:
         """Return a pure privacy loss that holds but for the failure; None if there is none."""
         return None
@@ -260,6 +265,8 @@ class Confident(Event):
     def _check_answers(self) -> Self:
         if not self.answers <= self.queries:
             raise ParameterError("No more queries are answered than are asked.")
+        if not (self.threshold or 0) <= (self.n_teachers or math.inf):
+            raise ParameterError("A threshold is at most the number of teachers.")
         return self
 
     def parts(self) -> tuple[Event, ...]:
@@ -270,9 +277,13 @@ class Confident(Event):
         labels = GaussianChances(sigma=self.sigma)
         return asked, BinaryLabels(chances=labels, queries=self.answers)
 
+    @property
+    def joint(self) -> bool:
+        return self.n_classes == 2 and None not in (self.threshold, self.n_teachers)
+
     def groups(self) -> tuple[confident_games.Group, ...]:
         """Return the votes that a query may have, empty where it is no step of a game."""
-        if self.n_classes > 2 or self.threshold is None or self.n_teachers is None:
+        if not self.joint or self.threshold is None or self.n_teachers is None:
             return ()
         return confident_games.groups_of(
             self.threshold_sigma, self.sigma, self.threshold, self.n_teachers
