@@ -614,16 +614,22 @@ class ExponentialChoice(Mechanism):
     """The index of one candidate, drawn with probability proportional to exp(score / scale), or one
     of all ranges of places, as the number that `range_of` reads.
 
+    By permute-and-flip the expected score of one candidate is never lower, up to half as far from
+    the best; but its loss has no bounded range, so that it costs more beside other events. Ranges
+    are not listed, and are drawn with exponential weights by either rule.
+
     Privacy
     -------
     Sensitivity : every score by 1. Under add-remove all move one way: scale 1 / epsilon; else 2 /
         epsilon.
-    Price : a loss in an interval of length epsilon that holds 0.
-    Source : McSherry, Talwar 2007; Dong, Durfee, Rogers 2020, arXiv:1909.13830.
+    Price : a loss in an interval of length epsilon that holds 0; by permute-and-flip, epsilon.
+    Source : McSherry, Talwar 2007; Dong, Durfee, Rogers 2020, arXiv:1909.13830; McKenna, Sheldon
+        2020, arXiv:2010.12603.
     """
 
     kind: Literal["exponential-choice"] = "exponential-choice"
     epsilon: DrawLoss
+    rule: Literal["exponential", "permute-and-flip"] = "exponential"
     takes: ClassVar[type[Model]] = ScoreShape
 
     @property
@@ -631,6 +637,8 @@ class ExponentialChoice(Mechanism):
         return 1
 
     def _event(self, shape: ScoreShape) -> events.Event:
+        if self.rule == "permute-and-flip":
+            return events.Pure(epsilon=self.epsilon, count=1)
         return events.BoundedRange(epsilon=self.epsilon, count=1)
 
     def _draw(self, shape: ScoreShape, opened: Opened, noise: Noise, state: State) -> Drawn:
@@ -638,7 +646,9 @@ class ExponentialChoice(Mechanism):
         scale = least_quotient(moved, self.epsilon)
         scores = [np.clip(one, -MAX_SCORE, MAX_SCORE) for one in opened]  # what can be drawn from
         if len(scores) == 1:
-            chosen = noise.exponential_index(scores[0], scale)
+            flipped = self.rule == "permute-and-flip"
+            draw = noise.flipped_index if flipped else noise.exponential_index
+            chosen = draw(scores[0], scale)
         else:
             found = noise.exponential_range(scores[0], scores[1], scale)
             chosen = ABSTAINED if found is None else found[1] * (found[1] + 1) // 2 + found[0]
