@@ -2986,6 +2986,12 @@ def confident_price(event: dict[str, Any], epsilon: float, promised: float | Non
         partial(counts_delta, second, answers * (1 if binary else 2)),
     )
     # a coarse game first: a finer one takes longer
+    for fine in (0.16, 0.08) if joint else ():
+        if promised is None or (upper > promised * (1 + ERROR) and lower <= promised):
+            with suppress(UndecidedError):
+                value = passing_delta(event, epsilon, precision, fine)
+                if value < upper:
+                    upper, method = value, "a game of thresholds and labels"
     for fine, finer in ((0.08, 1), (0.04, 2)):
         if promised is not None and (upper <= promised * (1 + ERROR) or lower > promised):
             break
@@ -2994,17 +3000,10 @@ def confident_price(event: dict[str, Any], epsilon: float, promised: float | Non
                 upper, method = value, "games, composed"
             if promised is not None and upper <= promised * (1 + ERROR):
                 break
-        if joint and (promised is None or upper > promised * (1 + ERROR)):
-            with suppress(UndecidedError):
-                value = passing_delta(event, epsilon, precision, fine, finer)
-                if value < upper:
-                    upper, method = value, "a game of thresholds and labels"
     return Price(min(lower, upper), upper, method)
 
 
-def passing_delta(
-    event: dict[str, Any], epsilon: float, precision: int, fine: float, finer: int
-) -> float:
+def passing_delta(event: dict[str, Any], epsilon: float, precision: int, fine: float) -> float:
     """Return delta of queries of two classes, each a question about the highest count that a label
     may follow, from above.
 
@@ -3037,7 +3036,7 @@ def passing_delta(
         laws += [((p, q), (r, s)) for p, q, r, s in told]
         passing.append((len(laws), [((p, q), (r, s)) for p, q, r, s in questions]))
     usual = spread_of([labels.at(1)], 1)
-    cells = finer * min(60, max(12, round(12 * math.sqrt(300 / asked))))
+    cells = min(60, max(12, round(12 * math.sqrt(300 / asked))))
     spread = math.sqrt(asked * (usual**2 + spread_of([tops.at(1)], 1) ** 2))
     reach = 4 * spread, 4 * spread + epsilon
     return profile_of_steps(laws, usual / cells, asked, reach, precision, passing)(epsilon)

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from secretballot import verify_release
 from secretballot.audit import ScriptedNoise, discrete_gaussian_distribution
 from secretballot.core import confident_games
 from secretballot.core.errors import ParameterError
@@ -25,6 +26,10 @@ def shape_of(n_teachers, n_queries):
 
 def event_of(mechanism, n_teachers, n_queries):
     return mechanism.event(shape_of(n_teachers, n_queries))
+
+
+def json_of(event):
+    return event.model_dump(mode="json")
 
 
 def built(threshold, threshold_sigma, sigma, answers):
@@ -119,6 +124,7 @@ def test_each_bound_is_above_every_adaptive_run(n_teachers, threshold, first, se
         for epsilon in (0.2, 1.0, 2.0):
             true = true_delta(steps, queries, answers, epsilon) - 1e-11
             assert true <= delta_upper([event], epsilon)
+            assert true <= verify_release.passing_delta(json_of(event), epsilon, 50, 0.16)
             assert true <= game.delta(np.array([epsilon]))[0]
             assert true <= delta_of(charges, orders, np.array([epsilon]))[0]
 
@@ -181,6 +187,20 @@ def test_more_queries_answers_or_teachers_below_the_threshold_never_cost_less():
     assert usual <= found(30, 11, 80, 100)
     assert usual <= found(30, 10, 70, 100)
     assert usual <= 1.001 * found(30, 10, 80, 110)
+
+
+def test_the_second_program_confirms_it_and_no_less_noise():
+    event = event_of(built(90, 12.0, 9.0, 12), 100, 12)
+    delta = delta_upper([event], 1.0)
+    own = verify_release.price_events([json_of(event)], 1.0, delta)
+    assert 0.8 * delta <= own.upper <= delta * (1 + verify_release.ERROR)
+    assert own.lower <= own.upper
+    assert own.method == "a game of thresholds and labels"
+    for weaker in ({"sigma": 7.0}, {"threshold_sigma": 10.0}, {"threshold": 80}):
+        broken = json_of(event) | weaker
+        assert verify_release.price_events([broken], 1.0, delta).upper > 1.1 * delta
+    with pytest.raises(verify_release.WrongError, match="threshold"):
+        verify_release.check_event(json_of(event) | {"threshold": 101})
 
 
 def test_a_threshold_above_all_teachers_is_refused():
