@@ -9,8 +9,8 @@ With K teachers, v of them for class 1, the highest count is at most max(v, K - 
 predictions, which are not negative, only lower it. Let e say how far the vote is from even. Then
 the threshold is answered by a pair of chances at some t >= threshold - K // 2 - e, one vote less
 for an even vote of an odd K, and no more is known. Votes are grouped by e, from the clearest to
-even ones: a group allows labels of all votes that are at least as clear, and each t stands in the
-group of the clearest votes that allow it. In a group the value of a step is convex in both pairs,
+even ones; each t stands in the group of the least clear votes that allow it, and may be followed by
+a label of that group or of clearer votes. In a group the value of a step is convex in both pairs,
 so that corners stand for them.
 
 Proofs: `docs/explanation/prices.md`, section 12.
@@ -58,7 +58,7 @@ class Group:
     labels : VoteCurve
         Corners of the labels of these votes alone, both ways round.
     passing : VoteCurve
-        Corners of the answers about the threshold that these votes allow and clearer ones do not.
+        Corners of the answers about the threshold that these votes allow and less clear ones do not.
     sure : bool
         Whether some of these votes pass the threshold surely.
     """
