@@ -58,7 +58,7 @@ class Group:
     labels : VoteCurve
         Corners of the labels of these votes alone, both ways round.
     passing : VoteCurve
-        Corners of the answers about the threshold that these votes allow and less clear ones do not.
+        Corners of the answers about the threshold that these votes allow, and no less clear ones.
     sure : bool
         Whether some of these votes pass the threshold surely.
     """
