@@ -277,4 +277,5 @@ def _softmax_weights(asked: MomentEquations) -> FloatArray:
         weights = weights - cg(hessian, objective(weights)[1], rtol=1e-10)[0]
     moved = weights.reshape(start.shape) - start
     # what moves all classes alike changes no prediction
-    return start + moved - moved.mean(axis=1, keepdims=True)
+    level: FloatArray = start + moved - moved.mean(axis=1, keepdims=True)
+    return level
