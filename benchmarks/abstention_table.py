@@ -15,13 +15,13 @@ from collections.abc import Callable
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    StreamEvent,
+    Stream,
     calibrate_abstention_table,
     calibrate_sparse_vector,
     needed_distance,
 )
 
-Calibrate = Callable[[PrivacyBudget, int], StreamEvent]
+Calibrate = Callable[[PrivacyBudget, int], Stream]
 
 KINDS: dict[str, Calibrate] = {
     "sparse vector": calibrate_sparse_vector,
@@ -34,7 +34,7 @@ UNSTABLE = 0.01  # share of queries at a tie
 MISSED = (0.5, 0.9, 0.99, 0.999, 0.9999)  # chances of an answer at which a number T is tried
 
 
-def teachers_needed(event: StreamEvent) -> int:
+def teachers_needed(event: Stream) -> int:
     """Return the number of teachers K at which a lead of `LEAD` K is answered with .999."""
     return math.ceil((needed_distance(event) + 1) / (LEAD / 2))
 

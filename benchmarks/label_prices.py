@@ -16,10 +16,11 @@ from collections.abc import Callable
 from scipy.special import ndtri
 
 from secretballot.privacy.accounting import (
-    ArgmaxGaussianEvent,
+    BinaryLabels,
+    ClassLabels,
+    Counts,
     Event,
-    GaussianEvent,
-    LabelGaussianEvent,
+    GaussianChances,
     delta_upper,
 )
 
@@ -66,13 +67,15 @@ def tell_labels() -> None:
         of_each = 2**0.5 * sigma
 
         def counts(n: int, sigma: float = sigma) -> Event:
-            return GaussianEvent(sigma, n)
+            return Counts(sigma=sigma, shifts=n)
 
         def classes(n: int, sigma: float = of_each) -> Event:
-            return ArgmaxGaussianEvent(sigma, n)
+            return ClassLabels(sigma=sigma, queries=n)
 
         def two(n: int, sigma: float = sigma) -> Event:
-            return LabelGaussianEvent(sigma, n, TEACHERS)
+            return BinaryLabels(
+                chances=GaussianChances(sigma=sigma, n_teachers=TEACHERS), queries=n
+            )
 
         numbers = " | ".join(str(most_labels(one)) for one in (counts, classes, two))
         print(f"{100 * error:g} % | {sigma:.2f}, {of_each:.2f} | {numbers}", flush=True)

@@ -22,7 +22,7 @@ from campaigns.postgres_server import PostgresServer, reason_for_none
 
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
-from secretballot.privacy.accounting import LabelGaussianEvent, PrivacyBudget, PureEvent
+from secretballot.privacy.accounting import BinaryLabels, GaussianChances, PrivacyBudget, Pure
 
 BUDGET = PrivacyBudget(1000.0, 1e-2)
 PRICE = PrivacyBudget(1e-3, 1e-10)
@@ -67,14 +67,18 @@ def works_of(place: str, append: Callable[[], int]) -> dict[str, Callable[[], in
     """Return what is measured on one back end."""
     ledger = Ledger(place, dataset="benchmark", budget=BUDGET)
     plan = ledger.reserve(
-        [LabelGaussianEvent(900.0, 10**6)], PrivacyBudget(60.0, 1e-3), request="p", purpose=""
+        [BinaryLabels(chances=GaussianChances(sigma=900.0), queries=10**6)],
+        PrivacyBudget(60.0, 1e-3),
+        request="p",
+        purpose="",
     )
     numbers = iter(range(10**9))
 
     def purchase() -> int:
         request = f"r{next(numbers)}"
         ledger.commit(
-            ledger.reserve([PureEvent(1e-3, 1)], PRICE, request=request, purpose=""), ANSWER
+            ledger.reserve([Pure(epsilon=1e-3, count=1)], PRICE, request=request, purpose=""),
+            ANSWER,
         )
         return 2
 

@@ -17,10 +17,10 @@ from statistics import median
 
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.rows import Purchase
-from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
+from secretballot.privacy.accounting import Counts, PrivacyBudget
 
 BUDGET = PrivacyBudget(100.0, 2e-5)
-EVENTS = (GaussianEvent(50_000.0, 1),)
+EVENTS = (Counts(sigma=50_000.0, shifts=1),)
 PRICE = PrivacyBudget(5e-4, 1e-10)
 ANSWER = bytes(300)
 ROUNDS, PER_ROUND = 9, 10

@@ -10,7 +10,7 @@ the rest is scored. No row of adult.test is used.
 
 A record with coordinates phi in the basis of the pool, and with class y, adds phi (y - q), clipped,
 where q is what the model so far predicts for it: one half in the first stage. The sum, in integers,
-gets Gaussian noise at the price of a `VectorSumEvent`. The model is the logistic one whose moments
+gets Gaussian noise at the price of a `VectorSum`. The model is the logistic one whose moments
 on the pool meet the released ones, with a penalty in each direction that follows from the noise.
 """
 

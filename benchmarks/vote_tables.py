@@ -19,8 +19,9 @@ from secretballot.aggregation import GaussianAggregator, VoteTableAggregator
 from secretballot.datasets import data_folder
 from secretballot.privacy.accounting import (
     CHANCE_BITS,
+    BinaryLabels,
     PrivacyBudget,
-    VoteTableEvent,
+    TableChances,
     delta_upper,
 )
 from secretballot.privacy.accounting.calibration import _order_of_table as order_of_table
@@ -73,11 +74,16 @@ def tell_labels() -> None:
         print(f"{100 * error:g} % | {numbers}", flush=True)
 
 
-def table_of_order(queries: int, order: float) -> VoteTableEvent:
+def table_of_order(queries: int, order: float) -> BinaryLabels:
     """Return the table that differs between neighbours by the largest divergence of an order."""
 
-    def made(divergence: float) -> VoteTableEvent:
-        return VoteTableEvent(table_weights(TEACHERS, order, divergence), queries, TEACHERS)
+    def made(divergence: float) -> BinaryLabels:
+        return BinaryLabels(
+            chances=TableChances(
+                weights=table_weights(TEACHERS, order, divergence), n_teachers=TEACHERS
+            ),
+            queries=queries,
+        )
 
     low, high = 0.1 / queries, 10.0 / queries
     while high / low > 1.0002:

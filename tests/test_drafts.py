@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from secretballot._drafts import draft_file, draft_folder, sweep_drafts
+from secretballot.core.drafts import draft_file, draft_folder, sweep_drafts
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError
 from secretballot.privacy.accounting import PrivacyBudget
@@ -18,7 +18,7 @@ from secretballot.vault import read_secret, write_secret
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from secretballot._drafts import draft_file, draft_folder
+from secretballot.core.drafts import draft_file, draft_folder
 
 with draft_file(Path(sys.argv[1]) / "x.json"), draft_folder(Path(sys.argv[1]), "plan") as folder:
     (folder / "half").write_text("")
@@ -105,7 +105,7 @@ def test_no_maker_of_folders_loses_one_to_a_sweeper(tmp_path: Path) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from secretballot._drafts import hold_draft
+from secretballot.core.drafts import hold_draft
 
 hold_draft(Path(sys.argv[1]) / "gone")
 hold_draft(Path(sys.argv[1]))

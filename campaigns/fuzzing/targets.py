@@ -531,11 +531,11 @@ def _read_session(folder: Path) -> None:
 def _genuine_ledger(folder: Path) -> bytes:
     place = folder / "genuine.sqlite"
     ledger = sb.Ledger(place, dataset="registry", budget=sb.PrivacyBudget(5.0, 1e-3))
-    from secretballot.privacy.accounting import PureEvent
+    from secretballot.privacy.accounting import Pure
 
     for number in range(3):
         bought = ledger.reserve(
-            [PureEvent(0.1, 1)],
+            [Pure(epsilon=0.1, count=1)],
             sb.PrivacyBudget(0.1, 1e-6),
             request=f"r{number}",
             purpose="a purpose",
@@ -592,11 +592,13 @@ def _edit_cells(connection: sqlite3.Connection, in_cells: list[tuple[int, int, A
 
 
 def _read_ledger(folder: Path) -> None:
-    from secretballot.privacy.accounting import PureEvent
+    from secretballot.privacy.accounting import Pure
 
     ledger = sb.Ledger.open_existing(folder / "ledger.sqlite")
     ledger.history()
-    ledger.reserve([PureEvent(0.1, 1)], sb.PrivacyBudget(0.1, 1e-6), request="new", purpose="")
+    ledger.reserve(
+        [Pure(epsilon=0.1, count=1)], sb.PrivacyBudget(0.1, 1e-6), request="new", purpose=""
+    )
 
 
 def _genuine_students(folder: Path) -> list[bytes]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import secretballot as sb
 from campaigns.postgres_server import PostgresServer
 from secretballot.core.ledger import Ledger
-from secretballot.privacy.accounting import PureEvent
+from secretballot.privacy.accounting import Pure
 
 PRICE = sb.PrivacyBudget(0.001, 1e-9)
 #: Purchases that one ledger admits, and questions to its one plan, which is the first of them.
@@ -66,7 +66,7 @@ def _use_up(
     """Let buyers use a ledger up, and kill them and the server meanwhile."""
     budget = sb.PrivacyBudget(PRICE.epsilon * (ROOM + 0.5), 0.1)
     ledger = Ledger(place, dataset="crowded", budget=budget)
-    ledger.reserve([PureEvent(0.001, 1)], PRICE, request="plan", purpose="torture")
+    ledger.reserve([Pure(epsilon=0.001, count=1)], PRICE, request="plan", purpose="torture")
     del ledger
     started = 0
     crowd: dict[int, int] = {}
@@ -133,7 +133,9 @@ def _buy_and_ask(place: str, number: int, notes: Path) -> None:
 
 
 def _buy(ledger: Ledger, request: str, note: int) -> None:
-    bought = ledger.reserve([PureEvent(0.001, 1)], PRICE, request=request, purpose="torture")
+    bought = ledger.reserve(
+        [Pure(epsilon=0.001, count=1)], PRICE, request=request, purpose="torture"
+    )
     answer = os.urandom(8).hex()
     os.write(note, f"drawn {request} {answer}\n".encode())
     ledger.commit(bought, answer.encode())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import secretballot as sb
 from campaigns.torture.commands import PRICE, clear, command, leftovers, open_books, run_forked
-from secretballot.privacy.accounting import PureEvent
+from secretballot.privacy.accounting import Pure
 
 
 def _wait_all(children: list[int]) -> Counter[int]:
@@ -69,7 +69,10 @@ def _buy_and_answer(place: Path, number: int, each: int, price: sb.PrivacyBudget
         for turn in range(each):
             try:
                 bought = ledger.reserve(
-                    [PureEvent(0.001, 1)], price, request=f"{number}-{turn}", purpose="race"
+                    [Pure(epsilon=0.001, count=1)],
+                    price,
+                    request=f"{number}-{turn}",
+                    purpose="race",
                 )
             except sb.BudgetError:
                 continue

@@ -5,17 +5,26 @@ import os
 from collections.abc import Sequence
 from typing import Literal, get_args
 
+from secretballot.core.errors import COMPOSITIONS as COMPOSITIONS
 from secretballot.core.errors import LARGEST_INTEGER as LARGEST_INTEGER
 from secretballot.core.errors import LONGEST_LINE as LONGEST_LINE
+from secretballot.core.errors import LONGEST_NAME as LONGEST_NAME
 from secretballot.core.errors import LONGEST_SHOWN as LONGEST_SHOWN
 from secretballot.core.errors import LONGEST_WORDS as LONGEST_WORDS
-from secretballot.core.errors import Argument, Parameter, ParameterError, with_article
+from secretballot.core.errors import NEIGHBOURS as NEIGHBOURS
+from secretballot.core.errors import UNITS as UNITS
+from secretballot.core.errors import Composition as Composition
+from secretballot.core.errors import Neighbours as Neighbours
+from secretballot.core.errors import Parameter, ParameterError, with_article
+from secretballot.core.errors import Unit as Unit
 from secretballot.core.errors import check_choice as check_choice
 from secretballot.core.errors import check_count as check_count
 from secretballot.core.errors import check_delta as check_delta
 from secretballot.core.errors import check_finite as check_finite
+from secretballot.core.errors import check_name as check_name
 from secretballot.core.errors import check_positive as check_positive
 from secretballot.core.errors import check_probability as check_probability
+from secretballot.core.errors import check_relation as check_relation
 from secretballot.core.errors import name_part as name_part
 from secretballot.core.errors import plain_line as plain_line
 from secretballot.core.errors import shown as shown
@@ -26,10 +35,7 @@ from secretballot.core.errors import without_controls as without_controls
 MOST_ROWS = 25_000 * 2**16
 
 # The words that settings may have, each list once: as a type, of which the command line makes its
-# options, and as a tuple, which guards compare with. A new ledger's default stands first.
-Unit = Literal["record", "user", "label"]
-Neighbours = Literal["add-remove", "replace-one"]
-Composition = Literal["basic", "renyi"]
+# options, and as a tuple, which guards compare with.
 AggregatorName = Literal[
     "gaussian",
     "vote-table",
@@ -52,9 +58,6 @@ LearnMethod = Literal["auto", "moments", "votes", "record-votes"]
 AnswerStatistic = Literal["mean", "quantile"]
 LabelBallot = Literal["labels", "sets"]
 
-UNITS: tuple[Unit, ...] = get_args(Unit)
-NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
-COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
 AGGREGATORS: tuple[AggregatorName, ...] = get_args(AggregatorName)
 RELEASES: tuple[ReleaseKind, ...] = get_args(ReleaseKind)
 ABSTENTIONS: tuple[Abstentions, ...] = get_args(Abstentions)
@@ -68,7 +71,7 @@ STATISTICS: tuple[AnswerStatistic, ...] = get_args(AnswerStatistic)
 BALLOTS: tuple[LabelBallot, ...] = get_args(LabelBallot)
 
 MOST_CLASSES_SHOWN = 20
-LONGEST_NAME = 200  # characters of a name
+FARTHEST = 40  # standard deviations and votes; noise lies beyond with chances below 1e-24
 
 
 def shown_classes(values: Sequence[object]) -> str:
@@ -116,30 +119,6 @@ def check_path(name: str, value: object) -> None:
         )
 
 
-def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None:
-    """Refuse anything but a name on one line: a string, not blank, of at most `longest` characters.
-
-    Raises
-    ------
-    ParameterError
-        If it is not such a name.
-    """
-    if not isinstance(value, str):
-        raise ParameterError(name_part(name), f" is {shown(value)}; it must be a string.")
-    if not value.strip():
-        raise ParameterError(name_part(name), " is empty; give at least one character.")
-    if len(value) > longest:
-        raise ParameterError(
-            name_part(name), f" has {len(value)} characters; give at most {longest}."
-        )
-    # control characters and newlines would break lists; half a surrogate cannot be written
-    if not value.isprintable():
-        raise ParameterError(
-            name_part(name),
-            " has newlines, control characters or lone surrogates in it; give one plain line.",
-        )
-
-
 def check_positive_rate(value: object, n_classes: int | None = None) -> float:
     """Return a publicly stated share of the second of two classes.
 
@@ -157,20 +136,3 @@ def check_positive_rate(value: object, n_classes: int | None = None) -> float:
             ".",
         )
     return rate
-
-
-def check_relation(unit: str, neighbours: str) -> None:
-    """Refuse a unit with a relation that it cannot have: a label is replaced, never removed.
-
-    Raises
-    ------
-    ParameterError
-        If the unit is a label and the relation is not replace-one.
-    """
-    if unit == "label" and neighbours != "replace-one":
-        raise ParameterError(
-            f"unit 'label' does not go with neighbours {neighbours!r}: the features are public,"
-            " so labels change but do not come and go; use ",
-            Argument("neighbours", "replace-one"),
-            ".",
-        )

@@ -6,14 +6,15 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 
-from secretballot._drafts import (
+from secretballot._validation import check_path
+from secretballot.core.drafts import (
     draft_file,
     make_folder,
     put_in_place,
+    release_above,
     sweep_drafts,
     wait_for_lock,
 )
-from secretballot._validation import check_path
 from secretballot.exceptions import DataError
 
 
@@ -44,15 +45,6 @@ def make_vault(path: str | Path) -> Path:
             f"The vault {folder} cannot be used ({error.strerror}); name a folder of your own."
         ) from None
     return folder
-
-
-def release_above(place: Path) -> Path | None:
-    """Return the release that a place lies in, links followed, None where it lies in none."""
-    real = Path(os.path.realpath(place))
-    return next(
-        (above for above in (real, *real.parents) if os.path.lexists(above / "certificate.json")),
-        None,
-    )
 
 
 def read_secret(path: Path, *, largest: int | None = None) -> bytes | None:

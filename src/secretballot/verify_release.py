@@ -69,10 +69,10 @@ MINUTES = 2.0  # that one game may take, about
 _minutes = ContextVar("minutes", default=MINUTES)
 _CELLS_A_MINUTE = 2.5e9  # of a game, times steps and outcomes; a fast machine does twice as many
 _CHORDS = 1500  # of a profile beside a game, on either side of x = 1
-_SLOW = ("label-gaussian", "argmax-gaussian", "vote-table", "confident", "relabelled-sample")
+_SLOW = ("binary-labels", "class-labels", "confident", "sampled")
 _MOST_SLOW = 10
 # events whose losses are bounded: from some epsilon on they cost no delta at all
-_MAY_COST_NOTHING = ("pure", "bounded-range", "vote-table", "label-gaussian")
+_MAY_COST_NOTHING = ("pure", "bounded-range", "binary-labels")
 
 
 class WrongError(Exception):
@@ -437,68 +437,67 @@ def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
     WrongError
         If a threshold, a confidence, a scale or the number of classes is not one that it can be.
     """
-    by_table = "charge" in mechanism
-    stream = {
-        "event": "abstention-table" if by_table else "sparse-vector",
-        "version": 1,
-        **{key: mechanism.get(key) for key in (_TABLE if by_table else _STREAM)},
-    }
-    if mechanism["name"] == stream["event"]:
+    name, n = mechanism["name"], mechanism["n_queries"]
+    stream = stream_of(mechanism)
+    if name in ("sparse-vector", "abstention-table"):
         return stream
-    if mechanism["name"] == "relabelled-sample":
-        sample = {key: mechanism[key] for key in _SAMPLE}
-        return {"event": "relabelled-sample", "version": 1, "stream": stream, **sample}
-    if mechanism["name"] in _ANSWERS_SOME:
+    if name == "relabelled-sample":
+        sample = {key: mechanism[key] for key in ("sampled", "out_of", "relabel_epsilon")}
+        return {
+            "kind": "sampled",
+            "stream": stream,
+            "relation": mechanism["neighbours"],
+            **sample,
+        }
+    if name in _ANSWERS_SOME:
         if not is_count(mechanism["threshold"], 1):
             raise WrongError("The mechanism states no threshold.")
         share = mechanism.get("confidence", 0.5)
         if not isinstance(share, float) or not 0 < share < 1:
             raise WrongError("The mechanism states a confidence that is no probability.")
         return {
-            "event": "confident",
-            "version": 1,
+            "kind": "confident",
             "threshold_sigma": mechanism["threshold_sigma"],
             "sigma": mechanism["sigma"],
-            "queries": mechanism["n_queries"],
+            "queries": n,
             "answers": mechanism["max_answers"],
             "n_classes": mechanism["n_classes"],
         }
-    if mechanism["name"] == "laplace":
+    binary = mechanism["n_classes"] == 2
+    # a teacher that changes its vote moves one count of two classes, and two counts of more
+    moved = n * (1 if binary else 2)
+    if name == "laplace":
         if not is_scale(mechanism["scale"]):
             raise WrongError("The mechanism states no scale of its noise.")
-        # One pure part for each count that a teacher moves.
-        moved = mechanism["n_queries"] * (1 if mechanism["n_classes"] == 2 else 2)
-        return {"event": "pure", "version": 1, "epsilon": 1 / mechanism["scale"], "count": moved}
-    if mechanism["name"] == "vote-table":
-        if mechanism["n_classes"] != 2:
+        return {"kind": "pure", "epsilon": 1 / mechanism["scale"], "count": moved}
+    if name == "vote-table":
+        if not binary:
             raise WrongError("A table of chances is for two classes.")
-        return {
-            "event": "vote-table",
-            "version": 1,
-            "weights": mechanism["weights"],
-            "queries": mechanism["n_queries"],
-            "n_teachers": mechanism["n_teachers"],
-        }
-    noise = {"version": 1, "sigma": mechanism["sigma"]}
-    if mechanism["name"] == "record-votes":
+        return binary_labels(n, mechanism, "weights")
+    if name == "record-votes":
         # A record that comes brings its votes; one that is replaced takes as many away besides.
         each = 1 if mechanism["neighbours"] == "add-remove" else 2
-        return {"event": "gaussian", **noise, "shifts": each * mechanism["votes_per_record"]}
-    binary = mechanism["n_classes"] == 2
-    if binary and mechanism["release"] == "labels":
-        labels = {"queries": mechanism["n_queries"], "n_teachers": mechanism["n_teachers"]}
-        return {"event": "label-gaussian", **noise, **labels}
-    if mechanism["release"] == "labels":
-        return {"event": "argmax-gaussian", **noise, "queries": mechanism["n_queries"]}
-    return counts_event_of(mechanism)
+        moved = each * mechanism["votes_per_record"]
+    elif mechanism["release"] == "labels":
+        if binary:
+            return binary_labels(n, mechanism)
+        return {"kind": "class-labels", "sigma": mechanism["sigma"], "queries": n}
+    return {"kind": "counts", "sigma": mechanism["sigma"], "shifts": moved}
 
 
-def counts_event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
-    """Return the event of noisy counts."""
-    binary = mechanism["n_classes"] == 2
-    noise = {"version": 1, "sigma": mechanism["sigma"]}
-    # A teacher that changes its vote moves one count of two classes, and two counts of more.
-    return {"event": "gaussian", **noise, "shifts": mechanism["n_queries"] * (1 if binary else 2)}
+def stream_of(mechanism: dict[str, Any]) -> dict[str, Any]:
+    """Return the event of a stream that a mechanism asks."""
+    by_table = "charge" in mechanism
+    fields = {key: mechanism.get(key) for key in (_TABLE if by_table else _STREAM)}
+    abstentions = fields.pop("max_unstable")
+    kind = "table-stream" if by_table else "sparse-stream"
+    return {"kind": kind, **fields, "abstentions": abstentions}
+
+
+def binary_labels(queries: int, terms: dict[str, Any], chances: str = "sigma") -> dict[str, Any]:
+    """Return the event of labels of two classes, with noise or a table."""
+    drawn = {chances: terms[chances], "n_teachers": terms["n_teachers"]}
+    return {"kind": "binary-labels", "chances": drawn, "queries": queries}
 
 
 def check_event(event: dict[str, Any]) -> None:
@@ -509,73 +508,76 @@ def check_event(event: dict[str, Any]) -> None:
     WrongError
         If it is of no known kind, or a parameter is out of range.
     """
-    ranges: dict[str, dict[str, Callable[[Any], bool]]] = {
-        "gaussian": {"sigma": is_scale, "shifts": is_events_count},
-        "label-gaussian": {
-            "sigma": is_scale,
+    by_table = "weights" in event["chances"] if isinstance(event.get("chances"), dict) else False
+    n_teachers = (
+        is_events_count if by_table else lambda value: value is None or is_events_count(value)
+    )
+    drawn: dict[str, Callable[[Any], bool]] = (
+        {"weights": are_weights} if by_table else {"sigma": is_scale}
+    )
+    ranges: dict[str, dict[str, Any]] = {
+        "counts": {"sigma": is_scale, "shifts": is_events_count},
+        "binary-labels": {
+            "chances": {**drawn, "n_teachers": n_teachers},
             "queries": is_events_count,
-            "n_teachers": lambda value: value is None or is_events_count(value),
         },
-        "argmax-gaussian": {"sigma": is_scale, "queries": is_events_count},
-        "vote-table": {
-            "weights": are_weights,
-            **dict.fromkeys(("queries", "n_teachers"), is_events_count),
-        },
+        "class-labels": {"sigma": is_scale, "queries": is_events_count},
         "confident": {
             **dict.fromkeys(("threshold_sigma", "sigma"), is_scale),
             **dict.fromkeys(("queries", "answers"), is_events_count),
-            "n_classes": lambda value: is_count(value, 2),
+            "n_classes": lambda value: is_events_count(value) and value >= 2,
         },
         "vector-sum": {
-            "sigma": is_scale,
-            **dict.fromkeys(("squared_sensitivity", "coordinates", "count"), is_positive_count),
+            "sigmas": lambda value: (
+                isinstance(value, list)
+                and 1 <= len(value) <= _MOST_CHANCES
+                and all(map(is_scale, value))
+            ),
+            "squared_sensitivity": lambda value: is_count(value, 1) and value < _MAX_INTEGER,
+            **dict.fromkeys(("coordinates", "count"), is_events_count),
         },
-        "pure": {"epsilon": is_epsilon, "count": is_events_count},
-        "bounded-range": {
-            "epsilon": lambda value: is_epsilon(value) and value <= 1e12,
-            "count": is_events_count,
-        },
-        "stability": {"scale": is_scale, "threshold": is_count, "count": is_events_count},
-        "sparse-vector": {
+        **dict.fromkeys(
+            ("pure", "bounded-range"),
+            {
+                "epsilon": lambda value: is_epsilon(value) and value <= 1e12,
+                "count": is_events_count,
+            },
+        ),
+        "stable-tests": {"scale": is_scale, "threshold": is_threshold, "count": is_events_count},
+        "sparse-stream": {
             "threshold_scale": is_scale,
             "query_scale": is_scale,
-            "threshold": is_count,
-            "max_unstable": is_events_count,
+            "threshold": is_threshold,
+            "abstentions": is_events_count,
             "refresh": lambda value: isinstance(value, bool),
         },
-        "abstention-table": {
+        "table-stream": {
             "order": lambda value: is_number(value) and 1 + 2.0**-10 <= value <= 2**13,
             "charge": lambda value: is_number(value) and 2.0**-44 <= value <= 64,
             "false_answer": lambda value: is_number(value) and 2.0**-56 <= value <= 0.5,
-            "max_unstable": is_events_count,
+            "abstentions": is_events_count,
         },
-        "relabelled-sample": {
+        "sampled": {
             "stream": lambda value: (
-                isinstance(value, dict)
-                and value.get("event") in ("sparse-vector", "abstention-table")
+                isinstance(value, dict) and value.get("kind") in ("sparse-stream", "table-stream")
             ),
             "sampled": is_events_count,
             "out_of": is_events_count,
-            "neighbours": one_of(*_RELATIONS),
+            "relation": one_of(*_RELATIONS),
             "relabel_epsilon": lambda value: is_number(value) and 2.0**-20 <= value <= 100,
         },
     }
-    kind = event.get("event")
+    kind = event.get("kind")
     fields = ranges.get(kind) if isinstance(kind, str) else None
-    if (
-        fields is None or type(event.get("version")) is not int or event["version"] != 1
-    ):  # true is equal to 1
-        raise WrongError(f"The event {shown(kind)} is of no known kind and version.")
-    check_shape(
-        {key: value for key, value in event.items() if key not in ("event", "version")},
-        fields,
-        "The event",
-    )
-    if kind == "vote-table":
-        check_chances(event["weights"], event["n_teachers"])
+    if fields is None:
+        raise WrongError(f"The event {shown(kind)} is of no known kind.")
+    stated = {key: value for key, value in event.items() if key != "kind"}
+    check_shape(stated, fields, "The event")
+    if kind == "binary-labels" and by_table:
+        check_chances(**event["chances"])
     if kind == "confident" and not event["answers"] <= event["queries"]:
         raise WrongError("More queries were answered than asked.")
-    if kind == "relabelled-sample":
+    if kind == "sampled":
         check_event(event["stream"])
         if not event["sampled"] <= event["out_of"]:
             raise WrongError("More records were sampled than there are.")
@@ -611,8 +613,8 @@ def is_events_count(value: object) -> bool:
     return is_count(value, 1) and value <= 10**12  # type: ignore[operator]
 
 
-def is_positive_count(value: object) -> bool:
-    return is_count(value, 1)
+def is_threshold(value: object) -> bool:
+    return is_count(value) and value <= 10**15  # type: ignore[operator]
 
 
 def check_mechanism(document: dict[str, Any]) -> str:
@@ -686,9 +688,9 @@ def check_relation(event: dict[str, Any], document: dict[str, Any]) -> None:
     WrongError
         If it is, or is about records where the promise is not.
     """
-    if event.get("neighbours", document["neighbours"]) != document["neighbours"]:
+    if event.get("relation", document["neighbours"]) != document["neighbours"]:
         raise WrongError("The event was priced under another relation than the certificate states.")
-    if "neighbours" in event and document["unit"] != "record":
+    if "relation" in event and document["unit"] != "record":
         raise WrongError("The event is about single records, and the promise is not.")
 
 
@@ -701,7 +703,7 @@ def check_chosen(document: dict[str, Any]) -> None:
         If the noise is less than the event states.
     """
     mechanism, event, released = document["mechanism"], document["events"][0], document["released"]
-    if (event["event"], event.get("count")) != ("pure", 1) or mechanism.get("epsilon") != document[
+    if (event["kind"], event.get("count")) != ("pure", 1) or mechanism.get("epsilon") != document[
         "epsilon"
     ]:
         raise WrongError("A choice is one pure event at the promised epsilon, and this is another.")
@@ -754,9 +756,8 @@ def check_moments(document: dict[str, Any]) -> None:
         raise WrongError("The expected share of uncovered records is no share.")
     replaced = 4 if document["neighbours"] == "replace-one" else 1
     event = {
-        "event": "vector-sum",
-        "version": 1,
-        "sigma": mechanism["sigma"],
+        "kind": "vector-sum",
+        "sigmas": [mechanism["sigma"]],
         "squared_sensitivity": replaced * mechanism["bound"] ** 2,
         "coordinates": mechanism["coordinates"],
         "count": stages,
@@ -852,9 +853,7 @@ def check_table(document: dict[str, Any]) -> None:
         else numbers_terms(mechanism)
     )
     # as text, where 1 and 1.0 are two
-    if json.dumps(document["events"][0], sort_keys=True) != json.dumps(
-        {"version": 1, **event}, sort_keys=True
-    ):
+    if json.dumps(document["events"][0], sort_keys=True) != json.dumps(event, sort_keys=True):
         raise WrongError("The event is not that of the answers.")
     budget = {"epsilon": document["epsilon"], "delta": document["delta"]}
     if mechanism["budget"] != budget or not all(map(is_number, mechanism["budget"].values())):
@@ -894,10 +893,9 @@ def labels_terms(mechanism: dict[str, Any]) -> tuple[dict[str, Any], int, float,
     # two sets of one teacher differ in no more labels than there are, or than both name together
     moved = 2 if sets else min(len(labels), 2 * cap if cap is not None else len(labels))
     changes = mechanism["n_queries"] * moved
-    event = {"event": "gaussian", "sigma": mechanism["sigma"], "shifts": changes}
+    event = {"kind": "counts", "sigma": mechanism["sigma"], "shifts": changes}
     if alone and not sets:
-        event = {"event": "label-gaussian", "sigma": mechanism["sigma"], "queries": changes}
-        event["n_teachers"] = mechanism["n_teachers"]
+        event = binary_labels(changes, mechanism)
     if alone:
         return event, len(labels), 0, 1
     far = 40 * (mechanism["sigma"] + 1)
@@ -928,10 +926,11 @@ def numbers_terms(mechanism: dict[str, Any]) -> tuple[dict[str, Any], int, float
     if rank is not None:
         if not is_count(rank, 1) or rank > teachers:
             raise WrongError("The rank is that of no teacher.")
-        event = {"event": "bounded-range", "epsilon": mechanism["noise"], "count": queries}
+        event = {"kind": "bounded-range", "epsilon": mechanism["noise"], "count": queries}
         return event, 1, 0, steps
     # one teacher moves every sum by the whole grid at most
-    event = {"event": "vector-sum", "sigma": mechanism["noise"], "coordinates": queries, "count": 1}
+    event = {"kind": "vector-sum", "sigmas": [mechanism["noise"]], "count": 1}
+    event["coordinates"] = queries
     event["squared_sensitivity"] = queries * steps**2
     far = 40 * (mechanism["noise"] + 1)
     return event, 1, -far, teachers * steps + far
@@ -1154,7 +1153,7 @@ def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
     mechanism, value = outcome["mechanism"], outcome["value"]
     if mechanism.get("name") not in ("stability-quantile", "minority-sum", "exponential-choice"):
         raise WrongError(f"Choice {number} was drawn by no known mechanism.")
-    if (event["event"], event.get("count")) != ("pure", 1) or mechanism.get("epsilon") != choice[
+    if (event["kind"], event.get("count")) != ("pure", 1) or mechanism.get("epsilon") != choice[
         "epsilon"
     ]:
         raise WrongError(
@@ -1190,7 +1189,7 @@ def check_choices(document: dict[str, Any]) -> str:
     choices = document["choices"]
     for number, choice in enumerate(choices, 1):
         check_choice(number, choice, document)
-    if sum(choice["events"][0]["event"] in _SLOW for choice in choices) > _MOST_SLOW:
+    if sum(choice["events"][0]["kind"] in _SLOW for choice in choices) > _MOST_SLOW:
         raise WrongError(f"More than {_MOST_SLOW} choices are label games or relabelled samples.")
     paid = [document["composition"]["reservation"], *(choice["reservation"] for choice in choices)]
     if len(set(paid)) < len(paid):
@@ -1529,12 +1528,13 @@ def vector_sum_price(event: dict[str, Any], epsilon: float) -> Price:
     UndecidedError
         If the noise is too small for that.
     """
-    variance = event["sigma"] ** 2
-    if not event["sigma"] >= 4:
+    sigmas, count = event["sigmas"], event["count"]
+    if not min(sigmas) >= 4:
         raise UndecidedError("Sums with a sigma below 4 are not priced by this program.")
-    mu = math.sqrt(event["squared_sensitivity"] * event["count"] / (variance - 4))
+    squared = event["squared_sensitivity"] * count
+    mu = math.sqrt(math.fsum(squared / (sigma**2 - 4) for sigma in sigmas))
     # the rounding's error lies 30 orders below what a float shows, for as many integers
-    if not event["coordinates"] * event["count"] <= 10**12 or not mu <= 30:
+    if not event["coordinates"] * count * len(sigmas) <= 10**12 or not mu <= 30:
         raise UndecidedError("So many sums, or so little noise, is not priced by this program.")
     first = math.erfc((epsilon / mu - mu / 2) / math.sqrt(2)) / 2
     second = math.erfc((epsilon / mu + mu / 2) / math.sqrt(2)) / 2
@@ -1542,7 +1542,9 @@ def vector_sum_price(event: dict[str, Any], epsilon: float) -> Price:
     value = first - (math.exp(epsilon + math.log(second)) if second > 0 else 0.0)
     # of very short vectors the two nearly cancel
     lower, upper = max(0.0, value - 1e-13 * first), min(1.0, value + 1e-13 * first)
-    return Price(lower * max(0.0, 1 - 2000 / variance), upper, "a continuous Gaussian, rounded")
+    return Price(
+        lower * max(0.0, 1 - 2000 / min(sigmas) ** 2), upper, "a continuous Gaussian, rounded"
+    )
 
 
 def small_gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
@@ -1726,7 +1728,7 @@ def table_delta(event: dict[str, Any], epsilon: float) -> float:
     All that the table promises is at one order: each abstention multiplies the moment of that order
     by at most e^charge, and answers do not raise it.
     """
-    a, count = event["order"], event["max_unstable"]
+    a, count = event["order"], event["abstentions"]
     divergence = count * event["charge"] / (a - 1)
     log_delta = (a - 1) * (divergence - epsilon) + a * math.log1p(-1 / a) - math.log(a - 1)
     # divergences grow with the order, so smaller orders have at most this one
@@ -1737,10 +1739,10 @@ def table_delta(event: dict[str, Any], epsilon: float) -> float:
 
 def stream_profile(event: dict[str, Any]) -> Callable[[float], float]:
     """Return the profile of a stream: delta at every epsilon, negative ones too."""
-    if event["event"] == "abstention-table":
+    if event["kind"] == "table-stream":
         return both_ways(lambda epsilon: table_delta(event, epsilon))
     count, first, second = (
-        event["max_unstable"],
+        event["abstentions"],
         1 / event["threshold_scale"],
         2 / event["query_scale"],
     )
@@ -1805,7 +1807,7 @@ def relabelled_delta(event: dict[str, Any], epsilon: float) -> float:
     rate: float = event["sampled"] / event["out_of"]
     inner = epsilon if rate == 1 else math.log1p(math.expm1(epsilon) / rate)
     length = math.log1p(math.exp(event["relabel_epsilon"] / 2)) * (
-        2 if event["neighbours"] == "replace-one" else 1
+        2 if event["relation"] == "replace-one" else 1
     )
     return rate * worst_mixture(stream_profile(event["stream"]), inner, length)
 
@@ -2821,7 +2823,8 @@ def table_price(event: dict[str, Any], epsilon: float, promised: float | None) -
 
     First as parts of its largest loss; while the promise is less, as a game.
     """
-    weights, teachers, queries = event["weights"], event["n_teachers"], event["queries"]
+    queries, drawn = event["queries"], event["chances"]
+    weights, teachers = drawn["weights"], drawn["n_teachers"]
     points = table_points(weights, teachers)
     pairs = [(p / _ONE, q / _ONE, (_ONE - p) / _ONE, (_ONE - q) / _ONE) for p, q in points]
     # the other way round are these with both labels exchanged, as the table is symmetric
@@ -3013,7 +3016,7 @@ def price_events(
         check_event(event)
     price = bounds_on_price(events, epsilon, promised)
     # where floats end, a price that is never 0 may have come out as 0
-    least = 0.0 if all(event["event"] in _MAY_COST_NOTHING for event in events) else 1e-300
+    least = 0.0 if all(event["kind"] in _MAY_COST_NOTHING for event in events) else 1e-300
     return price._replace(upper=max(price.upper, least))
 
 
@@ -3026,45 +3029,40 @@ def bounds_on_price(events: list[dict[str, Any]], epsilon: float, promised: floa
         If these events are not priced together by this program.
     """
     # what this program has no method of its own for stays undecided, never confirmed
-    if len(events) == 1 and events[0]["event"] in (
-        "gaussian",
-        "label-gaussian",
-        "relabelled-sample",
-    ):
-        event = events[0]
-        if event["event"] == "label-gaussian":
-            return label_price(
-                event["sigma"], event["queries"], event["n_teachers"], epsilon, promised
-            )
-        if event["event"] == "gaussian":
-            return exact(
-                gaussian_delta(event["sigma"], event["shifts"], epsilon), "a sum over the lattice"
-            )
+    event = events[0] if len(events) == 1 else {"kind": "several"}
+    kind = event["kind"]
+    if kind == "binary-labels":
+        drawn = event["chances"]
+        if "weights" in drawn:
+            return table_price(event, epsilon, promised)
+        terms = drawn["sigma"], event["queries"], drawn["n_teachers"]
+        return label_price(*terms, epsilon, promised)
+    if kind == "counts":
+        value = gaussian_delta(event["sigma"], event["shifts"], epsilon)
+        return exact(value, "a sum over the lattice")
+    if kind == "sampled":
         return exact(relabelled_delta(event, epsilon), "a stream, relabelled and sampled")
-    if len(events) == 1 and events[0]["event"] == "argmax-gaussian":
-        return class_labels_price(events[0], epsilon, promised)
-    if len(events) == 1 and events[0]["event"] == "vote-table":
-        return table_price(events[0], epsilon, promised)
-    if len(events) == 1 and events[0]["event"] == "confident":
-        return confident_price(events[0], epsilon, promised)
-    if len(events) == 1 and events[0]["event"] == "vector-sum":
-        return vector_sum_price(events[0], epsilon)
-    if len(events) == 1 and events[0]["event"] == "bounded-range":
-        return ranged_price(events[0], epsilon)
-    if len(events) == 1 and events[0]["event"] == "sparse-vector":
-        return exact(stream_profile(events[0])(epsilon), "parts, or a charge for each abstention")
-    if len(events) == 1 and events[0]["event"] == "abstention-table":
-        return exact(table_delta(events[0], epsilon), "a charge for each abstention of a table")
-    pure = [event for event in events if event["event"] == "pure"]
+    if kind == "class-labels":
+        return class_labels_price(event, epsilon, promised)
+    if kind == "confident":
+        return confident_price(event, epsilon, promised)
+    if kind == "vector-sum":
+        return vector_sum_price(event, epsilon)
+    if kind == "bounded-range":
+        return ranged_price(event, epsilon)
+    if kind == "sparse-stream":
+        return exact(stream_profile(event)(epsilon), "parts, or a charge for each abstention")
+    if kind == "table-stream":
+        return exact(table_delta(event, epsilon), "a charge for each abstention of a table")
+    pure = [one for one in events if one["kind"] == "pure"]
     if len(pure) == len(events):
-        total = math.fsum(event["epsilon"] * event["count"] for event in pure)
+        total = math.fsum(one["epsilon"] * one["count"] for one in pure)
         if total <= epsilon * (1 + 1e-9):
             return Price(0.0, 0.0, "plain addition")
-        if len({event["epsilon"] for event in pure}) == 1:
-            value = parts_delta(sum(event["count"] for event in pure), pure[0]["epsilon"], epsilon)
+        if len({one["epsilon"] for one in pure}) == 1:
+            value = parts_delta(sum(one["count"] for one in pure), pure[0]["epsilon"], epsilon)
             return exact(value, "randomised response, composed")
-    if len(events) == 1 and events[0]["event"] == "stability":
-        event = events[0]
+    if kind == "stable-tests":
         tail = math.exp(-(event["threshold"] + 1) / event["scale"]) / (
             1 + math.exp(-1 / event["scale"])
         )
@@ -3191,13 +3189,13 @@ def check_certificate(content: bytes) -> list[Finding]:
         return found
     parts = [document, *document.get("choices", ())]
     events = [event for part in parts for event in part["events"]]
-    return found if any(one["event"] in _SLOW for one in events) else [*found, *prices_of(document)]
+    return found if any(one["kind"] in _SLOW for one in events) else [*found, *prices_of(document)]
 
 
 def prices_of(document: dict[str, Any]) -> Iterator[Finding]:
     """Yield what the release costs: all of it, and each choice."""
     events = document["events"]
-    if any(event["event"] in _SLOW for event in events):
+    if any(event["kind"] in _SLOW for event in events):
         yield Finding("price", WAIT, f"A game may take {_minutes.get():g} minutes.")
     yield safely("price", lambda: priced("price", document))
     for number, choice in enumerate(document.get("choices", ()), 1):

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from secretballot.privacy.accounting.filters import Grant
 
 from secretballot.aggregation import ConfidentAggregator, InteractiveAggregator
 from secretballot.aggregation.confident import predicted_votes
@@ -20,18 +21,18 @@ from secretballot.audit import (
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
-    ArgmaxGaussianEvent,
-    ConfidentEvent,
-    GaussianEvent,
-    LabelGaussianEvent,
+    BinaryLabels,
+    ClassLabels,
+    Confident,
+    Counts,
+    GaussianChances,
     PrivacyBudget,
     delta_upper,
     epsilon_upper,
-    event_from_json,
+    event_in,
     filter_for,
     renyi_divergence,
 )
-from secretballot.privacy.accounting.filters import Grant
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 LOOSE = PrivacyBudget(1e4, 0.5)  # for noise that promises nothing
@@ -256,7 +257,7 @@ def test_broken_variants_are_caught():
     # a cap that is not kept: every query is answered that passes
     assert true_delta(steps, 3, 3, 0.5) > 1.03 * promised
     # a threshold for free, as where its cost is overwritten by that of the label
-    free = delta_upper([LabelGaussianEvent(1.5, 1)], 0.5)
+    free = delta_upper([BinaryLabels(chances=GaussianChances(sigma=1.5), queries=1)], 0.5)
     assert true_delta(steps, 3, 1, 0.5) > 1.3 * free
     # too little noise on the one, on the other, or on both
     sound = built(5, 3.0, 3.0, 3)
@@ -290,12 +291,23 @@ def test_drawn_answers_follow_their_law_and_less_noise_would_show():
 
 def test_published_parameters_cost_less_than_as_noisy_counts():
     # the continuous Gaussian's epsilon of the papers' parameters was measured
-    event, delta, gaussian = ConfidentEvent(150.0, 40.0, 640, 286, 10), 1e-5, 2.543
+    event, delta, gaussian = (
+        Confident(threshold_sigma=150.0, sigma=40.0, queries=640, answers=286, n_classes=10),
+        1e-5,
+        2.543,
+    )
     found = epsilon_upper([event], delta)
-    labels = epsilon_upper([GaussianEvent(event.sigma, 2 * event.answers)], delta)
+    labels = epsilon_upper([Counts(sigma=event.sigma, shifts=2 * event.answers)], delta)
     # below the labels alone where these count as their counts, and not below what labels of two
     # classes, under the noise of the difference of two counts, cost alone
-    two = epsilon_upper([LabelGaussianEvent(event.sigma / math.sqrt(2), event.answers)], delta)
+    two = epsilon_upper(
+        [
+            BinaryLabels(
+                chances=GaussianChances(sigma=event.sigma / math.sqrt(2)), queries=event.answers
+            )
+        ],
+        delta,
+    )
     assert two < found < labels < gaussian
     assert found < 0.88 * gaussian
 
@@ -304,7 +316,9 @@ def test_published_parameters_cost_less_than_as_noisy_counts():
 def test_the_price_lies_between_two_that_dp_accounting_gives(n_classes):
     from dp_accounting.pld import privacy_loss_distribution
 
-    event = ConfidentEvent(60.0, 20.0, 120, 40, n_classes)
+    event = Confident(
+        threshold_sigma=60.0, sigma=20.0, queries=120, answers=40, n_classes=n_classes
+    )
     shifts = 40 * (1 if n_classes == 2 else 2)
     gaussian = privacy_loss_distribution.from_gaussian_mechanism
     threshold = gaussian(60.0 / math.sqrt(120), value_discretization_interval=1e-4)
@@ -316,7 +330,9 @@ def test_the_price_lies_between_two_that_dp_accounting_gives(n_classes):
         assert found < above * 1.02  # answers about the threshold tell less than the top itself
         assert found > 0
         # counts of both scales cost what the library says: the composition itself is the same
-        both = delta_upper([GaussianEvent(60.0, 120), GaussianEvent(20.0, shifts)], epsilon)
+        both = delta_upper(
+            [Counts(sigma=60.0, shifts=120), Counts(sigma=20.0, shifts=shifts)], epsilon
+        )
         # but for the rounding, which costs a relative 2 / sigma^2 of sigma
         assert 0.999 * above < both < 1.2 * above
 
@@ -324,20 +340,33 @@ def test_the_price_lies_between_two_that_dp_accounting_gives(n_classes):
 def test_two_games_beside_each_other_agree_with_one_game():
     # with one scale a single game prices both kinds of labels; two games composed are no cheaper
     # and, over an equal number of labels, hardly dearer
-    one = delta_upper([LabelGaussianEvent(30.0, 200)], 1.0)
-    two = delta_upper([LabelGaussianEvent(30.0, 100), LabelGaussianEvent(30.0 + 1e-9, 100)], 1.0)
+    one = delta_upper([BinaryLabels(chances=GaussianChances(sigma=30.0), queries=200)], 1.0)
+    two = delta_upper(
+        [
+            BinaryLabels(chances=GaussianChances(sigma=30.0), queries=100),
+            BinaryLabels(chances=GaussianChances(sigma=30.0 + 1e-9), queries=100),
+        ],
+        1.0,
+    )
     assert one * 0.999 <= two <= one * 1.06
 
 
 def test_refused_queries_cost_the_threshold_alone():
-    many = delta_upper([ConfidentEvent(100.0, 20.0, 1000, 50, 10)], 1.0)
-    few = delta_upper([ConfidentEvent(100.0, 20.0, 50, 50, 10)], 1.0)
-    answered = delta_upper([ConfidentEvent(100.0, 20.0, 1000, 1000, 10)], 1.0)
+    many = delta_upper(
+        [Confident(threshold_sigma=100.0, sigma=20.0, queries=1000, answers=50, n_classes=10)], 1.0
+    )
+    few = delta_upper(
+        [Confident(threshold_sigma=100.0, sigma=20.0, queries=50, answers=50, n_classes=10)], 1.0
+    )
+    answered = delta_upper(
+        [Confident(threshold_sigma=100.0, sigma=20.0, queries=1000, answers=1000, n_classes=10)],
+        1.0,
+    )
     assert few < many < 0.03 * answered
 
 
 def test_a_renyi_account_adds_up_both_kinds():
-    event = ConfidentEvent(100.0, 20.0, 300, 50, 10)
+    event = Confident(threshold_sigma=100.0, sigma=20.0, queries=300, answers=50, n_classes=10)
     for order in (2.0, 11.0):
         parts = sum(renyi_divergence(part, order) for part in event.parts)
         assert renyi_divergence(event, order) == pytest.approx(parts)
@@ -349,10 +378,13 @@ def test_a_renyi_account_adds_up_both_kinds():
 
 
 def test_the_event_goes_through_json_and_refuses_what_cannot_be():
-    event = ConfidentEvent(100.0, 20.0, 300, 50, 10)
-    assert event_from_json(event.to_json()) == event
-    assert event.parts[1] == ArgmaxGaussianEvent(20.0, 50)
-    assert isinstance(ConfidentEvent(9.0, 9.0, 3, 3, 2).parts[1], LabelGaussianEvent)
+    event = Confident(threshold_sigma=100.0, sigma=20.0, queries=300, answers=50, n_classes=10)
+    assert event_in(event.to_json()) == event
+    assert event.parts[1] == ClassLabels(sigma=20.0, queries=50)
+    assert isinstance(
+        Confident(threshold_sigma=9.0, sigma=9.0, queries=3, answers=3, n_classes=2).parts[1],
+        BinaryLabels,
+    )
     good = {"threshold_sigma": 9.0, "sigma": 9.0, "queries": 3, "answers": 2, "n_classes": 2}
     for change in (
         {"answers": 4},
@@ -364,7 +396,7 @@ def test_the_event_goes_through_json_and_refuses_what_cannot_be():
         {"queries": 10**12, "answers": 10**12, "n_classes": 3},
     ):
         with pytest.raises(ParameterError):
-            ConfidentEvent(**{**good, **change})
+            Confident(**{**good, **change})
 
 
 @pytest.mark.parametrize(("n_classes", "epsilon"), [(2, 1.0), (10, 6.0)])

@@ -29,15 +29,16 @@ from secretballot.audit import (
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
-    AbstentionTableEvent,
-    ArgmaxGaussianEvent,
-    GaussianEvent,
-    LabelGaussianEvent,
+    BinaryLabels,
+    ClassLabels,
+    Counts,
+    GaussianChances,
     PrivacyBudget,
-    RelabelledSampleEvent,
-    SparseVectorEvent,
+    Sampled,
+    SparseStream,
+    TableStream,
     delta_upper,
-    event_from_json,
+    event_in,
 )
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
@@ -73,7 +74,10 @@ def test_counts_of_more_than_two_classes_cost_sqrt_two_and_labels_alone_less():
                 assert many.sigma == pytest.approx(np.sqrt(2) * binary_counts.sigma, rel=1e-4)
             else:
                 assert many.sigma == pytest.approx(np.sqrt(2) * paper_sigma(BUDGET, 100))
-            labels, counts = ArgmaxGaussianEvent(many.sigma, 100), GaussianEvent(many.sigma, 200)
+            labels, counts = (
+                ClassLabels(sigma=many.sigma, queries=100),
+                Counts(sigma=many.sigma, shifts=200),
+            )
             assert many.events(250) == (labels if release == "labels" else counts,)
 
 
@@ -136,7 +140,9 @@ def test_calibration_refuses_what_cannot_be_kept():
 
 def test_a_price_for_one_number_of_teachers_holds_for_that_number_only():
     aggregator = GaussianAggregator.calibrate(BUDGET, 5, n_teachers=25)
-    assert aggregator.events(25) == (LabelGaussianEvent(aggregator.sigma, 5, 25),)
+    assert aggregator.events(25) == (
+        BinaryLabels(chances=GaussianChances(sigma=aggregator.sigma, n_teachers=25), queries=5),
+    )
     for call in (
         lambda: aggregator.events(250),
         lambda: aggregator.answer(binary([3], 250), 250, ExactNoise()),
@@ -149,9 +155,21 @@ def test_a_price_for_one_number_of_teachers_holds_for_that_number_only():
 # -- describing
 # --------------------------------------------------------------------------------------------------
 
-SAMPLE = RelabelledSampleEvent(SparseVectorEvent(3.0, 6.0, 40, 2, True), 30, 400, "replace-one")
-TABLED_SAMPLE = RelabelledSampleEvent(
-    AbstentionTableEvent(9.5, 0.2, 1e-9, 40), 30, 400, "replace-one"
+SAMPLE = Sampled(
+    stream=SparseStream(
+        threshold_scale=3.0, query_scale=6.0, threshold=40, abstentions=2, refresh=True
+    ),
+    sampled=30,
+    out_of=400,
+    relation="replace-one",
+    relabel_epsilon=1.0,
+)
+TABLED_SAMPLE = Sampled(
+    stream=TableStream(order=9.5, charge=0.2, false_answer=1e-9, abstentions=40),
+    sampled=30,
+    out_of=400,
+    relation="replace-one",
+    relabel_epsilon=1.0,
 )
 DESCRIBED = [
     GaussianAggregator(20.0, 100, release="counts", budget=BUDGET),
@@ -182,7 +200,7 @@ def test_a_description_rebuilds_the_aggregator_through_json(aggregator):
     assert hash(rebuilt) == hash(aggregator)
     assert rebuilt.events(250) == aggregator.events(250)
     for event in aggregator.events(250):
-        assert event_from_json(json.loads(json.dumps(event.to_json()))) == event
+        assert event_in(json.loads(json.dumps(event.to_json()))) == event
 
 
 def test_different_aggregators_are_unequal():
@@ -270,7 +288,7 @@ def test_the_price_is_for_all_queries_however_few_are_asked():
     # a defect seen elsewhere: the expected number of answers priced instead of the largest
     aggregator = GaussianAggregator(30.0, 64, release="counts", budget=BUDGET)
     aggregator.answer(binary([125], 250), 250, ExactNoise())
-    assert aggregator.events(250) == (GaussianEvent(30.0, 64),)
+    assert aggregator.events(250) == (Counts(sigma=30.0, shifts=64),)
 
 
 def test_released_counts_follow_their_law_and_no_other():

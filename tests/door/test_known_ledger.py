@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import secretballot as sb
-from secretballot._drafts import try_lock
+from secretballot.core.drafts import try_lock
 from secretballot.door import ReleaseStream
 from secretballot.door.known_ledger import keep_in_step
 from secretballot.vault import SeenHead

@@ -25,9 +25,9 @@ from secretballot.learners.labelers import agnostic
 from secretballot.learners.universal.budget_split import BudgetSplit
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    PureEvent,
-    RelabelledSampleEvent,
-    SparseVectorEvent,
+    Pure,
+    Sampled,
+    SparseStream,
     delta_upper,
     price,
 )
@@ -82,7 +82,7 @@ class Script:
         return np.zeros(size, dtype=np.int64)
 
 
-def answers_law(event: SparseVectorEvent, ones: tuple[int, ...], n_teachers: int) -> Law:
+def answers_law(event: SparseStream, ones: tuple[int, ...], n_teachers: int) -> Law:
     """Law of the answers to two queries with so many votes for 1: label 0, label 1, none, or 3
     after the stop."""
     shift, query = (
@@ -109,7 +109,7 @@ class World:
         self,
         monkeypatch: pytest.MonkeyPatch,
         hypotheses: HypothesisClass,
-        event: RelabelledSampleEvent,
+        event: Sampled,
         share: float,
     ) -> None:
         self.hypotheses, self.event, self.share = hypotheses, event, share
@@ -185,28 +185,34 @@ class World:
 # -- small worlds, end to end
 # ----------------------------------------------------------------------------------------
 
-LOUD, FAINT = SparseVectorEvent(1.0, 1.0, 0, 1, True), SparseVectorEvent(6.0, 6.0, 0, 1, True)
+LOUD, FAINT = (
+    SparseStream(threshold_scale=1.0, query_scale=1.0, threshold=0, abstentions=1, refresh=True),
+    SparseStream(threshold_scale=6.0, query_scale=6.0, threshold=0, abstentions=1, refresh=True),
+)
 WORLDS = [
     pytest.param(
-        Thresholds(), RelabelledSampleEvent(LOUD, 2, 3, "replace-one"), 0.5, id="thresholds"
+        Thresholds(),
+        Sampled(stream=LOUD, sampled=2, out_of=3, relation="replace-one", relabel_epsilon=1.0),
+        0.5,
+        id="thresholds",
     ),
     pytest.param(
         Intervals(),
-        RelabelledSampleEvent(LOUD, 2, 3, "replace-one"),
+        Sampled(stream=LOUD, sampled=2, out_of=3, relation="replace-one", relabel_epsilon=1.0),
         0.25,
         id="intervals",
         marks=pytest.mark.slow,
     ),
     pytest.param(
         Thresholds("either"),
-        RelabelledSampleEvent(FAINT, 2, 2, "replace-one"),
+        Sampled(stream=FAINT, sampled=2, out_of=2, relation="replace-one", relabel_epsilon=1.0),
         0.75,
         id="either way",
         marks=pytest.mark.slow,
     ),
     pytest.param(
         Thresholds(),
-        RelabelledSampleEvent(LOUD, 2, 2, "replace-one", 5.0),
+        Sampled(stream=LOUD, sampled=2, out_of=2, relation="replace-one", relabel_epsilon=5.0),
         0.5,
         id="relabelled nearly right",
     ),
@@ -221,7 +227,7 @@ def test_both_parts_together_cost_no_more_than_was_asked(monkeypatch, hypotheses
     alone, told = list(world.pairs(endless)), list(world.pairs(first))
     for epsilon in (0.0, 0.1, 0.3, share, BUDGET.epsilon, 1.5):
         true = max(true_delta(*pair, epsilon) for pair in whole)
-        promised = price((event, PureEvent(share, 1)), epsilon=epsilon).delta
+        promised = price((event, Pure(epsilon=share, count=1)), epsilon=epsilon).delta
         assert true <= promised + 1e-12
     # split as asked: all of delta, and what is left of epsilon, are the first part's
     assert max(true_delta(*pair, BUDGET.epsilon) for pair in whole) <= delta_upper(
@@ -295,7 +301,7 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
         FiniteClass([Point(at) for at in range(1001)]),
         np.arange(1000.0)[:, None],
     )
-    event = RelabelledSampleEvent(LOUD, 1, 1, "replace-one")
+    event = Sampled(stream=LOUD, sampled=1, out_of=1, relation="replace-one", relabel_epsilon=1.0)
     world = World(monkeypatch, hypotheses, event, 0.1)
     monkeypatch.setattr(
         agnostic,
@@ -335,7 +341,7 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
 
 
 def test_a_hypothesis_drawn_anew_would_be_caught(monkeypatch):
-    event = RelabelledSampleEvent(LOUD, 2, 3, "replace-one")
+    event = Sampled(stream=LOUD, sampled=2, out_of=3, relation="replace-one", relabel_epsilon=1.0)
     world = World(monkeypatch, Thresholds(), event, 0.5)
     law = cache(world.endless)
     once, twice = (list(world.pairs(lambda r, n=n: jointly(*[law(r)] * n))) for n in (1, 2))
@@ -344,7 +350,12 @@ def test_a_hypothesis_drawn_anew_would_be_caught(monkeypatch):
 
 
 def test_what_is_printed_does_not_fit_a_ledger_of_what_was_asked(monkeypatch):
-    world = World(monkeypatch, Thresholds(), RelabelledSampleEvent(LOUD, 2, 3, "replace-one"), 0.5)
+    world = World(
+        monkeypatch,
+        Thresholds(),
+        Sampled(stream=LOUD, sampled=2, out_of=3, relation="replace-one", relabel_epsilon=1.0),
+        0.5,
+    )
     world.rows = np.arange(2)
     monkeypatch.setattr(BudgetSplit, "of", printed)
     world.first_epsilon = BUDGET.epsilon

@@ -10,7 +10,7 @@ from secretballot.audit import all_counts, discrete_laplace_distribution, stream
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    SparseVectorEvent,
+    SparseStream,
     calibrate_sparse_vector,
 )
 from secretballot.privacy.mechanisms import (
@@ -26,7 +26,9 @@ from secretballot.privacy.mechanisms import (
 )
 
 STREAMS = [
-    SparseVectorEvent(2.0, 3.0, 10, t, refresh) for t in (1, 2, 3) for refresh in (True, False)
+    SparseStream(threshold_scale=2.0, query_scale=3.0, threshold=10, abstentions=t, refresh=refresh)
+    for t in (1, 2, 3)
+    for refresh in (True, False)
 ]
 
 
@@ -63,7 +65,9 @@ def test_queries_beyond_the_stream_slack_are_answered_but_for_half_of_beta(event
 
 
 def test_the_stream_slack_is_not_idle():
-    event = SparseVectorEvent(2.0, 3.0, 10, 1, True)
+    event = SparseStream(
+        threshold_scale=2.0, query_scale=3.0, threshold=10, abstentions=1, refresh=True
+    )
     for beta in (0.2, 0.01):
         slack = quantile_slack(StabilityQuantile(0.1, 1.0), event, 6, beta)
         short = event.threshold + slack.stream - 2

@@ -7,14 +7,14 @@ from ledger_backends import Ledgers
 from secretballot.core.ledger import Ledger, rows
 from secretballot.core.ledger.rows import Row
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.accounting import BasicFilter, Costs, PrivacyBudget, PureEvent
+from secretballot.privacy.accounting import BasicFilter, Costs, PrivacyBudget, Pure
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.1, 1e-9)
 
 
 def buy(ledger: Ledger, request: str) -> int:
-    return ledger.reserve([PureEvent(0.1, 1)], PRICE, request=request, purpose="test")
+    return ledger.reserve([Pure(epsilon=0.1, count=1)], PRICE, request=request, purpose="test")
 
 
 @pytest.fixture

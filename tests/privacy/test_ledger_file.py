@@ -16,14 +16,14 @@ import pytest
 from secretballot.core.ledger import Ledger, rows, sqlite
 from secretballot.core.ledger.rows import VERSION
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.accounting import PrivacyBudget, PureEvent
+from secretballot.privacy.accounting import PrivacyBudget, Pure
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.1, 1e-9)
 
 
 def buy(ledger: Ledger, request: str) -> int:
-    return ledger.reserve([PureEvent(0.1, 1)], PRICE, request=request, purpose="test")
+    return ledger.reserve([Pure(epsilon=0.1, count=1)], PRICE, request=request, purpose="test")
 
 
 @pytest.fixture(scope="module")
@@ -474,7 +474,9 @@ def test_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) 
         ):
             ledger.commit(3, bytes(100_000), parts=2)
         with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
-            ledger.reserve([PureEvent(0.1, 1)], PRICE, request="new", purpose="x" * 100_000)
+            ledger.reserve(
+                [Pure(epsilon=0.1, count=1)], PRICE, request="new", purpose="x" * 100_000
+            )
     assert ledger.history() == before
     ledger.commit(3, bytes(100_000), parts=2)
     assert Ledger.open_existing(path).released("open") == bytes(100_000)

@@ -12,18 +12,19 @@ from ledger_backends import Ledgers
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import (
-    ArgmaxGaussianEvent,
+    BinaryLabels,
+    ClassLabels,
+    Counts,
     Event,
-    GaussianEvent,
-    LabelGaussianEvent,
+    GaussianChances,
     PrivacyBudget,
-    PureEvent,
-    VoteTableEvent,
+    Pure,
+    TableChances,
     epsilon_upper,
 )
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
-PLAN = LabelGaussianEvent(20.0, 10)
+PLAN = BinaryLabels(chances=GaussianChances(sigma=20.0), queries=10)
 
 
 def price_of(*events: Event) -> PrivacyBudget:
@@ -154,36 +155,46 @@ def test_unused_queries_return_to_a_renyi_ledger(ledger: Ledger) -> None:
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1"), (b"b", b"0")])
     before = ledger.spent().epsilon
-    ledger.commit(plan, b"two labels", parts=2, used=(LabelGaussianEvent(20.0, 2),))
+    ledger.commit(
+        plan,
+        b"two labels",
+        parts=2,
+        used=(BinaryLabels(chances=GaussianChances(sigma=20.0), queries=2),),
+    )
     assert ledger.spent().epsilon == pytest.approx(before / 5)
     fresh = Ledger.open_existing(str(ledger.place))
     assert fresh.spent() == ledger.spent()
     same = Ledger.in_memory(
         dataset="registry", budget=PrivacyBudget(3.0, 1e-5), composition="renyi"
     )
-    opened(same, LabelGaussianEvent(20.0, 2))
+    opened(same, BinaryLabels(chances=GaussianChances(sigma=20.0), queries=2))
     assert fresh.spent() == same.spent()
 
 
 def test_unused_labels_of_three_classes_return_to_a_renyi_ledger(ledger: Ledger) -> None:
-    plan = opened(ledger, ArgmaxGaussianEvent(30.0, 10))
+    plan = opened(ledger, ClassLabels(sigma=30.0, queries=10))
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1"), (b"b", b"0")])
     before = ledger.spent().epsilon
-    for used in ((ArgmaxGaussianEvent(30.0, 1),), (GaussianEvent(30.0, 4),)):
+    for used in ((ClassLabels(sigma=30.0, queries=1),), (Counts(sigma=30.0, shifts=4),)):
         with pytest.raises(ParameterError, match="count them again"):
             ledger.commit(plan, b"two labels", parts=2, used=used)
-    ledger.commit(plan, b"two labels", parts=2, used=(ArgmaxGaussianEvent(30.0, 2),))
+    ledger.commit(plan, b"two labels", parts=2, used=(ClassLabels(sigma=30.0, queries=2),))
     assert ledger.spent().epsilon == pytest.approx(before / 5)
 
 
 def test_unused_labels_of_a_table_return_to_a_renyi_ledger(ledger: Ledger) -> None:
-    table = VoteTableEvent((2**52, 2**52 - 2**46, 2**52 - 2**47), 10, 5)
+    table = BinaryLabels(
+        chances=TableChances(weights=(2**52, 2**52 - 2**46, 2**52 - 2**47), n_teachers=5),
+        queries=10,
+    )
     plan = opened(ledger, table)
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1"), (b"b", b"0")])
     before = ledger.spent().epsilon
-    other = VoteTableEvent((2**52, 2**52 - 2**45, 2**52 - 2**47), 2, 5)
+    other = BinaryLabels(
+        chances=TableChances(weights=(2**52, 2**52 - 2**45, 2**52 - 2**47), n_teachers=5), queries=2
+    )
     for used in ((replace(table, queries=1),), (other,), (replace(table, n_teachers=4),)):
         with pytest.raises(ParameterError, match="count them again"):
             ledger.commit(plan, b"two labels", parts=2, used=used)
@@ -212,12 +223,12 @@ def test_pairs_are_never_given_back(ledgers: Ledgers) -> None:
 @pytest.mark.parametrize(
     "used",
     [
-        (LabelGaussianEvent(20.0, 1),),  # fewer than were answered
-        (LabelGaussianEvent(20.0, 11),),
-        (LabelGaussianEvent(40.0, 2),),
-        (LabelGaussianEvent(20.0, 2, 50),),
-        (GaussianEvent(20.0, 2),),
-        (LabelGaussianEvent(20.0, 2), PureEvent(0.1, 1)),
+        (BinaryLabels(chances=GaussianChances(sigma=20.0), queries=1),),  # fewer than were answered
+        (BinaryLabels(chances=GaussianChances(sigma=20.0), queries=11),),
+        (BinaryLabels(chances=GaussianChances(sigma=40.0), queries=2),),
+        (BinaryLabels(chances=GaussianChances(sigma=20.0, n_teachers=50), queries=2),),
+        (Counts(sigma=20.0, shifts=2),),
+        (BinaryLabels(chances=GaussianChances(sigma=20.0), queries=2), Pure(epsilon=0.1, count=1)),
         (),
     ],
 )
@@ -235,13 +246,15 @@ def test_used_must_be_a_beginning_of_the_plan_and_cover_the_answers(
 
 
 def test_several_events_shrink_together_or_not_at_all(ledger: Ledger) -> None:
-    events = (GaussianEvent(50.0, 20), PureEvent(0.01, 1))
+    events = (Counts(sigma=50.0, shifts=20), Pure(epsilon=0.01, count=1))
     plan = opened(ledger, *events, queries=10)
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1")])
     with pytest.raises(ParameterError, match="must be the reserved ones"):
-        ledger.commit(plan, b"x", parts=1, used=(GaussianEvent(50.0, 2),))
-    ledger.commit(plan, b"x", parts=1, used=(GaussianEvent(50.0, 2), PureEvent(0.01, 1)))
+        ledger.commit(plan, b"x", parts=1, used=(Counts(sigma=50.0, shifts=2),))
+    ledger.commit(
+        plan, b"x", parts=1, used=(Counts(sigma=50.0, shifts=2), Pure(epsilon=0.01, count=1))
+    )
     assert ledger.spent().epsilon > 0
 
 
@@ -261,16 +274,16 @@ def test_steps_given_back_follow_from_the_answers_and_not_from_a_word(
     ledger: Ledger, queries: int | None, shifts: int, admitted: bool
 ) -> None:
     # ten histograms take two steps each: two answers took four of the twenty
-    plan = opened(ledger, GaussianEvent(50.0, 20), queries=queries)
+    plan = opened(ledger, Counts(sigma=50.0, shifts=20), queries=queries)
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1"), (b"b", b"0")])
     before = ledger.spent().epsilon
     if not admitted:
         with pytest.raises(ParameterError, match="number of queries that was stated"):
-            ledger.commit(plan, b"x", parts=2, used=(GaussianEvent(50.0, shifts),))
+            ledger.commit(plan, b"x", parts=2, used=(Counts(sigma=50.0, shifts=shifts),))
         assert ledger.spent().epsilon == before
         return
-    ledger.commit(plan, b"x", parts=2, used=(GaussianEvent(50.0, shifts),))
+    ledger.commit(plan, b"x", parts=2, used=(Counts(sigma=50.0, shifts=shifts),))
     assert ledger.spent().epsilon == pytest.approx(before * shifts / 20)
 
 

@@ -26,7 +26,7 @@ from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.core.noise import ExactNoise
 from secretballot.door.known_ledger import keep_in_step
 from secretballot.exceptions import BudgetError, LedgerError
-from secretballot.privacy.accounting import PrivacyBudget, PureEvent
+from secretballot.privacy.accounting import PrivacyBudget, Pure
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.1, 1e-9)
@@ -34,7 +34,7 @@ SECRET = "hunter2"
 
 
 def buy(ledger: Ledger, request: str) -> int:
-    return ledger.reserve([PureEvent(0.1, 1)], PRICE, request=request, purpose="test")
+    return ledger.reserve([Pure(epsilon=0.1, count=1)], PRICE, request=request, purpose="test")
 
 
 @pytest.fixture

@@ -18,16 +18,17 @@ from secretballot.audit import (
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
-    AbstentionTableEvent,
-    ArgmaxGaussianEvent,
-    BoundedRangeEvent,
-    GaussianEvent,
-    LabelGaussianEvent,
-    PureEvent,
-    SparseVectorEvent,
-    StabilityEvent,
-    VoteTableEvent,
-    event_from_json,
+    BinaryLabels,
+    BoundedRange,
+    ClassLabels,
+    Counts,
+    GaussianChances,
+    Pure,
+    SparseStream,
+    StableTests,
+    TableChances,
+    TableStream,
+    event_in,
 )
 from secretballot.privacy.mechanisms import (
     MECHANISMS,
@@ -64,85 +65,102 @@ def _highest(counts):
 # mechanism, number of classes, the integers that are noised as a function of counts, event of 7
 # queries
 EXAMPLES = {
-    GaussianNoisyCount: (GaussianNoisyCount(3.0), 2, lambda c: c[:, 1:], GaussianEvent(3.0, 7)),
+    GaussianNoisyCount: (
+        GaussianNoisyCount(3.0),
+        2,
+        lambda c: c[:, 1:],
+        Counts(sigma=3.0, shifts=7),
+    ),
     GaussianNoisyHistogram: (
         GaussianNoisyHistogram(3.0, 3),
         3,
         lambda c: c,
-        GaussianEvent(3.0, 14),
+        Counts(sigma=3.0, shifts=14),
     ),
     # one teacher that takes its vote elsewhere moves two cells of a row
-    GaussianNoisyTable: (GaussianNoisyTable(3.0, 2), 3, lambda c: c, GaussianEvent(3.0, 14)),
+    GaussianNoisyTable: (GaussianNoisyTable(3.0, 2), 3, lambda c: c, Counts(sigma=3.0, shifts=14)),
     GaussianNoisyMajority: (
         GaussianNoisyMajority(3.0, 9),
         2,
         lambda c: c[:, 1:],
-        LabelGaussianEvent(3.0, 7, 9),
+        BinaryLabels(chances=GaussianChances(sigma=3.0, n_teachers=9), queries=7),
     ),
-    GaussianNoisyArgmax: (GaussianNoisyArgmax(3.0, 3), 3, lambda c: c, ArgmaxGaussianEvent(3.0, 7)),
+    GaussianNoisyArgmax: (
+        GaussianNoisyArgmax(3.0, 3),
+        3,
+        lambda c: c,
+        ClassLabels(sigma=3.0, queries=7),
+    ),
     LaplaceNoisyMajority: (
         LaplaceNoisyMajority(3.0, 9),
         2,
         lambda c: c[:, 1:],
-        PureEvent(1 / 3, 7),
+        Pure(epsilon=1 / 3, count=7),
     ),
-    LaplaceNoisyCount: (LaplaceNoisyCount(3.0), 2, lambda c: c[:, 1:], PureEvent(1 / 3, 7)),
+    LaplaceNoisyCount: (
+        LaplaceNoisyCount(3.0),
+        2,
+        lambda c: c[:, 1:],
+        Pure(epsilon=1 / 3, count=7),
+    ),
     LaplaceNoisyHistogram: (
         LaplaceNoisyHistogram(3.0, 3),
         3,
         lambda c: c,
-        PureEvent(1 / 3, 14),
+        Pure(epsilon=1 / 3, count=14),
     ),
-    LaplaceNoisyArgmax: (LaplaceNoisyArgmax(3.0, 3), 3, lambda c: c, PureEvent(1 / 3, 14)),
+    LaplaceNoisyArgmax: (LaplaceNoisyArgmax(3.0, 3), 3, lambda c: c, Pure(epsilon=1 / 3, count=14)),
     VoteTableMajority: (
         VoteTableMajority((2**51, 2**50), 9),
         2,
         lambda c: c[:, 1:],
-        VoteTableEvent((2**51, 2**50), 7, 9),
+        BinaryLabels(chances=TableChances(weights=(2**51, 2**50), n_teachers=9), queries=7),
     ),
     GaussianThreshold: (
         GaussianThreshold(3.0, 6),
         3,
         lambda c: _highest(c)[:, None],
-        LabelGaussianEvent(3.0, 7),
+        BinaryLabels(chances=GaussianChances(sigma=3.0), queries=7),
     ),
     DistanceToInstability: (
         DistanceToInstability(3.0, 4),
         3,
         lambda c: stability(c)[:, None],
-        StabilityEvent(3.0, 4, 7),
+        StableTests(scale=3.0, threshold=4, count=7),
     ),
     SparseVector: (
         SparseVector(3.0, 6.0, 4, 2, True),
         3,
         lambda c: stability(c)[:, None],
-        SparseVectorEvent(3.0, 6.0, 4, 2, True),
+        SparseStream(
+            threshold_scale=3.0, query_scale=6.0, threshold=4, abstentions=2, refresh=True
+        ),
     ),
     AbstentionTable: (
         AbstentionTable(5.0, 0.5, 0.01, 2, 4),
         3,
         lambda c: stability(c)[:, None],
-        AbstentionTableEvent(5.0, 0.5, 0.01, 2),
+        TableStream(order=5.0, charge=0.5, false_answer=0.01, abstentions=2),
     ),
     # the count of one class stands for one score
     ExponentialMechanism: (
         ExponentialMechanism(0.7, False),
         3,
         lambda c: c[:, :1],
-        PureEvent(0.7, 7),
+        Pure(epsilon=0.7, count=7),
     ),
     # pools of one point; larger ones in test_pool_estimates
     StabilityQuantile: (
         StabilityQuantile(0.1, 0.7),
         3,
         lambda c: stability(c)[:, None],
-        PureEvent(0.7, 7),
+        Pure(epsilon=0.7, count=7),
     ),
     MinoritySum: (
         MinoritySum(0.7, 1),
         3,
         lambda c: (c.sum(axis=1) - c.max(axis=1))[:, None],
-        PureEvent(0.7, 7),
+        Pure(epsilon=0.7, count=7),
     ),
     # counts of votes for four positions; the distance of one of them
     VoteQuantile: (
@@ -151,7 +169,7 @@ EXAMPLES = {
         lambda c: np.array(
             [[VoteQuantile(0.7, 4, 4).distances(np.repeat(np.arange(4), row))[1]] for row in c]
         ),
-        BoundedRangeEvent(0.7, 7),
+        BoundedRange(epsilon=0.7, count=7),
     ),
 }
 KINDS = pytest.mark.parametrize("kind", MECHANISMS, ids=lambda kind: kind.__name__)
@@ -180,7 +198,7 @@ def test_declared_sensitivity_is_the_largest_move_between_neighbours(kind, n_tea
 def test_event_states_what_was_drawn_and_survives_json(kind):
     mechanism, _, _, event = EXAMPLES[kind]
     assert mechanism.event(7) == event
-    assert event_from_json(mechanism.event(7).to_json()) == event
+    assert event_in(mechanism.event(7).to_json()) == event
 
 
 @KINDS

@@ -14,9 +14,9 @@ from secretballot.audit.games import adaptive_delta
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
-    BoundedRangeEvent,
+    BoundedRange,
     PrivacyBudget,
-    PureEvent,
+    Pure,
     calibrate_bounded_range,
     calibrate_pure,
     delta_upper,
@@ -114,7 +114,7 @@ def test_what_is_no_vote_is_refused_without_being_named():
 def test_the_divergence_bounds_every_pair_of_two_outcomes_of_that_range(length):
     # by convexity the worst pairs sit on both ends of the interval; t is its upper end
     for order in (1.1, 2.0, 8.0, 64.0):
-        bound, worst = renyi_divergence(BoundedRangeEvent(length, 1), order), 0.0
+        bound, worst = renyi_divergence(BoundedRange(epsilon=length, count=1), order), 0.0
         for t in np.linspace(1e-3, 0.999, 200) * length:
             q = -math.expm1(t - length) / (math.exp(t) - math.exp(t - length))
             moment = q * math.exp(order * t) + (1 - q) * math.exp(order * (t - length))
@@ -130,12 +130,14 @@ def test_the_calibration_uses_the_budget_and_lies_between_parts_and_what_is_poss
         (PrivacyBudget(0.5, 0.0), 7),
     ):
         length = calibrate_bounded_range(budget, draws)
-        assert delta_upper([BoundedRangeEvent(length, draws)], budget.epsilon) <= budget.delta
+        assert (
+            delta_upper([BoundedRange(epsilon=length, count=draws)], budget.epsilon) <= budget.delta
+        )
         parts = calibrate_pure(budget, draws)
         # randomised response of half the length has that range
         assert parts * (1 - 1e-9) <= length <= 2 * parts
         if budget.delta:
-            more = BoundedRangeEvent(1.01 * length, draws)
+            more = BoundedRange(epsilon=1.01 * length, count=draws)
             assert delta_upper([more], budget.epsilon) > budget.delta
     assert calibrate_bounded_range(PrivacyBudget(1.0, 1e-6), 100) > 1.8 * calibrate_pure(
         PrivacyBudget(1.0, 1e-6), 100
@@ -143,7 +145,7 @@ def test_the_calibration_uses_the_budget_and_lies_between_parts_and_what_is_poss
 
 
 def test_draws_stand_beside_other_events():
-    draws, parts = BoundedRangeEvent(0.1, 30), PureEvent(0.1, 5)
+    draws, parts = BoundedRange(epsilon=0.1, count=30), Pure(epsilon=0.1, count=5)
     together = epsilon_upper([draws, parts], 1e-6)
     assert epsilon_upper([draws], 1e-6) < together
-    assert together <= epsilon_upper([PureEvent(0.1, 35)], 1e-6)
+    assert together <= epsilon_upper([Pure(epsilon=0.1, count=35)], 1e-6)

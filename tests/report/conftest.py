@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from secretballot.privacy.accounting import (
+    BinaryLabels,
+    Counts,
     Event,
-    GaussianEvent,
-    LabelGaussianEvent,
+    GaussianChances,
     PrivacyBudget,
-    SparseVectorEvent,
+    SparseStream,
     price,
 )
 from secretballot.released import ReleasedLabels
@@ -89,7 +90,7 @@ def binary(classes: Sequence[Any] = ("no", "yes"), n: int = 60, **changes: Any) 
         "release": "counts",
     }
     labels = (2 * counts >= 250).astype(int)
-    given = {"events": [GaussianEvent(32.0, n)], "mechanism": mechanism} | changes
+    given = {"events": [Counts(sigma=32.0, shifts=n)], "mechanism": mechanism} | changes
     return certified(classes, labels, counts=counts, sigma=32.0, **given)
 
 
@@ -97,7 +98,7 @@ def multi(classes: Sequence[Any] = (0, 1, 2), n: int = 40, **changes: Any) -> Re
     """Return released counts of several classes."""
     counts = np.random.default_rng(6).integers(-50, 250, (n, len(classes)))
     mechanism = {"name": "gaussian", "sigma": 60.0, "n_classes": len(classes)}
-    given = {"events": [GaussianEvent(60.0, 2 * n)], "mechanism": mechanism} | changes
+    given = {"events": [Counts(sigma=60.0, shifts=2 * n)], "mechanism": mechanism} | changes
     return certified(classes, counts.argmax(axis=1), counts=counts, sigma=60.0, **given)
 
 
@@ -116,7 +117,7 @@ def withheld(
         "refresh": True,
     }
     given = {
-        "events": [SparseVectorEvent(**scales)],
+        "events": [SparseStream(**scales)],
         "mechanism": {"name": "sparse-vector", **scales},
     } | changes
     return certified(classes, labels, **given)
@@ -126,7 +127,10 @@ def voted(classes: Sequence[Any] = ("no", "yes"), n: int = 60, **changes: Any) -
     """Return binary labels alone."""
     labels = np.random.default_rng(8).integers(0, 2, n)
     mechanism = {"name": "gaussian", "sigma": 32.0}
-    given = {"events": [LabelGaussianEvent(32.0, n)], "mechanism": mechanism} | changes
+    given = {
+        "events": [BinaryLabels(chances=GaussianChances(sigma=32.0), queries=n)],
+        "mechanism": mechanism,
+    } | changes
     return certified(classes, labels, **given)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import PrivacyBudget, PureEvent, calibrate_pure, price
+from secretballot.privacy.accounting import PrivacyBudget, Pure, calibrate_pure, price
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -20,7 +20,7 @@ from secretballot.report.certificate.chosen import is_chosen
 from secretballot.report.certificate.verify import verify_certificate
 
 BUDGET = PrivacyBudget(0.5, 0.0)
-EVENT = PureEvent(calibrate_pure(BUDGET, 1), 1)
+EVENT = Pure(epsilon=calibrate_pure(BUDGET, 1), count=1)
 LABELS = np.array([0, 1, 1])
 
 

@@ -30,16 +30,16 @@ from secretballot.aggregation import (
     VoteTableAggregator,
 )
 from secretballot.privacy.accounting import (
-    AbstentionTableEvent,
     PrivacyBudget,
-    PureEvent,
-    RelabelledSampleEvent,
-    SparseVectorEvent,
-    StreamEvent,
+    Pure,
+    Sampled,
+    SparseStream,
+    Stream,
+    TableStream,
     calibrate_pure,
     calibrate_vector_sum,
     epsilon_upper,
-    event_from_json,
+    event_in,
     price,
 )
 from secretballot.privacy.mechanisms import NoisyVectorSum
@@ -59,7 +59,7 @@ STREAM = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_
 N = 12
 CHOSEN = {
     "purpose": "how often the teachers disagree",
-    "events": [PureEvent(calibrate_pure(PrivacyBudget(0.1, 0.0), 1), 1).to_json()],
+    "events": [Pure(epsilon=calibrate_pure(PrivacyBudget(0.1, 0.0), 1), count=1).to_json()],
     "epsilon": 0.1,
     "delta": 0.0,
     "outcome": {
@@ -201,9 +201,11 @@ def pure(release: str) -> ReleasedLabels:
     return issue(aggregator, counts.argmax(axis=1), counts if release == "counts" else None)
 
 
-def relabelled(neighbours: str, stream: StreamEvent | None = None) -> ReleasedLabels:
-    stream = stream or SparseVectorEvent(**STREAM, refresh=False)
-    event = RelabelledSampleEvent(stream, 10, 1000, neighbours)
+def relabelled(neighbours: str, stream: Stream | None = None) -> ReleasedLabels:
+    stream = stream or SparseStream(refresh=False, **STREAM)
+    event = Sampled(
+        stream=stream, sampled=10, out_of=1000, relation=neighbours, relabel_epsilon=1.0
+    )
     labels = np.where((np.arange(N) < 8) & (np.arange(N) != 3), 1, -1)
     return issue(
         RelabelledAggregator(event, n_queries=N, budget=BUDGET), labels, neighbours=neighbours
@@ -225,7 +227,7 @@ def in_rounds() -> ReleasedLabels:
 
 def chosen() -> ReleasedLabels:
     budget = PrivacyBudget(0.5, 0.0)
-    event, labels = PureEvent(calibrate_pure(budget, 1), 1), np.arange(N) % 2
+    event, labels = Pure(epsilon=calibrate_pure(budget, 1), count=1), np.arange(N) % 2
     mechanism = {
         "name": "exponential-choice",
         "epsilon": 0.5,
@@ -343,7 +345,7 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "stream": withheld,
     "table of abstentions": lambda: tabled(),
     "table on a relabelled sample": lambda: relabelled(
-        "replace-one", AbstentionTableEvent(15.0, 0.2, 1e-8, 2)
+        "replace-one", TableStream(order=15.0, charge=0.2, false_answer=1e-8, abstentions=2)
     ),
     "stream, threshold drawn once": lambda: withheld(refresh=False, n_classes=2),
     "relabelled": lambda: relabelled("replace-one"),
@@ -590,9 +592,7 @@ def least_epsilon(certificate: dict[str, Any]) -> float:
         return float(certificate["epsilon"])
     if certificate["mechanism"]["name"] == "relabelled-sample":
         return 0.001  # far too little, and found at once
-    return epsilon_upper(
-        [event_from_json(event) for event in certificate["events"]], certificate["delta"]
-    )
+    return epsilon_upper([event_in(event) for event in certificate["events"]], certificate["delta"])
 
 
 TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, price
+from secretballot.privacy.accounting import Counts, PrivacyBudget, price
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -28,7 +28,7 @@ def _release(
     queries, labels, events = (
         np.arange(20),
         (2 * counts >= 100).astype(int),
-        [GaussianEvent(40.0, 20)],
+        [Counts(sigma=40.0, shifts=20)],
     )
     certificate = build_certificate(
         budget=budget,

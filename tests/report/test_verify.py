@@ -12,14 +12,15 @@ import pytest
 
 from secretballot import verify_release as second
 from secretballot.privacy.accounting import (
-    ArgmaxGaussianEvent,
+    BinaryLabels,
+    ClassLabels,
+    Counts,
     Event,
-    GaussianEvent,
-    LabelGaussianEvent,
+    GaussianChances,
     PrivacyBudget,
-    PureEvent,
-    SparseVectorEvent,
-    StabilityEvent,
+    Pure,
+    SparseStream,
+    StableTests,
     calibrate_gaussian,
 )
 from secretballot.released import ReleasedLabels
@@ -138,7 +139,7 @@ def test_a_forger_with_a_new_digest_cannot_promise_less(
 ) -> None:
     sigma = calibrate_gaussian(PrivacyBudget(1.0, 1e-5), 60)
     release = make_binary(
-        events=[GaussianEvent(sigma, 60)], mechanism={"name": "gaussian", "sigma": sigma}
+        events=[Counts(sigma=sigma, shifts=60)], mechanism={"name": "gaussian", "sigma": sigma}
     )
     assert verify_certificate(release.certificate).ok
     start = sigma if "sigma" in places[0] else 1.0
@@ -222,7 +223,9 @@ def test_one_shift_for_each_histogram_is_too_few(make_multi: Make) -> None:
 
 
 def test_labels_alone_do_not_pay_for_counts(make_binary: Make) -> None:
-    release = make_binary(events=[LabelGaussianEvent(32.0, 60, None)])
+    release = make_binary(
+        events=[BinaryLabels(chances=GaussianChances(sigma=32.0, n_teachers=None), queries=60)]
+    )
     assert failed(release.certificate) == {"mechanism"}
     assert failed(forged(release.certificate, (("mechanism", "release"), "labels"))) == {"released"}
 
@@ -230,12 +233,12 @@ def test_labels_alone_do_not_pay_for_counts(make_binary: Make) -> None:
 @pytest.mark.parametrize(
     ("event", "held"),
     [
-        (ArgmaxGaussianEvent(60.0, 60), True),
-        (GaussianEvent(60.0, 120), False),
-        (GaussianEvent(60.0, 60), False),
-        (ArgmaxGaussianEvent(60.0, 59), False),
-        (ArgmaxGaussianEvent(61.0, 60), False),
-        (LabelGaussianEvent(32.0, 60), False),
+        (ClassLabels(sigma=60.0, queries=60), True),
+        (Counts(sigma=60.0, shifts=120), False),
+        (Counts(sigma=60.0, shifts=60), False),
+        (ClassLabels(sigma=60.0, queries=59), False),
+        (ClassLabels(sigma=61.0, queries=60), False),
+        (BinaryLabels(chances=GaussianChances(sigma=32.0), queries=60), False),
     ],
 )
 def test_labels_of_three_classes_are_paid_for_as_such_or_as_counts(
@@ -254,7 +257,7 @@ def test_labels_of_three_classes_are_paid_for_as_such_or_as_counts(
 
 
 def test_labels_of_three_classes_do_not_pay_for_counts(make_multi: Make) -> None:
-    release = make_multi(events=[ArgmaxGaussianEvent(60.0, 40)])
+    release = make_multi(events=[ClassLabels(sigma=60.0, queries=40)])
     assert failed(release.certificate) == {"mechanism"}
     assert failed(forged(release.certificate, (("mechanism", "release"), "labels"))) == {"released"}
 
@@ -274,7 +277,9 @@ def test_more_queries_than_the_plan_are_refused_where_they_do_not_enter_the_pric
 
 
 def test_labels_priced_for_another_number_of_teachers_are_refused(make_binary: Make) -> None:
-    release = make_binary(events=[LabelGaussianEvent(32.0, 60, 249)])
+    release = make_binary(
+        events=[BinaryLabels(chances=GaussianChances(sigma=32.0, n_teachers=249), queries=60)]
+    )
     assert "mechanism" in failed(release.certificate)
 
 
@@ -297,11 +302,13 @@ def test_under_a_renyi_filter_the_whole_may_cost_less_than_the_sum(make_binary: 
 def test_events_beyond_all_reason_are_refused_quickly(make_binary: Make) -> None:
     certificate = make_binary().certificate
     for event in (
-        GaussianEvent(1e6, 10**12),
-        LabelGaussianEvent(1e9, 10**12, None),
-        PureEvent(1e12, 10**12),
-        SparseVectorEvent(1e12, 1e12, 0, 10**12, True),
-        StabilityEvent(1e12, 0, 10**12),
+        Counts(sigma=1e6, shifts=10**12),
+        BinaryLabels(chances=GaussianChances(sigma=1e9, n_teachers=None), queries=10**12),
+        Pure(epsilon=1e12, count=10**12),
+        SparseStream(
+            threshold_scale=1e12, query_scale=1e12, threshold=0, abstentions=10**12, refresh=True
+        ),
+        StableTests(scale=1e12, threshold=0, count=10**12),
     ):
         document = forged(certificate, (("events",), [event.to_json()]))
         assert not verify_certificate(document).ok

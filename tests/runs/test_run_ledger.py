@@ -12,7 +12,7 @@ import pytest
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.learners.training.account import refuse_beyond
-from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
+from secretballot.privacy.accounting import Counts, PrivacyBudget
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs.account import (
     check_account,
@@ -26,7 +26,7 @@ from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Watch
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
-EVENTS = [GaussianEvent(100.0, 1)]
+EVENTS = [Counts(sigma=100.0, shifts=1)]
 PROMISE = {"unit": "record", "neighbours": "add-remove"}
 
 

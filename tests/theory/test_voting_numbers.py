@@ -11,7 +11,7 @@ from secretballot import theory
 from secretballot.core.streams import false_answer
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    SparseVectorEvent,
+    SparseStream,
     calibrate_sparse_vector,
 )
 
@@ -50,7 +50,9 @@ def test_expected_label_accuracy_is_the_mean_over_votes() -> None:
 
 @pytest.mark.parametrize("refresh", [True, False])
 def test_the_forecast_by_enumeration_of_two_queries(refresh: bool) -> None:
-    event = SparseVectorEvent(2.0, 4.0, 6, 1, refresh=refresh)
+    event = SparseStream(
+        threshold_scale=2.0, query_scale=4.0, threshold=6, abstentions=1, refresh=refresh
+    )
     refused = 1 - false_answer(event, 8)
     found = theory.stream_forecast(event, 2, [8], [1.0])
     assert found.asked == pytest.approx(1 + (1 - refused), rel=1e-9)

@@ -21,9 +21,9 @@ from secretballot.aggregation.base import (
 from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
-    AbstentionTableEvent,
     Event,
     PrivacyBudget,
+    TableStream,
     calibrate_abstention_table,
     needed_distance,
 )
@@ -111,7 +111,9 @@ class AbstentionTableAggregator(Aggregator):
         delta: float | None = None,
         calibration: str = "given",
     ) -> None:
-        self.table = AbstentionTableEvent(order, charge, false_answer, max_unstable)
+        self.table = TableStream(
+            order=order, charge=charge, false_answer=false_answer, abstentions=max_unstable
+        )
         self.n_queries = check_count("n_queries", n_queries)
         self.n_classes = check_count("n_classes", n_classes, minimum=2)
         self.release = "labels"
@@ -317,7 +319,7 @@ def largest_distance(n_teachers: int) -> int:
 
 
 @functools.lru_cache(maxsize=8)  # the door starts it once for every round
-def _cached_mechanism(table: AbstentionTableEvent, largest: int) -> AbstentionTable:
+def _cached_mechanism(table: TableStream, largest: int) -> AbstentionTable:
     return AbstentionTable(
         table.order, table.charge, table.false_answer, table.max_unstable, largest
     )

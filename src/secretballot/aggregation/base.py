@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_count
+from secretballot._validation import FARTHEST, check_count
 from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, epsilon_upper
-from secretballot.privacy.accounting.events import FARTHEST
 
 
 def widest_count(spread: float, most: int) -> int:

@@ -30,7 +30,7 @@ from secretballot.aggregation.noisy_voting import is_drowned
 from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import (
-    ConfidentEvent,
+    Confident,
     Event,
     PrivacyBudget,
     calibrate_confident,
@@ -203,8 +203,12 @@ class ConfidentAggregator(Aggregator):
         return self.max_answers
 
     def _all_events(self) -> tuple[Event, ...]:
-        event = ConfidentEvent(
-            self.threshold_sigma, self.sigma, self.n_queries, self.max_answers, self.n_classes
+        event = Confident(
+            threshold_sigma=self.threshold_sigma,
+            sigma=self.sigma,
+            queries=self.n_queries,
+            answers=self.max_answers,
+            n_classes=self.n_classes,
         )
         return (event,)
 

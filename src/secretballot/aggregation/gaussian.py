@@ -19,10 +19,11 @@ from secretballot.aggregation.noisy_voting import NoisyVoting, is_drowned
 from secretballot.core.noise import check_scale
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
-    ArgmaxGaussianEvent,
+    BinaryLabels,
+    ClassLabels,
+    Counts,
     Event,
-    GaussianEvent,
-    LabelGaussianEvent,
+    GaussianChances,
     PrivacyBudget,
     calibrate_argmax_gaussian,
     calibrate_gaussian,
@@ -197,7 +198,10 @@ class GaussianAggregator(NoisyVoting):
             sigma = paper_sigma(budget, shifts)
             # labels alone cost less than the counts they are read off, whose price is quick to
             # compute
-            if not delta_upper([GaussianEvent(sigma, shifts)], budget.epsilon) <= budget.delta:
+            if (
+                not delta_upper([Counts(sigma=sigma, shifts=shifts)], budget.epsilon)
+                <= budget.delta
+            ):
                 raise ParameterError(
                     f"The printed sigma {sigma:.6g} does not keep epsilon {budget.epsilon}, delta"
                     f" {budget.delta} with the discrete noise that is drawn; use calibration"
@@ -237,11 +241,16 @@ class GaussianAggregator(NoisyVoting):
 
     def _all_events(self) -> tuple[Event, ...]:
         if self.n_classes == 2 and self.release == "labels":
-            return (LabelGaussianEvent(self.sigma, self.n_queries, self.n_teachers),)
+            return (
+                BinaryLabels(
+                    chances=GaussianChances(sigma=self.sigma, n_teachers=self.n_teachers),
+                    queries=self.n_queries,
+                ),
+            )
         if self.release == "labels":
-            return (ArgmaxGaussianEvent(self.sigma, self.n_queries),)
+            return (ClassLabels(sigma=self.sigma, queries=self.n_queries),)
         shifts_per_query = 1 if self.n_classes == 2 else 2
-        return (GaussianEvent(self.sigma, shifts_per_query * self.n_queries),)
+        return (Counts(sigma=self.sigma, shifts=shifts_per_query * self.n_queries),)
 
     def events(self, n_teachers: int) -> tuple[Event, ...]:
         """Return what one release of `n_queries` queries is to the accountant.
@@ -367,7 +376,7 @@ def warn_if_drowned(terms: _GaussianTerms, votes: int, voters: str) -> None:
 
 def _event_of_first(event: Event, asked: int, priced: int) -> Event:
     """Return the event of the first `asked` of `priced` queries."""
-    if isinstance(event, LabelGaussianEvent | ArgmaxGaussianEvent):
+    if isinstance(event, BinaryLabels | ClassLabels):
         return replace(event, queries=asked)
-    assert isinstance(event, GaussianEvent)
+    assert isinstance(event, Counts)
     return replace(event, shifts=event.shifts // priced * asked)

@@ -18,7 +18,7 @@ from secretballot.core.noise import check_scale
 from secretballot.privacy.accounting import (
     Event,
     PrivacyBudget,
-    PureEvent,
+    Pure,
     calibrate_pure,
     delta_upper,
 )
@@ -136,7 +136,9 @@ class LaplaceAggregator(NoisyVoting):
         parts = queries * _parts_per_query(check_count("n_classes", n_classes, minimum=2))
         scale = 1 / calibrate_pure(budget, parts)
         # what is drawn has the loss 1 / scale as a float gives it; it is priced before it is used
-        while not delta_upper([PureEvent(1 / scale, parts)], budget.epsilon) <= budget.delta:
+        while (
+            not delta_upper([Pure(epsilon=1 / scale, count=parts)], budget.epsilon) <= budget.delta
+        ):
             scale *= 1 + 1e-12
         return cls(
             scale,
@@ -165,7 +167,7 @@ class LaplaceAggregator(NoisyVoting):
 
     def _all_events(self) -> tuple[Event, ...]:
         parts = _parts_per_query(self.n_classes) * self.n_queries
-        return (PureEvent(1 / self.scale, parts),)
+        return (Pure(epsilon=1 / self.scale, count=parts),)
 
     def events(self, n_teachers: int) -> tuple[Event, ...]:
         """Return what one release is to the accountant; the number of teachers does not enter."""

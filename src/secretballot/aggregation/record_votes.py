@@ -15,7 +15,7 @@ from secretballot.aggregation.base import (
 )
 from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.privacy.accounting import Event, GaussianEvent, PrivacyBudget, calibrate_gaussian
+from secretballot.privacy.accounting import Counts, Event, PrivacyBudget, calibrate_gaussian
 from secretballot.privacy.mechanisms import GaussianNoisyTable
 
 #: What `Answers.outcome` calls the noisy number of votes of uncovered records.
@@ -187,7 +187,9 @@ class RecordVotesAggregator(Aggregator):
 
     def events(self, n_teachers: int) -> tuple[Event, ...]:
         """Return what one release is to the accountant; the number of records has no say in it."""
-        return (GaussianEvent(self.sigma, moved_cells(self.votes_per_record, self.neighbours)),)
+        return (
+            Counts(sigma=self.sigma, shifts=moved_cells(self.votes_per_record, self.neighbours)),
+        )
 
     def describe(self) -> dict[str, Any]:
         """Return the parameters as a JSON object."""

@@ -17,12 +17,12 @@ from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
 from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
-    AbstentionTableEvent,
     Event,
     PrivacyBudget,
-    RelabelledSampleEvent,
-    SparseVectorEvent,
-    StreamEvent,
+    Sampled,
+    SparseStream,
+    Stream,
+    TableStream,
 )
 
 _NOISE = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
@@ -43,7 +43,7 @@ class RelabelledAggregator(Aggregator):
 
     Parameters
     ----------
-    event : RelabelledSampleEvent
+    event : Sampled
         Noise, sample and relabelling.
     n_queries : int
         Most queries that one release asks; it does not enter the price.
@@ -74,8 +74,8 @@ class RelabelledAggregator(Aggregator):
     Examples
     --------
     >>> from secretballot.privacy import accounting
-    >>> stream = accounting.SparseVectorEvent(20.0, 40.0, 800, max_unstable=1, refresh=True)
-    >>> event = accounting.RelabelledSampleEvent(stream, 10, 1000, neighbours="replace-one")
+    >>> stream = accounting.SparseStream(threshold_scale=20.0, query_scale=40.0, threshold=800, abstentions=1, refresh=True)
+    >>> event = accounting.Sampled(stream=stream, sampled=10, out_of=1000, relation="replace-one", relabel_epsilon=1.0)
     >>> aggregator = sb.aggregation.RelabelledAggregator(event, n_queries=50, delta=1e-6)
     >>> aggregator.budget.epsilon < 1.0, aggregator.sample["sampled"]
     (True, 10)
@@ -87,16 +87,16 @@ class RelabelledAggregator(Aggregator):
 
     def __init__(
         self,
-        event: RelabelledSampleEvent,
+        event: Sampled,
         *,
         n_queries: int,
         budget: PrivacyBudget | None = None,
         delta: float | None = None,
         calibration: str = "given",
     ) -> None:
-        if not isinstance(event, RelabelledSampleEvent):
+        if not isinstance(event, Sampled):
             raise ParameterError(
-                Parameter("event"), f" is a {type(event).__name__}; give a RelabelledSampleEvent."
+                Parameter("event"), f" is a {type(event).__name__}; give a Sampled."
             )
         self.event = event
         self.n_queries = check_count("n_queries", n_queries)
@@ -159,10 +159,10 @@ class RelabelledAggregator(Aggregator):
             raise ParameterError(
                 Parameter("n_classes"), " is not 2; a relabelled sample has two classes."
             )
-        kind = AbstentionTableEvent if by_table else SparseVectorEvent
+        kind = TableStream if by_table else SparseStream
         stream = kind(**{field: given.pop(field) for field in noise})
         return cls(
-            RelabelledSampleEvent(stream, **{field: given.pop(field) for field in _SAMPLE}), **given
+            Sampled(stream=stream, **{field: given.pop(field) for field in _SAMPLE}), **given
         )
 
     def answer_probability(self, distance: int) -> float:
@@ -201,5 +201,5 @@ class RelabelledAggregator(Aggregator):
         return self._stream_voting.start(n_teachers, noise, state)
 
 
-def _fields_of(stream: StreamEvent) -> tuple[str, ...]:
-    return _TABLE if isinstance(stream, AbstentionTableEvent) else _NOISE
+def _fields_of(stream: Stream) -> tuple[str, ...]:
+    return _TABLE if isinstance(stream, TableStream) else _NOISE

@@ -22,7 +22,7 @@ from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
     Event,
     PrivacyBudget,
-    SparseVectorEvent,
+    SparseStream,
     calibrate_sparse_vector,
     delta_upper,
 )
@@ -46,7 +46,7 @@ def _needs_delta(budget: PrivacyBudget) -> None:
         )
 
 
-def liu_noise(budget: PrivacyBudget, n_queries: int, max_unstable: int) -> SparseVectorEvent:
+def liu_noise(budget: PrivacyBudget, n_queries: int, max_unstable: int) -> SparseStream:
     """Return the noise that Liu et al. 2021 print in Algorithm 2, the threshold rounded up to a
     whole vote.
 
@@ -75,10 +75,16 @@ def liu_noise(budget: PrivacyBudget, n_queries: int, max_unstable: int) -> Spars
         / budget.epsilon
     )
     threshold = math.ceil(3 * scale * math.log(2 * (n_queries + max_unstable) / budget.delta))
-    return SparseVectorEvent(scale, 2 * scale, threshold, max_unstable, refresh=True)
+    return SparseStream(
+        threshold_scale=scale,
+        query_scale=2 * scale,
+        threshold=threshold,
+        abstentions=max_unstable,
+        refresh=True,
+    )
 
 
-def bassily_noise(budget: PrivacyBudget, n_queries: int, max_unstable: int) -> SparseVectorEvent:
+def bassily_noise(budget: PrivacyBudget, n_queries: int, max_unstable: int) -> SparseStream:
     """Return the noise that Bassily, Thakurta, Thakkar 2018 print in Algorithm 2, the threshold
     rounded up.
 
@@ -103,7 +109,13 @@ def bassily_noise(budget: PrivacyBudget, n_queries: int, max_unstable: int) -> S
     _needs_delta(budget)
     scale = math.sqrt(32 * max_unstable * math.log(2 / budget.delta)) / budget.epsilon
     threshold = math.ceil(2 * scale * math.log(2 * n_queries / budget.delta))
-    return SparseVectorEvent(scale, 2 * scale, threshold, max_unstable, refresh=True)
+    return SparseStream(
+        threshold_scale=scale,
+        query_scale=2 * scale,
+        threshold=threshold,
+        abstentions=max_unstable,
+        refresh=True,
+    )
 
 
 class SparseVectorAggregator(Aggregator):

@@ -2,13 +2,13 @@
 
 from secretballot.aggregation.abstention_table import AbstentionTableAggregator
 from secretballot.aggregation.sparse_vector import SparseVectorAggregator
-from secretballot.privacy.accounting import AbstentionTableEvent, PrivacyBudget, StreamEvent
+from secretballot.privacy.accounting import PrivacyBudget, Stream, TableStream
 
 StreamAggregator = SparseVectorAggregator | AbstentionTableAggregator
 
 
 def stream_aggregator(
-    stream: StreamEvent,
+    stream: Stream,
     n_queries: int,
     budget: PrivacyBudget,
     *,
@@ -19,14 +19,14 @@ def stream_aggregator(
 
     Parameters
     ----------
-    stream : SparseVectorEvent or AbstentionTableEvent
+    stream : SparseStream or TableStream
     n_queries, n_classes : int
     budget : PrivacyBudget
         Of a release; the door checks it.
     calibration : str
         How the noise was found, for the record.
     """
-    if isinstance(stream, AbstentionTableEvent):
+    if isinstance(stream, TableStream):
         return AbstentionTableAggregator(
             stream.order,
             stream.charge,

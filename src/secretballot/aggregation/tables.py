@@ -24,11 +24,12 @@ from secretballot.ensemble.vote_tables import (
 )
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
+    BinaryLabels,
+    Counts,
     Event,
-    GaussianEvent,
-    LabelGaussianEvent,
+    GaussianChances,
     PrivacyBudget,
-    VectorSumEvent,
+    VectorSum,
     calibrate_bounded_range,
     calibrate_gaussian,
     calibrate_label_gaussian,
@@ -216,12 +217,15 @@ class LabelSetVoting(TableVoting):
         return 2 ** len(self.labels) if self.ballot == "sets" else len(self.labels)
 
     @property
-    def event(self) -> GaussianEvent | LabelGaussianEvent:
+    def event(self) -> Counts | BinaryLabels:
         """What one table is to the accountant."""
         changes = self.n_queries * moved_by_query(len(self.labels), self.ballot, self.most_named)
         if self.release == "labels" and self.ballot == "labels":
-            return LabelGaussianEvent(self.sigma, changes, self.n_teachers)
-        return GaussianEvent(self.sigma, changes)
+            return BinaryLabels(
+                chances=GaussianChances(sigma=self.sigma, n_teachers=self.n_teachers),
+                queries=changes,
+            )
+        return Counts(sigma=self.sigma, shifts=changes)
 
     def describe(self) -> dict[str, Any]:
         """Return the parameters as a JSON object, as a certificate has them."""
@@ -358,7 +362,7 @@ class NumberVoting(TableVoting):
     >>> median = NumberVoting.calibrate(
     ...     sb.PrivacyBudget(1.0, 1e-6), 40, statistic="quantile", **terms)
     >>> median.rank, type(median.event).__name__
-    (500, 'BoundedRangeEvent')
+    (500, 'BoundedRange')
     """
 
     name: ClassVar[str] = "votes-of-numbers"
@@ -434,7 +438,9 @@ class NumberVoting(TableVoting):
             return VoteQuantile(self.noise, self.rank, self.n_positions).event(self.n_queries)
         # one teacher moves the sums of all queries, each by at most the whole grid
         squared = self.n_queries * (self.n_positions - 1) ** 2
-        return VectorSumEvent(self.noise, squared, self.n_queries)
+        return VectorSum(
+            sigmas=(self.noise,), squared_sensitivity=squared, coordinates=self.n_queries
+        )
 
     def describe(self) -> dict[str, Any]:
         """Return the parameters as a JSON object, as a certificate has them."""

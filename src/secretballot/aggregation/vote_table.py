@@ -15,8 +15,9 @@ from secretballot.aggregation.noisy_voting import NoisyVoting, is_drowned
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.privacy.accounting import (
     CHANCE_BITS,
+    BinaryLabels,
     PrivacyBudget,
-    VoteTableEvent,
+    TableChances,
     calibrate_vote_table,
     estimated_vote_table,
 )
@@ -39,7 +40,7 @@ class VoteTableAggregator(NoisyVoting):
     Parameters
     ----------
     weights : sequence of int
-        Chances of the minority's label, in units of 2^-53, margin by margin; see `VoteTableEvent`.
+        Chances of the minority's label, in units of 2^-53, margin by margin; see `BinaryLabels`.
     n_queries : int
         Most queries that one release answers.
     n_teachers : int
@@ -93,7 +94,9 @@ class VoteTableAggregator(NoisyVoting):
         calibration: str = "given",
     ) -> None:
         # the event refuses what is no table, whatever a description from elsewhere holds
-        event = VoteTableEvent(weights, n_queries, n_teachers)  # type: ignore[arg-type]
+        event = BinaryLabels(
+            chances=TableChances(weights=weights, n_teachers=n_teachers), queries=n_queries
+        )  # type: ignore[arg-type]
         self.weights, self.n_queries = event.weights, event.queries
         self.n_teachers = event.n_teachers
         self.n_classes = _two_classes(n_classes)
@@ -168,7 +171,7 @@ class VoteTableAggregator(NoisyVoting):
     def _mechanism_for(self, n_teachers: int) -> VoteTableMajority:
         return VoteTableMajority(self.weights, n_teachers)
 
-    def events(self, n_teachers: int) -> tuple[VoteTableEvent]:
+    def events(self, n_teachers: int) -> tuple[BinaryLabels]:
         """Return what one release of `n_queries` queries is to the accountant.
 
         Raises
@@ -178,7 +181,12 @@ class VoteTableAggregator(NoisyVoting):
         """
         self._check_teachers(n_teachers)
         # of the chances that are drawn with, whatever was set since
-        return (VoteTableEvent(self.weights, self.n_queries, self.n_teachers),)
+        return (
+            BinaryLabels(
+                chances=TableChances(weights=self.weights, n_teachers=self.n_teachers),
+                queries=self.n_queries,
+            ),
+        )
 
     def _check_teachers(self, n_teachers: int) -> int:
         k = check_count("n_teachers", n_teachers)
@@ -189,7 +197,7 @@ class VoteTableAggregator(NoisyVoting):
             )
         return k
 
-    def used_events(self, n_teachers: int, n_asked: int) -> tuple[VoteTableEvent, ...]:
+    def used_events(self, n_teachers: int, n_asked: int) -> tuple[BinaryLabels, ...]:
         """Return what the first `n_asked` queries were to the accountant.
 
         No label looks back.

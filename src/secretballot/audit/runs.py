@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._drafts import write_file
 from secretballot._typing import BoolArray
 from secretballot.audit.observation import Fields, observed_files, observed_text
+from secretballot.core.drafts import write_file
 from secretballot.exceptions import DataError, ParameterError
 
 #: What is observed apart: what everybody sees, what the curator sees, and how long it took.

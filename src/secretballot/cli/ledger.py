@@ -69,7 +69,7 @@ def history(file: File, as_json: AsJson = False) -> None:
     entries = Ledger.open_existing(file).history()
     if as_json:
         plain = [
-            {**vars(entry), "events": [event.to_json() for event in entry.events]}
+            {**vars(entry), "events": [event.model_dump(mode="json") for event in entry.events]}
             for entry in entries
         ]
         print_json({"releases": plain})

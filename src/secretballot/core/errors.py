@@ -10,13 +10,22 @@ import operator
 import os
 from collections.abc import Sized
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 Word = TypeVar("Word", bound=str)
+
+# a new ledger's default stands first
+Unit = Literal["record", "user", "label"]
+Neighbours = Literal["add-remove", "replace-one"]
+Composition = Literal["basic", "renyi"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
+NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
+COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
 
 LARGEST_INTEGER = 2**53
 LONGEST_SHOWN = 60  # characters of a string in a message
 LONGEST_LINE = 500  # characters of a message
+LONGEST_NAME = 200  # characters of a name
 LONGEST_WORDS = 200  # characters of what a message quotes of one value
 _ELLIPSIS = " ... "
 
@@ -384,3 +393,44 @@ def check_choice(name: str, value: object, allowed: tuple[Word, ...]) -> Word:
             name_part(name), f" is {shown(value)}; it must be one of {', '.join(allowed)}."
         )
     return allowed[allowed.index(value)]
+
+
+def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None:
+    """Refuse anything but a name on one line: a string, not blank, of at most `longest` characters.
+
+    Raises
+    ------
+    ParameterError
+        If it is not such a name.
+    """
+    if not isinstance(value, str):
+        raise ParameterError(name_part(name), f" is {shown(value)}; it must be a string.")
+    if not value.strip():
+        raise ParameterError(name_part(name), " is empty; give at least one character.")
+    if len(value) > longest:
+        raise ParameterError(
+            name_part(name), f" has {len(value)} characters; give at most {longest}."
+        )
+    # control characters and newlines would break lists; half a surrogate cannot be written
+    if not value.isprintable():
+        raise ParameterError(
+            name_part(name),
+            " has newlines, control characters or lone surrogates in it; give one plain line.",
+        )
+
+
+def check_relation(unit: str, neighbours: str) -> None:
+    """Refuse a unit with a relation that it cannot have: a label is replaced, never removed.
+
+    Raises
+    ------
+    ParameterError
+        If the unit is a label and the relation is not replace-one.
+    """
+    if unit == "label" and neighbours != "replace-one":
+        raise ParameterError(
+            f"unit 'label' does not go with neighbours {neighbours!r}: the features are public,"
+            " so labels change but do not come and go; use ",
+            Argument("neighbours", "replace-one"),
+            ".",
+        )

@@ -9,13 +9,14 @@ Proofs: `docs/explanation/prices.md`.
 """
 
 import functools
+import json
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from secretballot.core import class_games, label_games, sampling, streams
 from secretballot.core.errors import ParameterError
@@ -31,7 +32,16 @@ from secretballot.core.losses import (
     response_losses,
 )
 from secretballot.core.renyi import ORDERS, delta_of, response
-from secretballot.core.types import Count, FloatArray, Loss, Model, Scale, Threshold
+from secretballot.core.types import (
+    Count,
+    FloatArray,
+    Loss,
+    Model,
+    Scale,
+    Squared,
+    Threshold,
+    fault_of,
+)
 
 #: Orders of a table: below, a divergence bounds next to nothing; above, no promise needs them.
 MIN_ORDER, MAX_ORDER = 1 + 2.0**-10, 2.0**13
@@ -40,6 +50,7 @@ MIN_CHARGE, MAX_CHARGE = 2.0**-44, 64.0  # for one abstention, of the moment of 
 MIN_ANSWER, MAX_ANSWER = 2.0**-56, 0.5
 # nats; outside, a relabelling is a random one or the best one itself
 MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0
+MOST_STAGES = 10_000  # of one event; bounds what a certificate makes a reader compute
 #: Variance of the random rounding that makes continuous noise discrete.
 ROUNDING_VARIANCE = 4.0
 #: How far the sum of exp(-(k - y)^2 / 8) over the integers k may be from its integral, relatively:
@@ -51,6 +62,7 @@ FEW_ORDERS = 8  # at which the divergences of labels of more than two classes ar
 class Event(Model, ABC):
     """Base of all events."""
 
+    kind: str
     #: Name of the field by which equal events add up, if any.
     counted: ClassVar[str] = ""
 
@@ -131,8 +143,8 @@ class VectorSum(Event):
     """
 
     kind: Literal["vector-sum"] = "vector-sum"
-    sigmas: Annotated[tuple[Scale, ...], Field(min_length=1)]
-    squared_sensitivity: Count
+    sigmas: Annotated[tuple[Scale, ...], Field(min_length=1, max_length=MOST_STAGES)]
+    squared_sensitivity: Squared
     coordinates: Count
     count: Count = 1
     counted: ClassVar[str] = "count"
@@ -235,7 +247,13 @@ class Confident(Event):
     sigma: Scale
     queries: Count
     answers: Count
-    n_classes: Annotated[int, Field(ge=2)]
+    n_classes: Annotated[int, Field(ge=2, le=10**12, strict=True)]
+
+    @model_validator(mode="after")
+    def _check_answers(self) -> Self:
+        if not self.answers <= self.queries:
+            raise ParameterError("No more queries are answered than are asked.")
+        return self
 
     def parts(self) -> tuple[Event, ...]:
         threshold = GaussianChances(sigma=self.threshold_sigma)
@@ -325,7 +343,7 @@ class SparseStream(Event):
     query_scale: Scale
     threshold: Threshold
     abstentions: Count
-    refresh: bool = True
+    refresh: Annotated[bool, Field(strict=True)]
 
     def pure(self) -> Fraction:
         once = 1 / Fraction(self.threshold_scale)
@@ -369,9 +387,9 @@ class TableStream(Event):
     """
 
     kind: Literal["table-stream"] = "table-stream"
-    order: Annotated[float, Field(ge=MIN_ORDER, le=MAX_ORDER)]
-    charge: Annotated[float, Field(ge=MIN_CHARGE, le=MAX_CHARGE)]
-    false_answer: Annotated[float, Field(ge=MIN_ANSWER, le=MAX_ANSWER)]
+    order: Annotated[float, Field(ge=MIN_ORDER, le=MAX_ORDER, strict=True)]
+    charge: Annotated[float, Field(ge=MIN_CHARGE, le=MAX_CHARGE, strict=True)]
+    false_answer: Annotated[float, Field(ge=MIN_ANSWER, le=MAX_ANSWER, strict=True)]
     abstentions: Count
 
     def losses(self) -> Losses:
@@ -386,16 +404,20 @@ class TableStream(Event):
         return one_of_many(self.false_answer, self.abstentions)
 
 
+#: Streams that stop at the last of their abstentions.
+Stream = SparseStream | TableStream
+
+
 class Sampled(Event):
     """A stream asked of teachers that learned from a secret random sample of the records,
     relabelled. The sample is drawn for this stream alone and never released."""
 
     kind: Literal["sampled"] = "sampled"
-    stream: SparseStream | TableStream
+    stream: Annotated[Stream, Field(discriminator="kind")]
     sampled: Count
     out_of: Count
     relation: Literal["add-remove", "replace-one"]
-    relabel_epsilon: Annotated[float, Field(ge=MIN_RELABEL, le=MAX_RELABEL)]
+    relabel_epsilon: Annotated[float, Field(ge=MIN_RELABEL, le=MAX_RELABEL, strict=True)]
 
     @model_validator(mode="after")
     def _check_sample(self) -> Self:
@@ -439,6 +461,42 @@ class Sampled(Event):
 
     def failure(self) -> float:
         return self.rate * self.stream.failure()
+
+
+AnyEvent = Annotated[
+    Counts
+    | VectorSum
+    | BinaryLabels
+    | ClassLabels
+    | Confident
+    | Pure
+    | BoundedRange
+    | StableTests
+    | SparseStream
+    | TableStream
+    | Sampled,
+    Field(discriminator="kind"),
+]
+_ANY: TypeAdapter[Event] = TypeAdapter(AnyEvent)
+
+
+def event_in(content: object) -> Event:
+    """Return the event of a JSON object that `Event.model_dump` gave.
+
+    Raises
+    ------
+    ParameterError
+        If the kind is unknown, or a parameter is missing, extra, of another type or out of range.
+    """
+    try:
+        event = _ANY.validate_json(json.dumps(content), strict=True)
+    except ValidationError as error:
+        raise fault_of(error) from None
+    except (TypeError, ValueError, RecursionError):
+        raise ParameterError("An event must be a JSON object.") from None
+    if event.model_dump(mode="json") != content:
+        raise ParameterError(f"An event of kind {event.kind} must state all its parameters.")
+    return event
 
 
 def _renyi_profile(event: Event, charges: FloatArray | None = None) -> tuple[Profile, float]:

@@ -36,7 +36,7 @@ from scipy.sparse import csr_array
 from secretballot.core.errors import ParameterError
 from secretballot.core.losses import Losses, count_losses, discrete_gaussian_pmf
 from secretballot.core.renyi import bernoulli
-from secretballot.core.types import Count, FloatArray, IntArray, Model, Scale
+from secretballot.core.types import Count, FloatArray, IntArray, Model, Scale, Squared
 
 # grid points per step of the likelihood ratio at an even vote; the excess falls with its square
 RESOLUTION = 10
@@ -88,7 +88,7 @@ class TableChances(Model):
     """Labels drawn from a table: with the margin m the minority's label has the chance
     weights[m // 2] / 2^53, the last weight standing for all larger margins."""
 
-    weights: Annotated[tuple[Count, ...], Field(min_length=1, max_length=MAX_WEIGHTS)]
+    weights: Annotated[tuple[Squared, ...], Field(min_length=1, max_length=MAX_WEIGHTS)]
     n_teachers: Count
 
     @model_validator(mode="after")

@@ -19,7 +19,13 @@ from fractions import Fraction
 import numpy as np
 
 from secretballot.core.class_games import likely_renyi, most_order
-from secretballot.core.errors import ParameterError, check_finite, check_probability
+from secretballot.core.errors import (
+    ParameterError,
+    check_delta,
+    check_finite,
+    check_positive,
+    check_probability,
+)
 from secretballot.core.events import (
     BoundedRange,
     ClassLabels,
@@ -55,6 +61,41 @@ def round_up(value: float) -> float:
 
 
 @dataclass(frozen=True)
+class PrivacyBudget:
+    """An (epsilon, delta) differential-privacy promise, as a limit.
+
+    Parameters
+    ----------
+    epsilon : float
+        Bound on the privacy loss, in nats; positive and finite.
+    delta : float
+        Probability mass that may exceed the bound; at least 0 and less than 1.
+
+    Raises
+    ------
+    ParameterError
+        If either is out of range or nan.
+
+    Examples
+    --------
+    >>> budget = sb.PrivacyBudget(epsilon=1.0, delta=1e-6)
+    >>> budget.to_json()
+    {'epsilon': 1.0, 'delta': 1e-06}
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", check_delta("delta", self.delta))
+
+    def to_json(self) -> dict[str, float]:
+        """Return the two numbers under their names."""
+        return {"epsilon": self.epsilon, "delta": self.delta}
+
+
+@dataclass(frozen=True)
 class Price:
     """What a list of events costs: (epsilon, delta), and how that was computed.
 
@@ -70,7 +111,7 @@ class Price:
     Examples
     --------
     >>> from secretballot.privacy import accounting
-    >>> event = accounting.GaussianEvent(sigma=40.0, shifts=100)
+    >>> event = accounting.Counts(sigma=40.0, shifts=100)
     >>> paid = accounting.price([event], epsilon=1.0)
     >>> paid.epsilon, paid.delta < 1e-3
     (1.0, True)
@@ -195,16 +236,36 @@ def delta_upper(events: Sequence[Event], epsilon: float) -> float:
     return price(events, epsilon=epsilon).delta
 
 
+def epsilon_upper(events: Sequence[Event], delta: float) -> float:
+    """Return the smallest certified epsilon >= 0, rounded up, at `delta`.
+
+    Infinite where there is none. Parameters and errors are those of `price`.
+    """
+    return price(events, delta=delta).epsilon
+
+
 def price(
     events: Sequence[Event], *, epsilon: float | None = None, delta: float | None = None
 ) -> Price:
     """Price `events` at a given epsilon or at a given delta (exactly one of them).
 
+    Parameters
+    ----------
+    events : sequence of Event
+        Parameters fixed beforehand; queries inside may be adaptive.
+    epsilon : float, optional
+        Privacy loss, in nats; finite.
+    delta : float, optional
+        In (0, 1); where all events are pure it may be 0.
+
     Raises
     ------
     ParameterError
-        If `events` is empty, or one of the two is not given alone or is out of range.
+        If `events` is empty or holds something else, or one of the two is not given alone or is
+        out of range.
     """
+    if not all(isinstance(event, Event) for event in events):
+        raise ParameterError("Something in the list is no event of privacy.accounting.")
     kinds = _together(events)
     if not kinds:
         raise ParameterError("The list of events is empty; a price needs at least one event.")

@@ -84,7 +84,7 @@ class PaidOutcome:
         """Return the entry for the ``choices`` of a certificate."""
         return {
             "purpose": self.purpose,
-            "events": [self.event.to_json()],
+            "events": [self.event.model_dump(mode="json")],
             "epsilon": self.epsilon,
             "delta": self.delta,
             "outcome": {"mechanism": self.mechanism, "value": self.outcome},

@@ -17,7 +17,7 @@ from secretballot.core.ledger.rows import UnknownEndError, repeated
 from secretballot.core.noise import ExactNoise
 from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError
-from secretballot.privacy.accounting import Price, PrivacyBudget, VectorSumEvent
+from secretballot.privacy.accounting import Price, PrivacyBudget, VectorSum
 from secretballot.privacy.mechanisms import NoisyVectorSum
 from secretballot.records import Residuals
 from secretballot.records.vector_sums import RecordSums
@@ -67,7 +67,7 @@ class StagedSums:
     points_sha256: str
 
     @property
-    def event(self) -> VectorSumEvent:
+    def event(self) -> VectorSum:
         """What all stages together are to the accountant."""
         return self.mechanism.event(self.n_stages)
 
@@ -120,7 +120,7 @@ def release_sums(
     -------
     Unit, relation : as declared.
     Sensitivity : the mechanism's bound in each stage, whatever earlier stages released.
-    Price : one `VectorSumEvent` over all stages, adaptively composed.
+    Price : one `VectorSum` over all stages, adaptively composed.
     Rounding : upward.
 
     Notes
@@ -207,7 +207,7 @@ def _question_of(asked: StagedSums, declared: Mapping[str, object]) -> bytes:
     """Return what tells this request from others: the digest of its public terms."""
     terms = {
         "about": asked.about,
-        "events": [asked.event.to_json()],
+        "events": [asked.event.model_dump(mode="json")],
         "classes": list(asked.classes),
         "points_sha256": asked.points_sha256,
         "unit": [declared["unit"], declared["unit_column"], declared["neighbours"]],

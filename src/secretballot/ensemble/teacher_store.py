@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-from secretballot._drafts import sweep_drafts
 from secretballot._json_files import json_fields
+from secretballot.core.drafts import sweep_drafts
 from secretballot.vault import make_vault, write_secret
 
 _FORMAT = "secretballot/teachers"

@@ -8,7 +8,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from secretballot._drafts import (
+from secretballot.core.drafts import (
     draft_folder,
     make_folder,
     sweep_drafts,

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from secretballot._drafts import draft_file, put_in_place, write_new
+from secretballot.core.drafts import draft_file, put_in_place, write_new
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.report.certificate.fields import (
     CERTIFICATE_FILE,

@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from secretballot._drafts import sweep_drafts, try_lock
 from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot.core.drafts import sweep_drafts, try_lock
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from secretballot._drafts import (
+from secretballot.core.drafts import (
     draft_folder,
     is_draft_of,
     make_folder,

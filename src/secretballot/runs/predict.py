@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from secretballot._drafts import draft_file, put_in_place
 from secretballot._typing import FloatArray
+from secretballot.core.drafts import draft_file, put_in_place
 from secretballot.datasets.cells import is_missing, texts_of
 from secretballot.datasets.near_misses import near_numbers
 from secretballot.datasets.tables import table_blocks

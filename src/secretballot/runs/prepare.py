@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from secretballot._drafts import write_file
 from secretballot._validation import check_choice, check_count, check_name, shown
 from secretballot.aggregation import Aggregator
+from secretballot.core.drafts import release_above, write_file
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.datasets.columns import VectorColumn
@@ -33,7 +33,7 @@ from secretballot.runs.caution import (
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.progress import Watch
 from secretballot.runs.tables import LabelledTable, RunInputs, RunTables, check_tables, read_inputs
-from secretballot.vault import make_vault, release_above
+from secretballot.vault import make_vault
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _SETTINGS = "service.toml"

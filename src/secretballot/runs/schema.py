@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from secretballot._drafts import draft_file, put_in_place
 from secretballot._naming import name_columns
+from secretballot.core.drafts import draft_file, put_in_place
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import read_table
 from secretballot.exceptions import DataError

@@ -422,7 +422,7 @@ class ServedDataset:
     def account(self) -> dict[str, Any]:
         """Return every reservation of the ledger, after checking every row."""
         entries = [
-            {**vars(entry), "events": [event.to_json() for event in entry.events]}
+            {**vars(entry), "events": [event.model_dump(mode="json") for event in entry.events]}
             for entry in self.ledger.history()
         ]
         position, chain = self.ledger.head()

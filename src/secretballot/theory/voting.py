@@ -18,7 +18,7 @@ from secretballot._validation import (
 from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.core.streams import laplace_above
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import SparseVectorEvent
+from secretballot.privacy.accounting import SparseStream
 from secretballot.theory.ranges import check_count, check_share
 
 _LONGEST_SUM = 10**8
@@ -93,8 +93,8 @@ class StreamForecast:
 
     Examples
     --------
-    >>> from secretballot.privacy.accounting import SparseVectorEvent
-    >>> event = SparseVectorEvent(2.0, 2.0, 20, 3, refresh=True)
+    >>> from secretballot.privacy.accounting import SparseStream
+    >>> event = SparseStream(threshold_scale=2.0, query_scale=2.0, threshold=20, abstentions=3, refresh=True)
     >>> forecast = sb.theory.stream_forecast(event, 100, distances=[0, 60], shares=[0.1, 0.9])
     >>> forecast.answered < forecast.asked < 100
     True
@@ -105,7 +105,7 @@ class StreamForecast:
 
 
 def stream_forecast(
-    event: SparseVectorEvent, n_queries: int, distances: Sequence[int], shares: Sequence[float]
+    event: SparseStream, n_queries: int, distances: Sequence[int], shares: Sequence[float]
 ) -> StreamForecast:
     """Return the expected number of queries answered before the T-th abstention, exactly.
 
@@ -116,7 +116,7 @@ def stream_forecast(
 
     Parameters
     ----------
-    event : SparseVectorEvent
+    event : SparseStream
         Noise, threshold and T.
     n_queries : int
         Most queries of the stream.
@@ -130,7 +130,7 @@ def stream_forecast(
     ParameterError
         If a number is out of its range, or chances do not add up to 1.
     """
-    check_instance("event", event, SparseVectorEvent)
+    check_instance("event", event, SparseStream)
     if np.ndim(distances) != 1 or np.ndim(shares) != 1:
         raise ParameterError(
             "distances and shares must be lists, one number of each for each kind of query."
@@ -156,7 +156,7 @@ def stream_forecast(
 
 
 def _noise_and_refusals(
-    event: SparseVectorEvent, distances: list[int], weights: FloatArray
+    event: SparseStream, distances: list[int], weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the threshold noise's probabilities, and the chance to abstain given each value."""
     reach = math.ceil(35 * event.threshold_scale) + 1

@@ -16,17 +16,18 @@ from secretballot.core.class_games import SEARCH_TOLERANCE, Noise, class_renyi
 from secretballot.core.renyi import ORDERS
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
-    ArgmaxGaussianEvent,
-    ConfidentEvent,
-    GaussianEvent,
+    BinaryLabels,
+    ClassLabels,
+    Confident,
+    Counts,
+    GaussianChances,
     Grant,
-    LabelGaussianEvent,
     RenyiFilter,
     calibrate_argmax_gaussian,
     calibrate_gaussian,
     delta_upper,
     epsilon_upper,
-    event_from_json,
+    event_in,
     renyi_divergence,
 )
 
@@ -155,18 +156,18 @@ def test_another_rule_for_ties_is_covered_and_a_release_of_the_counts_is_not():
         p = label_chances(votes, sigma, last_of_ties=True)
         q = label_chances(moved, sigma, last_of_ties=True)
         assert divergence(p, q, order) <= bound
-    assert renyi_divergence(GaussianEvent(sigma, 2), order) > 1.4 * bound
+    assert renyi_divergence(Counts(sigma=sigma, shifts=2), order) > 1.4 * bound
 
 
 def test_labels_cost_about_a_third_less_than_their_counts():
     # 250 teachers, a vote of 200 to 50 wrong in 5 % under that noise: 116 labels as counts
     budget = PrivacyBudget(1.0, 1e-6)
     sigma = calibrate_gaussian(budget, 2 * 116)
-    assert delta_upper([ArgmaxGaussianEvent(sigma, 154)], 1.0) <= 1e-6
-    assert delta_upper([GaussianEvent(sigma, 2 * 117)], 1.0) > 1e-6
+    assert delta_upper([ClassLabels(sigma=sigma, queries=154)], 1.0) <= 1e-6
+    assert delta_upper([Counts(sigma=sigma, shifts=2 * 117)], 1.0) > 1e-6
     # two classes alone, under the noise of the difference of two counts, are no dearer
-    two = LabelGaussianEvent(sigma / math.sqrt(2), 154)
-    assert delta_upper([two], 1.0) < delta_upper([ArgmaxGaussianEvent(sigma, 154)], 1.0)
+    two = BinaryLabels(chances=GaussianChances(sigma=sigma / math.sqrt(2)), queries=154)
+    assert delta_upper([two], 1.0) < delta_upper([ClassLabels(sigma=sigma, queries=154)], 1.0)
 
 
 @pytest.mark.parametrize(
@@ -184,18 +185,18 @@ def test_labels_cost_about_a_third_less_than_their_counts():
 def test_calibrated_labels_fit_and_are_confirmed_by_the_second_verifier(epsilon, delta, queries):
     budget = PrivacyBudget(epsilon, delta)
     sigma = calibrate_argmax_gaussian(budget, queries)
-    event = ArgmaxGaussianEvent(sigma, queries)
+    event = ClassLabels(sigma=sigma, queries=queries)
     assert 0.97 * delta < delta_upper([event], epsilon) <= delta
     assert sigma <= calibrate_gaussian(budget, 2 * queries)
     price = second.price_events([event.to_json()], epsilon, delta)
     assert price.lower <= price.upper <= delta * (1 + second.ERROR)
-    less = ArgmaxGaussianEvent(0.97 * sigma, queries).to_json()
+    less = ClassLabels(sigma=0.97 * sigma, queries=queries).to_json()
     assert second.price_events([less], epsilon, delta).upper > delta
 
 
 def test_the_second_verifier_refuses_labels_with_far_too_little_noise():
     sigma = calibrate_argmax_gaussian(PrivacyBudget(1.0, 1e-6), 100)
-    event = ArgmaxGaussianEvent(0.8 * sigma, 100)
+    event = ClassLabels(sigma=0.8 * sigma, queries=100)
     price = second.price_events([event.to_json()], 1.0, 1e-6)
     assert price.lower > 1e-6
     # and what it proves to be spent is no more than what is charged
@@ -204,7 +205,7 @@ def test_the_second_verifier_refuses_labels_with_far_too_little_noise():
 
 @pytest.mark.usefixtures("games_of_classes")
 def test_confident_voting_of_more_classes_gains_too():
-    event = ConfidentEvent(150.0, 40.0, 640, 286, 10)
+    event = Confident(threshold_sigma=150.0, sigma=40.0, queries=640, answers=286, n_classes=10)
     epsilon = epsilon_upper([event], 1e-5)
     assert epsilon < 2.11  # 2.164 by divergences, 2.505 with the labels as counts
     # the second program adds divergences here
@@ -215,14 +216,14 @@ def test_confident_voting_of_more_classes_gains_too():
 def test_labels_never_cost_more_than_their_counts_and_more_of_them_no_less():
     for sigma in (0.3, 1.0, 3.0, 12.0, 2500.0):
         for queries in (1, 2, 50):
-            event = ArgmaxGaussianEvent(sigma, queries)
+            event = ClassLabels(sigma=sigma, queries=queries)
             assert delta_upper([event], 1.0) <= delta_upper([event.counts], 1.0) * (1 + 1e-9)
-    costs = [delta_upper([ArgmaxGaussianEvent(12.0, n)], 1.0) for n in (1, 2, 5, 10, 20, 40)]
+    costs = [delta_upper([ClassLabels(sigma=12.0, queries=n)], 1.0) for n in (1, 2, 5, 10, 20, 40)]
     assert costs == sorted(costs)
 
 
 def test_divergences_of_a_ledger_hold_at_any_order():
-    event = ArgmaxGaussianEvent(30.0, 10)
+    event = ClassLabels(sigma=30.0, queries=10)
     rule = RenyiFilter(PrivacyBudget(2.0, 1e-6), 14.25)
     cost = rule.costs(Grant((event,), 1.0, 1e-6))[0]
     assert float(cost) == 10 * class_label_renyi(14.25, 30.0)
@@ -233,7 +234,7 @@ def test_divergences_of_a_ledger_hold_at_any_order():
 
 @pytest.mark.parametrize(("sigma", "queries"), [(12.0, 8), (9.0, 40)])
 def test_the_orders_that_are_computed_are_nearly_the_best_of_all(sigma, queries):
-    event = ArgmaxGaussianEvent(sigma, queries)
+    event = ClassLabels(sigma=sigma, queries=queries)
     orders = np.array([order for order in ORDERS.tolist() if 1.5 <= order <= 1 + 1.5 * sigma][::2])
     every = np.array([renyi_divergence(event, order) for order in orders])
     factors = orders * np.log1p(-1 / orders) - np.log(orders - 1)
@@ -244,20 +245,23 @@ def test_the_orders_that_are_computed_are_nearly_the_best_of_all(sigma, queries)
 def test_hostile_labels_are_priced_quickly():
     start = time.process_time()
     for listed in (
-        [ArgmaxGaussianEvent(1e12, 10**11)],
-        [ArgmaxGaussianEvent(1e-6, 1)],
-        [ArgmaxGaussianEvent(1000.0 + i, 3) for i in range(200)],
-        [ArgmaxGaussianEvent(1999.0, 10**6), LabelGaussianEvent(400.0, 3, 250)],
+        [ClassLabels(sigma=1e12, queries=10**11)],
+        [ClassLabels(sigma=1e-6, queries=1)],
+        [ClassLabels(sigma=1000.0 + i, queries=3) for i in range(200)],
+        [
+            ClassLabels(sigma=1999.0, queries=10**6),
+            BinaryLabels(chances=GaussianChances(sigma=400.0, n_teachers=250), queries=3),
+        ],
     ):
         assert 0 <= delta_upper(listed, 1.0) <= 1
     assert time.process_time() - start < 30
     with pytest.raises(ParameterError, match="shifts"):
-        ArgmaxGaussianEvent(3.0, 10**12)
+        ClassLabels(sigma=3.0, queries=10**12)
 
 
 def test_the_event_is_read_back():
-    event = ArgmaxGaussianEvent(12.5, 7)
-    assert event_from_json(event.to_json()) == event
+    event = ClassLabels(sigma=12.5, queries=7)
+    assert event_in(event.to_json()) == event
     second.check_event(event.to_json())
     for change in ({"queries": 0}, {"sigma": -1.0}, {"queries": True}, {"more": 1}):
         with pytest.raises(second.WrongError):

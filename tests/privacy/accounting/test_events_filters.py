@@ -9,21 +9,22 @@ from hypothesis import strategies as st
 
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
-    AbstentionTableEvent,
-    ArgmaxGaussianEvent,
-    BoundedRangeEvent,
+    BinaryLabels,
+    BoundedRange,
+    ClassLabels,
+    Counts,
     Event,
-    GaussianEvent,
+    GaussianChances,
     Grant,
-    LabelGaussianEvent,
     PrivacyBudget,
-    PureEvent,
-    SparseVectorEvent,
-    StabilityEvent,
-    VoteTableEvent,
+    Pure,
+    SparseStream,
+    StableTests,
+    TableChances,
+    TableStream,
     delta_upper,
     epsilon_upper,
-    event_from_json,
+    event_in,
     filter_for,
     price,
     renyi_divergence,
@@ -31,24 +32,28 @@ from secretballot.privacy.accounting import (
 from secretballot.privacy.accounting.table_weights import table_weights
 
 EVENTS: list[Event] = [
-    GaussianEvent(20.0, 100),
-    LabelGaussianEvent(58.5, 299, 250),
-    LabelGaussianEvent(58.5, 299),
-    ArgmaxGaussianEvent(64.4, 155),
-    VoteTableEvent(table_weights(250, 20.0, 0.004), 100, 250),
-    VoteTableEvent((2**51, 2**50), 3, 9),
-    PureEvent(0.1, 10),
-    BoundedRangeEvent(0.1, 40),
-    StabilityEvent(10.0, 150, 3),
-    SparseVectorEvent(3.0, 3.0, 46, 1, True),
-    SparseVectorEvent(36.2, 72.4, 1304, 50, False),
-    AbstentionTableEvent(18.2, 0.1434, 8e-10, 50),
+    Counts(sigma=20.0, shifts=100),
+    BinaryLabels(chances=GaussianChances(sigma=58.5, n_teachers=250), queries=299),
+    BinaryLabels(chances=GaussianChances(sigma=58.5), queries=299),
+    ClassLabels(sigma=64.4, queries=155),
+    BinaryLabels(
+        chances=TableChances(weights=table_weights(250, 20.0, 0.004), n_teachers=250), queries=100
+    ),
+    BinaryLabels(chances=TableChances(weights=(2**51, 2**50), n_teachers=9), queries=3),
+    Pure(epsilon=0.1, count=10),
+    BoundedRange(epsilon=0.1, count=40),
+    StableTests(scale=10.0, threshold=150, count=3),
+    SparseStream(threshold_scale=3.0, query_scale=3.0, threshold=46, abstentions=1, refresh=True),
+    SparseStream(
+        threshold_scale=36.2, query_scale=72.4, threshold=1304, abstentions=50, refresh=False
+    ),
+    TableStream(order=18.2, charge=0.1434, false_answer=8e-10, abstentions=50),
 ]
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=repr)
 def test_events_survive_json(event: Event) -> None:
-    assert event_from_json(json.loads(json.dumps(event.to_json()))) == event
+    assert event_in(json.loads(json.dumps(event.to_json()))) == event
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=repr)
@@ -60,14 +65,19 @@ def test_an_event_is_never_free_and_twice_costs_more(event: Event) -> None:
 
 def test_events_merge_as_their_counts_say() -> None:
     # a repetition dropped is the worst kind of defect: ten uses must not cost as much as one
-    assert delta_upper([GaussianEvent(20.0, 10)] * 10, 2.0) == pytest.approx(
-        delta_upper([GaussianEvent(20.0, 100)], 2.0), rel=1e-9
+    assert delta_upper([Counts(sigma=20.0, shifts=10)] * 10, 2.0) == pytest.approx(
+        delta_upper([Counts(sigma=20.0, shifts=100)], 2.0), rel=1e-9
     )
-    assert delta_upper([PureEvent(0.1, 1)] * 10, 0.5) == pytest.approx(
-        delta_upper([PureEvent(0.1, 10)], 0.5), rel=1e-9
+    assert delta_upper([Pure(epsilon=0.1, count=1)] * 10, 0.5) == pytest.approx(
+        delta_upper([Pure(epsilon=0.1, count=10)], 0.5), rel=1e-9
     )
-    assert delta_upper([LabelGaussianEvent(30.0, 10, 250)] * 4, 1.0) == pytest.approx(
-        delta_upper([LabelGaussianEvent(30.0, 40, 250)], 1.0), rel=1e-9
+    assert delta_upper(
+        [BinaryLabels(chances=GaussianChances(sigma=30.0, n_teachers=250), queries=10)] * 4, 1.0
+    ) == pytest.approx(
+        delta_upper(
+            [BinaryLabels(chances=GaussianChances(sigma=30.0, n_teachers=250), queries=40)], 1.0
+        ),
+        rel=1e-9,
     )
 
 
@@ -97,7 +107,7 @@ def test_events_merge_as_their_counts_say() -> None:
 )
 def test_broken_events_are_refused(broken: object) -> None:
     with pytest.raises(ParameterError):
-        event_from_json(broken)  # type: ignore[arg-type]
+        event_in(broken)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("events", [[], ["gaussian"], [None]])
@@ -147,7 +157,7 @@ def test_basic_filter_never_passes_the_budget(prices: list[float]) -> None:
 def test_renyi_filter_keeps_the_promise_and_admits_more_small_releases() -> None:
     budget = PrivacyBudget(1.0, 1e-6)
     rule = filter_for("renyi", budget)
-    event = LabelGaussianEvent(200.0, 20, 250)
+    event = BinaryLabels(chances=GaussianChances(sigma=200.0, n_teachers=250), queries=20)
     small = Grant((event,), epsilon_upper([event], 1e-7), 1e-7)
     spent: list[Grant] = []
     while rule.admits(spent, small):
@@ -155,13 +165,13 @@ def test_renyi_filter_keeps_the_promise_and_admits_more_small_releases() -> None
     assert delta_upper([event] * len(spent), 1.0) <= 1e-6
     assert len(spent) > 3 * int(1.0 / small.epsilon)
     assert rule.spent(spent)[0] <= 1.0
-    assert not rule.admits([], Grant((GaussianEvent(1.0, 100),), 1.0, 1e-6))
+    assert not rule.admits([], Grant((Counts(sigma=1.0, shifts=100),), 1.0, 1e-6))
 
 
 def test_renyi_filter_counts_failures_apart() -> None:
     rule = filter_for("renyi", PrivacyBudget(1.0, 1e-6))
     # fails with probability 1e-6, more than the share kept for failures
-    leaky = StabilityEvent(1000.0, 13_000, 1)
+    leaky = StableTests(scale=1000.0, threshold=13_000, count=1)
     assert not rule.admits([], Grant((leaky,), 0.5, 1e-6))
 
 

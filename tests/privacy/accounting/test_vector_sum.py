@@ -7,24 +7,25 @@ import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent
 from dp_accounting.pld import PLDAccountant
+from secretballot.privacy.accounting.pricing import core_event
 
 from secretballot.core.renyi import ORDERS, delta_of
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     BasicFilter,
-    GaussianEvent,
+    BinaryLabels,
+    Counts,
+    GaussianChances,
     Grant,
-    LabelGaussianEvent,
     PrivacyBudget,
-    PureEvent,
-    VectorSumEvent,
+    Pure,
+    VectorSum,
     calibrate_vector_sum,
     delta_upper,
     epsilon_upper,
-    event_from_json,
+    event_in,
     price,
 )
-from secretballot.privacy.accounting.pricing import core_event
 
 
 def noise(sigma: float) -> tuple[np.ndarray, np.ndarray]:
@@ -50,7 +51,7 @@ def true_delta(epsilon: float, sigma: float, shift: tuple[int, ...]) -> float:
 @pytest.mark.parametrize("shift", [(1, 0), (2, 0), (1, 1), (3, 4), (5, 0), (2, 1), (0, 7)])
 def test_the_price_is_at_least_the_truth_and_near_it(sigma: float, shift: tuple[int, int]) -> None:
     squared = sum(one * one for one in shift)
-    event = VectorSumEvent(sigma, squared, 2)
+    event = VectorSum(sigmas=(sigma,), squared_sensitivity=squared, coordinates=2)
     for epsilon in (0.0, 0.3, 1.0):
         truth, promised = true_delta(epsilon, sigma, shift), delta_upper([event], epsilon)
         assert truth <= promised
@@ -66,8 +67,10 @@ def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(epsilon: float) 
     or is replaced."""
     vectors = [v for v in itertools.product(range(-2, 3), repeat=2) if v[0] ** 2 + v[1] ** 2 <= 4]
     sigma = 5.0
-    gone = delta_upper([VectorSumEvent(sigma, 4, 2)], epsilon)
-    replaced = delta_upper([VectorSumEvent(sigma, 16, 2)], epsilon)
+    gone = delta_upper([VectorSum(sigmas=(sigma,), squared_sensitivity=4, coordinates=2)], epsilon)
+    replaced = delta_upper(
+        [VectorSum(sigmas=(sigma,), squared_sensitivity=16, coordinates=2)], epsilon
+    )
     worlds = {(0, 0), *vectors}
     assert max(true_delta(epsilon, sigma, v) for v in worlds) <= gone
     shifts = {(a[0] - b[0], a[1] - b[1]) for a, b in itertools.product(vectors, repeat=2)}
@@ -83,67 +86,111 @@ def test_the_price_is_that_of_another_accountant(epsilon: float, delta: float, c
     sigma = calibrate_vector_sum(PrivacyBudget(epsilon, delta), 2**40, 300, count)
     other = PLDAccountant()
     other.compose(GaussianDpEvent(sigma / 2**20), count)
-    assert epsilon_upper([VectorSumEvent(sigma, 2**40, 300, count)], delta) == pytest.approx(
-        other.get_epsilon(delta), rel=2e-3
-    )
+    assert epsilon_upper(
+        [VectorSum(sigmas=(sigma,), squared_sensitivity=2**40, coordinates=300, count=count)], delta
+    ) == pytest.approx(other.get_epsilon(delta), rel=2e-3)
 
 
 def test_calibrated_noise_fits_and_a_little_less_does_not() -> None:
     for budget in (PrivacyBudget(0.05, 1e-9), PrivacyBudget(1.0, 1e-5), PrivacyBudget(8.0, 1e-6)):
         for squared, coordinates, count in ((1, 1, 1), (10_000, 40, 2), (2**52, 5_000, 3)):
             sigma = calibrate_vector_sum(budget, squared, coordinates, count)
-            less = VectorSumEvent(sigma * (1 - 1e-6), squared, coordinates, count)
-            fits = VectorSumEvent(sigma, squared, coordinates, count)
+            less = VectorSum(
+                sigmas=(sigma * (1 - 1e-6),),
+                squared_sensitivity=squared,
+                coordinates=coordinates,
+                count=count,
+            )
+            fits = VectorSum(
+                sigmas=(sigma,), squared_sensitivity=squared, coordinates=coordinates, count=count
+            )
             assert delta_upper([fits], budget.epsilon) <= budget.delta
             assert delta_upper([less], budget.epsilon) > budget.delta
 
 
 def test_renyi_certifies_more_than_the_tight_price() -> None:
-    event = VectorSumEvent(4.2e6, 2**40, 300, 2)
+    event = VectorSum(sigmas=(4.2e6,), squared_sensitivity=2**40, coordinates=300, count=2)
     tight = delta_upper([event], 1.0)
     loose = float(delta_of(core_event(event).renyi(ORDERS), ORDERS, np.array(1.0)))
     assert tight < loose < 10 * tight
 
 
 def test_sums_of_several_scales_are_one_gaussian() -> None:
-    parts = [VectorSumEvent(300.0, 10_000, 50), VectorSumEvent(600.0, 40_000, 50)]
-    together = VectorSumEvent(300.0, 20_000, 100)
+    parts = [
+        VectorSum(sigmas=(300.0,), squared_sensitivity=10_000, coordinates=50),
+        VectorSum(sigmas=(600.0,), squared_sensitivity=40_000, coordinates=50),
+    ]
+    together = VectorSum(sigmas=(300.0,), squared_sensitivity=20_000, coordinates=100)
     assert delta_upper(parts, 1.0) == pytest.approx(delta_upper([together], 1.0), rel=1e-4)
-    mixed = [VectorSumEvent(300.0, 10_000, 50), GaussianEvent(30.0, 100)]
+    mixed = [
+        VectorSum(sigmas=(300.0,), squared_sensitivity=10_000, coordinates=50),
+        Counts(sigma=30.0, shifts=100),
+    ]
     assert delta_upper(mixed, 1.0) == pytest.approx(delta_upper([together], 1.0), rel=0.02)
-    with_labels = [VectorSumEvent(300.0, 10_000, 50), LabelGaussianEvent(30.0, 100, 250)]
+    with_labels = [
+        VectorSum(sigmas=(300.0,), squared_sensitivity=10_000, coordinates=50),
+        BinaryLabels(chances=GaussianChances(sigma=30.0, n_teachers=250), queries=100),
+    ]
     # labels tell about 2 / pi of their counts, which is as if fewer of these were released
-    fewer = [VectorSumEvent(300.0, 10_000, 50), GaussianEvent(30.0, 63)]
+    fewer = [
+        VectorSum(sigmas=(300.0,), squared_sensitivity=10_000, coordinates=50),
+        Counts(sigma=30.0, shifts=63),
+    ]
     found = delta_upper(with_labels, 1.0)
     assert delta_upper(fewer, 1.0) < found < 1.15 * delta_upper(fewer, 1.0)
 
 
 def test_more_of_anything_costs_more() -> None:
-    base = delta_upper([VectorSumEvent(100.0, 900, 10)], 0.5)
-    assert delta_upper([VectorSumEvent(100.0, 900, 10, 2)], 0.5) > base
-    assert delta_upper([VectorSumEvent(100.0, 901, 10)], 0.5) > base
-    assert delta_upper([VectorSumEvent(99.0, 900, 10)], 0.5) > base
-    assert delta_upper([VectorSumEvent(100.0, 900, 10**12)], 0.5) >= base
-    assert delta_upper([VectorSumEvent(100.0, 900, 10), PureEvent(0.01, 3)], 0.5) > base
-    assert delta_upper([VectorSumEvent(2.0, 1, 10)], 0.5) > 0.1  # too little noise: Renyi alone
+    base = delta_upper([VectorSum(sigmas=(100.0,), squared_sensitivity=900, coordinates=10)], 0.5)
+    assert (
+        delta_upper(
+            [VectorSum(sigmas=(100.0,), squared_sensitivity=900, coordinates=10, count=2)], 0.5
+        )
+        > base
+    )
+    assert (
+        delta_upper([VectorSum(sigmas=(100.0,), squared_sensitivity=901, coordinates=10)], 0.5)
+        > base
+    )
+    assert (
+        delta_upper([VectorSum(sigmas=(99.0,), squared_sensitivity=900, coordinates=10)], 0.5)
+        > base
+    )
+    assert (
+        delta_upper([VectorSum(sigmas=(100.0,), squared_sensitivity=900, coordinates=10**12)], 0.5)
+        >= base
+    )
+    assert (
+        delta_upper(
+            [
+                VectorSum(sigmas=(100.0,), squared_sensitivity=900, coordinates=10),
+                Pure(epsilon=0.01, count=3),
+            ],
+            0.5,
+        )
+        > base
+    )
+    assert (
+        delta_upper([VectorSum(sigmas=(2.0,), squared_sensitivity=1, coordinates=10)], 0.5) > 0.1
+    )  # too little noise: Renyi alone
 
 
 def test_it_is_bought_from_a_ledger_filter() -> None:
-    event = VectorSumEvent(1000.0, 10_000, 10)
+    event = VectorSum(sigmas=(1000.0,), squared_sensitivity=10_000, coordinates=10)
     paid = price([event], delta=1e-6)
     grant = Grant((event,), paid.epsilon, 1e-6)
     assert BasicFilter(PrivacyBudget(1.0, 1e-5)).admits([], grant)
 
 
 def test_it_survives_json_and_refuses_nonsense() -> None:
-    event = VectorSumEvent(12.5, 400, 7, 2)
-    assert event_from_json(event.to_json()) == event
+    event = VectorSum(sigmas=(12.5,), squared_sensitivity=400, coordinates=7, count=2)
+    assert event_in(event.to_json()) == event
     for broken in (
         {"squared_sensitivity": 0},
         {"squared_sensitivity": 10**19},
         {"sigma": math.nan},
     ):
         with pytest.raises(ParameterError):
-            event_from_json({**event.to_json(), **broken})
+            event_in({**event.to_json(), **broken})
     with pytest.raises(ParameterError, match="coarser grid"):
-        VectorSumEvent(1.0, 10**19, 1)
+        VectorSum(sigmas=(1.0,), squared_sensitivity=10**19, coordinates=1)

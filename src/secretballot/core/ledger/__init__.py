@@ -7,17 +7,6 @@ is never refunded.
 `postgres` keep the rows in a file or a database, and `urls` reads how a database is named.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from secretballot._lazy import load_name
-
-if TYPE_CHECKING:
-    from secretballot.core.ledger.account import Amount, Ledger, LedgerEntry, State
-
-_HOMES = dict.fromkeys(("Amount", "Ledger", "LedgerEntry", "State"), "account")
+from secretballot.core.ledger.account import Amount, Ledger, LedgerEntry, State
 
 __all__ = ["Amount", "Ledger", "LedgerEntry", "State"]
-
-
-def __getattr__(name: str) -> Any:
-    return load_name(__name__, name, _HOMES, ())

@@ -9,14 +9,19 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
-from secretballot._validation import (
+from secretballot.core.errors import (
+    COMPOSITIONS,
     NEIGHBOURS,
     UNITS,
+    BudgetError,
+    LedgerError,
+    Parameter,
+    ParameterError,
     check_choice,
     check_count,
     check_name,
@@ -24,6 +29,8 @@ from secretballot._validation import (
     name_part,
     shown,
 )
+from secretballot.core.events import BinaryLabels, ClassLabels, Counts, Event
+from secretballot.core.filters import Totals, filter_for
 from secretballot.core.ledger import rows, sqlite
 from secretballot.core.ledger.rows import (
     Account,
@@ -40,19 +47,7 @@ from secretballot.core.ledger.rows import (
     repeated,
 )
 from secretballot.core.ledger.urls import DatabasePlace, is_database
-from secretballot.exceptions import BudgetError, LedgerError, Parameter, ParameterError
-from secretballot.privacy.accounting import (
-    COMPOSITIONS,
-    ArgmaxGaussianEvent,
-    Event,
-    GaussianEvent,
-    Grant,
-    LabelGaussianEvent,
-    PrivacyBudget,
-    VoteTableEvent,
-    delta_upper,
-    filter_for,
-)
+from secretballot.core.price import PrivacyBudget, delta_upper
 
 State = Literal["reserved", "committed", "forfeited"]
 Place = Path | DatabasePlace
@@ -637,7 +632,7 @@ class Ledger:
     def spent(self) -> Amount:
         """Return what is spent, every reservation in whatever state counted, rounded up."""
         with self._own_book.reading() as (_, seen):
-            return Amount(*self._own_book.filter.spent_of(seen.totals))
+            return Amount(*self._own_book.filter.spent(seen.totals))
 
     @repeated
     def remaining(self) -> Amount:
@@ -646,7 +641,7 @@ class Ledger:
         With basic composition a release at just this price is admitted.
         """
         with self._own_book.reading() as (_, seen):
-            return Amount(*self._own_book.filter.left_of(seen.totals))
+            return Amount(*self._own_book.filter.left(seen.totals))
 
     @repeated
     def releases(self) -> int:
@@ -774,8 +769,9 @@ class Ledger:
             if known is not None:
                 state = _entry_at(reader, known).state
                 raise LedgerError(f"Request {in_brief(request)!r} {_KNOWN[state]}.")
-            if not book.filter.admits_after(totals, purchase.grant):
-                raise BudgetError(self._refusal_of(purchase.grant, writer.seen))
+            costs = book.filter.costs(purchase.events, price)
+            if not book.filter.admits(totals, purchase.events, price):
+                raise BudgetError(self._refusal_of(price, totals, totals.plus(costs)))
             number = totals.grants + 1
             writer.add(
                 "reserve",
@@ -784,7 +780,7 @@ class Ledger:
                 key=request.encode(),
                 terms=text,
                 body=purpose.encode(),
-                totals=totals.plus(book.filter.costs(purchase.grant)),
+                totals=totals.plus(costs),
             )
             # in the same transaction: where the answer has no room, nothing is reserved
             if size:
@@ -997,17 +993,16 @@ class Ledger:
             self._opened = repeated(_book_at)(self._place, self._dataset, self._expected)
         return self._opened
 
-    def _refusal_of(self, grant: Grant, seen: Progress) -> str:
+    def _refusal_of(self, price: PrivacyBudget, before: Totals, with_it: Totals) -> str:
         budget, rule = self.budget, self._own_book.filter
-        spent = Amount(*rule.spent_of(seen.totals))
-        after = Amount(*rule.spent_of(seen.totals.plus(rule.costs(grant))))
+        spent, after = Amount(*rule.spent(before)), Amount(*rule.spent(with_it))
         sums = (
             " in Renyi divergences of one order, which is how it adds up,"
             if self.composition == "renyi"
             else ""
         )
         return (
-            f"A release at epsilon {grant.epsilon:g}, delta {grant.delta:g} does not fit the ledger"
+            f"A release at epsilon {price.epsilon:g}, delta {price.delta:g} does not fit the ledger"
             f" of {self.dataset!r}: of its budget ({budget.epsilon:g}, {budget.delta:g}),"
             f" ({spent.epsilon:g}, {spent.delta:g}) is spent, and with the release it would"
             f" be{sums} ({after.epsilon:g}, {after.delta:g}); ask for a smaller release."
@@ -1185,7 +1180,8 @@ def _certified(events: object, price: PrivacyBudget, queries: int | None) -> tup
             Parameter("events"), " must be a sequence of one or more events of privacy.accounting."
         )
     counted = None if queries is None else check_count("queries", queries)
-    text = Purchase(given, counted, price.epsilon, price.delta).encode()
+    stated = {"queries": counted, "epsilon": price.epsilon, "delta": price.delta}
+    text = Purchase(events=given, **stated).encode()
     # what is priced is what is stored, whatever class the caller's events have
     purchase = Purchase.decode(text)
     delta = delta_upper(purchase.events, price.epsilon)
@@ -1252,7 +1248,7 @@ def _answered_open(writer: Writer, reservation: int) -> int:
     return answered
 
 
-_STEPPED = (LabelGaussianEvent, ArgmaxGaussianEvent, VoteTableEvent, GaussianEvent)
+_STEPPED = (BinaryLabels, ClassLabels, Counts)
 
 
 def _check_used(
@@ -1301,13 +1297,12 @@ def _check_used(
 def _is_stopped_after(part: Event, whole: Event, queries: int | None, answered: int) -> bool:
     """Return whether `part` is the beginning of `whole` with at least the steps that this many of
     so many answers took; events without steps are kept whole."""
-    if isinstance(whole, GaussianEvent) and isinstance(part, GaussianEvent):
+    if not isinstance(whole, _STEPPED):
+        return part == whole
+    steps = answered
+    if isinstance(whole, Counts):
         # a histogram takes two steps and a count one: without the queries nobody knows which
-        known = queries is not None and whole.shifts % queries == 0
-        steps = whole.shifts // queries * answered if queries and known else whole.shifts
-        return steps <= part.shifts <= whole.shifts and part == replace(whole, shifts=part.shifts)
-    for kind in (LabelGaussianEvent, ArgmaxGaussianEvent, VoteTableEvent):
-        if isinstance(whole, kind) and isinstance(part, kind):
-            fits = answered <= part.queries <= whole.queries
-            return fits and part == replace(whole, queries=part.queries)
-    return part == whole
+        known = queries is not None and whole.times % queries == 0
+        steps = whole.times // queries * answered if queries and known else whole.times
+    fits = isinstance(part, type(whole)) and steps <= part.times <= whole.times
+    return fits and part == whole.repeated(part.times)

@@ -33,6 +33,7 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.abc import PQGen
 
+from secretballot.core.errors import LedgerError
 from secretballot.core.ledger.rows import (
     APPLICATION_ID,
     COLUMNS,
@@ -47,7 +48,6 @@ from secretballot.core.ledger.rows import (
     in_brief,
 )
 from secretballot.core.ledger.urls import DatabasePlace
-from secretballot.exceptions import LedgerError
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
 # how long one statement waits for a lock, and how much longer a server may be silent, in seconds

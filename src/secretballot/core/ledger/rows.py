@@ -17,22 +17,20 @@ Statements are plain SQL that both databases know, with a question mark for each
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, ParamSpec, Protocol, Self, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
-from secretballot.exceptions import Argument, LedgerError, Parameter, SecretBallotError
-from secretballot.privacy.accounting import (
-    Costs,
-    Event,
-    Filter,
-    Grant,
-    Totals,
-    event_from_json,
-)
+from pydantic import Field, ValidationError
+
+from secretballot.core.errors import Argument, LedgerError, Parameter, SecretBallotError
+from secretballot.core.events import AnyEvent, Event
+from secretballot.core.filters import Filter, Totals
+from secretballot.core.price import PrivacyBudget
+from secretballot.core.types import Count, Loss, Model, fault_of
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -331,23 +329,12 @@ class Row(NamedTuple):
         return hashlib.sha256(previous + text.encode()).digest()
 
 
-class Purchase(NamedTuple):
-    """What one reservation holds: events, how many answers they are for, each of them the same
-    share of every event (None where that was not stated), and the price of all together."""
-
-    events: tuple[Event, ...]
-    queries: int | None
-    epsilon: float
-    delta: float
-
-    @property
-    def grant(self) -> Grant:
-        """The whole of it, as a filter adds it up."""
-        return Grant(self.events, self.epsilon, self.delta)
+class _Terms(Model):
+    """Base of what rows say in JSON, whose numbers read back bit for bit."""
 
     def encode(self) -> str:
-        """Return the text under which it is stored: JSON whose numbers read back bit for bit."""
-        return _json({**self._asdict(), "events": [event.to_json() for event in self.events]})
+        """Return the text under which it is stored."""
+        return self.model_dump_json()
 
     @classmethod
     def decode(cls, text: str) -> Self:
@@ -355,42 +342,42 @@ class Purchase(NamedTuple):
 
         Raises
         ------
-        ParameterError, ValueError, LookupError, TypeError
+        ParameterError
             If this version cannot read it.
         """
-        content = json.loads(text)
-        return cls(**{**content, "events": tuple(map(event_from_json, content["events"]))})
+        try:
+            return cls.model_validate_json(text, strict=True)
+        except ValidationError as error:
+            raise fault_of(error) from None
 
 
-class Closing(NamedTuple):
+class Purchase(_Terms):
+    """What one reservation holds: events, how many answers they are for, each of them the same
+    share of every event (None where that was not stated), and the price of all together."""
+
+    events: Annotated[tuple[AnyEvent, ...], Field(min_length=1)]
+    queries: Count | None
+    epsilon: Loss
+    delta: Annotated[float, Field(ge=0, lt=1, strict=True)]
+
+    @property
+    def price(self) -> PrivacyBudget:
+        """What all together was priced at."""
+        return PrivacyBudget(self.epsilon, self.delta)
+
+
+class Closing(_Terms):
     """How a reservation ended: with an answer, of which it has the SHA-256 and, where steps that
     were not taken are not paid, the events that were used; or without, for a reason."""
 
     sha256: str | None = None
-    used: tuple[Event, ...] | None = None
+    used: tuple[AnyEvent, ...] | None = None
     reason: str | None = None
 
     @property
     def state(self) -> Literal["committed", "forfeited"]:
         """Either "committed" or "forfeited"."""
         return "forfeited" if self.sha256 is None else "committed"
-
-    def encode(self) -> str:
-        """Return the text under which it is stored."""
-        used = None if self.used is None else [event.to_json() for event in self.used]
-        return _json({**self._asdict(), "used": used})
-
-    @classmethod
-    def decode(cls, text: str) -> Self:
-        """Return what a stored text says; errors are those of `Purchase.decode`."""
-        content = json.loads(text)
-        used = content["used"]
-        events = None if used is None else tuple(map(event_from_json, used))
-        return cls(**{**content, "used": events})
-
-
-def _json(content: Mapping[str, object]) -> str:
-    return json.dumps(content, sort_keys=True, allow_nan=False)
 
 
 # a ledger holds the same few purchases many times
@@ -597,7 +584,8 @@ class Reader:
         self._check_link(row, seen.chain)
         expected, known = seen.totals, 1 <= row.reservation <= seen.totals.grants
         if row.kind == "reserve":
-            expected = expected.plus(self._rule.costs(self.purchase(row).grant))
+            purchase = self.purchase(row)
+            expected = expected.plus(self._rule.costs(purchase.events, purchase.price))
             known = row.reservation == expected.grants
         elif row.kind == "close":
             closing = self.closing(row)
@@ -620,10 +608,10 @@ class Reader:
         row = self.reserved(reservation)
         before = self.one("position = ?", row.position - 1)
         earlier, later = self._sums_of(before) if before else Totals(), self._sums_of(row)
-        reserved = Costs(later.loss - earlier.loss, later.failure - earlier.failure)
-        kept = self._rule.costs(self.purchase(row)._replace(events=tuple(used)).grant)
-        lower = Costs(min(kept.loss, reserved.loss), min(kept.failure, reserved.failure))
-        return totals.changed(reserved, lower)
+        reserved = later.minus(earlier)
+        kept = self._rule.costs(used, self.purchase(row).price)
+        lower = Totals(1, min(kept.loss, reserved.loss), min(kept.failure, reserved.failure))
+        return totals.minus(reserved).plus(lower)
 
     def _sums_of(self, row: Row) -> Totals:
         try:

@@ -19,7 +19,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from secretballot._drafts import draft_file, sweep_drafts, sync_folder
+from secretballot.core.drafts import draft_file, release_above, sweep_drafts, sync_folder
+from secretballot.core.errors import LedgerError
 from secretballot.core.ledger.rows import (
     APPLICATION_ID,
     INSERT,
@@ -31,8 +32,6 @@ from secretballot.core.ledger.rows import (
     UnknownEndError,
     in_brief,
 )
-from secretballot.exceptions import LedgerError
-from secretballot.vault import release_above
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
 _SPARE = 1 << 14  # bytes for what a commit writes beside the answer: its row, the indices, the head

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, unquote
 
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.core.errors import Parameter, ParameterError
 
 DEFAULT_SCHEMA = "secretballot"
 _SCHEME = re.compile(r"postgres(ql)?://", re.IGNORECASE)

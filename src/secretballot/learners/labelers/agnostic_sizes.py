@@ -16,7 +16,7 @@ from secretballot.learners.labelers.stream_sizes import (
 )
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    RelabelledSampleEvent,
+    Sampled,
     delta_upper,
 )
 from secretballot.privacy.accounting.sample_calibration import (
@@ -137,7 +137,7 @@ def agnostic_terms(
 
 def _printed_event(
     budget: PrivacyBudget, printed: PrintedConstants, n_records: int, n_queries: int, unstable: int
-) -> RelabelledSampleEvent:
+) -> Sampled:
     """Return what the printed constants come to, if they are certified for the budget.
 
     Ours is the un-resampled split, the halved margin and the earlier stop; the noise is that of the
@@ -158,7 +158,13 @@ def _printed_event(
             f" {budget.epsilon / _PRINTED_DIVISOR:.3g} of them; give more records or use 'tight'.",
         )
     stream = bassily_noise(printed.inner, n_queries, unstable)
-    event = RelabelledSampleEvent(stream, printed.n_sampled, n_records, "replace-one")
+    event = Sampled(
+        stream=stream,
+        sampled=printed.n_sampled,
+        out_of=n_records,
+        relation="replace-one",
+        relabel_epsilon=1.0,
+    )
     if not delta_upper([event], budget.epsilon) <= budget.delta:
         raise ParameterError(
             f"calibration 'paper' is not certified for epsilon {budget.epsilon:g}, delta"

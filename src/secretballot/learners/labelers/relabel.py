@@ -55,7 +55,7 @@ def relabel(
     -------
     None by itself: the candidates depend on private points, so that the labels of all points may
     tell of one. Paid for together with a private algorithm that runs on the relabelled records
-    (`RelabelledSampleEvent`).
+    (`Sampled`).
 
     Notes
     -----

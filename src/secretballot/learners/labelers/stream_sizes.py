@@ -15,7 +15,7 @@ from secretballot._validation import check_count, check_probability
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    StreamEvent,
+    Stream,
     calibrate_stream,
     needed_distance,
 )
@@ -26,7 +26,7 @@ _ROUNDS = 6
 
 
 @functools.lru_cache(maxsize=64)
-def stream_for(budget: PrivacyBudget, max_unstable: int) -> StreamEvent:
+def stream_for(budget: PrivacyBudget, max_unstable: int) -> Stream:
     """Return what `calibrate_stream` returns; a second or two the first time."""
     return calibrate_stream(budget, max_unstable)
 
@@ -56,13 +56,13 @@ def abstentions_for(n_queries: int, error: float, beta: float, n_teachers: int) 
     return max(1, min(3 * errors + 1, m))
 
 
-def teachers_for(stream: StreamEvent, n_queries: int, beta: float) -> int:
+def teachers_for(stream: Stream, n_queries: int, beta: float) -> int:
     """Return the number K of teachers at which a lead of K / 3 is answered, on all questions with
     probability 1 - beta.
 
     Parameters
     ----------
-    stream : SparseVectorEvent or AbstentionTableEvent
+    stream : SparseStream or TableStream
     n_queries : int
     beta : float
 
@@ -84,13 +84,13 @@ def teachers_for(stream: StreamEvent, n_queries: int, beta: float) -> int:
 
 def tight_stream(
     budget: PrivacyBudget, n_queries: int, error: float, beta: float, n_teachers: int | None
-) -> StreamEvent:
+) -> Stream:
     """Return the stream with the fewest abstentions for teachers of that error, and noise that
     keeps the budget."""
     # More teachers err more often somewhere, so more abstentions are needed, hence more noise,
     # hence more teachers: repeated until nothing grows.
     teachers, unstable = n_teachers or _FIRST_TEACHERS, 0
-    stream: StreamEvent | None = None
+    stream: Stream | None = None
     for _ in range(_ROUNDS):
         needed = abstentions_for(n_queries, error, beta, teachers)
         if stream is not None and needed <= unstable:

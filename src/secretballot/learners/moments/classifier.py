@@ -83,7 +83,7 @@ class RecordMomentsClassifier(
     Relation : add or remove one unit, or replace one record in place.
     Sensitivity : every unit's integer vector has at most a fixed L2 norm (`PrivateRecords`); twice
         that for replace-one.
-    Price : `budget`, by one `VectorSumEvent` over all stages, composed in `ledger` with everything
+    Price : `budget`, by one `VectorSum` over all stages, composed in `ledger` with everything
         else released from the same data.
     Source : the moments of a generalised linear model with unlabelled public data, as in
         arXiv:2403.03856; the price is proved in `docs/explanation/prices.md`, section 10.

@@ -85,7 +85,7 @@ class LabelPrivateMomentsClassifier(
     Sensitivity : a label moves the sum by its record's coordinates, shortened by a rule that looks
         at features alone, times sqrt(2) (of two classes: times 1), in L2 norm
         (`secretballot.records.PrivateLabels`).
-    Price : `budget`, by one `VectorSumEvent`, composed in `ledger` with everything else released of
+    Price : `budget`, by one `VectorSum`, composed in `ledger` with everything else released of
         the same labels.
     Source : the sufficient statistics of logistic regression, with noise; the price is proved in
         `docs/explanation/prices.md`, section 10.

@@ -60,7 +60,7 @@ class RecordMomentsMultiLabelClassifier(ClassifierMixin, MomentsLearner):  # typ
     Relation : add or remove one unit, or replace one record in place.
     Sensitivity : every unit's integer vector, over all labels together, has at most a fixed L2 norm
         (`secretballot.records.PrivateTargets`); twice that for replace-one.
-    Price : `budget`, by one `VectorSumEvent` over all stages, composed in `ledger` with everything
+    Price : `budget`, by one `VectorSum` over all stages, composed in `ledger` with everything
         else released from the same data.
     Source : as for `RecordMomentsClassifier`; the price is proved in
         `docs/explanation/prices.md`, section 10.

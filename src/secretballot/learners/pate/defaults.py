@@ -22,8 +22,8 @@ from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    PureEvent,
-    StreamEvent,
+    Pure,
+    Stream,
     calibrate_abstention_table,
     calibrate_sparse_vector,
     delta_upper,
@@ -51,7 +51,7 @@ WITHOUT_COUNTS = {
 THRESHOLDS = {"confident": 0.8, "interactive": 0.5}
 ASKED_PER_ANSWER = 3  # queries that may be asked for each that is answered
 #: Aggregators that stop at the T-th abstention, and what finds their noise.
-STREAMS: dict[str, Callable[[PrivacyBudget, int], StreamEvent]] = {
+STREAMS: dict[str, Callable[[PrivacyBudget, int], Stream]] = {
     "sparse-vector": calibrate_sparse_vector,
     "abstention-table": calibrate_abstention_table,
 }
@@ -302,7 +302,10 @@ def _laplace_queries(margin: float, budget: PrivacyBudget, n_classes: int, n_pub
     parts = 1 if n_classes == 2 else 2
 
     def fits(queries: int) -> bool:
-        return delta_upper([PureEvent(1 / scale, parts * queries)], budget.epsilon) <= budget.delta
+        return (
+            delta_upper([Pure(epsilon=1 / scale, count=parts * queries)], budget.epsilon)
+            <= budget.delta
+        )
 
     return max(1, last_that_holds(fits, n_public))
 

@@ -32,7 +32,7 @@ from secretballot.planning.plan.model import (
 )
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    StreamEvent,
+    Stream,
     calibrate_abstention_table,
     calibrate_gaussian,
     calibrate_sparse_vector,
@@ -275,7 +275,7 @@ class Noise:
             return kind.calibrate(n_queries=setting.n_queries, threshold=setting.threshold, **terms)
         return kind(setting.threshold, ratio * sigma, sigma, setting.n_queries, **terms)
 
-    def event(self, max_unstable: int, names: tuple[str, ...] = STREAMS) -> StreamEvent | None:
+    def event(self, max_unstable: int, names: tuple[str, ...] = STREAMS) -> Stream | None:
         """Return the calibrated sparse vector or table, whichever answers less stable queries.
 
         None where there is none.
@@ -283,7 +283,7 @@ class Noise:
         found = [_calibrated_event(self.budget, name, max_unstable) for name in names]
         return min((one for one in found if one is not None), key=needed_distance, default=None)
 
-    def event_of(self, setting: Setting) -> StreamEvent:
+    def event_of(self, setting: Setting) -> Stream:
         """Return the calibrated stream of a setting that has a number of abstentions.
 
         Raises
@@ -352,13 +352,13 @@ def stated_noise(aggregator: Aggregator) -> float:
         return laplace_deviation(aggregator.scale)
     assert isinstance(aggregator, StreamAggregator)
     (event,) = aggregator.events(1)
-    assert isinstance(event, StreamEvent)
+    assert isinstance(event, Stream)
     needed = needed_distance(event, USUALLY_ANSWERED)
     return 2 * math.ceil(needed) + 1.0 if math.isfinite(needed) else math.inf
 
 
 @lru_cache(1024)
-def _calibrated_event(budget: PrivacyBudget, name: str, max_unstable: int) -> StreamEvent | None:
+def _calibrated_event(budget: PrivacyBudget, name: str, max_unstable: int) -> Stream | None:
     # kept, as is that there is none: a plan asks for the same few of them hundreds of times
     if not budget.delta > 0:
         return None

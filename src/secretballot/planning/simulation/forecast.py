@@ -34,7 +34,7 @@ from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.simulation.stream_forecast import expected_stream
 from secretballot.planning.simulation.votes import VoteSample
-from secretballot.privacy.accounting import StreamEvent
+from secretballot.privacy.accounting import Stream
 from secretballot.privacy.mechanisms import plurality, stability
 
 NODES = 48  # of the quadrature over the noise of the true class
@@ -106,7 +106,7 @@ def forecast(sample: VoteSample, aggregator: Aggregator) -> Forecast:
         return forecast_confident(sample, aggregator)
     if isinstance(aggregator, StreamAggregator):
         (event,) = aggregator.events(1)
-        assert isinstance(event, StreamEvent)
+        assert isinstance(event, Stream)
         return forecast_stream(sample, event, aggregator.n_queries)
     raise ParameterError(
         Parameter("aggregator"),
@@ -273,7 +273,7 @@ def _thresholded_forecast(
     return Forecast(answered, low, high, vote_accuracy(sample), accuracy, answered * information)
 
 
-def forecast_stream(sample: VoteSample, event: StreamEvent, n_queries: int) -> Forecast:
+def forecast_stream(sample: VoteSample, event: Stream, n_queries: int) -> Forecast:
     """Return what a sparse vector or a table of abstentions should make of votes like these.
 
     Answers are exact pluralities; points far from a tie are answered more often, and their labels

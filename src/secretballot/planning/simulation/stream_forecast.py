@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.privacy.accounting import AbstentionTableEvent, SparseVectorEvent, StreamEvent
+from secretballot.privacy.accounting import SparseStream, Stream, TableStream
 from secretballot.privacy.accounting.abstention_table import MAX_DISTANCE, rough_chances
 from secretballot.theory.voting import capped_binomial_mean
 
@@ -35,7 +35,7 @@ class StreamForecast:
 
 
 def expected_stream(
-    event: StreamEvent,
+    event: Stream,
     n_queries: int,
     distances: IntArray,
     right: FloatArray,
@@ -52,7 +52,7 @@ def expected_stream(
 
     Parameters
     ----------
-    event : SparseVectorEvent or AbstentionTableEvent
+    event : SparseStream or TableStream
         Noise, threshold and T, or a table of chances and T.
     n_queries : int
         Most queries m of the stream.
@@ -63,7 +63,7 @@ def expected_stream(
     seed : int
         Of the drawn streams; they are simulated.
     """
-    if isinstance(event, AbstentionTableEvent):
+    if isinstance(event, TableStream):
         # no hidden noise: every query is answered with a chance of its own
         chances = np.ones(1)
         passing, passing_right = _table_chances(event, distances, right)
@@ -81,7 +81,7 @@ def expected_stream(
 
 
 def _table_chances(
-    event: AbstentionTableEvent, distances: IntArray, right: FloatArray
+    event: TableStream, distances: IntArray, right: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the chance of an answer by a table, and of one that is right, of shape (1,) each."""
     length = min(int(distances.max()), MAX_DISTANCE) + 1
@@ -91,16 +91,16 @@ def _table_chances(
     return np.array([answered.mean()]), np.array([float(answered @ right) / len(right)])
 
 
-def _is_refreshed(event: StreamEvent) -> bool:
-    return isinstance(event, SparseVectorEvent) and event.refresh
+def _is_refreshed(event: Stream) -> bool:
+    return isinstance(event, SparseStream) and event.refresh
 
 
-def _noise_reach(event: SparseVectorEvent) -> int:
+def _noise_reach(event: SparseStream) -> int:
     return int(np.ceil(REACH * event.threshold_scale)) + 1
 
 
 def _passing_chances(
-    event: SparseVectorEvent, noise: IntArray, distances: IntArray, right: FloatArray
+    event: SparseStream, noise: IntArray, distances: IntArray, right: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return, for every threshold noise, the chance of an answer, and of one that is right."""
     # farther from a tie every query passes, to 1e-15; so the table stays short however many
@@ -131,7 +131,7 @@ def _laplace_above(values: IntArray, scale: float) -> FloatArray:
 
 
 def _expected_answers(
-    event: StreamEvent, m: int, chances: FloatArray, passing: FloatArray, counted: FloatArray
+    event: Stream, m: int, chances: FloatArray, passing: FloatArray, counted: FloatArray
 ) -> FloatArray:
     """Return the expected numbers of queries counted before the T-th abstention, shape (ways,)."""
     refusal = np.maximum(1 - passing, 1e-300)
@@ -174,7 +174,7 @@ def _epoch_starts(length: FloatArray, epochs: int) -> FloatArray:
 
 
 def _quantiles_of_answers(
-    event: StreamEvent,
+    event: Stream,
     m: int,
     chances: FloatArray,
     passing: FloatArray,

@@ -1,8 +1,25 @@
 """Events as data, certified prices, their inverses, and filters. Everything rounds upward."""
 
-from secretballot._validation import COMPOSITIONS
-from secretballot.core.price import Price
-from secretballot.privacy.accounting.budget import PrivacyBudget
+from secretballot.core.errors import COMPOSITIONS
+from secretballot.core.events import (
+    BinaryLabels,
+    BoundedRange,
+    ClassLabels,
+    Confident,
+    Counts,
+    Event,
+    Pure,
+    Sampled,
+    SparseStream,
+    StableTests,
+    Stream,
+    TableStream,
+    VectorSum,
+    event_in,
+)
+from secretballot.core.filters import BasicFilter, Filter, RenyiFilter, Totals, filter_for
+from secretballot.core.label_games import CHANCE_BITS, GaussianChances, TableChances
+from secretballot.core.price import Price, PrivacyBudget, delta_upper, epsilon_upper, price
 from secretballot.privacy.accounting.calibration import (
     calibrate_argmax_gaussian,
     calibrate_bounded_range,
@@ -16,40 +33,6 @@ from secretballot.privacy.accounting.calibration import (
     estimated_vote_table,
     needed_distance,
 )
-from secretballot.privacy.accounting.events import (
-    CHANCE_BITS,
-    AbstentionTableEvent,
-    ArgmaxGaussianEvent,
-    BoundedRangeEvent,
-    ConfidentEvent,
-    Event,
-    GaussianEvent,
-    LabelGaussianEvent,
-    PureEvent,
-    RelabelledSampleEvent,
-    SparseVectorEvent,
-    StabilityEvent,
-    StreamEvent,
-    VectorSumEvent,
-    VoteTableEvent,
-    event_from_json,
-)
-from secretballot.privacy.accounting.filters import (
-    BasicFilter,
-    Costs,
-    Filter,
-    Grant,
-    RenyiFilter,
-    Totals,
-    filter_for,
-)
-from secretballot.privacy.accounting.pricing import (
-    delta_upper,
-    epsilon_upper,
-    failure_probability,
-    price,
-    renyi_divergence,
-)
 from secretballot.privacy.accounting.sample_calibration import calibrate_relabelled
 from secretballot.privacy.accounting.table_calibration import (
     calibrate_abstention_table,
@@ -59,28 +42,27 @@ from secretballot.privacy.accounting.table_calibration import (
 __all__ = [
     "CHANCE_BITS",
     "COMPOSITIONS",
-    "AbstentionTableEvent",
-    "ArgmaxGaussianEvent",
     "BasicFilter",
-    "BoundedRangeEvent",
-    "ConfidentEvent",
-    "Costs",
+    "BinaryLabels",
+    "BoundedRange",
+    "ClassLabels",
+    "Confident",
+    "Counts",
     "Event",
     "Filter",
-    "GaussianEvent",
-    "Grant",
-    "LabelGaussianEvent",
+    "GaussianChances",
     "Price",
     "PrivacyBudget",
-    "PureEvent",
-    "RelabelledSampleEvent",
+    "Pure",
     "RenyiFilter",
-    "SparseVectorEvent",
-    "StabilityEvent",
-    "StreamEvent",
+    "Sampled",
+    "SparseStream",
+    "StableTests",
+    "Stream",
+    "TableChances",
+    "TableStream",
     "Totals",
-    "VectorSumEvent",
-    "VoteTableEvent",
+    "VectorSum",
     "calibrate_abstention_table",
     "calibrate_argmax_gaussian",
     "calibrate_bounded_range",
@@ -96,10 +78,8 @@ __all__ = [
     "delta_upper",
     "epsilon_upper",
     "estimated_vote_table",
-    "event_from_json",
-    "failure_probability",
+    "event_in",
     "filter_for",
     "needed_distance",
     "price",
-    "renyi_divergence",
 ]

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import expit
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.privacy.accounting.events import AbstentionTableEvent
+from secretballot.core.events import TableStream
 
 BITS = 62
 WHOLE = 1 << BITS  # what the weights of an answer and of an abstention add up to
@@ -76,12 +76,12 @@ class _Inequalities:
             return abstains.exp() + answers.exp() <= self._limit
 
 
-def keeps_inequalities(event: AbstentionTableEvent, weights: IntArray) -> bool:
+def keeps_inequalities(event: TableStream, weights: IntArray) -> bool:
     """Return whether a table of answer weights keeps what `event` says of it, in sixty digits.
 
     Parameters
     ----------
-    event : AbstentionTableEvent
+    event : TableStream
     weights : ndarray of int64, shape (n,)
         Weight of an answer, of 2^62, at distances 0, 1, ...; the last holds for all beyond.
     """
@@ -96,12 +96,12 @@ def keeps_inequalities(event: AbstentionTableEvent, weights: IntArray) -> bool:
     return all(rule.hold(one, other) for one, other in itertools.pairwise(places))
 
 
-def answer_weights(event: AbstentionTableEvent, largest: int) -> IntArray:
+def answer_weights(event: TableStream, largest: int) -> IntArray:
     """Return the weights of an answer, of 2^62, at distances 0 to `largest` at most.
 
     Parameters
     ----------
-    event : AbstentionTableEvent
+    event : TableStream
     largest : int
         Largest distance that can occur; `MAX_DISTANCE` if that is less.
 

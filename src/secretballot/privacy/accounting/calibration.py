@@ -6,14 +6,26 @@ What is returned was priced, never only solved for.
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from secretballot._validation import check_count, check_probability
 from secretballot.core.class_games import class_block, likely_renyi
-from secretballot.core.label_games import GaussianChances, label_block, label_losses
+from secretballot.core.events import (
+    BinaryLabels,
+    BoundedRange,
+    ClassLabels,
+    Confident,
+    Counts,
+    Pure,
+    SparseStream,
+    Stream,
+    TableStream,
+    VectorSum,
+)
+from secretballot.core.label_games import GaussianChances, TableChances, label_block, label_losses
 from secretballot.core.losses import MOST_ANSWERS, one_of_many, response_weights
+from secretballot.core.price import PrivacyBudget, delta_upper
 from secretballot.core.renyi import ORDERS, delta_of, lost_epsilon
 from secretballot.core.streams import (
     epoch_loss,
@@ -22,26 +34,10 @@ from secretballot.core.streams import (
     one_vote_charges,
     pure_bound,
 )
+from secretballot.core.types import MAX_SCALE, MIN_SCALE
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting.abstention_table import distance_answered
-from secretballot.privacy.accounting.budget import PrivacyBudget
-from secretballot.privacy.accounting.events import (
-    MAX_SCALE,
-    MIN_SCALE,
-    AbstentionTableEvent,
-    ArgmaxGaussianEvent,
-    BoundedRangeEvent,
-    ConfidentEvent,
-    GaussianEvent,
-    LabelGaussianEvent,
-    PureEvent,
-    SparseVectorEvent,
-    StreamEvent,
-    VectorSumEvent,
-    VoteTableEvent,
-)
 from secretballot.privacy.accounting.gaussian import gaussian_mu
-from secretballot.privacy.accounting.pricing import delta_upper
 from secretballot.privacy.accounting.rounding import bisect_down
 from secretballot.privacy.accounting.table_weights import table_weights
 
@@ -98,7 +94,7 @@ def _gaussian_sigma(budget: PrivacyBudget, n: int) -> float:
     start = _smooth_sigma(budget, n)
 
     def delta(sigma: float) -> float:
-        return delta_upper([GaussianEvent(sigma, n)], budget.epsilon)
+        return delta_upper([Counts(sigma=sigma, shifts=n)], budget.epsilon)
 
     # delta of discrete noise ripples with sigma: the smooth answer is kept where it fits and lies
     # near the least
@@ -120,13 +116,16 @@ def calibrate_label_gaussian(
     """
     _needs_delta(budget, "Gaussian noise")
     n = check_count("queries", queries)
-    return _label_sigma(budget, n, LabelGaussianEvent(1.0, n, n_teachers).n_teachers)
+    return _label_sigma(budget, n, GaussianChances(sigma=1.0, n_teachers=n_teachers).n_teachers)
 
 
 @functools.lru_cache(maxsize=256)
 def _label_sigma(budget: PrivacyBudget, n: int, n_teachers: int | None) -> float:
     def delta(sigma: float) -> float:
-        return delta_upper([LabelGaussianEvent(sigma, n, n_teachers)], budget.epsilon)
+        return delta_upper(
+            [BinaryLabels(chances=GaussianChances(sigma=sigma, n_teachers=n_teachers), queries=n)],
+            budget.epsilon,
+        )
 
     # a label tells at least 2 / pi of what its noisy count does, and at most all of it
     start = _in_range(math.sqrt(2 / math.pi) * _smooth_sigma(budget, n))
@@ -197,7 +196,7 @@ def _argmax_sigma(budget: PrivacyBudget, n: int) -> float:
     counts = calibrate_gaussian(budget, 2 * n)
 
     def delta(sigma: float) -> float:
-        return delta_upper([ArgmaxGaussianEvent(sigma, n)], budget.epsilon)
+        return delta_upper([ClassLabels(sigma=sigma, queries=n)], budget.epsilon)
 
     sigma = _sigma_by_games(delta, budget, n)
     if sigma is not None:
@@ -251,7 +250,7 @@ def _sigma_by_games(delta: Callable[[float], float], budget: PrivacyBudget, n: i
     return None
 
 
-def calibrate_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> VoteTableEvent:
+def calibrate_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> BinaryLabels:
     """Return the table of chances that tells the most of two classes within the budget (to about
     1e-4 of the noise that it stands for).
 
@@ -290,11 +289,16 @@ def _noise_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> flo
     return _least_noise(delta, budget.delta, start, step=0.01, tolerance=1e-5, spare=2e-3)
 
 
-def _table_like(noise: float, order: float, queries: int, n_teachers: int) -> VoteTableEvent:
+def _table_like(noise: float, order: float, queries: int, n_teachers: int) -> BinaryLabels:
     """Return the table whose neighbouring votes differ as labels under Gaussian noise do, were it
     large, at an even vote."""
     divergence = order / (math.pi * noise**2)
-    return VoteTableEvent(table_weights(n_teachers, order, divergence), queries, n_teachers)
+    return BinaryLabels(
+        chances=TableChances(
+            weights=table_weights(n_teachers, order, divergence), n_teachers=n_teachers
+        ),
+        queries=queries,
+    )
 
 
 def _noise_of_labels(budget: PrivacyBudget, queries: int) -> float:
@@ -324,7 +328,7 @@ def _order_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> flo
     return max(LEAST_ORDER, share * best)
 
 
-def estimated_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> VoteTableEvent:
+def estimated_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> BinaryLabels:
     """Return a table about as sharp as the calibrated one, for forecasts: it may not fit.
 
     Nothing is priced. Parameters and errors are those of `calibrate_vote_table`.
@@ -347,7 +351,7 @@ def calibrate_confident(
     answers: int,
     n_classes: int,
     threshold_share: float = 0.25,
-) -> ConfidentEvent:
+) -> Confident:
     """Return the least noise at which answers that pass a noisy threshold fit the budget (to about
     1e-4).
 
@@ -370,17 +374,19 @@ def calibrate_confident(
     """
     _needs_delta(budget, "Gaussian noise")
     share = check_probability("threshold_share", threshold_share)
-    event = ConfidentEvent(1.0, 1.0, queries, answers, n_classes)
+    event = Confident(
+        threshold_sigma=1.0, sigma=1.0, queries=queries, answers=answers, n_classes=n_classes
+    )
     return _least_confident(budget, event, share)
 
 
 @functools.lru_cache(maxsize=256)
-def _least_confident(budget: PrivacyBudget, event: ConfidentEvent, share: float) -> ConfidentEvent:
+def _least_confident(budget: PrivacyBudget, event: Confident, share: float) -> Confident:
     shifts = (1 if event.n_classes == 2 else 2) * event.answers
     ratio = math.sqrt(event.queries / share / (shifts / (1 - share)))
 
-    def scaled(sigma: float) -> ConfidentEvent:
-        return replace(event, threshold_sigma=_in_range(ratio * sigma), sigma=sigma)
+    def scaled(sigma: float) -> Confident:
+        return event.changed(threshold_sigma=_in_range(ratio * sigma), sigma=sigma)
 
     def delta(sigma: float) -> float:
         return delta_upper([scaled(sigma)], budget.epsilon)
@@ -406,7 +412,7 @@ def calibrate_vector_sum(
     ----------
     budget : PrivacyBudget
     squared_sensitivity, coordinates, count : int
-        As for `VectorSumEvent`.
+        As for `VectorSum`.
 
     Raises
     ------
@@ -416,7 +422,12 @@ def calibrate_vector_sum(
     _needs_delta(budget, "Gaussian noise")
 
     def delta(sigma: float) -> float:
-        event = VectorSumEvent(sigma, squared_sensitivity, coordinates, count)
+        event = VectorSum(
+            sigmas=(sigma,),
+            squared_sensitivity=squared_sensitivity,
+            coordinates=coordinates,
+            count=count,
+        )
         return delta_upper([event], budget.epsilon)
 
     return _least_noise(delta, budget.delta, _smooth_sigma(budget, squared_sensitivity * count))
@@ -520,7 +531,7 @@ def calibrate_pure(budget: PrivacyBudget, count: int) -> float:
         return budget.epsilon / n * (1 - 1e-12)
 
     def fits(inverse: float) -> bool:
-        return delta_upper([PureEvent(1 / inverse, n)], budget.epsilon) <= budget.delta
+        return delta_upper([Pure(epsilon=1 / inverse, count=n)], budget.epsilon) <= budget.delta
 
     # parts dearer than epsilon + log-odds of delta alone can never fit
     return 1 / bisect_down(fits, 1 / (budget.epsilon + 50), 2 * n / budget.epsilon, tolerance=1e-9)
@@ -540,7 +551,10 @@ def calibrate_bounded_range(budget: PrivacyBudget, count: int) -> float:
         return budget.epsilon / n * (1 - 1e-12)
 
     def fits(inverse: float) -> bool:
-        return delta_upper([BoundedRangeEvent(1 / inverse, n)], budget.epsilon) <= budget.delta
+        return (
+            delta_upper([BoundedRange(epsilon=1 / inverse, count=n)], budget.epsilon)
+            <= budget.delta
+        )
 
     # a pair of two outcomes with half the range as its loss has the range too, so nothing dearer
     # than twice the pure part can fit
@@ -548,7 +562,7 @@ def calibrate_bounded_range(budget: PrivacyBudget, count: int) -> float:
     return 1 / bisect_down(fits, 1 / dearest, 2 * n / budget.epsilon, tolerance=1e-9)
 
 
-def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseVectorEvent:
+def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseStream:
     """Return the sparse vector, of either kind, that answers the least stable queries within the
     budget.
 
@@ -565,7 +579,7 @@ def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseV
 
 
 @functools.lru_cache(maxsize=256)  # as for `_gaussian_sigma`
-def _least_sparse_vector(budget: PrivacyBudget, t: int) -> SparseVectorEvent:
+def _least_sparse_vector(budget: PrivacyBudget, t: int) -> SparseStream:
     # so many refreshed epochs cannot be composed exactly; then the threshold noise is drawn once
     kinds = (True, False) if t < MOST_ANSWERS else (False,)
     candidates = [
@@ -586,10 +600,10 @@ def _least_sparse_vector(budget: PrivacyBudget, t: int) -> SparseVectorEvent:
     )
 
 
-def needed_distance(event: StreamEvent, probability: float = 0.999) -> float:
+def needed_distance(event: Stream, probability: float = 0.999) -> float:
     """Return the distance, in votes, from which on a query is answered with at least
     `probability`."""
-    if isinstance(event, AbstentionTableEvent):
+    if isinstance(event, TableStream):
         shape = event.order, event.charge, event.false_answer
         return distance_answered(*shape, probability)
     return bisect_down(
@@ -602,14 +616,20 @@ def needed_distance(event: StreamEvent, probability: float = 0.999) -> float:
 
 def _sparse_vector(
     budget: PrivacyBudget, t: int, refresh: bool, ratio: float, share: float
-) -> SparseVectorEvent | None:
+) -> SparseStream | None:
     """Return the event with least scale whose failures take `share` of delta; its price is still
     to be checked."""
     failure = share * budget.delta
     single = -math.expm1(math.log1p(-failure) / t)  # one_of_many inverted
 
-    def event(scale: float) -> SparseVectorEvent:
-        return SparseVectorEvent(scale, ratio * scale, 0, t, refresh)
+    def event(scale: float) -> SparseStream:
+        return SparseStream(
+            threshold_scale=scale,
+            query_scale=ratio * scale,
+            threshold=0,
+            abstentions=t,
+            refresh=refresh,
+        )
 
     # where noise is refreshed only an epoch's loss counts, (1 + 2 / ratio) / scale: one search
     # serves all ratios
@@ -619,7 +639,7 @@ def _sparse_vector(
         scale = _pattern_scale(budget, t, refresh, ratio, failure)
     if not math.isfinite(scale):
         return None
-    found = replace(event(scale), threshold=_least_threshold(event(scale), single))
+    found = event(scale).changed(threshold=_least_threshold(event(scale), single))
     return found if one_of_many(false_answer(found), t) <= failure else None
 
 
@@ -633,7 +653,13 @@ def _pattern_scale(
     """
 
     def fits(scale: float) -> bool:
-        event = SparseVectorEvent(scale, ratio * scale, 0, t, refresh)
+        event = SparseStream(
+            threshold_scale=scale,
+            query_scale=ratio * scale,
+            threshold=0,
+            abstentions=t,
+            refresh=refresh,
+        )
         return _pattern_delta(event, budget.epsilon) <= budget.delta - failure
 
     # the pure bound, at which any delta is kept, is the largest scale that can be needed
@@ -641,9 +667,9 @@ def _pattern_scale(
     return bisect_down(fits, 1e-3 * pure, pure * (1 + 1e-9), tolerance=1e-6)
 
 
-def _pattern_delta(event: SparseVectorEvent, epsilon: float) -> float:
+def _pattern_delta(event: SparseStream, epsilon: float) -> float:
     """Return about delta of the pattern of answers and abstentions, labels that differ aside."""
-    t, refresh = event.max_unstable, event.refresh
+    t, refresh = event.abstentions, event.refresh
     loss, count = (epoch_loss(event), t) if refresh else (pure_bound(event, t), 1)
     losses = (count - 2.0 * np.arange(count + 1)) * loss
     gain = -np.expm1(np.minimum(0.0, epsilon - losses))
@@ -654,13 +680,13 @@ def _pattern_delta(event: SparseVectorEvent, epsilon: float) -> float:
     return min(found, float(delta_of(charges, ORDERS, np.array([epsilon]))[0]))
 
 
-def _least_threshold(event: SparseVectorEvent, single: float) -> int:
+def _least_threshold(event: SparseStream, single: float) -> int:
     """Return the least integer w at which one query at distance 0 is answered with probability
     at most `single`."""
     low, high = 0, math.ceil(100 * (event.threshold_scale + event.query_scale))
     while low < high:
         middle = (low + high) // 2
-        if false_answer(replace(event, threshold=middle)) <= single:
+        if false_answer(event.changed(threshold=middle)) <= single:
             high = middle
         else:
             low = middle + 1

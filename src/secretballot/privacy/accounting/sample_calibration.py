@@ -7,11 +7,10 @@ import functools
 import math
 
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_positive
+from secretballot.core.events import Sampled, Stream
+from secretballot.core.price import PrivacyBudget, delta_upper
 from secretballot.core.sampling import LARGE, relabelling_loss
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting.budget import PrivacyBudget
-from secretballot.privacy.accounting.events import RelabelledSampleEvent, StreamEvent
-from secretballot.privacy.accounting.pricing import delta_upper
 from secretballot.privacy.accounting.rounding import bisect_down
 from secretballot.privacy.accounting.table_calibration import calibrate_stream
 
@@ -78,11 +77,11 @@ def stream_budget(budget: PrivacyBudget, neighbours: str, relabel_epsilon: float
 @functools.lru_cache(maxsize=64)
 def largest_sample(
     budget: PrivacyBudget,
-    stream: StreamEvent,
+    stream: Stream,
     out_of: int,
     neighbours: str,
     relabel_epsilon: float,
-) -> RelabelledSampleEvent:
+) -> Sampled:
     """Return the stream on the largest sample that the budget allows.
 
     Raises
@@ -91,8 +90,14 @@ def largest_sample(
         If it does not allow one record to be sampled.
     """
 
-    def event(sampled: int) -> RelabelledSampleEvent:
-        return RelabelledSampleEvent(stream, sampled, out_of, neighbours, relabel_epsilon)
+    def event(sampled: int) -> Sampled:
+        return Sampled(
+            stream=stream,
+            sampled=sampled,
+            out_of=out_of,
+            relation=neighbours,
+            relabel_epsilon=relabel_epsilon,
+        )
 
     # the price rises with the sample: `low` fits, or is nothing; from `high` + 1 on none does
     low, high = 0, out_of
@@ -118,7 +123,7 @@ def calibrate_relabelled(
     n_records: int | None = None,
     neighbours: str = "replace-one",
     relabel_epsilon: float = 1.0,
-) -> RelabelledSampleEvent:
+) -> Sampled:
     """Return the stream, and the largest relabelled sample to ask it of, that keep the budget.
 
     Parameters

@@ -11,21 +11,20 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 from secretballot._validation import check_count
-from secretballot.core.renyi import ORDERS, lost_epsilon
-from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting.abstention_table import rough_distance
-from secretballot.privacy.accounting.budget import PrivacyBudget
-from secretballot.privacy.accounting.calibration import calibrate_sparse_vector, needed_distance
-from secretballot.privacy.accounting.events import (
+from secretballot.core.events import (
     MAX_CHARGE,
     MAX_ORDER,
     MIN_ANSWER,
     MIN_CHARGE,
     MIN_ORDER,
-    AbstentionTableEvent,
-    StreamEvent,
+    Stream,
+    TableStream,
 )
-from secretballot.privacy.accounting.pricing import delta_upper
+from secretballot.core.price import PrivacyBudget, delta_upper
+from secretballot.core.renyi import ORDERS, lost_epsilon
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.privacy.accounting.abstention_table import rough_distance
+from secretballot.privacy.accounting.calibration import calibrate_sparse_vector, needed_distance
 
 # Part of delta kept for wrong answers. An answer at a tie may be ten times rarer for a few votes
 # more of distance, so hardly any of delta is worth it.
@@ -37,7 +36,7 @@ _USUAL = 0.999  # tables are compared by where they answer with this probability
 
 def calibrate_abstention_table(
     budget: PrivacyBudget, max_unstable: int, *, order: float | None = None
-) -> AbstentionTableEvent:
+) -> TableStream:
     """Return the table that answers the least stable queries within the budget.
 
     Compared by the distance at which a query is answered with probability 0.999.
@@ -75,7 +74,7 @@ def calibrate_abstention_table(
 
 
 @functools.lru_cache(maxsize=256)  # plans, labels and their certificates ask for the same ones
-def _best_table(budget: PrivacyBudget, t: int) -> AbstentionTableEvent | None:
+def _best_table(budget: PrivacyBudget, t: int) -> TableStream | None:
     known: dict[int, float] = {}
 
     def distance(place: int) -> float:
@@ -96,7 +95,7 @@ def _best_table(budget: PrivacyBudget, t: int) -> AbstentionTableEvent | None:
     return _table_at(budget, t, float(ORDERS[best])) if distance(best) < math.inf else None
 
 
-def _rough_reach(event: AbstentionTableEvent) -> float:
+def _rough_reach(event: TableStream) -> float:
     return rough_distance(event.order, event.charge, event.false_answer, _USUAL)
 
 
@@ -106,19 +105,21 @@ def _divergence_left(budget: PrivacyBudget, orders: FloatArray) -> FloatArray:
     return budget.epsilon - np.maximum(0.0, lost_epsilon(orders, target))
 
 
-def _table_at(budget: PrivacyBudget, t: int, order: float) -> AbstentionTableEvent | None:
+def _table_at(budget: PrivacyBudget, t: int, order: float) -> TableStream | None:
     """Return the table of an order that uses up the budget, None where there is none."""
     left = float(_divergence_left(budget, np.array([order]))[0])
     charge = (order - 1) * left / t * (1 - _MARGIN)
     answer = -math.expm1(math.log1p(-FAILURE_SHARE * budget.delta) / t) * (1 - _MARGIN)
     if not (MIN_ORDER <= order <= MAX_ORDER and charge >= MIN_CHARGE and answer >= MIN_ANSWER):
         return None
-    event = AbstentionTableEvent(order, min(charge, MAX_CHARGE), answer, t)
+    event = TableStream(
+        order=order, charge=min(charge, MAX_CHARGE), false_answer=answer, abstentions=t
+    )
     return event if delta_upper([event], budget.epsilon) <= budget.delta else None
 
 
 @functools.lru_cache(maxsize=256)
-def calibrate_stream(budget: PrivacyBudget, max_unstable: int) -> StreamEvent:
+def calibrate_stream(budget: PrivacyBudget, max_unstable: int) -> Stream:
     """Return the sparse vector or the table, whichever answers the less stable queries.
 
     Compared by the distance at which a query is answered with probability 0.999. The sparse vector
@@ -129,7 +130,7 @@ def calibrate_stream(budget: PrivacyBudget, max_unstable: int) -> StreamEvent:
     ParameterError
         If delta is 0, `max_unstable` is not a positive integer, or neither keeps the budget.
     """
-    found: list[StreamEvent] = []
+    found: list[Stream] = []
     refusal: ParameterError | None = None
     for calibrate in (calibrate_sparse_vector, calibrate_abstention_table):
         try:

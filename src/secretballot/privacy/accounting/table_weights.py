@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from secretballot.privacy.accounting.events import CHANCE_BITS, MAX_WEIGHTS
+from secretballot.core.label_games import CHANCE_BITS, MAX_WEIGHTS
 
 # below, one label in many millions is wrong, and a table would only grow longer
 LEAST_CHANCE = 2.0**-40

@@ -10,7 +10,7 @@ from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count
 from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import AbstentionTableEvent
+from secretballot.privacy.accounting import TableStream
 from secretballot.privacy.accounting.abstention_table import BITS, MAX_DISTANCE, answer_weights
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 
@@ -79,7 +79,12 @@ class AbstentionTable(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_below", check_count("max_below", self.max_below))
-        event = AbstentionTableEvent(self.order, self.charge, self.false_answer, self.max_below)
+        event = TableStream(
+            order=self.order,
+            charge=self.charge,
+            false_answer=self.false_answer,
+            abstentions=self.max_below,
+        )
         for name in ("order", "charge", "false_answer"):
             object.__setattr__(self, name, getattr(event, name))
         largest = check_count("largest", self.largest, minimum=0)
@@ -90,11 +95,16 @@ class AbstentionTable(Mechanism):
         object.__setattr__(self, "largest", largest)
         object.__setattr__(self, "weights", answer_weights(event, largest))
 
-    def event(self, count: int = 1) -> AbstentionTableEvent:
+    def event(self, count: int = 1) -> TableStream:
         """Return what one stream is to the accountant, however many queries (`count`) it
         answers."""
         check_count("count", count)
-        return AbstentionTableEvent(self.order, self.charge, self.false_answer, self.max_below)
+        return TableStream(
+            order=self.order,
+            charge=self.charge,
+            false_answer=self.false_answer,
+            abstentions=self.max_below,
+        )
 
     def above_probability(self, value: int) -> float:
         """Return the probability that a query at `value` is answered."""

@@ -11,7 +11,7 @@ from secretballot._validation import check_count, check_probability
 from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.core.streams import laplace_above
 from secretballot.exceptions import DataError
-from secretballot.privacy.accounting import StabilityEvent
+from secretballot.privacy.accounting import StableTests
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 
 ABSTAINED = -1  # stands for the papers' bottom sign
@@ -66,9 +66,9 @@ class DistanceToInstability(Mechanism):
         object.__setattr__(self, "scale", check_scale("scale", self.scale))
         object.__setattr__(self, "threshold", check_count("threshold", self.threshold, minimum=0))
 
-    def event(self, count: int = 1) -> StabilityEvent:
+    def event(self, count: int = 1) -> StableTests:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
-        return StabilityEvent(self.scale, self.threshold, count)
+        return StableTests(scale=self.scale, threshold=self.threshold, count=count)
 
     def passes(self, distances: IntArray, noise: NoiseSource) -> BoolArray:
         """Return whether each noisy distance exceeds the threshold, shape (n_queries,)."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from secretballot._validation import check_count, check_finite, check_probability, shown
 from secretballot.core.streams import false_answer, laplace_above
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import SparseVectorEvent
+from secretballot.privacy.accounting import SparseStream
 from secretballot.privacy.mechanisms.pool_estimates import MinoritySum, StabilityQuantile
 
 _ROUNDING = 1 + 1e-9  # float error of the tails used here stays far below
@@ -52,7 +52,7 @@ class QuantileSlack:
 
 
 def quantile_slack(
-    quantile: StabilityQuantile, event: SparseVectorEvent, n_queries: int, beta: float
+    quantile: StabilityQuantile, event: SparseStream, n_queries: int, beta: float
 ) -> QuantileSlack:
     """Return the slack between a released quantile and the threshold of a planned stream.
 
@@ -60,7 +60,7 @@ def quantile_slack(
     ----------
     quantile : StabilityQuantile
         What the number was released by.
-    event : SparseVectorEvent
+    event : SparseStream
         The planned stream, as `calibrate_sparse_vector` returns it.
     n_queries : int
         Length of the stream.
@@ -95,7 +95,7 @@ def quantile_slack(
 def answerable_fraction(
     released: int,
     quantile: StabilityQuantile,
-    event: SparseVectorEvent,
+    event: SparseStream,
     n_queries: int,
     beta: float,
 ) -> float:
@@ -109,7 +109,7 @@ def answerable_fraction(
         Released order statistic, in votes.
     quantile : StabilityQuantile
         What it was released by.
-    event : SparseVectorEvent
+    event : SparseStream
         The planned stream.
     n_queries : int
         Length of the stream.

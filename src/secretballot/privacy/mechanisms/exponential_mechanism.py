@@ -10,7 +10,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_probability, shown
 from secretballot.core.noise import ExponentialNoise, least_scale
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.privacy.accounting import PureEvent
+from secretballot.privacy.accounting import Pure
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 
 
@@ -62,7 +62,7 @@ class ExponentialMechanism(Mechanism):
     >>> mechanism.distribution(np.array([10, 10])).tolist()
     [0.5, 0.5]
     >>> mechanism.event()
-    PureEvent(epsilon=1.0, count=1)
+    Pure(epsilon=1.0, count=1)
     """
 
     epsilon: float
@@ -87,9 +87,9 @@ class ExponentialMechanism(Mechanism):
         """Scale of the weights, in units of the score."""
         return least_scale(self._scores_moved, self.epsilon)
 
-    def event(self, count: int = 1) -> PureEvent:
+    def event(self, count: int = 1) -> Pure:
         """Return what `count` choices, adaptively made, are to the accountant."""
-        return PureEvent(self.epsilon, count)
+        return Pure(epsilon=self.epsilon, count=count)
 
     def release(self, scores: IntArray, noise: ExponentialNoise) -> int:
         """Return the index of the chosen candidate.

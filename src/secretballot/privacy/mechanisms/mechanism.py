@@ -30,7 +30,7 @@ class Mechanism(ABC):
     >>> isinstance(mechanism, mechanisms.Mechanism)
     True
     >>> mechanism.l1_sensitivity, mechanism.event(3)
-    (1, GaussianEvent(sigma=10.0, shifts=3))
+    (1, Counts(sigma=10.0, shifts=3))
     """
 
     l1_sensitivity: ClassVar[int]

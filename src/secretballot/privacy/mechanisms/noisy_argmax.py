@@ -8,7 +8,7 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.core.noise import NoiseSource, check_scale
-from secretballot.privacy.accounting import ArgmaxGaussianEvent, LabelGaussianEvent, PureEvent
+from secretballot.privacy.accounting import BinaryLabels, ClassLabels, GaussianChances, Pure
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
 from secretballot.privacy.mechanisms.stability import plurality
 
@@ -69,9 +69,11 @@ class GaussianNoisyMajority(Mechanism):
         object.__setattr__(self, "sigma", check_scale("sigma", self.sigma))
         object.__setattr__(self, "n_teachers", check_count("n_teachers", self.n_teachers))
 
-    def event(self, count: int = 1) -> LabelGaussianEvent:
+    def event(self, count: int = 1) -> BinaryLabels:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
-        return LabelGaussianEvent(self.sigma, queries=count, n_teachers=self.n_teachers)
+        return BinaryLabels(
+            chances=GaussianChances(sigma=self.sigma, n_teachers=self.n_teachers), queries=count
+        )
 
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
         """Return labels 0 or 1, shape (n_queries,), from counts of shape (n_queries, 2)."""
@@ -126,9 +128,9 @@ class GaussianNoisyArgmax(Mechanism):
         object.__setattr__(self, "sigma", check_scale("sigma", self.sigma))
         object.__setattr__(self, "n_classes", check_count("n_classes", self.n_classes, minimum=2))
 
-    def event(self, count: int = 1) -> ArgmaxGaussianEvent:
+    def event(self, count: int = 1) -> ClassLabels:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
-        return ArgmaxGaussianEvent(self.sigma, queries=count)
+        return ClassLabels(sigma=self.sigma, queries=count)
 
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
         """Return class indices, shape (n_queries,), from counts of shape (n_queries, n_classes)."""
@@ -183,9 +185,9 @@ class LaplaceNoisyMajority(Mechanism):
         object.__setattr__(self, "scale", check_scale("scale", self.scale))
         object.__setattr__(self, "n_teachers", check_count("n_teachers", self.n_teachers))
 
-    def event(self, count: int = 1) -> PureEvent:
+    def event(self, count: int = 1) -> Pure:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
-        return PureEvent(1 / self.scale, count)
+        return Pure(epsilon=1 / self.scale, count=count)
 
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
         """Return labels 0 or 1, shape (n_queries,), from counts of shape (n_queries, 2)."""
@@ -242,9 +244,9 @@ class LaplaceNoisyArgmax(Mechanism):
         object.__setattr__(self, "scale", check_scale("scale", self.scale))
         object.__setattr__(self, "n_classes", check_count("n_classes", self.n_classes, minimum=2))
 
-    def event(self, count: int = 1) -> PureEvent:
+    def event(self, count: int = 1) -> Pure:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
-        return PureEvent(1 / self.scale, 2 * check_count("count", count))
+        return Pure(epsilon=1 / self.scale, count=2 * check_count("count", count))
 
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
         """Return class indices, shape (n_queries,), from counts of shape (n_queries, n_classes)."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.core.noise import NoiseSource, check_scale
-from secretballot.privacy.accounting import GaussianEvent, PureEvent
+from secretballot.privacy.accounting import Counts, Pure
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
 
 
@@ -51,9 +51,9 @@ class GaussianNoisyCount(Mechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", check_scale("sigma", self.sigma))
 
-    def event(self, count: int = 1) -> GaussianEvent:
+    def event(self, count: int = 1) -> Counts:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
-        return GaussianEvent(self.sigma, shifts=count)
+        return Counts(sigma=self.sigma, shifts=count)
 
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
         """Return noisy counts of class 1, shape (n_queries,), from counts of shape (n_queries,
@@ -107,9 +107,9 @@ class GaussianNoisyHistogram(Mechanism):
         object.__setattr__(self, "sigma", check_scale("sigma", self.sigma))
         object.__setattr__(self, "n_classes", check_count("n_classes", self.n_classes, minimum=2))
 
-    def event(self, count: int = 1) -> GaussianEvent:
+    def event(self, count: int = 1) -> Counts:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
-        return GaussianEvent(self.sigma, shifts=2 * check_count("count", count))
+        return Counts(sigma=self.sigma, shifts=2 * check_count("count", count))
 
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
         """Return noisy counts of shape (n_queries, n_classes) from counts of the same shape."""
@@ -157,9 +157,9 @@ class LaplaceNoisyCount(Mechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", check_scale("scale", self.scale))
 
-    def event(self, count: int = 1) -> PureEvent:
+    def event(self, count: int = 1) -> Pure:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
-        return PureEvent(1 / self.scale, count)
+        return Pure(epsilon=1 / self.scale, count=count)
 
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
         """Return noisy counts of class 1, shape (n_queries,), from counts of shape (n_queries,
@@ -213,9 +213,9 @@ class LaplaceNoisyHistogram(Mechanism):
         object.__setattr__(self, "scale", check_scale("scale", self.scale))
         object.__setattr__(self, "n_classes", check_count("n_classes", self.n_classes, minimum=2))
 
-    def event(self, count: int = 1) -> PureEvent:
+    def event(self, count: int = 1) -> Pure:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
-        return PureEvent(1 / self.scale, 2 * check_count("count", count))
+        return Pure(epsilon=1 / self.scale, count=2 * check_count("count", count))
 
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
         """Return noisy counts of shape (n_queries, n_classes) from counts of the same shape."""

@@ -8,7 +8,7 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.exceptions import DataError
-from secretballot.privacy.accounting import GaussianEvent
+from secretballot.privacy.accounting import Counts
 from secretballot.privacy.mechanisms.mechanism import MAX_VOTES, Mechanism
 
 
@@ -67,9 +67,9 @@ class GaussianNoisyTable(Mechanism):
         """Cells that one unit moves by one each."""
         return self.moved_cells
 
-    def event(self, count: int = 1) -> GaussianEvent:
+    def event(self, count: int = 1) -> Counts:
         """Return what `count` tables, adaptively chosen, are to the accountant."""
-        return GaussianEvent(self.sigma, shifts=self.moved_cells * check_count("count", count))
+        return Counts(sigma=self.sigma, shifts=self.moved_cells * check_count("count", count))
 
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
         """Return noisy counts of the shape of `counts`, (n_points, n_classes).

@@ -10,7 +10,7 @@ from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import shown
 from secretballot.core.noise import MAX_SCALE, NoiseSource, check_scale
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import LabelGaussianEvent
+from secretballot.privacy.accounting import BinaryLabels, GaussianChances
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 
 
@@ -83,9 +83,9 @@ class GaussianThreshold(Mechanism):
         object.__setattr__(self, "sigma", check_scale("sigma", self.sigma))
         object.__setattr__(self, "threshold", check_threshold(self.threshold))
 
-    def event(self, count: int = 1) -> LabelGaussianEvent:
+    def event(self, count: int = 1) -> BinaryLabels:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
-        return LabelGaussianEvent(self.sigma, queries=count)
+        return BinaryLabels(chances=GaussianChances(sigma=self.sigma), queries=count)
 
     def release(self, values: IntArray, noise: NoiseSource) -> BoolArray:
         """Return whether each noisy value reaches the threshold, shape (n_queries,)."""

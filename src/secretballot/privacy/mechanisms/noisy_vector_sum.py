@@ -9,7 +9,7 @@ from secretballot._validation import LARGEST_INTEGER, check_count
 from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.exceptions import DataError
 from secretballot.privacy.accounting import (
-    VectorSumEvent,
+    VectorSum,
 )
 
 
@@ -36,7 +36,7 @@ class NoisyVectorSum:
     Unit : whatever has one vector: a record, or all records of a person.
     Relation : add or remove one unit, or replace one in place (`replaced`).
     Sensitivity : `bound`, or twice that, in L2 norm.
-    Price : `VectorSumEvent`, by `docs/explanation/prices.md`, section 10.
+    Price : `VectorSum`, by `docs/explanation/prices.md`, section 10.
     Rounding : none: the vectors, the sum and the noise are integers. A released integer beyond
         2^53 is cut there, which costs nothing.
 
@@ -52,7 +52,7 @@ class NoisyVectorSum:
     >>> mechanism.release(np.array([5, -2, 0]), sb.audit.ScriptedNoise([1, 0, -7])).tolist()
     [6, -2, -7]
     >>> mechanism.event(2)
-    VectorSumEvent(sigma=80.0, squared_sensitivity=100, coordinates=3, count=2)
+    VectorSum(sigmas=(80.0,), squared_sensitivity=100, coordinates=3, count=2)
     """
 
     sigma: float
@@ -70,9 +70,14 @@ class NoisyVectorSum:
         """Largest squared L2 distance of neighbouring sums."""
         return (4 if self.replaced else 1) * self.bound**2
 
-    def event(self, count: int = 1) -> VectorSumEvent:
+    def event(self, count: int = 1) -> VectorSum:
         """Return what `count` sums, adaptively chosen, are to the accountant."""
-        return VectorSumEvent(self.sigma, self.squared_sensitivity, self.coordinates, count)
+        return VectorSum(
+            sigmas=(self.sigma,),
+            squared_sensitivity=self.squared_sensitivity,
+            coordinates=self.coordinates,
+            count=count,
+        )
 
     def release(self, total: IntArray, noise: NoiseSource) -> IntArray:
         """Return the noisy sum, int64 of shape (coordinates,).

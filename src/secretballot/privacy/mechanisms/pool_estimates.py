@@ -12,7 +12,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_probability
 from secretballot.core.noise import NoiseSource, least_scale
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.privacy.accounting import PureEvent
+from secretballot.privacy.accounting import Pure
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
 from secretballot.privacy.mechanisms.stability import stability
 
@@ -96,7 +96,7 @@ class StabilityQuantile(Mechanism):
     >>> mechanism.release(counts, sb.audit.ScriptedNoise([0]))
     9
     >>> mechanism.event()
-    PureEvent(epsilon=0.5, count=1)
+    Pure(epsilon=0.5, count=1)
     """
 
     fraction: float
@@ -119,9 +119,9 @@ class StabilityQuantile(Mechanism):
         """Scale of the noise, in votes."""
         return least_scale(self.sensitivity, self.epsilon)
 
-    def event(self, count: int = 1) -> PureEvent:
+    def event(self, count: int = 1) -> Pure:
         """Return what `count` releases, of any pools, are to the accountant."""
-        return PureEvent(self.epsilon, count)
+        return Pure(epsilon=self.epsilon, count=count)
 
     def release(self, counts: IntArray, noise: NoiseSource) -> int:
         """Return the noisy order statistic, in votes; it may be negative.
@@ -216,9 +216,9 @@ class MinoritySum(Mechanism):
         """Scale of the noise, in votes."""
         return least_scale(self.sensitivity, self.epsilon)
 
-    def event(self, count: int = 1) -> PureEvent:
+    def event(self, count: int = 1) -> Pure:
         """Return what `count` releases, of any pools of this size, are to the accountant."""
-        return PureEvent(self.epsilon, count)
+        return Pure(epsilon=self.epsilon, count=count)
 
     def release(self, counts: IntArray, noise: NoiseSource) -> int:
         """Return the noisy number of votes; it may be negative.

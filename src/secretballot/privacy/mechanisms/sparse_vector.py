@@ -11,7 +11,7 @@ from secretballot._validation import check_count, shown
 from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.core.streams import false_answer
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.privacy.accounting import PureEvent, SparseVectorEvent
+from secretballot.privacy.accounting import Pure, SparseStream
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 from secretballot.privacy.mechanisms.noisy_threshold import check_threshold
 
@@ -90,21 +90,25 @@ class SparseVector(Mechanism):
                 Parameter("refresh"), f" is {shown(self.refresh)}; it must be true or false."
             )
 
-    def event(self, count: int = 1) -> SparseVectorEvent:
+    def event(self, count: int = 1) -> SparseStream:
         """Return what one stream is to the accountant, however many queries (`count`) it
         answers."""
         check_count("count", count)
-        return SparseVectorEvent(
-            self.threshold_scale, self.query_scale, self.threshold, self.max_below, self.refresh
+        return SparseStream(
+            threshold_scale=self.threshold_scale,
+            query_scale=self.query_scale,
+            threshold=self.threshold,
+            abstentions=self.max_below,
+            refresh=self.refresh,
         )
 
-    def pattern_event(self) -> PureEvent:
+    def pattern_event(self) -> Pure:
         """Return what one stream of above and below is to the accountant when nothing else is
         released."""
         threshold_loss, query_loss = 1 / self.threshold_scale, 2 / self.query_scale
         if self.refresh:
-            return PureEvent(threshold_loss + query_loss, self.max_below)
-        return PureEvent(threshold_loss + self.max_below * query_loss, 1)
+            return Pure(epsilon=threshold_loss + query_loss, count=self.max_below)
+        return Pure(epsilon=threshold_loss + self.max_below * query_loss, count=1)
 
     def above_probability(self, value: int) -> float:
         """Return the probability that the first query, at `value`, is above."""

@@ -9,7 +9,7 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.core.noise import ExponentialNoise
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.privacy.accounting import BoundedRangeEvent
+from secretballot.privacy.accounting import BoundedRange
 from secretballot.privacy.mechanisms.exponential_mechanism import ExponentialMechanism
 from secretballot.privacy.mechanisms.mechanism import Mechanism
 
@@ -77,7 +77,7 @@ class VoteQuantile(Mechanism):
     >>> mechanism.distances(np.array([0, 2, 2])).tolist()
     [1, 1, 0, 2]
     >>> mechanism.event(5)
-    BoundedRangeEvent(epsilon=2.0, count=5)
+    BoundedRange(epsilon=2.0, count=5)
     """
 
     epsilon: float
@@ -107,9 +107,9 @@ class VoteQuantile(Mechanism):
         """Scale of the weights, in votes."""
         return self._exponential_mechanism.scale
 
-    def event(self, count: int = 1) -> BoundedRangeEvent:
+    def event(self, count: int = 1) -> BoundedRange:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
-        return BoundedRangeEvent(self.epsilon, count)
+        return BoundedRange(epsilon=self.epsilon, count=count)
 
     def distances(self, votes: IntArray) -> IntArray:
         """Return the distance of each position, shape (n_positions,), from votes of shape

@@ -8,7 +8,7 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import DataError, Parameter
-from secretballot.privacy.accounting import CHANCE_BITS, VoteTableEvent
+from secretballot.privacy.accounting import CHANCE_BITS, BinaryLabels, TableChances
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
 
 
@@ -19,7 +19,7 @@ class VoteTableMajority(Mechanism):
     Parameters
     ----------
     weights : sequence of int
-        Chances of the minority's label, in units of 2^-53, margin by margin; see `VoteTableEvent`.
+        Chances of the minority's label, in units of 2^-53, margin by margin; see `BinaryLabels`.
     n_teachers : int
         Number K of teachers, public.
 
@@ -53,13 +53,17 @@ class VoteTableMajority(Mechanism):
     squared_l2_sensitivity: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        event = VoteTableEvent(self.weights, 1, self.n_teachers)
+        event = BinaryLabels(
+            chances=TableChances(weights=self.weights, n_teachers=self.n_teachers), queries=1
+        )
         object.__setattr__(self, "weights", event.weights)
         object.__setattr__(self, "n_teachers", event.n_teachers)
 
-    def event(self, count: int = 1) -> VoteTableEvent:
+    def event(self, count: int = 1) -> BinaryLabels:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
-        return VoteTableEvent(self.weights, count, self.n_teachers)
+        return BinaryLabels(
+            chances=TableChances(weights=self.weights, n_teachers=self.n_teachers), queries=count
+        )
 
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
         """Return labels 0 or 1, shape (n_queries,), from counts of shape (n_queries, 2).

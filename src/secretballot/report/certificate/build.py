@@ -217,7 +217,7 @@ def build_certificate(
         "epsilon": float(budget.epsilon),
         "delta": float(budget.delta),
         "mechanism": dict(mechanism),
-        "events": [event.to_json() for event in events],
+        "events": [event.model_dump(mode="json") for event in events],
         "price": _price_fields(budget, price, delta),
         "composition": dict(composition),
         "noise": dict(noise),

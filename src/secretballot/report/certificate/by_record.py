@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_finite
+from secretballot._validation import FARTHEST, NEIGHBOURS, check_choice, check_count, check_finite
 from secretballot.exceptions import CertificateError
-from secretballot.privacy.accounting.events import FARTHEST
 
 RECORD_VOTES = "record-votes"
 RECORD_VOTES_ASSUMPTIONS = (

@@ -56,7 +56,7 @@ def check_chosen(document: Mapping[str, Any]) -> None:
 def _check_draw(document: Mapping[str, Any]) -> None:
     """Refuse a draw that is not the one pure event, at the scale that its relation needs."""
     mechanism, events = document["mechanism"], document["events"]
-    if len(events) != 1 or (events[0].get("event"), events[0].get("count")) != ("pure", 1):
+    if len(events) != 1 or (events[0].get("kind"), events[0].get("count")) != ("pure", 1):
         raise CertificateError(
             "A choice among candidates is one pure event, drawn once; the certificate says"
             " otherwise."

@@ -6,17 +6,17 @@ from typing import Any
 
 from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting import (
-    ArgmaxGaussianEvent,
-    ConfidentEvent,
+    BinaryLabels,
+    ClassLabels,
+    Confident,
+    Counts,
     Event,
-    GaussianEvent,
-    LabelGaussianEvent,
-    PureEvent,
-    RelabelledSampleEvent,
-    SparseVectorEvent,
-    VoteTableEvent,
+    GaussianChances,
+    Pure,
+    Sampled,
+    SparseStream,
     delta_upper,
-    event_from_json,
+    event_in,
 )
 
 # Mathematical libraries differ in the last digits between machines; no promise is refused for that.
@@ -41,7 +41,7 @@ def read_events(listed: Sequence[Mapping[str, Any]]) -> list[Event]:
     """
     if len(listed) > _MAX_EVENTS:
         raise CertificateError(f"The certificate lists more than {_MAX_EVENTS} events.")
-    events = [event_from_json(event) for event in listed]
+    events = [event_in(event) for event in listed]
     if any(_is_beyond(event) for event in events):
         raise CertificateError(
             "An event has more noise or more queries than this program computes with."
@@ -51,18 +51,18 @@ def read_events(listed: Sequence[Mapping[str, Any]]) -> list[Event]:
 
 def _is_beyond(event: Event) -> bool:
     match event:
-        case LabelGaussianEvent(sigma=sigma):
+        case BinaryLabels(chances=GaussianChances(sigma=sigma)):
             return not sigma <= _MAX_LABEL_SIGMA
-        case GaussianEvent(sigma=sigma, shifts=shifts):
+        case Counts(sigma=sigma, shifts=shifts):
             return not sigma * math.sqrt(shifts) <= _MAX_DEVIATION
-        case ArgmaxGaussianEvent():
-            return _is_beyond(event.counts)
-        case SparseVectorEvent(threshold_scale=first, query_scale=second):
+        case ClassLabels():
+            return _is_beyond(event.rough())
+        case SparseStream(threshold_scale=first, query_scale=second):
             return not max(first, second) <= _MAX_SCALE
-        case RelabelledSampleEvent(stream=stream):
+        case Sampled(stream=stream):
             return _is_beyond(stream)
-        case ConfidentEvent():
-            return any(map(_is_beyond, event.parts))
+        case Confident():
+            return any(map(_is_beyond, event.parts()))
     return False
 
 
@@ -74,11 +74,11 @@ def check_relation_of(event: Mapping[str, Any], document: Mapping[str, Any]) -> 
     CertificateError
         If it was, or is about records where the certificate promises something to users.
     """
-    if event.get("neighbours", document["neighbours"]) != document["neighbours"]:
+    if event.get("relation", document["neighbours"]) != document["neighbours"]:
         raise CertificateError(
             "The event was priced under another relation than the release states."
         )
-    if "neighbours" in event and document["unit"] == "user":
+    if "relation" in event and document["unit"] == "user":
         raise CertificateError(
             "The event speaks of single records, and the release promises something to users."
         )
@@ -90,12 +90,9 @@ def events_delta(events: Sequence[Event], epsilon: float) -> float:
     `delta_upper` rounds upward and never returns 0, so a pure promise would fail in its seventeenth
     digit.
     """
-    if all(isinstance(event, PureEvent) for event in events):
-        total = math.fsum(
-            event.epsilon * event.count for event in events if isinstance(event, PureEvent)
-        )
-        if total <= epsilon * SLACK:
-            return 0.0
+    total = math.fsum(one.epsilon * one.count for one in events if isinstance(one, Pure))
+    if all(isinstance(event, Pure) for event in events) and total <= epsilon * SLACK:
+        return 0.0
     return delta_upper(events, epsilon)
 
 
@@ -111,16 +108,16 @@ def paid_queries(events: Sequence[Event], n_classes: int, columns: int) -> int |
         Noisy counts released for each query; 0 for labels alone.
     """
     shifts_per_query = 1 if n_classes == 2 and columns < 2 else 2
+    # labels alone cover no count, and those of two classes no third class
+    alone = columns == 0
     paid = 0
     for event in events:
-        if isinstance(event, GaussianEvent):
+        if isinstance(event, Counts):
             paid += event.shifts // shifts_per_query
-        elif isinstance(event, LabelGaussianEvent | VoteTableEvent):
-            # The label alone was paid for, of two classes: it covers no count and no third class.
-            paid += event.queries if columns == 0 and shifts_per_query == 1 else 0
-        elif isinstance(event, ArgmaxGaussianEvent):
-            # The label alone, read off counts of which every one has noise: no single count of two.
-            paid += event.queries if columns == 0 and shifts_per_query == 2 else 0
+        elif isinstance(event, BinaryLabels):
+            paid += event.queries if alone and shifts_per_query == 1 else 0
+        elif isinstance(event, ClassLabels):
+            paid += event.queries if alone and shifts_per_query == 2 else 0
         else:
             return None
     return paid

@@ -11,7 +11,20 @@ from secretballot._validation import (
     shown,
 )
 from secretballot.exceptions import CertificateError
-from secretballot.privacy.accounting import Event, event_from_json
+from secretballot.privacy.accounting import (
+    BinaryLabels,
+    ClassLabels,
+    Confident,
+    Counts,
+    Event,
+    GaussianChances,
+    Pure,
+    Sampled,
+    SparseStream,
+    Stream,
+    TableChances,
+    TableStream,
+)
 from secretballot.report.certificate.by_record import COUNTED_UNCOVERED, RECORD_VOTES, moved_counts
 from secretballot.report.certificate.chosen import EXPONENTIAL
 from secretballot.report.certificate.moments import (
@@ -107,8 +120,8 @@ def _fields_of(mechanism: Mapping[str, Any]) -> set[str]:
     return _FIELDS[mechanism["name"]] | optional
 
 
-def events_of_terms(document: Mapping[str, Any]) -> list[Event]:
-    """Return the events of a mechanism whose fields were checked, as the accountant prices them.
+def event_of_terms(document: Mapping[str, Any]) -> Event:
+    """Return the event of a mechanism whose fields were checked, as the accountant prices it.
 
     Parameters
     ----------
@@ -120,42 +133,42 @@ def events_of_terms(document: Mapping[str, Any]) -> list[Event]:
     ParameterError
         If a parameter is out of its range.
     """
-    mechanism = document["mechanism"]
+    mechanism, queries = document["mechanism"], document["mechanism"].get("n_queries")
+    name = mechanism["name"]
     if has_table(document):
-        return [event_from_json(table_event(mechanism))]
+        return table_event(mechanism)
     if has_moments(document):
-        return [event_from_json(moments_event(mechanism, document["neighbours"]))]
-    if mechanism["name"] == "gaussian":
-        return [event_from_json(_gaussian_event_fields(mechanism))]
-    if mechanism["name"] in ANSWERS_SOME:
-        teachers = document["released"]["n_teachers"]
-        return [event_from_json(_confident_event_fields(mechanism, teachers))]
-    if mechanism["name"] == "laplace":
-        return [event_from_json(_laplace_event_fields(mechanism))]
-    if mechanism["name"] == "vote-table":
-        return [event_from_json(_table_event_fields(mechanism))]
-    if mechanism["name"] == RECORD_VOTES:
-        noise = {"event": "gaussian", "version": 1, "sigma": mechanism["sigma"]}
-        return [event_from_json(noise | {"shifts": moved_counts(mechanism)})]
+        return moments_event(mechanism, document["neighbours"])
+    if name in ANSWERS_SOME:
+        return _confident_event(mechanism, document["released"]["n_teachers"])
+    if name == "vote-table":
+        if mechanism["n_classes"] != 2:
+            raise CertificateError("A table of chances is for two classes, and there are others.")
+        chances = {key: mechanism[key] for key in ("weights", "n_teachers")}
+        return BinaryLabels(chances=TableChances(**chances), queries=queries)
+    if name == RECORD_VOTES:
+        return Counts(sigma=mechanism["sigma"], shifts=moved_counts(mechanism))
+    if name in ("gaussian", "laplace"):
+        return _noisy_event(mechanism)
     # what is left asks a stream of queries, alone or with a relabelled sample
-    stream = _stream_fields(mechanism)
-    if mechanism["name"] == stream["event"]:
-        return [event_from_json(stream)]
-    sample = {key: mechanism[key] for key in _SAMPLE}
-    return [
-        event_from_json({"event": "relabelled-sample", "version": 1, "stream": stream, **sample})
-    ]
+    stream = _stream_of(mechanism)
+    if name != "relabelled-sample":
+        return stream
+    return Sampled(
+        stream=stream,
+        sampled=mechanism["sampled"],
+        out_of=mechanism["out_of"],
+        relation=mechanism["neighbours"],
+        relabel_epsilon=mechanism["relabel_epsilon"],
+    )
 
 
-def _stream_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event of a stream that stops at the T-th abstention as JSON values."""
-    if _has_table(mechanism):
-        return {
-            "event": "abstention-table",
-            "version": 1,
-            **{key: mechanism[key] for key in _TABLE},
-        }
-    return {"event": "sparse-vector", "version": 1, **{key: mechanism[key] for key in _STREAM}}
+def _stream_of(mechanism: Mapping[str, Any]) -> Stream:
+    """Return the event of a stream that stops at the T-th abstention."""
+    by_table = _has_table(mechanism)
+    kind = TableStream if by_table else SparseStream
+    fields = {key: mechanism[key] for key in (_TABLE if by_table else _STREAM)}
+    return kind(abstentions=fields.pop("max_unstable"), **fields)
 
 
 def _has_table(mechanism: Mapping[str, Any]) -> bool:
@@ -163,57 +176,26 @@ def _has_table(mechanism: Mapping[str, Any]) -> bool:
     return "charge" in mechanism
 
 
-def _gaussian_event_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event of Gaussian voting as JSON values."""
+def _noisy_event(mechanism: Mapping[str, Any]) -> Event:
+    """Return the event of voting under Gaussian or Laplace noise."""
     release = check_choice("release", mechanism["release"], ("labels", "counts"))
-    queries = check_count("n_queries", mechanism["n_queries"])
-    noise = {"version": 1, "sigma": mechanism["sigma"]}
-    # labels of two classes alone have a price of their own, by a game
-    if mechanism["n_classes"] == 2 and release == "labels":
-        return {
-            **noise,
-            "event": "label-gaussian",
-            "queries": queries,
-            "n_teachers": mechanism["n_teachers"],
-        }
-    if release == "labels":
-        return {**noise, "event": "argmax-gaussian", "queries": queries}
-    # One teacher moves one vote: one count of two classes, two counts of more.
-    return {
-        **noise,
-        "event": "gaussian",
-        "shifts": queries if mechanism["n_classes"] == 2 else 2 * queries,
-    }
+    queries, binary = check_count("n_queries", mechanism["n_queries"]), mechanism["n_classes"] == 2
+    # one teacher moves one vote: one count of two classes, two counts of more
+    moved = queries if binary else 2 * queries
+    if mechanism["name"] == "laplace":
+        return Pure(epsilon=1 / check_positive("scale", mechanism["scale"]), count=moved)
+    sigma = mechanism["sigma"]
+    if release == "counts":
+        return Counts(sigma=sigma, shifts=moved)
+    # labels alone have a price of their own, by a game
+    if binary:
+        chances = GaussianChances(sigma=sigma, n_teachers=mechanism["n_teachers"])
+        return BinaryLabels(chances=chances, queries=queries)
+    return ClassLabels(sigma=sigma, queries=queries)
 
 
-def _table_event_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event of voting by a table of chances as JSON values."""
-    if mechanism["n_classes"] != 2:
-        raise CertificateError("A table of chances is for two classes, and there are others.")
-    return {
-        "event": "vote-table",
-        "version": 1,
-        "weights": mechanism["weights"],
-        "queries": check_count("n_queries", mechanism["n_queries"]),
-        "n_teachers": mechanism["n_teachers"],
-    }
-
-
-def _laplace_event_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event of Laplace voting as JSON values."""
-    check_choice("release", mechanism["release"], ("labels", "counts"))
-    queries = check_count("n_queries", mechanism["n_queries"])
-    # a pure part for each count that one teacher moves: the only one of two classes, or two
-    return {
-        "event": "pure",
-        "version": 1,
-        "epsilon": 1 / check_positive("scale", mechanism["scale"]),
-        "count": queries if mechanism["n_classes"] == 2 else 2 * queries,
-    }
-
-
-def _confident_event_fields(mechanism: Mapping[str, Any], n_teachers: int) -> dict[str, Any]:
-    """Return the event of confident or interactive voting as JSON values."""
+def _confident_event(mechanism: Mapping[str, Any], n_teachers: int) -> Confident:
+    """Return the event of confident or interactive voting."""
     # the price does not depend on these two, but a reader does
     threshold = check_count("threshold", mechanism["threshold"])
     if not threshold <= n_teachers:
@@ -222,15 +204,13 @@ def _confident_event_fields(mechanism: Mapping[str, Any], n_teachers: int) -> di
         )
     if "confidence" in mechanism:
         check_probability("confidence", mechanism["confidence"])
-    return {
-        "event": "confident",
-        "version": 1,
-        "threshold_sigma": mechanism["threshold_sigma"],
-        "sigma": mechanism["sigma"],
-        "queries": mechanism["n_queries"],
-        "answers": mechanism["max_answers"],
-        "n_classes": mechanism["n_classes"],
-    }
+    return Confident(
+        threshold_sigma=mechanism["threshold_sigma"],
+        sigma=mechanism["sigma"],
+        queries=mechanism["n_queries"],
+        answers=mechanism["max_answers"],
+        n_classes=mechanism["n_classes"],
+    )
 
 
 def count_columns_of(mechanism: Mapping[str, Any]) -> int:

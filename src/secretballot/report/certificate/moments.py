@@ -5,6 +5,7 @@ from typing import Any
 
 from secretballot._validation import check_count, check_finite
 from secretballot.exceptions import CertificateError
+from secretballot.privacy.accounting import VectorSum
 from secretballot.report.certificate.coverage import RECORDS, UNCOVERED
 from secretballot.report.certificate.fields import is_digest, is_sentence
 
@@ -53,8 +54,8 @@ def has_moments(certificate: Mapping[str, Any]) -> bool:
     return certificate["mechanism"]["name"] in MOMENTS_FIELDS
 
 
-def moments_event(mechanism: Mapping[str, Any], neighbours: str) -> dict[str, Any]:
-    """Return the event of all stages, as JSON values.
+def moments_event(mechanism: Mapping[str, Any], neighbours: str) -> VectorSum:
+    """Return the event of all stages.
 
     Raises
     ------
@@ -63,14 +64,12 @@ def moments_event(mechanism: Mapping[str, Any], neighbours: str) -> dict[str, An
     """
     # a record that is replaced moves each sum by twice its bound, squared: four times
     replaced = 4 if neighbours == "replace-one" else 1
-    return {
-        "event": "vector-sum",
-        "version": 1,
-        "sigma": mechanism["sigma"],
-        "squared_sensitivity": replaced * check_count("bound", mechanism["bound"]) ** 2,
-        "coordinates": check_count("coordinates", mechanism["coordinates"]),
-        "count": check_count("n_stages", mechanism["n_stages"]),
-    }
+    return VectorSum(
+        sigmas=(mechanism["sigma"],),
+        squared_sensitivity=replaced * check_count("bound", mechanism["bound"]) ** 2,
+        coordinates=mechanism["coordinates"],
+        count=mechanism["n_stages"],
+    )
 
 
 def check_moments(document: Mapping[str, Any]) -> None:

@@ -17,11 +17,10 @@ from secretballot.report.certificate.fields import is_digest
 from secretballot.report.wording import count_text, number_text
 
 _SLOW_EVENTS = (
-    "label-gaussian",
-    "argmax-gaussian",
-    "vote-table",
+    "binary-labels",
+    "class-labels",
     "confident",
-    "relabelled-sample",
+    "sampled",
 )
 _MAX_SLOW_EVENTS = 10
 _MAX_LABELS = 5_000  # in all choices: about the time of one large release
@@ -135,7 +134,7 @@ def check_choices(document: Mapping[str, Any]) -> str:
 def _refuse_slow_choices(choices: Sequence[Mapping[str, Any]]) -> None:
     """Refuse more slow events than a release ever has: they would hold up the verifier."""
     slow = sum(
-        event.get("event") in _SLOW_EVENTS for choice in choices for event in choice["events"]
+        event.get("kind") in _SLOW_EVENTS for choice in choices for event in choice["events"]
     )
     if slow > _MAX_SLOW_EVENTS:
         raise CertificateError(
@@ -147,7 +146,7 @@ def _refuse_slow_choices(choices: Sequence[Mapping[str, Any]]) -> None:
         for choice in choices
         for event in choice["events"]
         # the games of labels, which take the longer the more labels they hold
-        if event.get("event") in _SLOW_EVENTS[:5]
+        if event.get("kind") in _SLOW_EVENTS
     ]
     # events that state no number are refused when they are read
     labels = sum(number for number in numbers if isinstance(number, int))
@@ -173,7 +172,7 @@ def _check_outcome(number: int, choice: Mapping[str, Any], neighbours: str) -> N
         raise CertificateError(
             f"Choice {number} was drawn by no known mechanism; update secretballot."
         )
-    if [(event.get("event"), event.get("count")) for event in choice["events"]] != [("pure", 1)]:
+    if [(event.get("kind"), event.get("count")) for event in choice["events"]] != [("pure", 1)]:
         raise CertificateError(
             f"Choice {number} is one number, drawn once by a pure event; it states others."
         )

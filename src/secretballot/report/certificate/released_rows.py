@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import MOST_ROWS
+from secretballot._validation import FARTHEST, MOST_ROWS
 from secretballot.exceptions import CertificateError
-from secretballot.privacy.accounting.events import FARTHEST
 from secretballot.report.certificate.by_record import LARGEST_COUNT, is_by_record
 from secretballot.report.certificate.labels_file import (
     ABSTAINED,

@@ -33,7 +33,7 @@ from secretballot.report.certificate.fields import (
 from secretballot.report.certificate.mechanism_terms import (
     check_terms,
     count_columns_of,
-    events_of_terms,
+    event_of_terms,
     most_answers,
     most_queries,
 )
@@ -302,7 +302,7 @@ def _check_price(document: Mapping[str, Any]) -> str:
 def _check_mechanism(document: Mapping[str, Any]) -> str:
     # the terms first: events are made of them
     check_terms(document)
-    if not is_chosen(document) and _events_of(document) != events_of_terms(document):
+    if not is_chosen(document) and _events_of(document) != [event_of_terms(document)]:
         raise CertificateError(
             "The events are not those of the mechanism: its noise, its queries and what it releases"
             " have another price."

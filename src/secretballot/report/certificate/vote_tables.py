@@ -4,9 +4,22 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from secretballot._validation import check_choice, check_count, check_finite, check_positive
+from secretballot._validation import (
+    FARTHEST,
+    check_choice,
+    check_count,
+    check_finite,
+    check_positive,
+)
 from secretballot.exceptions import CertificateError
-from secretballot.privacy.accounting.events import FARTHEST
+from secretballot.privacy.accounting import (
+    BinaryLabels,
+    BoundedRange,
+    Counts,
+    Event,
+    GaussianChances,
+    VectorSum,
+)
 from secretballot.report.certificate.fields import is_sentence
 
 LABEL_VOTES = "votes-of-labels"
@@ -40,8 +53,8 @@ def moved_by_query(mechanism: Mapping[str, Any]) -> int:
     return labels if cap is None else min(labels, 2 * check_count("most_named", cap))
 
 
-def table_event(mechanism: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event of a whole table, as JSON values.
+def table_event(mechanism: Mapping[str, Any]) -> Event:
+    """Return the event of a whole table.
 
     Raises
     ------
@@ -51,29 +64,20 @@ def table_event(mechanism: Mapping[str, Any]) -> dict[str, Any]:
     queries = check_count("n_queries", mechanism["n_queries"])
     if mechanism["name"] == LABEL_VOTES:
         release = check_choice("release", mechanism["release"], ("labels", "counts"))
-        changes = queries * moved_by_query(mechanism)
-        noise = {"version": 1, "sigma": mechanism["sigma"]}
+        changes, sigma = queries * moved_by_query(mechanism), mechanism["sigma"]
         # each label is a vote on two classes, which has a price of its own, by a game
         if release == "labels" and mechanism["ballot"] == "labels":
-            teachers = {"queries": changes, "n_teachers": mechanism["n_teachers"]}
-            return {"event": "label-gaussian", **noise, **teachers}
-        return {"event": "gaussian", **noise, "shifts": changes}
+            chances = GaussianChances(sigma=sigma, n_teachers=mechanism["n_teachers"])
+            return BinaryLabels(chances=chances, queries=changes)
+        return Counts(sigma=sigma, shifts=changes)
     steps = check_count("n_positions", mechanism["n_positions"], minimum=2) - 1
     if check_choice("statistic", mechanism["statistic"], ("mean", "quantile")) == "quantile":
-        return {
-            "event": "bounded-range",
-            "version": 1,
-            "epsilon": mechanism["noise"],
-            "count": queries,
-        }
-    return {
-        "event": "vector-sum",
-        "version": 1,
-        "sigma": mechanism["noise"],
-        "squared_sensitivity": queries * steps**2,
-        "coordinates": queries,
-        "count": 1,
-    }
+        return BoundedRange(epsilon=mechanism["noise"], count=queries)
+    return VectorSum(
+        sigmas=(mechanism["noise"],),
+        squared_sensitivity=queries * steps**2,
+        coordinates=queries,
+    )
 
 
 def check_table(document: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.privacy.accounting import CHANCE_BITS, delta_upper, event_from_json
+from secretballot.privacy.accounting import CHANCE_BITS, delta_upper, event_in
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.report.certificate.by_record import RECORD_VOTES, is_by_record
 from secretballot.report.certificate.chosen import EXPONENTIAL, is_chosen
@@ -541,10 +541,10 @@ def _event_rows(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
     events = certificate["events"]
     alone = [certificate["price"]["delta_recomputed"]]
     if len(events) > 1:
-        alone = [delta_upper([event_from_json(event)], certificate["epsilon"]) for event in events]
+        alone = [delta_upper([event_in(event)], certificate["epsilon"]) for event in events]
     return [
         {
-            "kind": shown(event["event"]),
+            "kind": shown(event["kind"]),
             "parameters": _parameters_text(event),
             "delta": number_text(delta),
         }
@@ -563,5 +563,5 @@ def _parameters_text(event: Mapping[str, Any]) -> str:
     return ", ".join(
         f"{key.replace('_', ' ')} {_parameter_text(key, value)}"
         for key, value in event.items()
-        if key not in ("event", "version") and value is not None
+        if key != "kind" and value is not None
     )

@@ -62,7 +62,7 @@ def choice_rows(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
         {
             "purpose": shown(choice["purpose"]),
             "outcome": _outcome_text(choice["outcome"]),
-            "events": ", ".join(shown(event["event"]) for event in choice["events"]),
+            "events": ", ".join(shown(event["kind"]) for event in choice["events"]),
             "epsilon": number_text(choice["epsilon"]),
             "delta": number_text(choice["delta"]),
         }

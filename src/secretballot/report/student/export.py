@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._drafts import write_file
 from secretballot._seeded import own_global_states
 from secretballot._validation import plain_line
+from secretballot.core.drafts import write_file
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.report.extras import require_extra
 from secretballot.report.student.canonical import canonical_student

@@ -223,6 +223,15 @@ def is_draft_of(draft: str, name: str) -> bool:
     return found is not None and fnmatchcase(found["name"], name)
 
 
+def release_above(place: Path) -> Path | None:
+    """Return the release that a place lies in, links followed, None where it lies in none."""
+    real = Path(os.path.realpath(place))
+    return next(
+        (above for above in (real, *real.parents) if os.path.lexists(above / "certificate.json")),
+        None,
+    )
+
+
 def try_lock(handle: int) -> bool:
     """Return whether the open file is now locked by this handle; false where another one holds
     it."""
