@@ -515,6 +515,10 @@ def check_event(event: dict[str, Any]) -> None:
     drawn: dict[str, Callable[[Any], bool]] = (
         {"weights": are_weights} if by_table else {"sigma": is_scale}
     )
+    parts: dict[str, Callable[[Any], bool]] = {
+        "epsilon": lambda value: is_epsilon(value) and value <= 1e12,
+        "count": is_events_count,
+    }
     ranges: dict[str, dict[str, Any]] = {
         "counts": {"sigma": is_scale, "shifts": is_events_count},
         "binary-labels": {
@@ -536,13 +540,8 @@ def check_event(event: dict[str, Any]) -> None:
             "squared_sensitivity": lambda value: is_count(value, 1) and value < _MAX_INTEGER,
             **dict.fromkeys(("coordinates", "count"), is_events_count),
         },
-        **dict.fromkeys(
-            ("pure", "bounded-range"),
-            {
-                "epsilon": lambda value: is_epsilon(value) and value <= 1e12,
-                "count": is_events_count,
-            },
-        ),
+        "pure": parts,
+        "bounded-range": parts,
         "stable-tests": {"scale": is_scale, "threshold": is_threshold, "count": is_events_count},
         "sparse-stream": {
             "threshold_scale": is_scale,
@@ -3029,7 +3028,7 @@ def bounds_on_price(events: list[dict[str, Any]], epsilon: float, promised: floa
         If these events are not priced together by this program.
     """
     # what this program has no method of its own for stays undecided, never confirmed
-    event = events[0] if len(events) == 1 else {"kind": "several"}
+    event: dict[str, Any] = events[0] if len(events) == 1 else {"kind": "several"}
     kind = event["kind"]
     if kind == "binary-labels":
         drawn = event["chances"]

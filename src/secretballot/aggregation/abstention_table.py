@@ -112,7 +112,10 @@ class AbstentionTableAggregator(Aggregator):
         calibration: str = "given",
     ) -> None:
         self.table = TableStream(
-            order=order, charge=charge, false_answer=false_answer, abstentions=max_unstable
+            order=order,
+            charge=charge,
+            false_answer=false_answer,
+            abstentions=check_count("max_unstable", max_unstable),
         )
         self.n_queries = check_count("n_queries", n_queries)
         self.n_classes = check_count("n_classes", n_classes, minimum=2)
@@ -152,7 +155,7 @@ class AbstentionTableAggregator(Aggregator):
             event.order,
             event.charge,
             event.false_answer,
-            event.max_unstable,
+            event.abstentions,
             n_queries=n_queries,
             n_classes=n_classes,
             budget=budget,
@@ -167,7 +170,7 @@ class AbstentionTableAggregator(Aggregator):
     @property
     def max_unstable(self) -> int:
         """Number T of abstentions at which the stream stops."""
-        return self.table.max_unstable
+        return self.table.abstentions
 
     @property
     def most_abstentions(self) -> int:
@@ -321,5 +324,5 @@ def largest_distance(n_teachers: int) -> int:
 @functools.lru_cache(maxsize=8)  # the door starts it once for every round
 def _cached_mechanism(table: TableStream, largest: int) -> AbstentionTable:
     return AbstentionTable(
-        table.order, table.charge, table.false_answer, table.max_unstable, largest
+        table.order, table.charge, table.false_answer, table.abstentions, largest
     )

@@ -3,7 +3,6 @@
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -376,7 +375,4 @@ def warn_if_drowned(terms: _GaussianTerms, votes: int, voters: str) -> None:
 
 def _event_of_first(event: Event, asked: int, priced: int) -> Event:
     """Return the event of the first `asked` of `priced` queries."""
-    if isinstance(event, BinaryLabels | ClassLabels):
-        return replace(event, queries=asked)
-    assert isinstance(event, Counts)
-    return replace(event, shifts=event.shifts // priced * asked)
+    return event.repeated(event.times // priced * asked)

@@ -21,7 +21,6 @@ from secretballot.privacy.accounting import (
     PrivacyBudget,
     Sampled,
     SparseStream,
-    Stream,
     TableStream,
 )
 
@@ -74,8 +73,9 @@ class RelabelledAggregator(Aggregator):
     Examples
     --------
     >>> from secretballot.privacy import accounting
-    >>> stream = accounting.SparseStream(threshold_scale=20.0, query_scale=40.0, threshold=800, abstentions=1, refresh=True)
-    >>> event = accounting.Sampled(stream=stream, sampled=10, out_of=1000, relation="replace-one", relabel_epsilon=1.0)
+    >>> stream = accounting.calibrate_stream(sb.PrivacyBudget(1.0, 1e-6), 1)
+    >>> sample = {"sampled": 10, "out_of": 1000, "relation": "replace-one", "relabel_epsilon": 1.0}
+    >>> event = accounting.Sampled(stream=stream, **sample)
     >>> aggregator = sb.aggregation.RelabelledAggregator(event, n_queries=50, delta=1e-6)
     >>> aggregator.budget.epsilon < 1.0, aggregator.sample["sampled"]
     (True, 10)
@@ -117,7 +117,8 @@ class RelabelledAggregator(Aggregator):
     @property
     def sample(self) -> dict[str, Any]:
         """How the sample was drawn and relabelled."""
-        return {field: getattr(self.event, field) for field in _SAMPLE}
+        sample = self.event.model_dump(include={"sampled", "out_of", "relabel_epsilon"})
+        return {**sample, "neighbours": self.event.relation}
 
     @property
     def most_abstentions(self) -> int:
@@ -134,8 +135,9 @@ class RelabelledAggregator(Aggregator):
         rebuilds it."""
         return {
             "name": self.name,
-            **{field: getattr(self.event.stream, field) for field in _fields_of(self.event.stream)},
-            **{field: getattr(self.event, field) for field in _SAMPLE},
+            **self.event.stream.model_dump(exclude={"kind", "abstentions"}),
+            "max_unstable": self.event.stream.abstentions,
+            **self.sample,
             "n_queries": self.n_queries,
             "n_classes": self.n_classes,
             "calibration": self.calibration,
@@ -160,10 +162,11 @@ class RelabelledAggregator(Aggregator):
                 Parameter("n_classes"), " is not 2; a relabelled sample has two classes."
             )
         kind = TableStream if by_table else SparseStream
-        stream = kind(**{field: given.pop(field) for field in noise})
-        return cls(
-            Sampled(stream=stream, **{field: given.pop(field) for field in _SAMPLE}), **given
-        )
+        stopped = given.pop("max_unstable")
+        drawn = {field: given.pop(field) for field in noise if field != "max_unstable"}
+        sample = {field: given.pop(field) for field in _SAMPLE if field != "neighbours"}
+        stream, relation = kind(abstentions=stopped, **drawn), given.pop("neighbours")
+        return cls(Sampled(stream=stream, relation=relation, **sample), **given)
 
     def answer_probability(self, distance: int) -> float:
         """Return the probability that the first query is answered if its stability is
@@ -199,7 +202,3 @@ class RelabelledAggregator(Aggregator):
             If the state is not one of this stream.
         """
         return self._stream_voting.start(n_teachers, noise, state)
-
-
-def _fields_of(stream: Stream) -> tuple[str, ...]:
-    return _TABLE if isinstance(stream, TableStream) else _NOISE

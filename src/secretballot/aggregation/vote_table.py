@@ -3,7 +3,6 @@
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -94,14 +93,12 @@ class VoteTableAggregator(NoisyVoting):
         calibration: str = "given",
     ) -> None:
         # the event refuses what is no table, whatever a description from elsewhere holds
-        event = BinaryLabels(
-            chances=TableChances(weights=weights, n_teachers=n_teachers), queries=n_queries
-        )  # type: ignore[arg-type]
-        self.weights, self.n_queries = event.weights, event.queries
-        self.n_teachers = event.n_teachers
+        table = TableChances(weights=weights, n_teachers=n_teachers)  # type: ignore[arg-type]
+        self.weights, self.n_teachers = table.weights, table.n_teachers
+        self.n_queries = check_count("n_queries", n_queries)
         self.n_classes = _two_classes(n_classes)
         self.calibration = check_choice("calibration", calibration, ("given", "tight"))
-        self.budget = budget_or_price(budget, delta, (event,))
+        self.budget = budget_or_price(budget, delta, self.events(n_teachers))
 
     @classmethod
     def calibrate(
@@ -127,14 +124,8 @@ class VoteTableAggregator(NoisyVoting):
             If a parameter is out of its range, or no table keeps the budget.
         """
         _two_classes(n_classes)
-        event = calibrate_vote_table(budget, n_queries, n_teachers)
-        return cls(
-            event.weights,
-            event.queries,
-            n_teachers=event.n_teachers,
-            budget=budget,
-            calibration="tight",
-        )
+        weights = calibrate_vote_table(budget, n_queries, n_teachers).weights
+        return cls(weights, n_queries, n_teachers=n_teachers, budget=budget, calibration="tight")
 
     @classmethod
     def estimated(
@@ -160,8 +151,8 @@ class VoteTableAggregator(NoisyVoting):
             If a parameter is out of its range, or no table keeps the budget.
         """
         _two_classes(n_classes)
-        event = estimated_vote_table(budget, n_queries, n_teachers)
-        return cls(event.weights, event.queries, n_teachers=event.n_teachers, budget=budget)
+        table = estimated_vote_table(budget, n_queries, n_teachers)
+        return cls(table.weights, n_queries, n_teachers=n_teachers, budget=budget)
 
     @property
     def sigma_of_counts(self) -> None:
@@ -209,7 +200,7 @@ class VoteTableAggregator(NoisyVoting):
         """
         asked = self._checked_number_asked(n_asked)
         (whole,) = self.events(n_teachers)
-        return (replace(whole, queries=asked),) if asked else ()
+        return (whole.changed(queries=asked),) if asked else ()
 
     def describe(self) -> dict[str, Any]:
         """Return the parameters as a JSON object from which `aggregator_from_description`

@@ -159,7 +159,8 @@ class RenyiFilter(Filter):
         self.divergence_limit = budget.epsilon - spare * (1 + 1e-10)
         if not self.divergence_limit > 0:
             raise ParameterError(
-                f"order {self.order} leaves nothing of epsilon {budget.epsilon}; use a larger order."
+                f"order {self.order} leaves nothing of epsilon {budget.epsilon}; use a larger"
+                " order."
             )
 
     def costs(self, events: Sequence[Event], price: PrivacyBudget) -> Totals:

@@ -94,7 +94,9 @@ class StreamForecast:
     Examples
     --------
     >>> from secretballot.privacy.accounting import SparseStream
-    >>> event = SparseStream(threshold_scale=2.0, query_scale=2.0, threshold=20, abstentions=3, refresh=True)
+    >>> event = SparseStream(
+    ...     threshold_scale=2.0, query_scale=2.0, threshold=20, abstentions=3, refresh=True
+    ... )
     >>> forecast = sb.theory.stream_forecast(event, 100, distances=[0, 60], shares=[0.1, 0.9])
     >>> forecast.answered < forecast.asked < 100
     True
@@ -149,8 +151,8 @@ def stream_forecast(
         event, [check_count("distances", d, minimum=0) for d in distances], weights
     )
     if event.refresh:
-        return _forecast_with_refresh(chances, refusals, m, event.max_unstable)
-    stops = capped_binomial_mean(refusals, m, event.max_unstable)
+        return _forecast_with_refresh(chances, refusals, m, event.abstentions)
+    stops = capped_binomial_mean(refusals, m, event.abstentions)
     asked = np.where(refusals > 0, stops / np.maximum(refusals, 1e-300), m)
     return StreamForecast(float(chances @ asked), float(chances @ (asked - stops)))
 

@@ -892,7 +892,8 @@ class Ledger:
                 purchase = writer.reader.purchase(writer.reader.reserved(number))
                 _check_used(book.account, purchase, used, answered)
                 totals = writer.reader.after_closing(writer.seen.totals, number, used)
-            ended = Closing(hashlib.sha256(released).hexdigest(), used)
+            digest = hashlib.sha256(released).hexdigest()
+            ended = Closing(sha256=digest, used=used)  # type: ignore[arg-type]  # pydantic checks
             writer.add(
                 "close", number, answered + 1, terms=ended.encode(), body=released, totals=totals
             )
@@ -1180,8 +1181,8 @@ def _certified(events: object, price: PrivacyBudget, queries: int | None) -> tup
             Parameter("events"), " must be a sequence of one or more events of privacy.accounting."
         )
     counted = None if queries is None else check_count("queries", queries)
-    stated = {"queries": counted, "epsilon": price.epsilon, "delta": price.delta}
-    text = Purchase(events=given, **stated).encode()
+    stated = {"events": given, "queries": counted, **price.to_json()}
+    text = Purchase(**stated).encode()  # type: ignore[arg-type]  # pydantic checks
     # what is priced is what is stored, whatever class the caller's events have
     purchase = Purchase.decode(text)
     delta = delta_upper(purchase.events, price.epsilon)

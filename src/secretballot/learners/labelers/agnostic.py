@@ -36,7 +36,7 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.learners.training.trained import TrainedTeachers, check_teacher, keep_teachers
-from secretballot.privacy.accounting import Grant, PrivacyBudget, filter_for
+from secretballot.privacy.accounting import PrivacyBudget, Totals, filter_for
 from secretballot.students import HypothesisStudent
 
 _DUMMY_ROWS = 60
@@ -237,9 +237,7 @@ class AgnosticLabeler(Labeler):
         if ledger.composition != "renyi" or ledger.entry(self.request) is not None:
             return
         whole = filter_for("renyi", ledger.budget)
-        if not whole.admits(
-            [], Grant((aggregator.event,), aggregator.budget.epsilon, aggregator.budget.delta)
-        ):
+        if not whole.admits(Totals(), (aggregator.event,), aggregator.budget):
             raise BudgetError(
                 "The ledger adds up Renyi divergences, by which a sample costs as much as all"
                 f" records would, more than epsilon {ledger.budget.epsilon:g} here; use a ledger"

@@ -204,7 +204,7 @@ class StabilityLabeler(Labeler):
         if self.max_unstable is not None:
             unstable = check_count("max_unstable", self.max_unstable)
         elif self.calibration == "tight":
-            unstable = tight_stream(budget, m, alpha, beta, given).max_unstable
+            unstable = tight_stream(budget, m, alpha, beta, given).abstentions
         else:
             unstable = printed_abstentions(m, alpha, beta)
         # The number of teachers follows from the noise, hence after it.

@@ -75,7 +75,7 @@ def teachers_for(stream: Stream, n_queries: int, beta: float) -> int:
     needed = needed_distance(stream, 1 - allowed)
     if not math.isfinite(needed):
         raise ParameterError(
-            f"With {stream.max_unstable} abstentions in this budget no number of teachers is"
+            f"With {stream.abstentions} abstentions in this budget no number of teachers is"
             " answered surely enough; ask fewer questions, or take a larger epsilon."
         )
     # stability is ceil(lead / 2) - 1

@@ -199,7 +199,7 @@ def split_budget(
         epsilon=trial.epsilon,
         rate=aggregator.event.rate,
         n_teachers=n_teachers,
-        neighbours=aggregator.event.neighbours,
+        neighbours=aggregator.event.relation,
     )
     why = f"the least average error of {n_queries} questions"
     return BudgetSplit.of(total, best_share(constants, n_first, n_queries), n_first, why)

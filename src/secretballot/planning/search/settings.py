@@ -33,6 +33,7 @@ from secretballot.planning.plan.model import (
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     Stream,
+    TableStream,
     calibrate_abstention_table,
     calibrate_gaussian,
     calibrate_sparse_vector,
@@ -169,7 +170,8 @@ def stream_settings(
         if event is None or needed_distance(event, HALF) > (n_teachers - 1) // 2:
             return
         longest = min(task.n_public, LONGEST_STREAM)
-        yield Setting(n_teachers, event.name, "labels", longest, max_unstable=stop)
+        name = "abstention-table" if isinstance(event, TableStream) else "sparse-vector"
+        yield Setting(n_teachers, name, "labels", longest, max_unstable=stop)
 
 
 def table_setting(setting: Setting, task: Task) -> Setting | None:

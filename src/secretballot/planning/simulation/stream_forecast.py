@@ -137,7 +137,7 @@ def _expected_answers(
     refusal = np.maximum(1 - passing, 1e-300)
     # one threshold for the whole stream: given its noise, queries are independent of each other
     if not _is_refreshed(event):
-        stops = capped_binomial_mean(refusal, m, event.max_unstable)
+        stops = capped_binomial_mean(refusal, m, event.abstentions)
         asked = np.where(refusal > 1e-12, stops / refusal, m)
         return np.asarray((chances * asked) @ counted)
     # fresh thresholds: one epoch is followed query by query under every noise at once, and what
@@ -151,7 +151,7 @@ def _expected_answers(
     length[1:] = survival[:-1] - survival[1:]
     # hits of an epoch with j queries left
     within = np.concatenate([np.zeros((1, hits.shape[1])), np.cumsum(hits, axis=0)])
-    return np.asarray(_epoch_starts(length, event.max_unstable) @ within[::-1])
+    return np.asarray(_epoch_starts(length, event.abstentions) @ within[::-1])
 
 
 def _epoch_starts(length: FloatArray, epochs: int) -> FloatArray:
@@ -181,7 +181,7 @@ def _quantiles_of_answers(
     rng: np.random.Generator,
 ) -> tuple[float, float]:
     """Return the 5 % and 95 % quantile of the number of answers over drawn streams."""
-    stops = min(event.max_unstable, m)
+    stops = min(event.abstentions, m)
     # as many streams as time allows: each takes as many draws as it has epochs
     repeats = max(200, min(REPEATS, MOST_STOPS // stops))
     shape = (repeats, stops if _is_refreshed(event) else 1)

@@ -250,7 +250,7 @@ def _sigma_by_games(delta: Callable[[float], float], budget: PrivacyBudget, n: i
     return None
 
 
-def calibrate_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> BinaryLabels:
+def calibrate_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> TableChances:
     """Return the table of chances that tells the most of two classes within the budget (to about
     1e-4 of the noise that it stands for).
 
@@ -274,7 +274,7 @@ def calibrate_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -
     _needs_delta(budget, "a table of chances")
     teachers, n = check_count("n_teachers", n_teachers), check_count("queries", queries)
     noise = _noise_of_table(budget, n, teachers)
-    return _table_like(noise, _order_of_table(budget, n, teachers), n, teachers)
+    return _table_like(noise, _order_of_table(budget, n, teachers), teachers)
 
 
 @functools.lru_cache(maxsize=256)
@@ -283,22 +283,19 @@ def _noise_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> flo
     order = _order_of_table(budget, queries, n_teachers)
 
     def delta(noise: float) -> float:
-        return delta_upper([_table_like(noise, order, queries, n_teachers)], budget.epsilon)
+        table = _table_like(noise, order, n_teachers)
+        return delta_upper([BinaryLabels(chances=table, queries=queries)], budget.epsilon)
 
     start = _noise_before_search(budget, queries)
     return _least_noise(delta, budget.delta, start, step=0.01, tolerance=1e-5, spare=2e-3)
 
 
-def _table_like(noise: float, order: float, queries: int, n_teachers: int) -> BinaryLabels:
+def _table_like(noise: float, order: float, n_teachers: int) -> TableChances:
     """Return the table whose neighbouring votes differ as labels under Gaussian noise do, were it
     large, at an even vote."""
     divergence = order / (math.pi * noise**2)
-    return BinaryLabels(
-        chances=TableChances(
-            weights=table_weights(n_teachers, order, divergence), n_teachers=n_teachers
-        ),
-        queries=queries,
-    )
+    weights = table_weights(n_teachers, order, divergence)
+    return TableChances(weights=weights, n_teachers=n_teachers)
 
 
 def _noise_of_labels(budget: PrivacyBudget, queries: int) -> float:
@@ -328,7 +325,7 @@ def _order_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> flo
     return max(LEAST_ORDER, share * best)
 
 
-def estimated_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> BinaryLabels:
+def estimated_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> TableChances:
     """Return a table about as sharp as the calibrated one, for forecasts: it may not fit.
 
     Nothing is priced. Parameters and errors are those of `calibrate_vote_table`.
@@ -336,7 +333,7 @@ def estimated_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -
     _needs_delta(budget, "a table of chances")
     teachers, n = check_count("n_teachers", n_teachers), check_count("queries", queries)
     order = _order_of_table(budget, n, teachers)
-    return _table_like(_noise_before_search(budget, n), order, n, teachers)
+    return _table_like(_noise_before_search(budget, n), order, teachers)
 
 
 def _noise_before_search(budget: PrivacyBudget, queries: int) -> float:

@@ -6,7 +6,13 @@ What is returned was priced.
 import functools
 import math
 
-from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_positive
+from secretballot._validation import (
+    NEIGHBOURS,
+    Neighbours,
+    check_choice,
+    check_count,
+    check_positive,
+)
 from secretballot.core.events import Sampled, Stream
 from secretballot.core.price import PrivacyBudget, delta_upper
 from secretballot.core.sampling import LARGE, relabelling_loss
@@ -79,7 +85,7 @@ def largest_sample(
     budget: PrivacyBudget,
     stream: Stream,
     out_of: int,
-    neighbours: str,
+    neighbours: Neighbours,
     relabel_epsilon: float,
 ) -> Sampled:
     """Return the stream on the largest sample that the budget allows.

@@ -53,11 +53,8 @@ class VoteTableMajority(Mechanism):
     squared_l2_sensitivity: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        event = BinaryLabels(
-            chances=TableChances(weights=self.weights, n_teachers=self.n_teachers), queries=1
-        )
-        object.__setattr__(self, "weights", event.weights)
-        object.__setattr__(self, "n_teachers", event.n_teachers)
+        table = TableChances(weights=self.weights, n_teachers=self.n_teachers)
+        object.__setattr__(self, "weights", table.weights)
 
     def event(self, count: int = 1) -> BinaryLabels:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
