@@ -16,12 +16,13 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 import secretballot as sb
+from made_events import sums_event
 from secretballot import verify_release as second
 from secretballot._validation import LARGEST_INTEGER, MOST_ROWS
 from secretballot.cli import app
 from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.exceptions import CertificateError, DataError, ParameterError
-from secretballot.privacy.accounting import VectorSum, event_in
+from secretballot.privacy.accounting import event_in
 from secretballot.report.certificate.build import certificate_digest
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-6)
@@ -108,8 +109,8 @@ def test_a_coarser_unit_learns_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_largest_squared_sensitivity_is_one_number() -> None:
     with pytest.raises(ParameterError, match="squared_sensitivity is 9007199254740993"):
-        VectorSum(sigmas=(1e6,), squared_sensitivity=LARGEST_INTEGER + 1, coordinates=3)
-    largest = VectorSum(sigmas=(1e6,), squared_sensitivity=LARGEST_INTEGER, coordinates=3).to_json()
+        sums_event(1e6, LARGEST_INTEGER + 1, 3)
+    largest = sums_event(1e6, LARGEST_INTEGER, 3).to_json()
     second.check_event(largest)
     beyond = largest | {"squared_sensitivity": LARGEST_INTEGER + 1}
     with pytest.raises(second.WrongError):

@@ -21,22 +21,24 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from made_events import (
+    abstention_event,
+    confident_event,
+    counts_event,
+    label_event,
+    pure_event,
+    ranged_event,
+    sampled_event,
+    sparse_event,
+    stable_event,
+    sums_event,
+    table_event,
+)
 from secretballot import verify_release as second
 from secretballot.core.ledger import Ledger
 from secretballot.privacy.accounting import (
-    AbstentionTableEvent,
-    BoundedRangeEvent,
-    ConfidentEvent,
     Event,
-    GaussianEvent,
-    LabelGaussianEvent,
     PrivacyBudget,
-    PureEvent,
-    RelabelledSampleEvent,
-    SparseVectorEvent,
-    StabilityEvent,
-    VectorSumEvent,
-    VoteTableEvent,
     calibrate_confident,
     calibrate_gaussian,
     calibrate_label_gaussian,
@@ -48,8 +50,8 @@ from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID
 
 FILE = Path(second.__file__)
-TABLE = AbstentionTableEvent(18.157973366762054, 0.1434538901929139, 8e-10, 50)
-STREAM = SparseVectorEvent(8.0, 11.5, 176, 5, refresh=False)
+TABLE = abstention_event(18.157973366762054, 0.1434538901929139, 8e-10, 50)
+STREAM = sparse_event(8.0, 11.5, 176, 5, refresh=False)
 
 
 def test_it_imports_the_standard_library_alone() -> None:
@@ -62,30 +64,30 @@ def test_it_imports_the_standard_library_alone() -> None:
 @pytest.mark.parametrize(
     ("event", "epsilon"),
     [
-        (GaussianEvent(32.0, 60), 1.0),
-        (GaussianEvent(3.9, 7), 2.0),
-        (GaussianEvent(0.5, 3), 8.0),
-        (GaussianEvent(1e4, 10**6), 0.5),
-        (GaussianEvent(1e6, 10**10), 0.2),
-        (GaussianEvent(60.0, 80), 0.1),
-        (GaussianEvent(3.0, 20_000), 50.0),
+        (counts_event(32.0, 60), 1.0),
+        (counts_event(3.9, 7), 2.0),
+        (counts_event(0.5, 3), 8.0),
+        (counts_event(1e4, 10**6), 0.5),
+        (counts_event(1e6, 10**10), 0.2),
+        (counts_event(60.0, 80), 0.1),
+        (counts_event(3.0, 20_000), 50.0),
         (STREAM, 1.0),
-        (SparseVectorEvent(8.0, 11.5, 176, 5, refresh=True), 1.0),
-        (SparseVectorEvent(3.0, 3.0, 46, 1, refresh=True), 0.8),
-        (SparseVectorEvent(26.0, 73.0, 1304, 50, refresh=False), 1.0),
+        (sparse_event(8.0, 11.5, 176, 5, refresh=True), 1.0),
+        (sparse_event(3.0, 3.0, 46, 1, refresh=True), 0.8),
+        (sparse_event(26.0, 73.0, 1304, 50, refresh=False), 1.0),
         (TABLE, 1.0),
         (TABLE, 0.3),
-        (AbstentionTableEvent(3.7, 0.5, 1e-7, 10), 6.0),
-        (RelabelledSampleEvent(TABLE, 10, 100, "replace-one"), 0.3),
-        (RelabelledSampleEvent(TABLE, 10, 100, "add-remove"), 0.3),
-        (RelabelledSampleEvent(STREAM, 10, 100, "replace-one"), 0.3),
-        (RelabelledSampleEvent(STREAM, 10, 100, "add-remove"), 0.3),
-        (RelabelledSampleEvent(STREAM, 100, 100, "replace-one"), 2.0),
-        (PureEvent(0.1, 3), 0.2),
-        (PureEvent(0.05, 100), 2.0),
-        (StabilityEvent(10.0, 100, 5), 0.7),
-        (BoundedRangeEvent(0.1, 3), 0.2),
-        (BoundedRangeEvent(0.05, 400), 1.0),
+        (abstention_event(3.7, 0.5, 1e-7, 10), 6.0),
+        (sampled_event(TABLE, 10, 100, "replace-one"), 0.3),
+        (sampled_event(TABLE, 10, 100, "add-remove"), 0.3),
+        (sampled_event(STREAM, 10, 100, "replace-one"), 0.3),
+        (sampled_event(STREAM, 10, 100, "add-remove"), 0.3),
+        (sampled_event(STREAM, 100, 100, "replace-one"), 2.0),
+        (pure_event(0.1, 3), 0.2),
+        (pure_event(0.05, 100), 2.0),
+        (stable_event(10.0, 100, 5), 0.7),
+        (ranged_event(0.1, 3), 0.2),
+        (ranged_event(0.05, 400), 1.0),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -111,7 +113,7 @@ def test_it_confirms_labels_that_were_calibrated_to_the_promise(
     epsilon: float, delta: float, queries: int, n_teachers: int | None
 ) -> None:
     sigma = calibrate_label_gaussian(PrivacyBudget(epsilon, delta), queries, n_teachers)
-    event = LabelGaussianEvent(sigma, queries, n_teachers).to_json()
+    event = label_event(sigma, queries, n_teachers).to_json()
     own = second.price_events([event], epsilon, delta)
     assert 0.95 * delta <= own.upper <= delta * (1 + second.ERROR)
     assert own.lower >= 0.3 * delta
@@ -185,7 +187,7 @@ def test_long_tables_are_decided_or_left_in_seconds(shape: str) -> None:
         }[shape]
         weights = [max(1, int(half * kept((k + 1) / size)) - k) for k in range(size)]
     for queries in (3, 100, 10**12):
-        event = VoteTableEvent(tuple(weights), queries, 2 * size - 1)
+        event = table_event(tuple(weights), queries, 2 * size - 1)
         charged = max(delta_upper([event], 1.0), 1e-300)
         start = time.process_time()
         own = second.price_events([event.to_json()], 1.0, charged)
@@ -213,12 +215,12 @@ def test_corners_of_a_table_lie_on_or_above_all_its_pairs() -> None:
 
 
 def test_long_runs_past_a_threshold_are_confirmed_as_noisy_counts_alone() -> None:
-    event = ConfidentEvent(200.0, 40.0, 8500, 3098, 10)
+    event = confident_event(200.0, 40.0, 8500, 3098, 10)
     own = second.price_events([event.to_json()], 12.0, 1e-6)
     assert own.method == "as noisy counts, composed"
     assert delta_upper([event], 12.0) <= own.upper * (1 + second.ERROR)
     with pytest.raises(second.UndecidedError):
-        second.price_events([ConfidentEvent(3.0, 40.0, 8, 3, 10).to_json()], 1.0, 1e-6)
+        second.price_events([confident_event(3.0, 40.0, 8, 3, 10).to_json()], 1.0, 1e-6)
 
 
 def best_of_all_strategies(sigma: float, n_teachers: int, queries: int, x: float) -> float:
@@ -250,7 +252,7 @@ def test_the_truth_of_a_small_game_lies_between_its_bounds(
     sigma: float, n_teachers: int, queries: int, epsilon: float
 ) -> None:
     truth = best_of_all_strategies(sigma, n_teachers, queries, math.exp(epsilon))
-    own = second.price_events([LabelGaussianEvent(sigma, queries, n_teachers).to_json()], epsilon)
+    own = second.price_events([label_event(sigma, queries, n_teachers).to_json()], epsilon)
     assert own.lower <= truth * (1 + 1e-9)
     assert truth * (1 - 1e-9) <= own.upper <= 1.02 * truth
 
@@ -258,7 +260,7 @@ def test_the_truth_of_a_small_game_lies_between_its_bounds(
 def test_counts_are_exact_on_both_sides_of_the_promise() -> None:
     sigma = calibrate_gaussian(PrivacyBudget(1.0, 1e-6), 50)
     found = [
-        second.price_events([GaussianEvent(factor * sigma, 50).to_json()], 1.0, 1e-6)
+        second.price_events([counts_event(factor * sigma, 50).to_json()], 1.0, 1e-6)
         for factor in (1, 0.999)
     ]
     assert found[0].upper <= 1e-6 * (1 + second.ERROR)
@@ -271,7 +273,7 @@ def test_very_short_vectors_keep_their_digits() -> None:
         (800474195.682787, 252, 5, 3.5242258200321626e-07, 5.15690148511744e-24),
         (128476004.50199561, 1, 2, 4.459718132576537e-08, 6.252740790117919e-14),
     ):
-        event = VectorSumEvent(sigma, squared, 50, count)
+        event = sums_event(sigma, squared, 50, count)
         found = second.price_events([event.to_json()], epsilon)
         charged = delta_upper([event], epsilon)
         # the truth is that of continuous noise, found with sixty digits
@@ -284,7 +286,7 @@ def test_the_probability_of_a_crossing_is_a_sum_over_both_noises() -> None:
         return math.tanh(1 / (2 * scale)) * math.exp(-abs(x) / scale)
 
     for first, other, threshold in ((2.0, 3.5, 4), (3.0, 3.0, 6), (5.0, 1.0, 0)):
-        event = SparseVectorEvent(first, other, threshold, 1, refresh=True).to_json()
+        event = sparse_event(first, other, threshold, 1, refresh=True).to_json()
         pairs = product(range(-150, 151), repeat=2)
         truth = math.fsum(pmf(other, x) * pmf(first, y) for x, y in pairs if x - y > threshold)
         assert second.crossing_probability(event) == pytest.approx(truth, rel=1e-9)
@@ -295,15 +297,15 @@ def test_the_probability_of_a_crossing_is_a_sum_over_both_noises() -> None:
     [
         {"event": "magic", "version": 1},
         {"event": ["gaussian"], "version": 1},
-        GaussianEvent(3.0, 1).to_json() | {"version": 2},
-        GaussianEvent(3.0, 1).to_json() | {"version": True},
-        GaussianEvent(3.0, 1).to_json() | {"sigma": "3"},
-        GaussianEvent(3.0, 1).to_json() | {"shifts": 1.5},
-        GaussianEvent(3.0, 1).to_json() | {"more": 1},
+        counts_event(3.0, 1).to_json() | {"version": 2},
+        counts_event(3.0, 1).to_json() | {"version": True},
+        counts_event(3.0, 1).to_json() | {"sigma": "3"},
+        counts_event(3.0, 1).to_json() | {"shifts": 1.5},
+        counts_event(3.0, 1).to_json() | {"more": 1},
         {"event": "gaussian", "version": 1, "sigma": 3.0},
-        RelabelledSampleEvent(STREAM, 10, 100, "add-remove").to_json() | {"stream": 3},
-        RelabelledSampleEvent(STREAM, 10, 100, "add-remove").to_json() | {"sampled": 101},
-        ConfidentEvent(9.0, 9.0, 3, 3, 2).to_json() | {"answers": 4},
+        sampled_event(STREAM, 10, 100, "add-remove").to_json() | {"stream": 3},
+        sampled_event(STREAM, 10, 100, "add-remove").to_json() | {"sampled": 101},
+        confident_event(9.0, 9.0, 3, 3, 2).to_json() | {"answers": 4},
         *(
             {"event": "vote-table", "version": 1, "queries": 3, "n_teachers": 6} | {"weights": w}
             for w in (
@@ -318,7 +320,7 @@ def test_the_probability_of_a_crossing_is_a_sum_over_both_noises() -> None:
                 {"0": 1},
             )
         ),
-        ConfidentEvent(9.0, 9.0, 3, 3, 2).to_json() | {"n_classes": 1},
+        confident_event(9.0, 9.0, 3, 3, 2).to_json() | {"n_classes": 1},
     ],
 )
 def test_events_out_of_range_are_refused(event: dict[str, Any]) -> None:
@@ -327,31 +329,31 @@ def test_events_out_of_range_are_refused(event: dict[str, Any]) -> None:
 
 
 def test_what_it_does_not_price_it_does_not_confirm() -> None:
-    mixed = [GaussianEvent(30.0, 1).to_json(), PureEvent(0.1, 1).to_json()]
+    mixed = [counts_event(30.0, 1).to_json(), pure_event(0.1, 1).to_json()]
     with pytest.raises(second.UndecidedError):
         second.price_events(mixed, 1.0)
-    huge = second.price_events([LabelGaussianEvent(1e6, 10**6).to_json()], 1e-6, 1e-12)
+    huge = second.price_events([label_event(1e6, 10**6).to_json()], 1e-6, 1e-12)
     assert huge.lower == 0.0
 
 
 @pytest.mark.parametrize(
     ("event", "may"),
     [
-        (VectorSumEvent(1000.0, 1, 2), False),
-        (ConfidentEvent(1000.0, 1000.0, 3, 2, 2), False),
-        (ConfidentEvent(1000.0, 1000.0, 3, 2, 3), False),
-        (GaussianEvent(1000.0, 1), False),
-        (StabilityEvent(4.0, 10**6, 1), False),
-        (SparseVectorEvent(20.0, 40.0, 10**6, 2, refresh=True), False),
-        (SparseVectorEvent(20.0, 40.0, 10**6, 2, refresh=False), False),
+        (sums_event(1000.0, 1, 2), False),
+        (confident_event(1000.0, 1000.0, 3, 2, 2), False),
+        (confident_event(1000.0, 1000.0, 3, 2, 3), False),
+        (counts_event(1000.0, 1), False),
+        (stable_event(4.0, 10**6, 1), False),
+        (sparse_event(20.0, 40.0, 10**6, 2, refresh=True), False),
+        (sparse_event(20.0, 40.0, 10**6, 2, refresh=False), False),
         (
-            RelabelledSampleEvent(
-                SparseVectorEvent(20.0, 40.0, 10**6, 2, refresh=True), 10, 1000, "replace-one"
+            sampled_event(
+                sparse_event(20.0, 40.0, 10**6, 2, refresh=True), 10, 1000, "replace-one"
             ),
             False,
         ),
-        (PureEvent(0.01, 3), True),
-        (VoteTableEvent((2**52, 2**52 - 5), 10, 4), True),
+        (pure_event(0.01, 3), True),
+        (table_event((2**52, 2**52 - 5), 10, 4), True),
     ],
 )
 @pytest.mark.parametrize("epsilon", [1.0, 700.0])
@@ -394,7 +396,7 @@ def test_verdicts_have_exit_codes_of_their_own() -> None:
 
 
 def test_a_promise_within_the_error_is_neither_confirmed_nor_refused() -> None:
-    event = LabelGaussianEvent(13.0, 3, 250)
+    event = label_event(13.0, 3, 250)
     bounds = second.price_events([event.to_json()], 0.5)
     middle = (bounds.lower + bounds.upper) / 2
     part = {"events": [event.to_json()], "epsilon": 0.5, "delta": middle}
@@ -489,7 +491,7 @@ def test_too_small_a_price_is_refused(release: Path) -> None:
 
 
 def test_more_slow_choices_than_a_release_compares_with_are_refused_unpriced(release: Path) -> None:
-    event = LabelGaussianEvent(200.0, 3000, 250).to_json()  # a game of some seconds
+    event = label_event(200.0, 3000, 250).to_json()  # a game of some seconds
 
     def change(document: dict[str, Any]) -> None:
         choice = {"purpose": "compared", "events": [event], "epsilon": 1.0, "delta": 9e-7}
@@ -554,7 +556,7 @@ def test_the_file_runs_alone_without_any_package(release: Path) -> None:
     [(20, 3.3177, 1.0), (7, 0.8, 0.1), (11, 30.0, 0.01), (250, 40.0, 0.05)],
 )
 def test_a_single_label_is_priced_exactly(n_teachers: int, sigma: float, epsilon: float) -> None:
-    event = LabelGaussianEvent(sigma, 1, n_teachers)
+    event = label_event(sigma, 1, n_teachers)
     price = second.price_events([event.to_json()], epsilon)
     # the first program reads it off a grid, which costs most near the largest loss
     assert price.upper * (1 - 1e-5) <= delta_upper([event], epsilon) <= 1.1 * price.upper

@@ -7,8 +7,8 @@ import warnings
 
 import numpy as np
 import pytest
-from secretballot.privacy.accounting.filters import Grant
 
+from made_events import class_event, confident_event, counts_event, label_event
 from secretballot.aggregation import ConfidentAggregator, InteractiveAggregator
 from secretballot.aggregation.confident import predicted_votes
 from secretballot.audit import (
@@ -22,16 +22,11 @@ from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
     BinaryLabels,
-    ClassLabels,
-    Confident,
-    Counts,
-    GaussianChances,
     PrivacyBudget,
     delta_upper,
     epsilon_upper,
     event_in,
     filter_for,
-    renyi_divergence,
 )
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
@@ -257,7 +252,7 @@ def test_broken_variants_are_caught():
     # a cap that is not kept: every query is answered that passes
     assert true_delta(steps, 3, 3, 0.5) > 1.03 * promised
     # a threshold for free, as where its cost is overwritten by that of the label
-    free = delta_upper([BinaryLabels(chances=GaussianChances(sigma=1.5), queries=1)], 0.5)
+    free = delta_upper([label_event(1.5, 1)], 0.5)
     assert true_delta(steps, 3, 1, 0.5) > 1.3 * free
     # too little noise on the one, on the other, or on both
     sound = built(5, 3.0, 3.0, 3)
@@ -291,23 +286,12 @@ def test_drawn_answers_follow_their_law_and_less_noise_would_show():
 
 def test_published_parameters_cost_less_than_as_noisy_counts():
     # the continuous Gaussian's epsilon of the papers' parameters was measured
-    event, delta, gaussian = (
-        Confident(threshold_sigma=150.0, sigma=40.0, queries=640, answers=286, n_classes=10),
-        1e-5,
-        2.543,
-    )
+    event, delta, gaussian = confident_event(150.0, 40.0, 640, 286, 10), 1e-5, 2.543
     found = epsilon_upper([event], delta)
-    labels = epsilon_upper([Counts(sigma=event.sigma, shifts=2 * event.answers)], delta)
+    labels = epsilon_upper([counts_event(event.sigma, 2 * event.answers)], delta)
     # below the labels alone where these count as their counts, and not below what labels of two
     # classes, under the noise of the difference of two counts, cost alone
-    two = epsilon_upper(
-        [
-            BinaryLabels(
-                chances=GaussianChances(sigma=event.sigma / math.sqrt(2)), queries=event.answers
-            )
-        ],
-        delta,
-    )
+    two = epsilon_upper([label_event(event.sigma / math.sqrt(2), event.answers)], delta)
     assert two < found < labels < gaussian
     assert found < 0.88 * gaussian
 
@@ -316,9 +300,7 @@ def test_published_parameters_cost_less_than_as_noisy_counts():
 def test_the_price_lies_between_two_that_dp_accounting_gives(n_classes):
     from dp_accounting.pld import privacy_loss_distribution
 
-    event = Confident(
-        threshold_sigma=60.0, sigma=20.0, queries=120, answers=40, n_classes=n_classes
-    )
+    event = confident_event(60.0, 20.0, 120, 40, n_classes)
     shifts = 40 * (1 if n_classes == 2 else 2)
     gaussian = privacy_loss_distribution.from_gaussian_mechanism
     threshold = gaussian(60.0 / math.sqrt(120), value_discretization_interval=1e-4)
@@ -330,9 +312,7 @@ def test_the_price_lies_between_two_that_dp_accounting_gives(n_classes):
         assert found < above * 1.02  # answers about the threshold tell less than the top itself
         assert found > 0
         # counts of both scales cost what the library says: the composition itself is the same
-        both = delta_upper(
-            [Counts(sigma=60.0, shifts=120), Counts(sigma=20.0, shifts=shifts)], epsilon
-        )
+        both = delta_upper([counts_event(60.0, 120), counts_event(20.0, shifts)], epsilon)
         # but for the rounding, which costs a relative 2 / sigma^2 of sigma
         assert 0.999 * above < both < 1.2 * above
 
@@ -340,36 +320,23 @@ def test_the_price_lies_between_two_that_dp_accounting_gives(n_classes):
 def test_two_games_beside_each_other_agree_with_one_game():
     # with one scale a single game prices both kinds of labels; two games composed are no cheaper
     # and, over an equal number of labels, hardly dearer
-    one = delta_upper([BinaryLabels(chances=GaussianChances(sigma=30.0), queries=200)], 1.0)
-    two = delta_upper(
-        [
-            BinaryLabels(chances=GaussianChances(sigma=30.0), queries=100),
-            BinaryLabels(chances=GaussianChances(sigma=30.0 + 1e-9), queries=100),
-        ],
-        1.0,
-    )
+    one = delta_upper([label_event(30.0, 200)], 1.0)
+    two = delta_upper([label_event(30.0, 100), label_event(30.0 + 1e-9, 100)], 1.0)
     assert one * 0.999 <= two <= one * 1.06
 
 
 def test_refused_queries_cost_the_threshold_alone():
-    many = delta_upper(
-        [Confident(threshold_sigma=100.0, sigma=20.0, queries=1000, answers=50, n_classes=10)], 1.0
-    )
-    few = delta_upper(
-        [Confident(threshold_sigma=100.0, sigma=20.0, queries=50, answers=50, n_classes=10)], 1.0
-    )
-    answered = delta_upper(
-        [Confident(threshold_sigma=100.0, sigma=20.0, queries=1000, answers=1000, n_classes=10)],
-        1.0,
-    )
+    many = delta_upper([confident_event(100.0, 20.0, 1000, 50, 10)], 1.0)
+    few = delta_upper([confident_event(100.0, 20.0, 50, 50, 10)], 1.0)
+    answered = delta_upper([confident_event(100.0, 20.0, 1000, 1000, 10)], 1.0)
     assert few < many < 0.03 * answered
 
 
 def test_a_renyi_account_adds_up_both_kinds():
-    event = Confident(threshold_sigma=100.0, sigma=20.0, queries=300, answers=50, n_classes=10)
+    event = confident_event(100.0, 20.0, 300, 50, 10)
     for order in (2.0, 11.0):
-        parts = sum(renyi_divergence(part, order) for part in event.parts)
-        assert renyi_divergence(event, order) == pytest.approx(parts)
+        parts = sum(float(part.renyi(np.array([order]))[0]) for part in event.parts)
+        assert float(event.renyi(np.array([order]))[0]) == pytest.approx(parts)
     budget = PrivacyBudget(4.0, 1e-5)
     grant = Grant((event,), epsilon_upper([event], 1e-6), 1e-6)
     rule = filter_for("renyi", budget)
@@ -378,13 +345,10 @@ def test_a_renyi_account_adds_up_both_kinds():
 
 
 def test_the_event_goes_through_json_and_refuses_what_cannot_be():
-    event = Confident(threshold_sigma=100.0, sigma=20.0, queries=300, answers=50, n_classes=10)
+    event = confident_event(100.0, 20.0, 300, 50, 10)
     assert event_in(event.to_json()) == event
-    assert event.parts[1] == ClassLabels(sigma=20.0, queries=50)
-    assert isinstance(
-        Confident(threshold_sigma=9.0, sigma=9.0, queries=3, answers=3, n_classes=2).parts[1],
-        BinaryLabels,
-    )
+    assert event.parts[1] == class_event(20.0, 50)
+    assert isinstance(confident_event(9.0, 9.0, 3, 3, 2).parts[1], BinaryLabels)
     good = {"threshold_sigma": 9.0, "sigma": 9.0, "queries": 3, "answers": 2, "n_classes": 2}
     for change in (
         {"answers": 4},
@@ -396,7 +360,7 @@ def test_the_event_goes_through_json_and_refuses_what_cannot_be():
         {"queries": 10**12, "answers": 10**12, "n_classes": 3},
     ):
         with pytest.raises(ParameterError):
-            Confident(**{**good, **change})
+            confident_event(**{**good, **change})
 
 
 @pytest.mark.parametrize(("n_classes", "epsilon"), [(2, 1.0), (10, 6.0)])

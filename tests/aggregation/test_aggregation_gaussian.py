@@ -5,6 +5,14 @@ import json
 import numpy as np
 import pytest
 
+from made_events import (
+    abstention_event,
+    class_event,
+    counts_event,
+    label_event,
+    sampled_event,
+    sparse_event,
+)
 from secretballot.aggregation import (
     AGGREGATOR_CLASSES,
     AbstentionTableAggregator,
@@ -29,14 +37,7 @@ from secretballot.audit import (
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    ClassLabels,
-    Counts,
-    GaussianChances,
     PrivacyBudget,
-    Sampled,
-    SparseStream,
-    TableStream,
     delta_upper,
     event_in,
 )
@@ -74,10 +75,7 @@ def test_counts_of_more_than_two_classes_cost_sqrt_two_and_labels_alone_less():
                 assert many.sigma == pytest.approx(np.sqrt(2) * binary_counts.sigma, rel=1e-4)
             else:
                 assert many.sigma == pytest.approx(np.sqrt(2) * paper_sigma(BUDGET, 100))
-            labels, counts = (
-                ClassLabels(sigma=many.sigma, queries=100),
-                Counts(sigma=many.sigma, shifts=200),
-            )
+            labels, counts = class_event(many.sigma, 100), counts_event(many.sigma, 200)
             assert many.events(250) == (labels if release == "labels" else counts,)
 
 
@@ -140,9 +138,7 @@ def test_calibration_refuses_what_cannot_be_kept():
 
 def test_a_price_for_one_number_of_teachers_holds_for_that_number_only():
     aggregator = GaussianAggregator.calibrate(BUDGET, 5, n_teachers=25)
-    assert aggregator.events(25) == (
-        BinaryLabels(chances=GaussianChances(sigma=aggregator.sigma, n_teachers=25), queries=5),
-    )
+    assert aggregator.events(25) == (label_event(aggregator.sigma, 5, 25),)
     for call in (
         lambda: aggregator.events(250),
         lambda: aggregator.answer(binary([3], 250), 250, ExactNoise()),
@@ -155,22 +151,8 @@ def test_a_price_for_one_number_of_teachers_holds_for_that_number_only():
 # -- describing
 # --------------------------------------------------------------------------------------------------
 
-SAMPLE = Sampled(
-    stream=SparseStream(
-        threshold_scale=3.0, query_scale=6.0, threshold=40, abstentions=2, refresh=True
-    ),
-    sampled=30,
-    out_of=400,
-    relation="replace-one",
-    relabel_epsilon=1.0,
-)
-TABLED_SAMPLE = Sampled(
-    stream=TableStream(order=9.5, charge=0.2, false_answer=1e-9, abstentions=40),
-    sampled=30,
-    out_of=400,
-    relation="replace-one",
-    relabel_epsilon=1.0,
-)
+SAMPLE = sampled_event(sparse_event(3.0, 6.0, 40, 2, True), 30, 400, "replace-one")
+TABLED_SAMPLE = sampled_event(abstention_event(9.5, 0.2, 1e-9, 40), 30, 400, "replace-one")
 DESCRIBED = [
     GaussianAggregator(20.0, 100, release="counts", budget=BUDGET),
     GaussianAggregator(20.0, 100, n_teachers=250, budget=BUDGET, calibration="tight"),
@@ -288,7 +270,7 @@ def test_the_price_is_for_all_queries_however_few_are_asked():
     # a defect seen elsewhere: the expected number of answers priced instead of the largest
     aggregator = GaussianAggregator(30.0, 64, release="counts", budget=BUDGET)
     aggregator.answer(binary([125], 250), 250, ExactNoise())
-    assert aggregator.events(250) == (Counts(sigma=30.0, shifts=64),)
+    assert aggregator.events(250) == (counts_event(30.0, 64),)
 
 
 def test_released_counts_follow_their_law_and_no_other():

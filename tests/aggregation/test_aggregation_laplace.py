@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from made_events import pure_event
 from secretballot.aggregation import LaplaceAggregator
 from secretballot.audit import (
     ScriptedNoise,
@@ -22,7 +23,6 @@ from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    Pure,
     delta_upper,
     epsilon_upper,
     price,
@@ -47,7 +47,7 @@ def binary(ones, n_teachers):
 @pytest.mark.parametrize("release", ["labels", "counts"])
 def test_a_pure_promise_adds_up_and_spends_all_of_epsilon(n_classes, parts, release):
     found = LaplaceAggregator.calibrate(PURE, 20, n_classes=n_classes, release=release)
-    assert found.events(250) == (Pure(epsilon=1 / found.scale, count=20 * parts),)
+    assert found.events(250) == (pure_event(1 / found.scale, 20 * parts),)
     assert found.scale == pytest.approx(20 * parts, rel=1e-10)
     assert found.scale >= 20 * parts
     assert delta_upper(found.events(250), 1.0) == 0

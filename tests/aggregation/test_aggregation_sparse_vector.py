@@ -4,12 +4,13 @@ stops."""
 import numpy as np
 import pytest
 
+from made_events import sparse_event
 from secretballot.aggregation import SparseVectorAggregator
 from secretballot.aggregation.sparse_vector import bassily_noise, liu_noise
 from secretballot.audit import ScriptedNoise, outcomes_p_value, stream_law
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.privacy.accounting import PrivacyBudget, SparseStream, delta_upper
+from secretballot.privacy.accounting import PrivacyBudget, delta_upper
 from secretballot.privacy.mechanisms import stability
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
@@ -97,15 +98,7 @@ def test_the_price_is_for_all_abstentions_however_few_happen():
     aggregator = built(max_unstable=7)
     before = aggregator.events(250)
     aggregator.answer(binary([250] * 5, 250), 250, ExactNoise())
-    assert (
-        aggregator.events(250)
-        == before
-        == (
-            SparseStream(
-                threshold_scale=2.0, query_scale=3.0, threshold=3, abstentions=7, refresh=True
-            ),
-        )
-    )
+    assert aggregator.events(250) == before == (sparse_event(2.0, 3.0, 3, 7, True),)
 
 
 @pytest.mark.parametrize(

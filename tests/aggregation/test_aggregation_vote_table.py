@@ -11,11 +11,12 @@ import pytest
 from scipy.stats import binomtest
 
 import secretballot as sb
+from made_events import table_event
 from secretballot.aggregation import aggregator_from_description
 from secretballot.audit import ScriptedNoise
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.privacy.accounting import BinaryLabels, TableChances, delta_upper
+from secretballot.privacy.accounting import delta_upper
 from secretballot.privacy.mechanisms import VoteTableMajority
 
 HALF, ONE = 2**52, 2**53
@@ -123,11 +124,9 @@ def test_labels_alone_leave_and_every_query_is_answered() -> None:
 def test_the_budget_is_that_of_the_table() -> None:
     given = sb.VoteTableAggregator(WEIGHTS, 5, n_teachers=10, delta=1e-5)
     (event,) = given.events(10)
-    assert event == BinaryLabels(chances=TableChances(weights=WEIGHTS, n_teachers=10), queries=5)
+    assert event == table_event(WEIGHTS, 5, 10)
     assert delta_upper([event], given.budget.epsilon) <= 1e-5
-    assert given.used_events(10, 2) == (
-        BinaryLabels(chances=TableChances(weights=WEIGHTS, n_teachers=10), queries=2),
-    )
+    assert given.used_events(10, 2) == (table_event(WEIGHTS, 2, 10),)
     assert given.used_events(10, 0) == ()
     for broken in (lambda: given.used_events(10, 6), lambda: given.events(11)):
         with pytest.raises(ParameterError):
@@ -156,12 +155,8 @@ def test_what_is_set_later_is_drawn_and_priced_alike() -> None:
     sharp, votes = (HALF, 1), rows([4] * 3, 10)
     aggregator = sb.VoteTableAggregator(WEIGHTS, 3, n_teachers=10, budget=BUDGET)
     aggregator.weights = sharp
-    assert aggregator.events(10) == (
-        BinaryLabels(chances=TableChances(weights=sharp, n_teachers=10), queries=3),
-    )
-    assert aggregator.used_events(10, 2) == (
-        BinaryLabels(chances=TableChances(weights=sharp, n_teachers=10), queries=2),
-    )
+    assert aggregator.events(10) == (table_event(sharp, 3, 10),)
+    assert aggregator.used_events(10, 2) == (table_event(sharp, 2, 10),)
     assert aggregator.answer(votes, 10, ScriptedNoise([1] * 3)).labels.tolist() == [0] * 3
     ledger = sb.Ledger.in_memory(dataset="votes", budget=BUDGET)
     counts = sb.VoteCounts.from_counts(votes, ["a", "b"])

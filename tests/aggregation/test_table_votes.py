@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from made_events import counts_event, label_event, sums_event
 from secretballot.aggregation import LabelSetVoting, NumberVoting
 from secretballot.audit import ScriptedNoise
 from secretballot.audit.distributions import Distribution, discrete_gaussian_distribution
@@ -15,11 +16,7 @@ from secretballot.ensemble import LabelVotes, NumberVotes
 from secretballot.ensemble.vote_tables import as_set_numbers, capped, from_set_numbers
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    Counts,
-    GaussianChances,
     PrivacyBudget,
-    VectorSum,
     delta_upper,
 )
 
@@ -104,11 +101,9 @@ def test_events_and_calibrations(terms: dict[str, object], release: str) -> None
     moved = 2 if "ballot" in terms else moved
     alone = release == "labels" and "ballot" not in terms
     expected = (
-        BinaryLabels(
-            chances=GaussianChances(sigma=voting.sigma, n_teachers=100), queries=12 * moved
-        )
+        label_event(voting.sigma, 12 * moved, 100)
         if alone
-        else Counts(sigma=voting.sigma, shifts=12 * moved)
+        else counts_event(voting.sigma, 12 * moved)
     )
     assert voting.event == expected
     assert delta_upper([voting.event], 1.0) <= 1e-6
@@ -167,14 +162,7 @@ def test_the_price_of_labels_alone_is_above_the_truth_of_all_small_worlds(
         assert 0.5 * price < true <= price
         if cap is not None:
             # a cap that counts one way, as of a teacher that comes or goes, promises too much
-            assert true > delta_upper(
-                [
-                    BinaryLabels(
-                        chances=GaussianChances(sigma=sigma, n_teachers=3), queries=cap * n_queries
-                    )
-                ],
-                epsilon,
-            )
+            assert true > delta_upper([label_event(sigma, cap * n_queries, 3)], epsilon)
 
 
 def _pairs_of_ballots(n_labels: int) -> list[np.ndarray]:
@@ -195,7 +183,7 @@ def test_the_price_of_sets_is_above_the_truth_and_one_shift_is_below_it() -> Non
     for epsilon in (0.5, 1.0):
         true = hockey_stick(p, q, epsilon)
         assert true <= delta_upper([voting.event], epsilon) * (1 + 1e-6) + 1e-11
-        assert true > delta_upper([Counts(sigma=sigma, shifts=1)], epsilon)
+        assert true > delta_upper([counts_event(sigma, 1)], epsilon)
 
 
 def test_means_are_moved_by_the_whole_grid_at_every_query() -> None:
@@ -209,12 +197,10 @@ def test_means_are_moved_by_the_whole_grid_at_every_query() -> None:
     voting = NumberVoting.calibrate(
         BUDGET, 3, n_teachers=2, target_range=bounds, n_positions=steps + 1
     )
-    assert voting.event == VectorSum(
-        sigmas=(voting.noise,), squared_sensitivity=squared, coordinates=3
-    )
+    assert voting.event == sums_event(voting.noise, squared, 3)
     # a single query as a single lattice sum: the price is at least its exact delta
     one = NumberVoting(6.0, 1, n_teachers=2, target_range=bounds, n_positions=2, delta=1e-6)
-    assert delta_upper([one.event], 0.5) >= delta_upper([Counts(sigma=6.0, shifts=1)], 0.5) * 0.999
+    assert delta_upper([one.event], 0.5) >= delta_upper([counts_event(6.0, 1)], 0.5) * 0.999
 
 
 def test_numbers_are_put_on_the_grid_each_from_itself() -> None:

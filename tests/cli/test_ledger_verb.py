@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from made_events import counts_event
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
-from secretballot.privacy.accounting import Counts, PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def ledger(tmp_path: Path) -> Path:
     path = tmp_path / "registry.ledger"
     book = Ledger(path, dataset="registry", budget=PrivacyBudget(2.0, 1e-5))
     number = book.reserve(
-        [Counts(sigma=100.0, shifts=1)], PrivacyBudget(0.5, 1e-6), request="one", purpose="learn"
+        [counts_event(100.0, 1)], PrivacyBudget(0.5, 1e-6), request="one", purpose="learn"
     )
     book.commit(number, b"public answer")
     return path
@@ -69,7 +70,7 @@ def test_history_lists_releases_and_not_their_bytes(ledger: Path) -> None:
     )
     (entry,) = document["releases"]
     assert entry["state"] == "committed"
-    assert entry["events"][0]["event"] == Counts(sigma=100.0, shifts=1).to_json()["event"]
+    assert entry["events"][0]["event"] == counts_event(100.0, 1).to_json()["event"]
     assert "public answer" not in result.stdout
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from made_events import counts_event
 from secretballot.cli import app
-from secretballot.privacy.accounting import Counts, PrivacyBudget, price
+from secretballot.privacy.accounting import PrivacyBudget, price
 from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
@@ -24,7 +25,7 @@ QUERIES, LABELS, COUNTS = np.array([0, 3]), np.array([1, 0]), np.array([70, 20])
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    budget, events = PrivacyBudget(1.0, 1e-6), [Counts(sigma=30.0, shifts=2)]
+    budget, events = PrivacyBudget(1.0, 1e-6), [counts_event(30.0, 2)]
     certificate = build_certificate(
         budget=budget,
         events=events,

@@ -3,9 +3,9 @@
 import pytest
 
 import secretballot as sb
+from made_events import label_event
 from secretballot.door import ReleaseStream
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import BinaryLabels, GaussianChances
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 VOTES = sb.VoteCounts.from_counts([[30, 70], [60, 40]])
@@ -18,12 +18,7 @@ def account(**more: str) -> sb.Ledger:
 
 def test_an_answer_that_is_given_whole_spends_all_that_was_reserved() -> None:
     ledger = account(composition="renyi")
-    number = ledger.reserve(
-        [BinaryLabels(chances=GaussianChances(sigma=60.0, n_teachers=100), queries=100)],
-        BUDGET,
-        request="r",
-        purpose="",
-    )
+    number = ledger.reserve([label_event(60.0, 100, 100)], BUDGET, request="r", purpose="")
     spent = ledger.spent()
     with pytest.raises(ParameterError, match="used goes with parts"):
         ledger.commit(number, b"a hundred labels", used=[])

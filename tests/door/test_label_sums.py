@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from tiny_sums import mass
 
+from made_events import sums_event
 from secretballot.bases.integer_model import IntegerModel, with_constant
 from secretballot.learners.moments.stages import label_sums
 from secretballot.learners.moments.targets import ClassTarget
-from secretballot.privacy.accounting import PrivacyBudget, VectorSum, delta_upper
+from secretballot.privacy.accounting import PrivacyBudget, delta_upper
 from secretballot.records import PrivateLabels, PrivateRecords, Residuals
 
 BOUND, UNIT, EPSILON, SIGMA = 2, 1, 1.0, 4.5
@@ -42,10 +43,7 @@ WORLDS = {
 @pytest.mark.parametrize("world", WORLDS)
 def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(world: str) -> None:
     points, n_classes = WORLDS[world]
-    promise = delta_upper(
-        [VectorSum(sigmas=(SIGMA,), squared_sensitivity=4 * BOUND**2, coordinates=3, count=1)],
-        EPSILON,
-    )
+    promise = delta_upper([sums_event(SIGMA, 4 * BOUND**2, 3, 1)], EPSILON)
     worst, longest = 0.0, 0
     for labels in itertools.product(range(n_classes), repeat=2):
         for place, instead in itertools.product(range(2), range(n_classes)):
@@ -68,10 +66,7 @@ class TooLong(PrivateLabels):
 
 def test_a_wrong_sensitivity_and_less_noise_would_be_seen() -> None:
     points, _ = WORLDS["three classes"]
-    promise = delta_upper(
-        [VectorSum(sigmas=(SIGMA,), squared_sensitivity=4 * BOUND**2, coordinates=3, count=1)],
-        EPSILON,
-    )
+    promise = delta_upper([sums_event(SIGMA, 4 * BOUND**2, 3, 1)], EPSILON)
     sums = [total_of(TooLong, points, labels) for labels in ((0, 0), (1, 0))]
     assert np.square(sums[0] - sums[1]).sum() > 4 * BOUND**2
     assert true_delta(*sums, SIGMA) > promise

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from tiny_sums import true_delta
 
+from made_events import sums_event
 from secretballot.bases.integer_model import PROBABILITY_UNIT
 from secretballot.bases.integer_targets import IntegerLabels, IntegerLine
-from secretballot.privacy.accounting import VectorSum, delta_upper
+from secretballot.privacy.accounting import delta_upper
 from secretballot.records import PrivateTargets, Residuals
 
 BOUND, UNIT = 3, 4
@@ -37,9 +38,7 @@ def records_of(rows: list[tuple[int, int, int]]) -> PrivateTargets:
 @pytest.mark.parametrize("replaced", [False, True])
 def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(*, replaced: bool) -> None:
     squared = (4 if replaced else 1) * BOUND**2
-    promise = delta_upper(
-        [VectorSum(sigmas=(SIGMA,), squared_sensitivity=squared, coordinates=2, count=2)], EPSILON
-    )
+    promise = delta_upper([sums_event(SIGMA, squared, 2, 2)], EPSILON)
     others = [ALPHABET[3]]
     pairs = itertools.permutations(ALPHABET, 2) if replaced else ((one, None) for one in ALPHABET)
     worst = 0.0
@@ -55,9 +54,7 @@ def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(*, replaced: boo
 
 
 def test_less_noise_than_stated_would_be_seen() -> None:
-    promise = delta_upper(
-        [VectorSum(sigmas=(SIGMA,), squared_sensitivity=BOUND**2, coordinates=2, count=2)], EPSILON
-    )
+    promise = delta_upper([sums_event(SIGMA, BOUND**2, 2, 2)], EPSILON)
     one, other = records_of([(-2, 2, PROBABILITY_UNIT)]), records_of([])
     assert true_delta(one, other, staged, 0.6 * SIGMA, EPSILON) > promise
 
@@ -77,9 +74,7 @@ def labelled(rows: list[tuple[int, int, int]]) -> PrivateTargets:
 
 
 def test_all_labels_of_a_record_together_stay_within_the_promise() -> None:
-    promise = delta_upper(
-        [VectorSum(sigmas=(SIGMA,), squared_sensitivity=BOUND**2, coordinates=2, count=2)], EPSILON
-    )
+    promise = delta_upper([sums_event(SIGMA, BOUND**2, 2, 2)], EPSILON)
     worst = 0.0
     for own in LABELLED:
         one, other = labelled([own, LABELLED[0]]), labelled([LABELLED[0]])

@@ -8,39 +8,29 @@ from secretballot.privacy import accounting as now
 
 def events_of(one: NeutralEvent) -> list[now.Event]:
     """Return the library's events of one neutral one."""
-    match one:
-        case {"kind": "counts", "sigma": sigma, "shifts": shifts}:
-            return [now.GaussianEvent(sigma, shifts)]
-        case {"kind": "sums", "sigmas": sigmas, "squared": squared, "coordinates": coordinates}:
-            return [now.VectorSumEvent(sigma, squared, coordinates) for sigma in sigmas]
-        case {"kind": "binary-labels", "sigma": sigma, "queries": n, "teachers": teachers}:
-            return [now.LabelGaussianEvent(sigma, n, teachers)]
-        case {"kind": "class-labels", "sigma": sigma, "queries": n}:
-            return [now.ArgmaxGaussianEvent(sigma, n)]
-        case {"kind": "table-labels", "weights": weights, "queries": n, "teachers": teachers}:
-            return [now.VoteTableEvent(tuple(weights), n, teachers)]
-        case {"kind": "confident", "queries": n, "answers": answers, "classes": classes}:
-            return [now.ConfidentEvent(one["threshold_sigma"], one["sigma"], n, answers, classes)]
-        case {"kind": "pure", "epsilon": epsilon, "count": count}:
-            return [now.PureEvent(epsilon, count)]
-        case {"kind": "bounded-range", "epsilon": epsilon, "count": count}:
-            return [now.BoundedRangeEvent(epsilon, count)]
-        case {"kind": "stable-tests", "scale": scale, "threshold": threshold, "count": count}:
-            return [now.StabilityEvent(scale, threshold, count)]
-        case {"kind": "sparse-stream" | "table-stream"}:
-            return [_stream_of(one)]
-        case {"kind": "sampled", "sampled": m, "out_of": n, "relation": relation}:
-            stream, loss = _stream_of(one["stream"]), one["relabel_epsilon"]
-            return [now.RelabelledSampleEvent(stream, m, n, relation, loss)]
-    raise ValueError(f"No adapter for the kind {one['kind']!r}.")
+    if one["kind"] == "sums":
+        squared, coordinates = one["squared"], one["coordinates"]
+        terms = {"squared_sensitivity": squared, "coordinates": coordinates, "count": 1}
+        return [now.VectorSum(sigmas=(sigma,), **terms) for sigma in one["sigmas"]]
+    return [_event_of(one)]
 
 
-def _stream_of(one: NeutralEvent) -> now.StreamEvent:
-    if one["kind"] == "sparse-stream":
-        scales = one["threshold_scale"], one["query_scale"]
-        return now.SparseVectorEvent(*scales, one["threshold"], one["abstentions"], refresh=True)
-    terms = one["order"], one["charge"], one["false_answer"]
-    return now.AbstentionTableEvent(*terms, one["abstentions"])
+def _event_of(one: NeutralEvent) -> now.Event:
+    fields = {key: value for key, value in one.items() if key != "teachers"}
+    match one["kind"]:
+        case "binary-labels":
+            drawn = {"sigma": fields.pop("sigma"), "n_teachers": one["teachers"]}
+            fields["chances"] = drawn
+        case "table-labels":
+            drawn = {"weights": fields.pop("weights"), "n_teachers": one["teachers"]}
+            fields |= {"kind": "binary-labels", "chances": drawn}
+        case "confident":
+            fields["n_classes"] = fields.pop("classes")
+        case "sparse-stream":
+            fields["refresh"] = True
+        case "sampled":
+            fields["stream"] = _event_of(one["stream"]).model_dump(mode="json")
+    return now.event_in(fields)
 
 
 def prices_of(listed: dict[str, Any]) -> tuple[float, float]:

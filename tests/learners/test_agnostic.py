@@ -15,6 +15,7 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
+from made_events import sparse_event
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
 from secretballot.learners.labelers import agnostic
@@ -26,7 +27,7 @@ from secretballot.learners.labelers.stream_sizes import (
     teachers_for,
     tight_stream,
 )
-from secretballot.privacy.accounting import PrivacyBudget, SparseStream
+from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.students import HypothesisStudent
 
@@ -510,9 +511,7 @@ def test_the_number_of_abstentions_is_a_binomial_quantile() -> None:
 
 
 def test_so_many_teachers_answer_a_lead_of_a_third() -> None:
-    stream = SparseStream(
-        threshold_scale=3.0, query_scale=4.0, threshold=40, abstentions=2, refresh=False
-    )
+    stream = sparse_event(3.0, 4.0, 40, 2, False)
     k = teachers_for(stream, 100, 0.05)
     aggregator = sb.SparseVectorAggregator(
         3.0, 4.0, 40, 2, refresh=False, n_queries=100, budget=BUDGET

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from made_events import pure_event, sampled_event, sparse_event
 from secretballot.aggregation import RelabelledAggregator
 from secretballot.audit import discrete_laplace_distribution
 from secretballot.door import purchase
@@ -25,7 +26,6 @@ from secretballot.learners.labelers import agnostic
 from secretballot.learners.universal.budget_split import BudgetSplit
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    Pure,
     Sampled,
     SparseStream,
     delta_upper,
@@ -185,34 +185,26 @@ class World:
 # -- small worlds, end to end
 # ----------------------------------------------------------------------------------------
 
-LOUD, FAINT = (
-    SparseStream(threshold_scale=1.0, query_scale=1.0, threshold=0, abstentions=1, refresh=True),
-    SparseStream(threshold_scale=6.0, query_scale=6.0, threshold=0, abstentions=1, refresh=True),
-)
+LOUD, FAINT = sparse_event(1.0, 1.0, 0, 1, True), sparse_event(6.0, 6.0, 0, 1, True)
 WORLDS = [
-    pytest.param(
-        Thresholds(),
-        Sampled(stream=LOUD, sampled=2, out_of=3, relation="replace-one", relabel_epsilon=1.0),
-        0.5,
-        id="thresholds",
-    ),
+    pytest.param(Thresholds(), sampled_event(LOUD, 2, 3, "replace-one"), 0.5, id="thresholds"),
     pytest.param(
         Intervals(),
-        Sampled(stream=LOUD, sampled=2, out_of=3, relation="replace-one", relabel_epsilon=1.0),
+        sampled_event(LOUD, 2, 3, "replace-one"),
         0.25,
         id="intervals",
         marks=pytest.mark.slow,
     ),
     pytest.param(
         Thresholds("either"),
-        Sampled(stream=FAINT, sampled=2, out_of=2, relation="replace-one", relabel_epsilon=1.0),
+        sampled_event(FAINT, 2, 2, "replace-one"),
         0.75,
         id="either way",
         marks=pytest.mark.slow,
     ),
     pytest.param(
         Thresholds(),
-        Sampled(stream=LOUD, sampled=2, out_of=2, relation="replace-one", relabel_epsilon=5.0),
+        sampled_event(LOUD, 2, 2, "replace-one", 5.0),
         0.5,
         id="relabelled nearly right",
     ),
@@ -227,7 +219,7 @@ def test_both_parts_together_cost_no_more_than_was_asked(monkeypatch, hypotheses
     alone, told = list(world.pairs(endless)), list(world.pairs(first))
     for epsilon in (0.0, 0.1, 0.3, share, BUDGET.epsilon, 1.5):
         true = max(true_delta(*pair, epsilon) for pair in whole)
-        promised = price((event, Pure(epsilon=share, count=1)), epsilon=epsilon).delta
+        promised = price((event, pure_event(share, 1)), epsilon=epsilon).delta
         assert true <= promised + 1e-12
     # split as asked: all of delta, and what is left of epsilon, are the first part's
     assert max(true_delta(*pair, BUDGET.epsilon) for pair in whole) <= delta_upper(
@@ -301,7 +293,7 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
         FiniteClass([Point(at) for at in range(1001)]),
         np.arange(1000.0)[:, None],
     )
-    event = Sampled(stream=LOUD, sampled=1, out_of=1, relation="replace-one", relabel_epsilon=1.0)
+    event = sampled_event(LOUD, 1, 1, "replace-one")
     world = World(monkeypatch, hypotheses, event, 0.1)
     monkeypatch.setattr(
         agnostic,
@@ -341,7 +333,7 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
 
 
 def test_a_hypothesis_drawn_anew_would_be_caught(monkeypatch):
-    event = Sampled(stream=LOUD, sampled=2, out_of=3, relation="replace-one", relabel_epsilon=1.0)
+    event = sampled_event(LOUD, 2, 3, "replace-one")
     world = World(monkeypatch, Thresholds(), event, 0.5)
     law = cache(world.endless)
     once, twice = (list(world.pairs(lambda r, n=n: jointly(*[law(r)] * n))) for n in (1, 2))
@@ -350,12 +342,7 @@ def test_a_hypothesis_drawn_anew_would_be_caught(monkeypatch):
 
 
 def test_what_is_printed_does_not_fit_a_ledger_of_what_was_asked(monkeypatch):
-    world = World(
-        monkeypatch,
-        Thresholds(),
-        Sampled(stream=LOUD, sampled=2, out_of=3, relation="replace-one", relabel_epsilon=1.0),
-        0.5,
-    )
+    world = World(monkeypatch, Thresholds(), sampled_event(LOUD, 2, 3, "replace-one"), 0.5)
     world.rows = np.arange(2)
     monkeypatch.setattr(BudgetSplit, "of", printed)
     world.first_epsilon = BUDGET.epsilon

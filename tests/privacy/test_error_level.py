@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
+from made_events import sparse_event
 from secretballot.audit import all_counts, discrete_laplace_distribution, stream_law
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    SparseStream,
     calibrate_sparse_vector,
 )
 from secretballot.privacy.mechanisms import (
@@ -25,11 +25,7 @@ from secretballot.privacy.mechanisms import (
     unstable_share_bound,
 )
 
-STREAMS = [
-    SparseStream(threshold_scale=2.0, query_scale=3.0, threshold=10, abstentions=t, refresh=refresh)
-    for t in (1, 2, 3)
-    for refresh in (True, False)
-]
+STREAMS = [sparse_event(2.0, 3.0, 10, t, refresh) for t in (1, 2, 3) for refresh in (True, False)]
 
 
 def stable_query_fails(event, values, stable_from):
@@ -65,9 +61,7 @@ def test_queries_beyond_the_stream_slack_are_answered_but_for_half_of_beta(event
 
 
 def test_the_stream_slack_is_not_idle():
-    event = SparseStream(
-        threshold_scale=2.0, query_scale=3.0, threshold=10, abstentions=1, refresh=True
-    )
+    event = sparse_event(2.0, 3.0, 10, 1, True)
     for beta in (0.2, 0.01):
         slack = quantile_slack(StabilityQuantile(0.1, 1.0), event, 6, beta)
         short = event.threshold + slack.stream - 2

@@ -6,10 +6,11 @@ import itertools
 import numpy as np
 import pytest
 
+from made_events import pure_event
 from secretballot.audit import Distribution, sample_p_value
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.privacy.accounting import Pure, delta_upper
+from secretballot.privacy.accounting import delta_upper
 from secretballot.privacy.mechanisms import ExponentialMechanism
 
 ALPHA = 1e-6
@@ -139,7 +140,7 @@ def test_the_price_agrees_with_opendp_and_dp_accounting():
 
 
 def test_choices_of_several_are_parts_of_one_event():
-    assert ExponentialMechanism(0.3, True).event(5) == Pure(epsilon=0.3, count=5)
+    assert ExponentialMechanism(0.3, True).event(5) == pure_event(0.3, 5)
 
 
 @pytest.mark.parametrize("monotone", [0, 1, None, "no", np.True_])

@@ -17,10 +17,10 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from ledger_backends import DatabaseLedgers, Ledgers
+from made_events import counts_event, pure_event
 from secretballot.core.ledger import Amount, Ledger
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import (
-    Counts,
     Event,
     PrivacyBudget,
     Pure,
@@ -29,7 +29,7 @@ from secretballot.privacy.accounting import (
 )
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
-EVENTS = (Pure(epsilon=0.25, count=1),)
+EVENTS = (pure_event(0.25, 1),)
 PRICE = PrivacyBudget(0.25, 1e-9)
 
 
@@ -114,10 +114,10 @@ def test_forfeit_refunds_nothing(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     "events",
     [
-        (Pure(epsilon=0.26, count=1),),
-        (Pure(epsilon=0.25, count=2),),
-        (Counts(sigma=1.0, shifts=1),),
-        (Pure(epsilon=0.2, count=1), Pure(epsilon=0.2, count=1)),
+        (pure_event(0.26, 1),),
+        (pure_event(0.25, 2),),
+        (counts_event(1.0, 1),),
+        (pure_event(0.2, 1), pure_event(0.2, 1)),
     ],
 )
 def test_reserve_refuses_events_that_cost_more_than_their_price(
@@ -148,7 +148,7 @@ def test_reserve_fails_closed_when_the_price_is_nan(
 
 
 def test_renyi_composition_admits_more_small_releases_than_basic() -> None:
-    events = [Counts(sigma=60.0, shifts=1)]
+    events = [counts_event(60.0, 1)]
     one = PrivacyBudget(price(events, delta=1e-7).epsilon * (1 + 1e-9), 1e-7)
     admitted = {"basic": 0, "renyi": 0}
     for composition in admitted:
@@ -219,7 +219,7 @@ def test_closing_an_unknown_reservation_is_refused(ledger: Ledger) -> None:
 
 
 def test_history_tells_everything_public(ledger: Ledger) -> None:
-    events = (Pure(epsilon=0.1, count=1), Pure(epsilon=0.05, count=3))
+    events = (pure_event(0.1, 1), pure_event(0.05, 3))
     ledger.reserve(events, PRICE, request="a", purpose="first\nline two ü")
     ledger.forfeit(1, "the disk broke")
     (entry,) = ledger.history()
@@ -422,7 +422,7 @@ def test_a_renyi_account_tells_its_sums_as_parts_of_the_budget() -> None:
         dataset="registry", budget=PrivacyBudget(2.0, 1e-5), composition="renyi"
     )
     assert ledger.remaining() == Amount(2.0, 1e-5)
-    event, cost = [Counts(sigma=40.0, shifts=80)], PrivacyBudget(1.999, 9e-6)
+    event, cost = [counts_event(40.0, 80)], PrivacyBudget(1.999, 9e-6)
     ledger.reserve(event, cost, request="a", purpose="")
     spent = ledger.spent()
     assert spent.epsilon < 1

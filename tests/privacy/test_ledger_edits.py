@@ -4,17 +4,18 @@ were taken away."""
 import pytest
 
 from ledger_backends import Ledgers
+from made_events import pure_event
 from secretballot.core.ledger import Ledger, rows
 from secretballot.core.ledger.rows import Row
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.accounting import BasicFilter, Costs, PrivacyBudget, Pure
+from secretballot.privacy.accounting import BasicFilter, Costs, PrivacyBudget
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.1, 1e-9)
 
 
 def buy(ledger: Ledger, request: str) -> int:
-    return ledger.reserve([Pure(epsilon=0.1, count=1)], PRICE, request=request, purpose="test")
+    return ledger.reserve([pure_event(0.1, 1)], PRICE, request=request, purpose="test")
 
 
 @pytest.fixture

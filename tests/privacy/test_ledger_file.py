@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_events import pure_event
 from secretballot.core.ledger import Ledger, rows, sqlite
 from secretballot.core.ledger.rows import VERSION
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.accounting import PrivacyBudget, Pure
+from secretballot.privacy.accounting import PrivacyBudget
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.1, 1e-9)
 
 
 def buy(ledger: Ledger, request: str) -> int:
-    return ledger.reserve([Pure(epsilon=0.1, count=1)], PRICE, request=request, purpose="test")
+    return ledger.reserve([pure_event(0.1, 1)], PRICE, request=request, purpose="test")
 
 
 @pytest.fixture(scope="module")
@@ -474,9 +475,7 @@ def test_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) 
         ):
             ledger.commit(3, bytes(100_000), parts=2)
         with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
-            ledger.reserve(
-                [Pure(epsilon=0.1, count=1)], PRICE, request="new", purpose="x" * 100_000
-            )
+            ledger.reserve([pure_event(0.1, 1)], PRICE, request="new", purpose="x" * 100_000)
     assert ledger.history() == before
     ledger.commit(3, bytes(100_000), parts=2)
     assert Ledger.open_existing(path).released("open") == bytes(100_000)

@@ -21,9 +21,10 @@ from hypothesis.stateful import (
 )
 
 from ledger_backends import DatabaseLedgers
+from made_events import counts_event, pure_event
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, LedgerError
-from secretballot.privacy.accounting import Counts, PrivacyBudget, Pure
+from secretballot.privacy.accounting import PrivacyBudget
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 EPSILONS = (0.05, 0.1, 0.15, 0.3, 0.7)
@@ -68,7 +69,7 @@ class Account(RuleBasedStateMachine):
     def reserve(self, request: str, epsilon: float, delta: float) -> None:
         try:
             number = self.ledger.reserve(
-                [Pure(epsilon=epsilon, count=1)],
+                [pure_event(epsilon, 1)],
                 PrivacyBudget(epsilon, delta),
                 request=request,
                 purpose="model",
@@ -86,7 +87,7 @@ class Account(RuleBasedStateMachine):
 
     @rule(request=st.sampled_from(REQUESTS), epsilon=st.sampled_from(EPSILONS))
     def reserve_below_price(self, request: str, epsilon: float) -> None:
-        for events in ([Pure(epsilon=epsilon * 1.01, count=1)], [Counts(sigma=0.5, shifts=1)]):
+        for events in ([pure_event(epsilon * 1.01, 1)], [counts_event(0.5, 1)]):
             with pytest.raises(BudgetError):
                 self.ledger.reserve(
                     events, PrivacyBudget(epsilon, 1e-9), request=request, purpose="model"

@@ -9,22 +9,17 @@ from pathlib import Path
 import pytest
 
 from ledger_backends import Ledgers
+from made_events import class_event, counts_event, label_event, pure_event, table_event
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    ClassLabels,
-    Counts,
     Event,
-    GaussianChances,
     PrivacyBudget,
-    Pure,
-    TableChances,
     epsilon_upper,
 )
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
-PLAN = BinaryLabels(chances=GaussianChances(sigma=20.0), queries=10)
+PLAN = label_event(20.0, 10)
 
 
 def price_of(*events: Event) -> PrivacyBudget:
@@ -155,46 +150,36 @@ def test_unused_queries_return_to_a_renyi_ledger(ledger: Ledger) -> None:
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1"), (b"b", b"0")])
     before = ledger.spent().epsilon
-    ledger.commit(
-        plan,
-        b"two labels",
-        parts=2,
-        used=(BinaryLabels(chances=GaussianChances(sigma=20.0), queries=2),),
-    )
+    ledger.commit(plan, b"two labels", parts=2, used=(label_event(20.0, 2),))
     assert ledger.spent().epsilon == pytest.approx(before / 5)
     fresh = Ledger.open_existing(str(ledger.place))
     assert fresh.spent() == ledger.spent()
     same = Ledger.in_memory(
         dataset="registry", budget=PrivacyBudget(3.0, 1e-5), composition="renyi"
     )
-    opened(same, BinaryLabels(chances=GaussianChances(sigma=20.0), queries=2))
+    opened(same, label_event(20.0, 2))
     assert fresh.spent() == same.spent()
 
 
 def test_unused_labels_of_three_classes_return_to_a_renyi_ledger(ledger: Ledger) -> None:
-    plan = opened(ledger, ClassLabels(sigma=30.0, queries=10))
+    plan = opened(ledger, class_event(30.0, 10))
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1"), (b"b", b"0")])
     before = ledger.spent().epsilon
-    for used in ((ClassLabels(sigma=30.0, queries=1),), (Counts(sigma=30.0, shifts=4),)):
+    for used in ((class_event(30.0, 1),), (counts_event(30.0, 4),)):
         with pytest.raises(ParameterError, match="count them again"):
             ledger.commit(plan, b"two labels", parts=2, used=used)
-    ledger.commit(plan, b"two labels", parts=2, used=(ClassLabels(sigma=30.0, queries=2),))
+    ledger.commit(plan, b"two labels", parts=2, used=(class_event(30.0, 2),))
     assert ledger.spent().epsilon == pytest.approx(before / 5)
 
 
 def test_unused_labels_of_a_table_return_to_a_renyi_ledger(ledger: Ledger) -> None:
-    table = BinaryLabels(
-        chances=TableChances(weights=(2**52, 2**52 - 2**46, 2**52 - 2**47), n_teachers=5),
-        queries=10,
-    )
+    table = table_event((2**52, 2**52 - 2**46, 2**52 - 2**47), 10, 5)
     plan = opened(ledger, table)
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1"), (b"b", b"0")])
     before = ledger.spent().epsilon
-    other = BinaryLabels(
-        chances=TableChances(weights=(2**52, 2**52 - 2**45, 2**52 - 2**47), n_teachers=5), queries=2
-    )
+    other = table_event((2**52, 2**52 - 2**45, 2**52 - 2**47), 2, 5)
     for used in ((replace(table, queries=1),), (other,), (replace(table, n_teachers=4),)):
         with pytest.raises(ParameterError, match="count them again"):
             ledger.commit(plan, b"two labels", parts=2, used=used)
@@ -223,12 +208,12 @@ def test_pairs_are_never_given_back(ledgers: Ledgers) -> None:
 @pytest.mark.parametrize(
     "used",
     [
-        (BinaryLabels(chances=GaussianChances(sigma=20.0), queries=1),),  # fewer than were answered
-        (BinaryLabels(chances=GaussianChances(sigma=20.0), queries=11),),
-        (BinaryLabels(chances=GaussianChances(sigma=40.0), queries=2),),
-        (BinaryLabels(chances=GaussianChances(sigma=20.0, n_teachers=50), queries=2),),
-        (Counts(sigma=20.0, shifts=2),),
-        (BinaryLabels(chances=GaussianChances(sigma=20.0), queries=2), Pure(epsilon=0.1, count=1)),
+        (label_event(20.0, 1),),  # fewer than were answered
+        (label_event(20.0, 11),),
+        (label_event(40.0, 2),),
+        (label_event(20.0, 2, 50),),
+        (counts_event(20.0, 2),),
+        (label_event(20.0, 2), pure_event(0.1, 1)),
         (),
     ],
 )
@@ -246,15 +231,13 @@ def test_used_must_be_a_beginning_of_the_plan_and_cover_the_answers(
 
 
 def test_several_events_shrink_together_or_not_at_all(ledger: Ledger) -> None:
-    events = (Counts(sigma=50.0, shifts=20), Pure(epsilon=0.01, count=1))
+    events = (counts_event(50.0, 20), pure_event(0.01, 1))
     plan = opened(ledger, *events, queries=10)
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1")])
     with pytest.raises(ParameterError, match="must be the reserved ones"):
-        ledger.commit(plan, b"x", parts=1, used=(Counts(sigma=50.0, shifts=2),))
-    ledger.commit(
-        plan, b"x", parts=1, used=(Counts(sigma=50.0, shifts=2), Pure(epsilon=0.01, count=1))
-    )
+        ledger.commit(plan, b"x", parts=1, used=(counts_event(50.0, 2),))
+    ledger.commit(plan, b"x", parts=1, used=(counts_event(50.0, 2), pure_event(0.01, 1)))
     assert ledger.spent().epsilon > 0
 
 
@@ -274,16 +257,16 @@ def test_steps_given_back_follow_from_the_answers_and_not_from_a_word(
     ledger: Ledger, queries: int | None, shifts: int, admitted: bool
 ) -> None:
     # ten histograms take two steps each: two answers took four of the twenty
-    plan = opened(ledger, Counts(sigma=50.0, shifts=20), queries=queries)
+    plan = opened(ledger, counts_event(50.0, 20), queries=queries)
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1"), (b"b", b"0")])
     before = ledger.spent().epsilon
     if not admitted:
         with pytest.raises(ParameterError, match="number of queries that was stated"):
-            ledger.commit(plan, b"x", parts=2, used=(Counts(sigma=50.0, shifts=shifts),))
+            ledger.commit(plan, b"x", parts=2, used=(counts_event(50.0, shifts),))
         assert ledger.spent().epsilon == before
         return
-    ledger.commit(plan, b"x", parts=2, used=(Counts(sigma=50.0, shifts=shifts),))
+    ledger.commit(plan, b"x", parts=2, used=(counts_event(50.0, shifts),))
     assert ledger.spent().epsilon == pytest.approx(before * shifts / 20)
 
 

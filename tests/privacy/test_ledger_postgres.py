@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import secretballot as sb
 from ledger_backends import DatabaseLedgers
+from made_events import pure_event
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger, postgres, rows
 from secretballot.core.ledger.rows import BrokenOffError
@@ -26,7 +27,7 @@ from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.core.noise import ExactNoise
 from secretballot.door.known_ledger import keep_in_step
 from secretballot.exceptions import BudgetError, LedgerError
-from secretballot.privacy.accounting import PrivacyBudget, Pure
+from secretballot.privacy.accounting import PrivacyBudget
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.1, 1e-9)
@@ -34,7 +35,7 @@ SECRET = "hunter2"
 
 
 def buy(ledger: Ledger, request: str) -> int:
-    return ledger.reserve([Pure(epsilon=0.1, count=1)], PRICE, request=request, purpose="test")
+    return ledger.reserve([pure_event(0.1, 1)], PRICE, request=request, purpose="test")
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from made_events import pure_event
 from secretballot.core.ledger import Ledger, sqlite
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.accounting import PrivacyBudget, Pure
+from secretballot.privacy.accounting import PrivacyBudget
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.001, 1e-9)
@@ -21,9 +22,7 @@ def test_an_answer_whose_room_was_claimed_needs_no_more_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
-    number = ledger.reserve(
-        [Pure(epsilon=0.001, count=1)], PRICE, request="one", purpose="", room=size
-    )
+    number = ledger.reserve([pure_event(0.001, 1)], PRICE, request="one", purpose="", room=size)
     connect = sqlite.connect
 
     def connect_to_full_disk(place: Path | None) -> sqlite3.Connection:
@@ -51,9 +50,7 @@ def test_a_disk_too_full_for_the_answer_sells_nothing(
 
     monkeypatch.setattr(sqlite, "connect", connect_to_full_disk)
     with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
-        ledger.reserve(
-            [Pure(epsilon=0.001, count=1)], PRICE, request="one", purpose="", room=1_000_000
-        )
+        ledger.reserve([pure_event(0.001, 1)], PRICE, request="one", purpose="", room=1_000_000)
     monkeypatch.undo()
     assert ledger.spent().epsilon == 0
 
@@ -63,9 +60,7 @@ def test_the_lock_under_which_room_is_given_back_ends_with_the_answer(tmp_path: 
     kept.keep_open()
     other = Ledger.open_existing(tmp_path / "ledger.sqlite")
     for number in range(1, 4):
-        kept.reserve(
-            [Pure(epsilon=0.001, count=1)], PRICE, request=f"{number}", purpose="", room=5_000
-        )
+        kept.reserve([pure_event(0.001, 1)], PRICE, request=f"{number}", purpose="", room=5_000)
         kept.commit(number, bytes(5_000))
         assert len(kept._own_book._store._kept) == 1
         # as another process would see it: locks are of connections
@@ -75,7 +70,7 @@ def test_the_lock_under_which_room_is_given_back_ends_with_the_answer(tmp_path: 
         assert other.released(f"{number}") == bytes(5_000)
     with pytest.raises(LedgerError, match="closed once"):
         kept.commit(3, b"x")
-    other.reserve([Pure(epsilon=0.001, count=1)], PRICE, request="last", purpose="")
+    other.reserve([pure_event(0.001, 1)], PRICE, request="last", purpose="")
 
 
 def test_room_is_given_back_by_every_end_and_in_time(
@@ -90,9 +85,7 @@ def test_room_is_given_back_by_every_end_and_in_time(
             )
 
     def claimed(request: str) -> int:
-        return ledger.reserve(
-            [Pure(epsilon=0.001, count=1)], PRICE, request=request, purpose="", room=100
-        )
+        return ledger.reserve([pure_event(0.001, 1)], PRICE, request=request, purpose="", room=100)
 
     ledger.forfeit(claimed("one"), "for the test")
     ledger.commit(claimed("two"), b"x")
@@ -130,7 +123,7 @@ def test_an_answer_is_stored_on_a_disk_that_filled_up_after_the_purchase(
     try:
         ledger = Ledger(disk / "ledger.sqlite", dataset="registry", budget=BUDGET)
         number = ledger.reserve(
-            [Pure(epsilon=0.001, count=1)], PRICE, request="one", purpose="", room=400_000
+            [pure_event(0.001, 1)], PRICE, request="one", purpose="", room=400_000
         )
         with pytest.raises(OSError, match="No space"):
             fill(disk / "filler")

@@ -7,6 +7,17 @@ import numpy as np
 import pytest
 
 import secretballot.privacy.mechanisms as shelf
+from made_events import (
+    abstention_event,
+    class_event,
+    counts_event,
+    label_event,
+    pure_event,
+    ranged_event,
+    sparse_event,
+    stable_event,
+    table_event,
+)
 from secretballot.audit import (
     all_counts,
     discrete_gaussian_distribution,
@@ -18,16 +29,6 @@ from secretballot.audit import (
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    BoundedRange,
-    ClassLabels,
-    Counts,
-    GaussianChances,
-    Pure,
-    SparseStream,
-    StableTests,
-    TableChances,
-    TableStream,
     event_in,
 )
 from secretballot.privacy.mechanisms import (
@@ -65,102 +66,85 @@ def _highest(counts):
 # mechanism, number of classes, the integers that are noised as a function of counts, event of 7
 # queries
 EXAMPLES = {
-    GaussianNoisyCount: (
-        GaussianNoisyCount(3.0),
-        2,
-        lambda c: c[:, 1:],
-        Counts(sigma=3.0, shifts=7),
-    ),
+    GaussianNoisyCount: (GaussianNoisyCount(3.0), 2, lambda c: c[:, 1:], counts_event(3.0, 7)),
     GaussianNoisyHistogram: (
         GaussianNoisyHistogram(3.0, 3),
         3,
         lambda c: c,
-        Counts(sigma=3.0, shifts=14),
+        counts_event(3.0, 14),
     ),
     # one teacher that takes its vote elsewhere moves two cells of a row
-    GaussianNoisyTable: (GaussianNoisyTable(3.0, 2), 3, lambda c: c, Counts(sigma=3.0, shifts=14)),
+    GaussianNoisyTable: (GaussianNoisyTable(3.0, 2), 3, lambda c: c, counts_event(3.0, 14)),
     GaussianNoisyMajority: (
         GaussianNoisyMajority(3.0, 9),
         2,
         lambda c: c[:, 1:],
-        BinaryLabels(chances=GaussianChances(sigma=3.0, n_teachers=9), queries=7),
+        label_event(3.0, 7, 9),
     ),
-    GaussianNoisyArgmax: (
-        GaussianNoisyArgmax(3.0, 3),
-        3,
-        lambda c: c,
-        ClassLabels(sigma=3.0, queries=7),
-    ),
+    GaussianNoisyArgmax: (GaussianNoisyArgmax(3.0, 3), 3, lambda c: c, class_event(3.0, 7)),
     LaplaceNoisyMajority: (
         LaplaceNoisyMajority(3.0, 9),
         2,
         lambda c: c[:, 1:],
-        Pure(epsilon=1 / 3, count=7),
+        pure_event(1 / 3, 7),
     ),
-    LaplaceNoisyCount: (
-        LaplaceNoisyCount(3.0),
-        2,
-        lambda c: c[:, 1:],
-        Pure(epsilon=1 / 3, count=7),
-    ),
+    LaplaceNoisyCount: (LaplaceNoisyCount(3.0), 2, lambda c: c[:, 1:], pure_event(1 / 3, 7)),
     LaplaceNoisyHistogram: (
         LaplaceNoisyHistogram(3.0, 3),
         3,
         lambda c: c,
-        Pure(epsilon=1 / 3, count=14),
+        pure_event(1 / 3, 14),
     ),
-    LaplaceNoisyArgmax: (LaplaceNoisyArgmax(3.0, 3), 3, lambda c: c, Pure(epsilon=1 / 3, count=14)),
+    LaplaceNoisyArgmax: (LaplaceNoisyArgmax(3.0, 3), 3, lambda c: c, pure_event(1 / 3, 14)),
     VoteTableMajority: (
         VoteTableMajority((2**51, 2**50), 9),
         2,
         lambda c: c[:, 1:],
-        BinaryLabels(chances=TableChances(weights=(2**51, 2**50), n_teachers=9), queries=7),
+        table_event((2**51, 2**50), 7, 9),
     ),
     GaussianThreshold: (
         GaussianThreshold(3.0, 6),
         3,
         lambda c: _highest(c)[:, None],
-        BinaryLabels(chances=GaussianChances(sigma=3.0), queries=7),
+        label_event(3.0, 7),
     ),
     DistanceToInstability: (
         DistanceToInstability(3.0, 4),
         3,
         lambda c: stability(c)[:, None],
-        StableTests(scale=3.0, threshold=4, count=7),
+        stable_event(3.0, 4, 7),
     ),
     SparseVector: (
         SparseVector(3.0, 6.0, 4, 2, True),
         3,
         lambda c: stability(c)[:, None],
-        SparseStream(
-            threshold_scale=3.0, query_scale=6.0, threshold=4, abstentions=2, refresh=True
-        ),
+        sparse_event(3.0, 6.0, 4, 2, True),
     ),
     AbstentionTable: (
         AbstentionTable(5.0, 0.5, 0.01, 2, 4),
         3,
         lambda c: stability(c)[:, None],
-        TableStream(order=5.0, charge=0.5, false_answer=0.01, abstentions=2),
+        abstention_event(5.0, 0.5, 0.01, 2),
     ),
     # the count of one class stands for one score
     ExponentialMechanism: (
         ExponentialMechanism(0.7, False),
         3,
         lambda c: c[:, :1],
-        Pure(epsilon=0.7, count=7),
+        pure_event(0.7, 7),
     ),
     # pools of one point; larger ones in test_pool_estimates
     StabilityQuantile: (
         StabilityQuantile(0.1, 0.7),
         3,
         lambda c: stability(c)[:, None],
-        Pure(epsilon=0.7, count=7),
+        pure_event(0.7, 7),
     ),
     MinoritySum: (
         MinoritySum(0.7, 1),
         3,
         lambda c: (c.sum(axis=1) - c.max(axis=1))[:, None],
-        Pure(epsilon=0.7, count=7),
+        pure_event(0.7, 7),
     ),
     # counts of votes for four positions; the distance of one of them
     VoteQuantile: (
@@ -169,7 +153,7 @@ EXAMPLES = {
         lambda c: np.array(
             [[VoteQuantile(0.7, 4, 4).distances(np.repeat(np.arange(4), row))[1]] for row in c]
         ),
-        BoundedRange(epsilon=0.7, count=7),
+        ranged_event(0.7, 7),
     ),
 }
 KINDS = pytest.mark.parametrize("kind", MECHANISMS, ids=lambda kind: kind.__name__)

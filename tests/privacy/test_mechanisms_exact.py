@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from made_events import counts_event
 from secretballot.audit import (
     ThresholdGame,
     adaptive_delta,
@@ -25,7 +26,6 @@ from secretballot.audit import (
     stream_queries,
 )
 from secretballot.privacy.accounting import (
-    Counts,
     PrivacyBudget,
     calibrate_gaussian,
     calibrate_label_gaussian,
@@ -150,7 +150,7 @@ def test_gaussian_counts_cost_exactly_their_price(sigma, length):
 
 def test_sensitivity_one_on_a_histogram_is_caught():
     sigma, length = 4.0, 6
-    claimed = delta_upper([Counts(sigma=sigma, shifts=length)], 1.0)
+    claimed = delta_upper([counts_event(sigma, length)], 1.0)
     assert shifted_delta(discrete_gaussian_distribution(sigma), 2 * length, 1.0) > 2 * claimed
 
 
@@ -197,7 +197,7 @@ def test_gnmax_stays_below_the_price_of_its_histogram():
         3,
         draws=3,
     )
-    assert adaptive_delta(tight, 1, 2.0) > delta_upper([Counts(sigma=0.5, shifts=1)], 2.0)
+    assert adaptive_delta(tight, 1, 2.0) > delta_upper([counts_event(0.5, 1)], 2.0)
 
 
 @pytest.mark.parametrize("sigma", [1.0, 4.0])

@@ -13,16 +13,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from made_events import label_event, sparse_event
 from secretballot.audit import (
     discrete_gaussian_distribution,
     discrete_laplace_distribution,
     hockey_stick,
 )
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    GaussianChances,
     PrivacyBudget,
-    SparseStream,
     calibrate_sparse_vector,
     delta_upper,
 )
@@ -78,12 +76,8 @@ def test_two_phase_streams_stay_below_the_price_and_lose_a_third_of_it(max_unsta
 
 def test_the_same_attack_breaks_noise_calibrated_for_fewer_abstentions():
     event = calibrate_sparse_vector(BUDGET, 3)
-    broken = SparseStream(
-        threshold_scale=event.threshold_scale,
-        query_scale=event.query_scale,
-        threshold=event.threshold,
-        abstentions=20,
-        refresh=False,
+    broken = sparse_event(
+        event.threshold_scale, event.query_scale, event.threshold, 20, refresh=False
     )
     assert worst_delta(broken, BUDGET.epsilon) > BUDGET.delta
     less = replace(calibrate_sparse_vector(BUDGET, 5), threshold_scale=2.0, query_scale=3.0)
@@ -103,10 +97,7 @@ def repeated_label_delta(sigma, n_queries, epsilon):
 @pytest.mark.parametrize(("n_queries", "sigma"), [(20, 16.0), (50, 24.5)])
 def test_one_query_repeated_loses_most_of_what_gaussian_labels_promise(n_queries, sigma):
     # errata 3: no accountant can certify more than 8 % further labels at 50 queries, 1 % at 299
-    promised = delta_upper(
-        [BinaryLabels(chances=GaussianChances(sigma=sigma, n_teachers=250), queries=n_queries)],
-        BUDGET.epsilon,
-    )
+    promised = delta_upper([label_event(sigma, n_queries, 250)], BUDGET.epsilon)
     true = repeated_label_delta(sigma, n_queries, BUDGET.epsilon)
     assert 0.6 * promised < true <= promised
     assert repeated_label_delta(0.7 * sigma, n_queries, BUDGET.epsilon) > promised

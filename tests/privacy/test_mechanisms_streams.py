@@ -7,10 +7,10 @@ import pickle
 import numpy as np
 import pytest
 
+from made_events import pure_event
 from secretballot.audit import outcomes_p_value, stream_law
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError
-from secretballot.privacy.accounting import Pure
 from secretballot.privacy.mechanisms import SparseVector
 from secretballot.privacy.mechanisms import sparse_vector as room
 
@@ -145,8 +145,8 @@ def test_first_query_is_above_with_the_stated_probability():
 
 
 def test_the_pattern_alone_costs_pure_epsilon():
-    assert SparseVector(2.0, 4.0, 6, 3, True).pattern_event() == Pure(epsilon=1.0, count=3)
-    assert SparseVector(2.0, 4.0, 6, 3, False).pattern_event() == Pure(epsilon=2.0, count=1)
+    assert SparseVector(2.0, 4.0, 6, 3, True).pattern_event() == pure_event(1.0, 3)
+    assert SparseVector(2.0, 4.0, 6, 3, False).pattern_event() == pure_event(2.0, 1)
 
 
 def test_a_run_hides_its_noisy_threshold_and_is_not_copied():

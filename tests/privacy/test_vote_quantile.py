@@ -8,20 +8,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from made_events import pure_event, ranged_event
 from secretballot.audit import sample_p_value
 from secretballot.audit.distributions import Distribution
 from secretballot.audit.games import adaptive_delta
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
-    BoundedRange,
     PrivacyBudget,
-    Pure,
     calibrate_bounded_range,
     calibrate_pure,
     delta_upper,
     epsilon_upper,
-    renyi_divergence,
 )
 from secretballot.privacy.mechanisms import VoteQuantile
 from secretballot.privacy.mechanisms.vote_quantile import rank_distances
@@ -114,7 +112,7 @@ def test_what_is_no_vote_is_refused_without_being_named():
 def test_the_divergence_bounds_every_pair_of_two_outcomes_of_that_range(length):
     # by convexity the worst pairs sit on both ends of the interval; t is its upper end
     for order in (1.1, 2.0, 8.0, 64.0):
-        bound, worst = renyi_divergence(BoundedRange(epsilon=length, count=1), order), 0.0
+        bound, worst = float(ranged_event(length, 1).renyi(np.array([order]))[0]), 0.0
         for t in np.linspace(1e-3, 0.999, 200) * length:
             q = -math.expm1(t - length) / (math.exp(t) - math.exp(t - length))
             moment = q * math.exp(order * t) + (1 - q) * math.exp(order * (t - length))
@@ -130,14 +128,12 @@ def test_the_calibration_uses_the_budget_and_lies_between_parts_and_what_is_poss
         (PrivacyBudget(0.5, 0.0), 7),
     ):
         length = calibrate_bounded_range(budget, draws)
-        assert (
-            delta_upper([BoundedRange(epsilon=length, count=draws)], budget.epsilon) <= budget.delta
-        )
+        assert delta_upper([ranged_event(length, draws)], budget.epsilon) <= budget.delta
         parts = calibrate_pure(budget, draws)
         # randomised response of half the length has that range
         assert parts * (1 - 1e-9) <= length <= 2 * parts
         if budget.delta:
-            more = BoundedRange(epsilon=1.01 * length, count=draws)
+            more = ranged_event(1.01 * length, draws)
             assert delta_upper([more], budget.epsilon) > budget.delta
     assert calibrate_bounded_range(PrivacyBudget(1.0, 1e-6), 100) > 1.8 * calibrate_pure(
         PrivacyBudget(1.0, 1e-6), 100
@@ -145,7 +141,7 @@ def test_the_calibration_uses_the_budget_and_lies_between_parts_and_what_is_poss
 
 
 def test_draws_stand_beside_other_events():
-    draws, parts = BoundedRange(epsilon=0.1, count=30), Pure(epsilon=0.1, count=5)
+    draws, parts = ranged_event(0.1, 30), pure_event(0.1, 5)
     together = epsilon_upper([draws, parts], 1e-6)
     assert epsilon_upper([draws], 1e-6) < together
-    assert together <= epsilon_upper([Pure(epsilon=0.1, count=35)], 1e-6)
+    assert together <= epsilon_upper([pure_event(0.1, 35)], 1e-6)

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_events import counts_event, label_event, sparse_event
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    Counts,
     Event,
-    GaussianChances,
     PrivacyBudget,
-    SparseStream,
     price,
 )
 from secretballot.released import ReleasedLabels
@@ -90,7 +87,7 @@ def binary(classes: Sequence[Any] = ("no", "yes"), n: int = 60, **changes: Any) 
         "release": "counts",
     }
     labels = (2 * counts >= 250).astype(int)
-    given = {"events": [Counts(sigma=32.0, shifts=n)], "mechanism": mechanism} | changes
+    given = {"events": [counts_event(32.0, n)], "mechanism": mechanism} | changes
     return certified(classes, labels, counts=counts, sigma=32.0, **given)
 
 
@@ -98,7 +95,7 @@ def multi(classes: Sequence[Any] = (0, 1, 2), n: int = 40, **changes: Any) -> Re
     """Return released counts of several classes."""
     counts = np.random.default_rng(6).integers(-50, 250, (n, len(classes)))
     mechanism = {"name": "gaussian", "sigma": 60.0, "n_classes": len(classes)}
-    given = {"events": [Counts(sigma=60.0, shifts=2 * n)], "mechanism": mechanism} | changes
+    given = {"events": [counts_event(60.0, 2 * n)], "mechanism": mechanism} | changes
     return certified(classes, counts.argmax(axis=1), counts=counts, sigma=60.0, **given)
 
 
@@ -117,7 +114,7 @@ def withheld(
         "refresh": True,
     }
     given = {
-        "events": [SparseStream(**scales)],
+        "events": [sparse_event(**scales)],
         "mechanism": {"name": "sparse-vector", **scales},
     } | changes
     return certified(classes, labels, **given)
@@ -127,10 +124,7 @@ def voted(classes: Sequence[Any] = ("no", "yes"), n: int = 60, **changes: Any) -
     """Return binary labels alone."""
     labels = np.random.default_rng(8).integers(0, 2, n)
     mechanism = {"name": "gaussian", "sigma": 32.0}
-    given = {
-        "events": [BinaryLabels(chances=GaussianChances(sigma=32.0), queries=n)],
-        "mechanism": mechanism,
-    } | changes
+    given = {"events": [label_event(32.0, n)], "mechanism": mechanism} | changes
     return certified(classes, labels, **given)
 
 

@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from made_events import counts_event
 from secretballot.exceptions import CertificateError, ParameterError
-from secretballot.privacy.accounting import Counts, PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import canonical_json, certificate_digest, with_files
 from secretballot.report.certificate.standing import UNSEEN_TEACHERS
@@ -65,7 +66,7 @@ def test_a_declaration_with_unknown_words_is_refused(
 
 def test_events_beyond_the_promise_get_no_certificate(make_binary: Make) -> None:
     with pytest.raises(CertificateError, match="more than the promised"):
-        make_binary(events=[Counts(sigma=5.0, shifts=60)])
+        make_binary(events=[counts_event(5.0, 60)])
     with pytest.raises(CertificateError, match="more than the promised"):
         make_binary(budget=PrivacyBudget(0.1, 1e-5))
 

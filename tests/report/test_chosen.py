@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_events import pure_event
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import PrivacyBudget, Pure, calibrate_pure, price
+from secretballot.privacy.accounting import PrivacyBudget, calibrate_pure, price
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -20,7 +21,7 @@ from secretballot.report.certificate.chosen import is_chosen
 from secretballot.report.certificate.verify import verify_certificate
 
 BUDGET = PrivacyBudget(0.5, 0.0)
-EVENT = Pure(epsilon=calibrate_pure(BUDGET, 1), count=1)
+EVENT = pure_event(calibrate_pure(BUDGET, 1), 1)
 LABELS = np.array([0, 1, 1])
 
 

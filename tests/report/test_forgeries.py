@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_events import abstention_event, pure_event, sampled_event, sparse_event
 from secretballot import verify_release as second
 from secretballot.aggregation import (
     AbstentionTableAggregator,
@@ -31,11 +32,7 @@ from secretballot.aggregation import (
 )
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    Pure,
-    Sampled,
-    SparseStream,
     Stream,
-    TableStream,
     calibrate_pure,
     calibrate_vector_sum,
     epsilon_upper,
@@ -59,7 +56,7 @@ STREAM = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_
 N = 12
 CHOSEN = {
     "purpose": "how often the teachers disagree",
-    "events": [Pure(epsilon=calibrate_pure(PrivacyBudget(0.1, 0.0), 1), count=1).to_json()],
+    "events": [pure_event(calibrate_pure(PrivacyBudget(0.1, 0.0), 1), 1).to_json()],
     "epsilon": 0.1,
     "delta": 0.0,
     "outcome": {
@@ -202,10 +199,8 @@ def pure(release: str) -> ReleasedLabels:
 
 
 def relabelled(neighbours: str, stream: Stream | None = None) -> ReleasedLabels:
-    stream = stream or SparseStream(refresh=False, **STREAM)
-    event = Sampled(
-        stream=stream, sampled=10, out_of=1000, relation=neighbours, relabel_epsilon=1.0
-    )
+    stream = stream or sparse_event(**STREAM, refresh=False)
+    event = sampled_event(stream, 10, 1000, neighbours)
     labels = np.where((np.arange(N) < 8) & (np.arange(N) != 3), 1, -1)
     return issue(
         RelabelledAggregator(event, n_queries=N, budget=BUDGET), labels, neighbours=neighbours
@@ -227,7 +222,7 @@ def in_rounds() -> ReleasedLabels:
 
 def chosen() -> ReleasedLabels:
     budget = PrivacyBudget(0.5, 0.0)
-    event, labels = Pure(epsilon=calibrate_pure(budget, 1), count=1), np.arange(N) % 2
+    event, labels = pure_event(calibrate_pure(budget, 1), 1), np.arange(N) % 2
     mechanism = {
         "name": "exponential-choice",
         "epsilon": 0.5,
@@ -345,7 +340,7 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "stream": withheld,
     "table of abstentions": lambda: tabled(),
     "table on a relabelled sample": lambda: relabelled(
-        "replace-one", TableStream(order=15.0, charge=0.2, false_answer=1e-8, abstentions=2)
+        "replace-one", abstention_event(15.0, 0.2, 1e-8, 2)
     ),
     "stream, threshold drawn once": lambda: withheld(refresh=False, n_classes=2),
     "relabelled": lambda: relabelled("replace-one"),

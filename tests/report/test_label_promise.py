@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_events import counts_event
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import Counts, PrivacyBudget, price
+from secretballot.privacy.accounting import PrivacyBudget, price
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -28,7 +29,7 @@ def _release(
     queries, labels, events = (
         np.arange(20),
         (2 * counts >= 100).astype(int),
-        [Counts(sigma=40.0, shifts=20)],
+        [counts_event(40.0, 20)],
     )
     certificate = build_certificate(
         budget=budget,

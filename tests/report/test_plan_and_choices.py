@@ -6,14 +6,10 @@ from typing import Any
 
 import pytest
 
+from made_events import counts_event, label_event, pure_event, sampled_event
 from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    Counts,
-    GaussianChances,
     PrivacyBudget,
-    Pure,
-    Sampled,
     calibrate_gaussian,
     calibrate_sparse_vector,
     price,
@@ -33,7 +29,7 @@ PLAN = {
 }
 ERROR = {
     "purpose": "estimate of the error level",
-    "events": [Pure(epsilon=0.1, count=1).to_json()],
+    "events": [pure_event(0.1, 1).to_json()],
     "epsilon": 0.1,
     "delta": 0.0,
     "outcome": {
@@ -44,7 +40,7 @@ ERROR = {
 }
 STUDENT = {
     "purpose": "choice among 4 students",
-    "events": [Counts(sigma=calibrate_gaussian(PrivacyBudget(0.3, 1e-6), 4), shifts=4).to_json()],
+    "events": [counts_event(calibrate_gaussian(PrivacyBudget(0.3, 1e-6), 4), 4).to_json()],
     "epsilon": 0.3,
     "delta": 1e-6,
     "outcome": {"labels_sha256": "0" * 64},
@@ -65,7 +61,7 @@ def with_plan(make_binary: Make) -> Callable[..., dict[str, Any]]:
             "release": "counts",
         }
         given = {
-            "events": [Counts(sigma=45.0, shifts=100)],
+            "events": [counts_event(45.0, 100)],
             "mechanism": mechanism,
             "plan": PLAN,
         } | changes
@@ -138,7 +134,7 @@ def test_a_plan_that_lacks_a_part_is_refused(planned: Callable[..., dict[str, An
 def test_the_price_must_be_that_of_the_whole_plan(planned: Callable[..., dict[str, Any]]) -> None:
     """Events for the queries used alone would be the smaller epsilon that stopping early must
     not give."""
-    events = [Counts(sigma=45.0, shifts=60)]
+    events = [counts_event(45.0, 60)]
     with pytest.raises(CertificateError, match="pay for 60 queries, and the plan is of 100"):
         planned(events=events)
     cheaper = price(events, epsilon=1.0).delta
@@ -199,7 +195,7 @@ def test_a_choice_of_no_known_event_is_refused(planned: Callable[..., dict[str, 
     assert failed(
         forged(document, choices=[STUDENT | {"events": [{"event": "magic", "version": 1}]}])
     ) == {"choices"}
-    huge = Counts(sigma=1e12, shifts=10**6).to_json()
+    huge = counts_event(1e12, 10**6).to_json()
     assert failed(forged(document, choices=[STUDENT | {"events": [huge]}])) == {"choices"}
     assert failed(forged(document, choices={"0": STUDENT})) == {"fields"}
     assert failed(forged(document, choices=[STUDENT] * 101)) == {"fields"}
@@ -209,7 +205,7 @@ def test_choices_that_take_long_to_price_are_bounded(
     planned: Callable[..., dict[str, Any]],
 ) -> None:
     """One hundred label games of five seconds each would be a trap for whoever verifies."""
-    event = BinaryLabels(chances=GaussianChances(sigma=300.0), queries=10).to_json()
+    event = label_event(300.0, 10).to_json()
     many = [STUDENT | {"events": [event], "reservation": 100 + number} for number in range(11)]
     document = forged(planned(choices=[STUDENT]), choices=many)
     (detail,) = [
@@ -221,11 +217,7 @@ def test_choices_that_take_long_to_price_are_bounded(
 def test_pure_choices_may_state_delta_zero_up_to_their_sum(
     planned: Callable[..., dict[str, Any]],
 ) -> None:
-    three = STUDENT | {
-        "events": [Pure(epsilon=0.1, count=3).to_json()],
-        "epsilon": 0.3,
-        "delta": 0.0,
-    }
+    three = STUDENT | {"events": [pure_event(0.1, 3).to_json()], "epsilon": 0.3, "delta": 0.0}
     assert verify_certificate(planned(choices=[three])).ok
     with pytest.raises(CertificateError, match="Choice 1 cost"):
         planned(choices=[three | {"epsilon": 0.29}])
@@ -258,7 +250,7 @@ def test_the_assumptions_follow_the_choices(planned: Callable[..., dict[str, Any
 
 DRAWN = {
     "purpose": "which candidate is right most often",
-    "events": [Pure(epsilon=0.1, count=1).to_json()],
+    "events": [pure_event(0.1, 1).to_json()],
     "epsilon": 0.1,
     "delta": 0.0,
     "outcome": {
@@ -322,9 +314,7 @@ def test_a_rejected_sample_is_priced_under_the_relation_of_the_release(
     """It costs less where records come and go than where they are replaced, and nothing is known
     of users."""
     stream = calibrate_sparse_vector(PrivacyBudget(0.5, 1e-6), 1)
-    sample = Sampled(
-        stream=stream, sampled=10, out_of=1000, relation="add-remove", relabel_epsilon=1.0
-    )
+    sample = sampled_event(stream, 10, 1000, "add-remove")
     choice = STUDENT | {"events": [sample.to_json()], "epsilon": 0.3, "delta": 1e-6}
     with pytest.raises(CertificateError, match="single records"):
         planned(choices=[choice])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from secretballot.privacy.accounting import SparseStream
+from made_events import sparse_event
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.labels_file import labels_blocks
 from secretballot.report.certificate.verify import Verification, verify_certificate
@@ -92,7 +92,7 @@ def test_thirty_abstentions_and_answers_at_one_that_was_paid_for_are_refused(
     labels = np.where(np.arange(60) % 2, 0, -1)
     scales = SCALES | {"max_unstable": 1}
     honest = make_withheld(
-        n=60, events=[SparseStream(**scales)], mechanism={"name": "sparse-vector", **scales}
+        n=60, events=[sparse_event(**scales)], mechanism={"name": "sparse-vector", **scales}
     )
     found = failures(forge(honest, rows_of(honest, labels=labels), answered=30))
     assert set(found) == {"labels"}

@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
+from made_events import (
+    class_event,
+    counts_event,
+    label_event,
+    pure_event,
+    sparse_event,
+    stable_event,
+)
 from secretballot import verify_release as second
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    ClassLabels,
-    Counts,
     Event,
-    GaussianChances,
     PrivacyBudget,
-    Pure,
-    SparseStream,
-    StableTests,
     calibrate_gaussian,
 )
 from secretballot.released import ReleasedLabels
@@ -139,7 +140,7 @@ def test_a_forger_with_a_new_digest_cannot_promise_less(
 ) -> None:
     sigma = calibrate_gaussian(PrivacyBudget(1.0, 1e-5), 60)
     release = make_binary(
-        events=[Counts(sigma=sigma, shifts=60)], mechanism={"name": "gaussian", "sigma": sigma}
+        events=[counts_event(sigma, 60)], mechanism={"name": "gaussian", "sigma": sigma}
     )
     assert verify_certificate(release.certificate).ok
     start = sigma if "sigma" in places[0] else 1.0
@@ -223,9 +224,7 @@ def test_one_shift_for_each_histogram_is_too_few(make_multi: Make) -> None:
 
 
 def test_labels_alone_do_not_pay_for_counts(make_binary: Make) -> None:
-    release = make_binary(
-        events=[BinaryLabels(chances=GaussianChances(sigma=32.0, n_teachers=None), queries=60)]
-    )
+    release = make_binary(events=[label_event(32.0, 60, None)])
     assert failed(release.certificate) == {"mechanism"}
     assert failed(forged(release.certificate, (("mechanism", "release"), "labels"))) == {"released"}
 
@@ -233,12 +232,12 @@ def test_labels_alone_do_not_pay_for_counts(make_binary: Make) -> None:
 @pytest.mark.parametrize(
     ("event", "held"),
     [
-        (ClassLabels(sigma=60.0, queries=60), True),
-        (Counts(sigma=60.0, shifts=120), False),
-        (Counts(sigma=60.0, shifts=60), False),
-        (ClassLabels(sigma=60.0, queries=59), False),
-        (ClassLabels(sigma=61.0, queries=60), False),
-        (BinaryLabels(chances=GaussianChances(sigma=32.0), queries=60), False),
+        (class_event(60.0, 60), True),
+        (counts_event(60.0, 120), False),
+        (counts_event(60.0, 60), False),
+        (class_event(60.0, 59), False),
+        (class_event(61.0, 60), False),
+        (label_event(32.0, 60), False),
     ],
 )
 def test_labels_of_three_classes_are_paid_for_as_such_or_as_counts(
@@ -257,7 +256,7 @@ def test_labels_of_three_classes_are_paid_for_as_such_or_as_counts(
 
 
 def test_labels_of_three_classes_do_not_pay_for_counts(make_multi: Make) -> None:
-    release = make_multi(events=[ClassLabels(sigma=60.0, queries=40)])
+    release = make_multi(events=[class_event(60.0, 40)])
     assert failed(release.certificate) == {"mechanism"}
     assert failed(forged(release.certificate, (("mechanism", "release"), "labels"))) == {"released"}
 
@@ -277,9 +276,7 @@ def test_more_queries_than_the_plan_are_refused_where_they_do_not_enter_the_pric
 
 
 def test_labels_priced_for_another_number_of_teachers_are_refused(make_binary: Make) -> None:
-    release = make_binary(
-        events=[BinaryLabels(chances=GaussianChances(sigma=32.0, n_teachers=249), queries=60)]
-    )
+    release = make_binary(events=[label_event(32.0, 60, 249)])
     assert "mechanism" in failed(release.certificate)
 
 
@@ -302,13 +299,11 @@ def test_under_a_renyi_filter_the_whole_may_cost_less_than_the_sum(make_binary: 
 def test_events_beyond_all_reason_are_refused_quickly(make_binary: Make) -> None:
     certificate = make_binary().certificate
     for event in (
-        Counts(sigma=1e6, shifts=10**12),
-        BinaryLabels(chances=GaussianChances(sigma=1e9, n_teachers=None), queries=10**12),
-        Pure(epsilon=1e12, count=10**12),
-        SparseStream(
-            threshold_scale=1e12, query_scale=1e12, threshold=0, abstentions=10**12, refresh=True
-        ),
-        StableTests(scale=1e12, threshold=0, count=10**12),
+        counts_event(1e6, 10**12),
+        label_event(1e9, 10**12, None),
+        pure_event(1e12, 10**12),
+        sparse_event(1e12, 1e12, 0, 10**12, True),
+        stable_event(1e12, 0, 10**12),
     ):
         document = forged(certificate, (("events",), [event.to_json()]))
         assert not verify_certificate(document).ok

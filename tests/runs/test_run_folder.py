@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from made_events import counts_event
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.rows import UnknownEndError
 from secretballot.exceptions import DataError, LedgerError
-from secretballot.privacy.accounting import Counts, PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs.folder import RunFolder, file_digest
 
@@ -185,7 +186,7 @@ def fail(out: Path, work: Callable[[RunFolder], object]) -> None:
 
 def pay(folder: RunFolder) -> None:
     ledger = Ledger(folder.ledger, dataset="d", budget=BUDGET)
-    ledger.reserve([Counts(sigma=100.0, shifts=1)], BUDGET, request=folder.request, purpose="")
+    ledger.reserve([counts_event(100.0, 1)], BUDGET, request=folder.request, purpose="")
 
 
 def test_a_run_that_began_meanwhile_is_left_alone(tmp_path: Path) -> None:
@@ -218,7 +219,7 @@ def test_a_ledger_from_which_another_run_paid_is_kept(tmp_path: Path) -> None:
     def pay_for_another_run(folder: RunFolder) -> None:
         Ledger(folder.ledger, dataset="d", budget=BUDGET)
         other = Ledger.open_existing(folder.ledger)
-        other.reserve([Counts(sigma=100.0, shifts=1)], BUDGET, request="another-run", purpose="")
+        other.reserve([counts_event(100.0, 1)], BUDGET, request="another-run", purpose="")
 
     with pytest.raises(DataError, match="no good"):
         fail(tmp_path / "out", pay_for_another_run)

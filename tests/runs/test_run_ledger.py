@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from made_events import counts_event
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.learners.training.account import refuse_beyond
-from secretballot.privacy.accounting import Counts, PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.runs.account import (
     check_account,
@@ -26,7 +27,7 @@ from secretballot.runs.folder import RunFolder
 from secretballot.runs.progress import Watch
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
-EVENTS = [Counts(sigma=100.0, shifts=1)]
+EVENTS = [counts_event(100.0, 1)]
 PROMISE = {"unit": "record", "neighbours": "add-remove"}
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from made_events import sparse_event
 from secretballot import theory
 from secretballot.core.streams import false_answer
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    SparseStream,
     calibrate_sparse_vector,
 )
 
@@ -50,9 +50,7 @@ def test_expected_label_accuracy_is_the_mean_over_votes() -> None:
 
 @pytest.mark.parametrize("refresh", [True, False])
 def test_the_forecast_by_enumeration_of_two_queries(refresh: bool) -> None:
-    event = SparseStream(
-        threshold_scale=2.0, query_scale=4.0, threshold=6, abstentions=1, refresh=refresh
-    )
+    event = sparse_event(2.0, 4.0, 6, 1, refresh=refresh)
     refused = 1 - false_answer(event, 8)
     found = theory.stream_forecast(event, 2, [8], [1.0])
     assert found.asked == pytest.approx(1 + (1 - refused), rel=1e-9)

@@ -187,7 +187,8 @@ class AbstentionTableAggregator(Aggregator):
         rebuilds it."""
         return {
             "name": self.name,
-            **{name: getattr(self.table, name) for name in _TABLE},
+            **self.table.model_dump(exclude={"kind", "abstentions"}),
+            "max_unstable": self.max_unstable,
             "n_queries": self.n_queries,
             "n_classes": self.n_classes,
             "calibration": self.calibration,

@@ -6,13 +6,10 @@ import math
 
 import pytest
 
+from made_events import counts_event, label_event, pure_event
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    Counts,
-    GaussianChances,
     PrivacyBudget,
-    Pure,
     calibrate_gaussian,
     calibrate_label_gaussian,
     calibrate_pure,
@@ -30,23 +27,9 @@ def _check_labels(budget: PrivacyBudget, queries: int, n_teachers: int | None) -
     """Return the calibrated sigma after checking that it keeps the budget and is next to the
     least."""
     sigma = calibrate_label_gaussian(budget, queries, n_teachers)
-    assert (
-        delta_upper(
-            [
-                BinaryLabels(
-                    chances=GaussianChances(sigma=sigma, n_teachers=n_teachers), queries=queries
-                )
-            ],
-            budget.epsilon,
-        )
-        <= budget.delta
-    )
+    assert delta_upper([label_event(sigma, queries, n_teachers)], budget.epsilon) <= budget.delta
     assert sigma <= calibrate_gaussian(budget, queries) * 1.005
-    less = [
-        BinaryLabels(
-            chances=GaussianChances(sigma=0.995 * sigma, n_teachers=n_teachers), queries=queries
-        )
-    ]
+    less = [label_event(0.995 * sigma, queries, n_teachers)]
     found = price(less, epsilon=budget.epsilon)
     if found.method == "losses" and sigma > 1 and queries > 3:
         assert found.delta > budget.delta
@@ -105,9 +88,9 @@ def test_calibrated_counts_keep_the_budget_and_use_it(epsilon: float, delta: flo
     for shifts in (1, 2, 60, 5000):
         sigma = calibrate_gaussian(budget, shifts)
         found.append(sigma)
-        assert delta_upper([Counts(sigma=sigma, shifts=shifts)], epsilon) <= delta
+        assert delta_upper([counts_event(sigma, shifts)], epsilon) <= delta
         if sigma > 4:
-            assert delta_upper([Counts(sigma=0.995 * sigma, shifts=shifts)], epsilon) > delta
+            assert delta_upper([counts_event(0.995 * sigma, shifts)], epsilon) > delta
     assert found == sorted(found)
 
 
@@ -117,8 +100,8 @@ def test_calibrated_parts_keep_the_budget_and_use_it(
     epsilon: float, delta: float, count: int
 ) -> None:
     epsilon0 = calibrate_pure(PrivacyBudget(epsilon, delta), count)
-    assert delta_upper([Pure(epsilon=epsilon0, count=count)], epsilon) <= delta
-    assert delta_upper([Pure(epsilon=1.01 * epsilon0, count=count)], epsilon) > delta
+    assert delta_upper([pure_event(epsilon0, count)], epsilon) <= delta
+    assert delta_upper([pure_event(1.01 * epsilon0, count)], epsilon) > delta
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-12), (20.0, 1e-2), (4.0, 1e-10)])
@@ -158,15 +141,8 @@ def test_labels_cost_no_more_than_the_counts_they_are_read_off(
     queries: int, sigma: float, epsilon: float
 ) -> None:
     for n_teachers in (None, 250):
-        labels = delta_upper(
-            [
-                BinaryLabels(
-                    chances=GaussianChances(sigma=sigma, n_teachers=n_teachers), queries=queries
-                )
-            ],
-            epsilon,
-        )
-        assert labels <= delta_upper([Counts(sigma=sigma, shifts=queries)], epsilon) * (1 + 1e-9)
+        labels = delta_upper([label_event(sigma, queries, n_teachers)], epsilon)
+        assert labels <= delta_upper([counts_event(sigma, queries)], epsilon) * (1 + 1e-9)
 
 
 def test_a_budget_that_no_noise_keeps_is_refused_in_a_sentence() -> None:
@@ -178,5 +154,5 @@ def test_a_budget_that_no_noise_keeps_is_refused_in_a_sentence() -> None:
 
 def test_so_large_a_budget_that_the_least_noise_fits() -> None:
     sigma = calibrate_gaussian(PrivacyBudget(1e12, 0.1), 1)
-    assert delta_upper([Counts(sigma=sigma, shifts=1)], 1e12) <= 0.1
+    assert delta_upper([counts_event(sigma, 1)], 1e12) <= 0.1
     assert math.isfinite(sigma)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from test_class_labels import label_chances
 
+from made_events import class_event, counts_event, label_event
 from secretballot import PrivacyBudget
 from secretballot import verify_release as second
 from secretballot.core import class_games
@@ -23,10 +24,6 @@ from secretballot.core.class_games import (
     covering_laws,
 )
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    ClassLabels,
-    Counts,
-    GaussianChances,
     calibrate_argmax_gaussian,
     calibrate_gaussian,
     delta_upper,
@@ -134,7 +131,7 @@ def test_an_independent_library_finds_no_vote_that_costs_more():
     accounting = pytest.importorskip("dp_accounting")
     pld = accounting.pld.privacy_loss_distribution
     sigma, labels, epsilon = 38.0, 60, 1.0
-    bound = delta_upper([ClassLabels(sigma=sigma, queries=labels)], epsilon)
+    bound = delta_upper([class_event(sigma, labels)], epsilon)
     noise = Noise(sigma)
     places = np.array([(-100, -100), (-27, -27), (-46, -12), (-12, -46), (-30, 0), (10, 10)])
     u, w = places.T
@@ -164,10 +161,10 @@ def test_blocks_cost_a_little_more_than_one_game():
 )
 def test_how_many_labels_one_promise_holds(sigma, counts, divergence, game):
     # a vote of 200 to 50 is wrong in 5 and in .1 %
-    assert delta_upper([Counts(sigma=sigma, shifts=2 * counts)], 1.0) <= 1.01e-6
-    assert price([ClassLabels(sigma=sigma, queries=game)], epsilon=1.0).method == "losses"
-    assert delta_upper([ClassLabels(sigma=sigma, queries=game)], 1.0) <= 1e-6
-    assert delta_upper([ClassLabels(sigma=sigma, queries=game + 1)], 1.0) > 1e-6
+    assert delta_upper([counts_event(sigma, 2 * counts)], 1.0) <= 1.01e-6
+    assert price([class_event(sigma, game)], epsilon=1.0).method == "losses"
+    assert delta_upper([class_event(sigma, game)], 1.0) <= 1e-6
+    assert delta_upper([class_event(sigma, game + 1)], 1.0) > 1e-6
     assert divergence < game
 
 
@@ -176,16 +173,13 @@ def test_noise_where_no_game_is_played_has_the_price_of_before():
         assert class_games.class_block(sigma, 30) is None
         assert covering_laws(sigma) is None
         assert class_losses(sigma, 3, 3) is None
-        event = ClassLabels(sigma=sigma, queries=30)
+        event = class_event(sigma, 30)
         assert 0 < delta_upper([event], 1.0) <= delta_upper([event.counts], 1.0)
 
 
 def test_labels_beside_other_events_are_games_too():
-    labels, two = (
-        ClassLabels(sigma=40.0, queries=30),
-        BinaryLabels(chances=GaussianChances(sigma=30.0, n_teachers=250), queries=10),
-    )
-    beside = [labels, Counts(sigma=60.0, shifts=12)]
+    labels, two = class_event(40.0, 30), label_event(30.0, 10, 250)
+    beside = [labels, counts_event(60.0, 12)]
     assert delta_upper([labels], 1.0) < delta_upper(beside, 1.0)
     assert delta_upper(beside, 1.0) < 0.5 * delta_upper([labels.counts, beside[1]], 1.0)
     three = delta_upper([*beside, two], 1.0)
@@ -199,7 +193,7 @@ def test_labels_beside_other_events_are_games_too():
 def test_calibrated_labels_gain_a_tenth_of_the_noise_and_take_seconds(labels):
     start, budget = time.process_time(), PrivacyBudget(1.0, 1e-6)
     sigma = calibrate_argmax_gaussian(budget, labels)
-    spent = delta_upper([ClassLabels(sigma=sigma, queries=labels)], 1.0)
+    spent = delta_upper([class_event(sigma, labels)], 1.0)
     assert 0.99e-6 < spent <= 1e-6
     assert sigma < 0.85 * calibrate_gaussian(budget, 2 * labels)
     assert time.process_time() - start < 30
@@ -210,7 +204,7 @@ def test_calibrated_labels_gain_a_tenth_of_the_noise_and_take_seconds(labels):
 @pytest.mark.parametrize("labels", [14, 250])  # the longer one takes a minute
 def test_the_second_verifier_confirms_a_game_by_a_list_of_its_own(labels):
     sigma = calibrate_argmax_gaussian(PrivacyBudget(1.0, 1e-6), labels)
-    event = ClassLabels(sigma=sigma, queries=labels)
+    event = class_event(sigma, labels)
     assert price([event], epsilon=1.0).method == "losses"
     found = second.price_events([event.to_json()], 1.0, 1e-6)
     assert found.lower <= found.upper <= 1e-6

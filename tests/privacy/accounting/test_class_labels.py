@@ -10,17 +10,13 @@ import time
 import numpy as np
 import pytest
 
+from made_events import class_event, confident_event, counts_event, label_event
 from secretballot import PrivacyBudget
 from secretballot import verify_release as second
 from secretballot.core.class_games import SEARCH_TOLERANCE, Noise, class_renyi
 from secretballot.core.renyi import ORDERS
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    ClassLabels,
-    Confident,
-    Counts,
-    GaussianChances,
     Grant,
     RenyiFilter,
     calibrate_argmax_gaussian,
@@ -28,7 +24,6 @@ from secretballot.privacy.accounting import (
     delta_upper,
     epsilon_upper,
     event_in,
-    renyi_divergence,
 )
 
 
@@ -156,18 +151,18 @@ def test_another_rule_for_ties_is_covered_and_a_release_of_the_counts_is_not():
         p = label_chances(votes, sigma, last_of_ties=True)
         q = label_chances(moved, sigma, last_of_ties=True)
         assert divergence(p, q, order) <= bound
-    assert renyi_divergence(Counts(sigma=sigma, shifts=2), order) > 1.4 * bound
+    assert float(counts_event(sigma, 2).renyi(np.array([order]))[0]) > 1.4 * bound
 
 
 def test_labels_cost_about_a_third_less_than_their_counts():
     # 250 teachers, a vote of 200 to 50 wrong in 5 % under that noise: 116 labels as counts
     budget = PrivacyBudget(1.0, 1e-6)
     sigma = calibrate_gaussian(budget, 2 * 116)
-    assert delta_upper([ClassLabels(sigma=sigma, queries=154)], 1.0) <= 1e-6
-    assert delta_upper([Counts(sigma=sigma, shifts=2 * 117)], 1.0) > 1e-6
+    assert delta_upper([class_event(sigma, 154)], 1.0) <= 1e-6
+    assert delta_upper([counts_event(sigma, 2 * 117)], 1.0) > 1e-6
     # two classes alone, under the noise of the difference of two counts, are no dearer
-    two = BinaryLabels(chances=GaussianChances(sigma=sigma / math.sqrt(2)), queries=154)
-    assert delta_upper([two], 1.0) < delta_upper([ClassLabels(sigma=sigma, queries=154)], 1.0)
+    two = label_event(sigma / math.sqrt(2), 154)
+    assert delta_upper([two], 1.0) < delta_upper([class_event(sigma, 154)], 1.0)
 
 
 @pytest.mark.parametrize(
@@ -185,18 +180,18 @@ def test_labels_cost_about_a_third_less_than_their_counts():
 def test_calibrated_labels_fit_and_are_confirmed_by_the_second_verifier(epsilon, delta, queries):
     budget = PrivacyBudget(epsilon, delta)
     sigma = calibrate_argmax_gaussian(budget, queries)
-    event = ClassLabels(sigma=sigma, queries=queries)
+    event = class_event(sigma, queries)
     assert 0.97 * delta < delta_upper([event], epsilon) <= delta
     assert sigma <= calibrate_gaussian(budget, 2 * queries)
     price = second.price_events([event.to_json()], epsilon, delta)
     assert price.lower <= price.upper <= delta * (1 + second.ERROR)
-    less = ClassLabels(sigma=0.97 * sigma, queries=queries).to_json()
+    less = class_event(0.97 * sigma, queries).to_json()
     assert second.price_events([less], epsilon, delta).upper > delta
 
 
 def test_the_second_verifier_refuses_labels_with_far_too_little_noise():
     sigma = calibrate_argmax_gaussian(PrivacyBudget(1.0, 1e-6), 100)
-    event = ClassLabels(sigma=0.8 * sigma, queries=100)
+    event = class_event(0.8 * sigma, 100)
     price = second.price_events([event.to_json()], 1.0, 1e-6)
     assert price.lower > 1e-6
     # and what it proves to be spent is no more than what is charged
@@ -205,7 +200,7 @@ def test_the_second_verifier_refuses_labels_with_far_too_little_noise():
 
 @pytest.mark.usefixtures("games_of_classes")
 def test_confident_voting_of_more_classes_gains_too():
-    event = Confident(threshold_sigma=150.0, sigma=40.0, queries=640, answers=286, n_classes=10)
+    event = confident_event(150.0, 40.0, 640, 286, 10)
     epsilon = epsilon_upper([event], 1e-5)
     assert epsilon < 2.11  # 2.164 by divergences, 2.505 with the labels as counts
     # the second program adds divergences here
@@ -216,27 +211,29 @@ def test_confident_voting_of_more_classes_gains_too():
 def test_labels_never_cost_more_than_their_counts_and_more_of_them_no_less():
     for sigma in (0.3, 1.0, 3.0, 12.0, 2500.0):
         for queries in (1, 2, 50):
-            event = ClassLabels(sigma=sigma, queries=queries)
+            event = class_event(sigma, queries)
             assert delta_upper([event], 1.0) <= delta_upper([event.counts], 1.0) * (1 + 1e-9)
-    costs = [delta_upper([ClassLabels(sigma=12.0, queries=n)], 1.0) for n in (1, 2, 5, 10, 20, 40)]
+    costs = [delta_upper([class_event(12.0, n)], 1.0) for n in (1, 2, 5, 10, 20, 40)]
     assert costs == sorted(costs)
 
 
 def test_divergences_of_a_ledger_hold_at_any_order():
-    event = ClassLabels(sigma=30.0, queries=10)
+    event = class_event(30.0, 10)
     rule = RenyiFilter(PrivacyBudget(2.0, 1e-6), 14.25)
     cost = rule.costs(Grant((event,), 1.0, 1e-6))[0]
     assert float(cost) == 10 * class_label_renyi(14.25, 30.0)
-    assert float(cost) < 0.67 * renyi_divergence(event.counts, 14.25)
+    assert float(cost) < 0.67 * float(event.counts.renyi(np.array([14.25]))[0])
     # beyond the orders that are computed, that of the counts holds
-    assert renyi_divergence(event, 5000.0) == renyi_divergence(event.counts, 5000.0)
+    assert float(event.renyi(np.array([5000.0]))[0]) == float(
+        event.counts.renyi(np.array([5000.0]))[0]
+    )
 
 
 @pytest.mark.parametrize(("sigma", "queries"), [(12.0, 8), (9.0, 40)])
 def test_the_orders_that_are_computed_are_nearly_the_best_of_all(sigma, queries):
-    event = ClassLabels(sigma=sigma, queries=queries)
+    event = class_event(sigma, queries)
     orders = np.array([order for order in ORDERS.tolist() if 1.5 <= order <= 1 + 1.5 * sigma][::2])
-    every = np.array([renyi_divergence(event, order) for order in orders])
+    every = np.array([float(event.renyi(np.array([order]))[0]) for order in orders])
     factors = orders * np.log1p(-1 / orders) - np.log(orders - 1)
     best = float((every + (factors - math.log(1e-6)) / (orders - 1)).min())
     assert 0.999 * best <= epsilon_upper([event], 1e-6) <= 1.004 * best
@@ -245,22 +242,19 @@ def test_the_orders_that_are_computed_are_nearly_the_best_of_all(sigma, queries)
 def test_hostile_labels_are_priced_quickly():
     start = time.process_time()
     for listed in (
-        [ClassLabels(sigma=1e12, queries=10**11)],
-        [ClassLabels(sigma=1e-6, queries=1)],
-        [ClassLabels(sigma=1000.0 + i, queries=3) for i in range(200)],
-        [
-            ClassLabels(sigma=1999.0, queries=10**6),
-            BinaryLabels(chances=GaussianChances(sigma=400.0, n_teachers=250), queries=3),
-        ],
+        [class_event(1e12, 10**11)],
+        [class_event(1e-6, 1)],
+        [class_event(1000.0 + i, 3) for i in range(200)],
+        [class_event(1999.0, 10**6), label_event(400.0, 3, 250)],
     ):
         assert 0 <= delta_upper(listed, 1.0) <= 1
     assert time.process_time() - start < 30
     with pytest.raises(ParameterError, match="shifts"):
-        ClassLabels(sigma=3.0, queries=10**12)
+        class_event(3.0, 10**12)
 
 
 def test_the_event_is_read_back():
-    event = ClassLabels(sigma=12.5, queries=7)
+    event = class_event(12.5, 7)
     assert event_in(event.to_json()) == event
     second.check_event(event.to_json())
     for change in ({"queries": 0}, {"sigma": -1.0}, {"queries": True}, {"more": 1}):

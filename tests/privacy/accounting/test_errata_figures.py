@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from made_events import pure_event
 from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    Pure,
     calibrate_gaussian,
     delta_upper,
 )
@@ -24,9 +24,9 @@ def test_the_raw_margin_with_the_tight_scale_has_no_certificate(
     # were 1e-6
     log = math.log(2e6)
     scale = math.sqrt(2 * unstable * (1 + log)) + math.sqrt(2 * unstable * log)
-    raw = delta_upper([Pure(epsilon=4 / scale, count=unstable)], 1.0)
+    raw = delta_upper([pure_event(4 / scale, unstable)], 1.0)
     assert raw == pytest.approx(figure, rel=0.05)
-    assert delta_upper([Pure(epsilon=2 / scale, count=unstable)], 1.0) < 1e-6
+    assert delta_upper([pure_event(2 / scale, unstable)], 1.0) < 1e-6
 
 
 @pytest.mark.parametrize(("teachers", "figure"), [(10, 3.5e-3), (250, 4.7e-3)])

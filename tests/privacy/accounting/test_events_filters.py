@@ -7,47 +7,43 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from made_events import (
+    abstention_event,
+    class_event,
+    counts_event,
+    label_event,
+    pure_event,
+    ranged_event,
+    sparse_event,
+    stable_event,
+    table_event,
+)
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    BoundedRange,
-    ClassLabels,
-    Counts,
     Event,
-    GaussianChances,
     Grant,
     PrivacyBudget,
-    Pure,
-    SparseStream,
-    StableTests,
-    TableChances,
-    TableStream,
     delta_upper,
     epsilon_upper,
     event_in,
     filter_for,
     price,
-    renyi_divergence,
 )
 from secretballot.privacy.accounting.table_weights import table_weights
 
 EVENTS: list[Event] = [
-    Counts(sigma=20.0, shifts=100),
-    BinaryLabels(chances=GaussianChances(sigma=58.5, n_teachers=250), queries=299),
-    BinaryLabels(chances=GaussianChances(sigma=58.5), queries=299),
-    ClassLabels(sigma=64.4, queries=155),
-    BinaryLabels(
-        chances=TableChances(weights=table_weights(250, 20.0, 0.004), n_teachers=250), queries=100
-    ),
-    BinaryLabels(chances=TableChances(weights=(2**51, 2**50), n_teachers=9), queries=3),
-    Pure(epsilon=0.1, count=10),
-    BoundedRange(epsilon=0.1, count=40),
-    StableTests(scale=10.0, threshold=150, count=3),
-    SparseStream(threshold_scale=3.0, query_scale=3.0, threshold=46, abstentions=1, refresh=True),
-    SparseStream(
-        threshold_scale=36.2, query_scale=72.4, threshold=1304, abstentions=50, refresh=False
-    ),
-    TableStream(order=18.2, charge=0.1434, false_answer=8e-10, abstentions=50),
+    counts_event(20.0, 100),
+    label_event(58.5, 299, 250),
+    label_event(58.5, 299),
+    class_event(64.4, 155),
+    table_event(table_weights(250, 20.0, 0.004), 100, 250),
+    table_event((2**51, 2**50), 3, 9),
+    pure_event(0.1, 10),
+    ranged_event(0.1, 40),
+    stable_event(10.0, 150, 3),
+    sparse_event(3.0, 3.0, 46, 1, True),
+    sparse_event(36.2, 72.4, 1304, 50, False),
+    abstention_event(18.2, 0.1434, 8e-10, 50),
 ]
 
 
@@ -65,19 +61,14 @@ def test_an_event_is_never_free_and_twice_costs_more(event: Event) -> None:
 
 def test_events_merge_as_their_counts_say() -> None:
     # a repetition dropped is the worst kind of defect: ten uses must not cost as much as one
-    assert delta_upper([Counts(sigma=20.0, shifts=10)] * 10, 2.0) == pytest.approx(
-        delta_upper([Counts(sigma=20.0, shifts=100)], 2.0), rel=1e-9
+    assert delta_upper([counts_event(20.0, 10)] * 10, 2.0) == pytest.approx(
+        delta_upper([counts_event(20.0, 100)], 2.0), rel=1e-9
     )
-    assert delta_upper([Pure(epsilon=0.1, count=1)] * 10, 0.5) == pytest.approx(
-        delta_upper([Pure(epsilon=0.1, count=10)], 0.5), rel=1e-9
+    assert delta_upper([pure_event(0.1, 1)] * 10, 0.5) == pytest.approx(
+        delta_upper([pure_event(0.1, 10)], 0.5), rel=1e-9
     )
-    assert delta_upper(
-        [BinaryLabels(chances=GaussianChances(sigma=30.0, n_teachers=250), queries=10)] * 4, 1.0
-    ) == pytest.approx(
-        delta_upper(
-            [BinaryLabels(chances=GaussianChances(sigma=30.0, n_teachers=250), queries=40)], 1.0
-        ),
-        rel=1e-9,
+    assert delta_upper([label_event(30.0, 10, 250)] * 4, 1.0) == pytest.approx(
+        delta_upper([label_event(30.0, 40, 250)], 1.0), rel=1e-9
     )
 
 
@@ -157,7 +148,7 @@ def test_basic_filter_never_passes_the_budget(prices: list[float]) -> None:
 def test_renyi_filter_keeps_the_promise_and_admits_more_small_releases() -> None:
     budget = PrivacyBudget(1.0, 1e-6)
     rule = filter_for("renyi", budget)
-    event = BinaryLabels(chances=GaussianChances(sigma=200.0, n_teachers=250), queries=20)
+    event = label_event(200.0, 20, 250)
     small = Grant((event,), epsilon_upper([event], 1e-7), 1e-7)
     spent: list[Grant] = []
     while rule.admits(spent, small):
@@ -165,13 +156,13 @@ def test_renyi_filter_keeps_the_promise_and_admits_more_small_releases() -> None
     assert delta_upper([event] * len(spent), 1.0) <= 1e-6
     assert len(spent) > 3 * int(1.0 / small.epsilon)
     assert rule.spent(spent)[0] <= 1.0
-    assert not rule.admits([], Grant((Counts(sigma=1.0, shifts=100),), 1.0, 1e-6))
+    assert not rule.admits([], Grant((counts_event(1.0, 100),), 1.0, 1e-6))
 
 
 def test_renyi_filter_counts_failures_apart() -> None:
     rule = filter_for("renyi", PrivacyBudget(1.0, 1e-6))
     # fails with probability 1e-6, more than the share kept for failures
-    leaky = StableTests(scale=1000.0, threshold=13_000, count=1)
+    leaky = stable_event(1000.0, 13_000, 1)
     assert not rule.admits([], Grant((leaky,), 0.5, 1e-6))
 
 
@@ -181,7 +172,7 @@ def test_renyi_filter_remembers_its_order() -> None:
     assert rule.order is not None
     again = filter_for("renyi", budget, rule.order)
     assert again.order == rule.order
-    assert renyi_divergence(EVENTS[0], rule.order) > 0
+    assert float(EVENTS[0].renyi(np.array([rule.order]))[0]) > 0
 
 
 @pytest.mark.parametrize(("name", "delta"), [("best", 1e-6), ("renyi", 0.0)])

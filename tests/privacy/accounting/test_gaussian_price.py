@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from made_events import counts_event
 from secretballot.core.losses import DEVIATIONS, Losses, count_losses, discrete_gaussian_pmf
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
-    Counts,
     PrivacyBudget,
     calibrate_gaussian,
     delta_upper,
@@ -53,7 +53,7 @@ def test_analytic_sigma_reaches_the_reference(epsilon: float, expected: float) -
 def test_discrete_price_is_the_analytic_one_plus_the_lattice_correction(
     queries: int, sigma: float, delta: float, expected: float
 ) -> None:
-    exact = epsilon_upper([Counts(sigma=sigma, shifts=queries)], delta)
+    exact = epsilon_upper([counts_event(sigma, queries)], delta)
     # relative excess in delta of about z^2 / (12 n sigma^2); d log delta / d epsilon is about z /
     # mu
     correction = 30 / (12 * queries * sigma**2)
@@ -156,18 +156,14 @@ def test_histograms_cost_twice_the_shifts() -> None:
     # for l = 1
     log = math.log(1e6)
     printed = (math.sqrt(2 * (1 + log)) + math.sqrt(2 * log)) / 2
-    assert delta_upper([Counts(sigma=printed * 10, shifts=100)], 1.0) == pytest.approx(
-        2.4e-9, rel=0.05
-    )
-    assert delta_upper([Counts(sigma=printed * 10, shifts=200)], 1.0) == pytest.approx(
-        7.9e-6, rel=0.01
-    )
+    assert delta_upper([counts_event(printed * 10, 100)], 1.0) == pytest.approx(2.4e-9, rel=0.05)
+    assert delta_upper([counts_event(printed * 10, 200)], 1.0) == pytest.approx(7.9e-6, rel=0.01)
 
 
 @pytest.mark.parametrize("sigma", [float("nan"), 0.0, -1.0, float("inf"), True, "3"])
 def test_events_refuse_bad_noise(sigma: object) -> None:
     with pytest.raises(ParameterError):
-        Counts(sigma=sigma, shifts=1)  # type: ignore[arg-type]
+        counts_event(sigma, 1)  # type: ignore[arg-type]
 
 
 def test_delta_zero_is_refused_with_the_mend() -> None:

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from made_events import label_event
 from secretballot.core import label_games as room
 from secretballot.core.label_games import GaussianChances, label_losses
 from secretballot.core.losses import CELLS, Losses, discrete_gaussian_pmf, fold
-from secretballot.privacy.accounting import BinaryLabels, GaussianChances, delta_upper, price
+from secretballot.privacy.accounting import delta_upper, price
 
 
 def losses_of(sigma: float, queries: int, n_teachers: int | None, block: int) -> Losses:
@@ -84,10 +85,7 @@ def _even_attack(epsilon: float, sigma: float, queries: int) -> float:
 def test_many_labels_lie_between_an_attack_and_a_little_more(
     sigma: float, queries: int, epsilon: float
 ) -> None:
-    found = price(
-        [BinaryLabels(chances=GaussianChances(sigma=sigma, n_teachers=250), queries=queries)],
-        epsilon=epsilon,
-    )
+    found = price([label_event(sigma, queries, 250)], epsilon=epsilon)
     assert found.method == "losses"
     # the attack wins against half a per cent less noise
     assert (
@@ -198,9 +196,6 @@ def test_no_block_costs_more_than_its_bound(sigma: float, n_teachers: int | None
 def test_more_labels_never_cost_less_where_blocks_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "BLOCKS", (64,))
     prices = [
-        delta_upper(
-            [BinaryLabels(chances=GaussianChances(sigma=60.0, n_teachers=250), queries=n)], 0.5
-        )
-        for n in (63, 64, 65, 66, 128, 129, 640, 641)
+        delta_upper([label_event(60.0, n, 250)], 0.5) for n in (63, 64, 65, 66, 128, 129, 640, 641)
     ]
     assert prices == sorted(prices)

@@ -10,14 +10,12 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import binom
 
+from made_events import counts_event, label_event
 from secretballot.core import label_games as room
 from secretballot.core.label_games import GaussianChances, label_losses, label_renyi
 from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.core.renyi import ORDERS, delta_of
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    Counts,
-    GaussianChances,
     PrivacyBudget,
     calibrate_gaussian,
     calibrate_label_gaussian,
@@ -126,7 +124,7 @@ def _best_even_attack(epsilon: float, sigma: float, queries: int) -> float:
 def test_game_lies_between_an_attack_and_the_other_prices(queries: int, sigma: float) -> None:
     game = game_delta(1.0, sigma, queries, 250)
     assert _best_even_attack(1.0, sigma, queries) <= game
-    assert game < 0.05 * delta_upper([Counts(sigma=sigma, shifts=queries)], 1.0)
+    assert game < 0.05 * delta_upper([counts_event(sigma, queries)], 1.0)
     divergences = queries * label_renyi(GaussianChances(sigma=sigma, n_teachers=250), ORDERS)
     assert game < float(delta_of(divergences, ORDERS, np.array(1.0)))
 
@@ -187,13 +185,7 @@ def test_any_number_of_teachers_costs_at_least_each_one() -> None:
 def test_calibration_uses_the_budget_and_keeps_it() -> None:
     budget = PrivacyBudget(1.0, 1e-6)
     sigma = calibrate_label_gaussian(budget, 180, 250)
-    assert (
-        0.99e-6
-        <= delta_upper(
-            [BinaryLabels(chances=GaussianChances(sigma=sigma, n_teachers=250), queries=180)], 1.0
-        )
-        <= 1e-6
-    )
+    assert 0.99e-6 <= delta_upper([label_event(sigma, 180, 250)], 1.0) <= 1e-6
     # 1.5 times as many labels as the Gaussian price allows
     assert sigma < 0.82 * calibrate_gaussian(budget, 180)
 
@@ -206,24 +198,13 @@ def test_seven_tenths_of_the_noise_is_caught() -> None:
 def test_huge_streams_cost_what_the_game_says() -> None:
     budget = PrivacyBudget(1.0, 1e-5)
     sigma = calibrate_label_gaussian(budget, 200_000, 250)
-    assert (
-        delta_upper(
-            [BinaryLabels(chances=GaussianChances(sigma=sigma, n_teachers=250), queries=200_000)],
-            1.0,
-        )
-        <= 1e-5
-    )
+    assert delta_upper([label_event(sigma, 200_000, 250)], 1.0) <= 1e-5
     assert sigma < 0.802 * calibrate_gaussian(budget, 200_000)
 
 
 @pytest.mark.parametrize("sigma", [0.01, 0.24, 0.26, 0.5])
 def test_tiny_noise_promises_nothing(sigma: float) -> None:
-    assert (
-        delta_upper(
-            [BinaryLabels(chances=GaussianChances(sigma=sigma, n_teachers=9), queries=3)], 1.0
-        )
-        > 0.5
-    )
+    assert delta_upper([label_event(sigma, 3, 9)], 1.0) > 0.5
 
 
 def test_renyi_of_one_label_is_its_supremum() -> None:
@@ -245,5 +226,5 @@ def test_renyi_of_one_label_is_its_supremum() -> None:
 @pytest.mark.parametrize(("sigma", "queries"), [(9.0, 9), (5.0, 3), (12.0, 30)])
 def test_what_is_priced_at_a_delta_is_admitted_at_that_price(sigma: float, queries: int) -> None:
     # the game's grid follows epsilon; at (9, 9) the two readings once differed in the fourth digit
-    event = BinaryLabels(chances=GaussianChances(sigma=sigma), queries=queries)
+    event = label_event(sigma, queries)
     assert delta_upper([event], epsilon_upper([event], 1e-6)) <= 1e-6

@@ -6,7 +6,6 @@ import random
 
 import numpy as np
 import pytest
-from secretballot.privacy.accounting.filters import Grant
 
 from golden.truth import (
     beside,
@@ -19,15 +18,19 @@ from golden.truth import (
     repeated,
     wrong,
 )
+from made_events import (
+    abstention_event,
+    class_event,
+    counts_event,
+    pure_event,
+    ranged_event,
+    sparse_event,
+    stable_event,
+    sums_event,
+)
 from secretballot.privacy.accounting import (
-    BoundedRange,
-    ClassLabels,
-    Counts,
     Event,
     PrivacyBudget,
-    Pure,
-    StableTests,
-    VectorSum,
     delta_upper,
     filter_for,
 )
@@ -42,32 +45,32 @@ def drawn(rng: random.Random) -> tuple[Event, tuple]:
     match rng.randrange(8):
         case 0:
             sigma = rng.choice([4.0, 7.0, 15.0])
-            return Counts(sigma=sigma, shifts=count), repeated(gaussian(sigma, 1), count)
+            return counts_event(sigma, count), repeated(gaussian(sigma, 1), count)
         case 1:
             e = rng.choice([0.01, 0.3, 2.0])
             p = 1 / (1 + math.exp(-e))
-            return Pure(epsilon=e, count=count), repeated(bits(p, 1 - p), count)
+            return pure_event(e, count), repeated(bits(p, 1 - p), count)
         case 2:
             # two outcomes whose losses lie as far apart as may be
             e, p = rng.choice([0.01, 0.3, 2.0]), rng.choice([0.05, 0.3, 0.7, 0.95])
             pair = bits(p, p / (p + (1 - p) * math.exp(-e)))
-            return BoundedRange(epsilon=e, count=count), repeated(pair, count)
+            return ranged_event(e, count), repeated(pair, count)
         case 3:
             scale, threshold = rng.choice([0.5, 2.0, 10.0]), rng.choice([0, 3, 20])
             near, far = (laplace_tail(threshold + 1 - d, scale) for d in (4, 5))
             pair = wrong(laplace_tail(threshold + 1, scale)) if count > 1 else bits(near, far)
-            return StableTests(scale=scale, threshold=threshold, count=count), repeated(pair, count)
+            return stable_event(scale, threshold, count), repeated(pair, count)
         case 4:
             scales = rng.choice([0.5, 2.0, 10.0]), rng.choice([1.0, 5.0, 20.0])
             refresh, distance = rng.random() < 0.5, rng.choice([0, 1, 8, 40])
-            event = TODO_SparseVectorEvent(*scales, rng.choice([0, 5, 40]), count, refresh)
+            event = sparse_event(*scales, rng.choice([0, 5, 40]), count, refresh)
             pair = bits(passing(event, distance), passing(event, distance + 1))
             if rng.random() < 0.4:
                 pair = wrong(passing(event, 0))
             return event, repeated(pair, count if refresh else 1)
         case 5:
             terms = rng.choice([(27.0, 0.25, 1e-9), (3.0, 0.5, 1e-3), (10.0, 0.1, 1e-6)])
-            event = TODO_AbstentionTableEvent(*terms, count)
+            event = abstention_event(*terms, count)
             chances = answer_weights(event, 60) / 2.0**62
             d = min(rng.choice([0, 1, 3, 10, 30]), len(chances) - 2)
             pair = bits(chances[d], chances[d + 1])
@@ -75,12 +78,12 @@ def drawn(rng: random.Random) -> tuple[Event, tuple]:
                 pair = wrong(chances[0])
             return event, repeated(pair, count)  # so many are asked, and some may be withheld
         case 6:
-            event = VectorSum(sigmas=(9.0,), squared_sensitivity=4, coordinates=2, count=count)
+            event = sums_event(9.0, 4, 2, count)
             return event, repeated(gaussian(9.0, 2), count)
     sigma = rng.choice([2.5, 4.0])
     d = round(0.7 * sigma)
     pair = label(sigma, [d + 1, d, 0]), label(sigma, [d, d + 1, 0])
-    return ClassLabels(sigma=sigma, queries=count), repeated(pair, count)
+    return class_event(sigma, count), repeated(pair, count)
 
 
 def a_list(seed):

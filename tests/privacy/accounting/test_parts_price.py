@@ -7,6 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from made_events import counts_event, label_event, pure_event
 from secretballot.core.losses import (
     discrete_gaussian_pmf,
     fold,
@@ -15,11 +16,7 @@ from secretballot.core.losses import (
     response_weights,
 )
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    Counts,
-    GaussianChances,
     PrivacyBudget,
-    Pure,
     calibrate_pure,
     delta_upper,
     epsilon_upper,
@@ -111,7 +108,7 @@ def test_agrees_with_dp_accounting_on_an_aligned_grid(
     ).self_compose(count)
     # both losses are on the grid, so the library's answer is exact up to its truncation of 1e-15
     expected = pld.get_delta_for_epsilon(epsilon)
-    found = delta_upper([Pure(epsilon=epsilon0, count=count)], epsilon)
+    found = delta_upper([pure_event(epsilon0, count)], epsilon)
     assert expected * (1 - 1e-6) - 1e-12 <= found <= expected * (1 + 1e-4) + 1e-12
 
 
@@ -124,7 +121,7 @@ def test_gaussian_beside_parts_is_the_joint_enumeration() -> None:
     for first, second in itertools.product((high, 1 - high), repeat=2):
         p, q = pmf * first * second, shifted * (1 - first) * (1 - second)
         exact += float(np.maximum(0.0, p - math.exp(epsilon) * q).sum())
-    found = delta_upper([Counts(sigma=sigma, shifts=1), Pure(epsilon=epsilon0, count=2)], epsilon)
+    found = delta_upper([counts_event(sigma, 1), pure_event(epsilon0, 2)], epsilon)
     assert reach > 0
     assert exact <= found <= exact * (1 + 1e-4)
 
@@ -139,22 +136,17 @@ def test_gaussian_beside_parts_agrees_with_dp_accounting() -> None:
         common.DifferentialPrivacyParameters(0.1, 0.0), value_discretization_interval=1e-4
     ).self_compose(10)
     expected = gaussian.compose(parts).get_delta_for_epsilon(2.7)
-    found = delta_upper([Counts(sigma=20.0, shifts=100), Pure(epsilon=0.1, count=10)], 2.7)
+    found = delta_upper([counts_event(20.0, 100), pure_event(0.1, 10)], 2.7)
     assert found == pytest.approx(expected, rel=2e-3)
 
 
 def test_labels_beside_parts_cost_less_than_their_gaussian() -> None:
-    both = [
-        BinaryLabels(chances=GaussianChances(sigma=58.0, n_teachers=250), queries=100),
-        Pure(epsilon=0.05, count=4),
-    ]
-    as_counts = [Counts(sigma=58.0, shifts=100), Pure(epsilon=0.05, count=4)]
+    both = [label_event(58.0, 100, 250), pure_event(0.05, 4)]
+    as_counts = [counts_event(58.0, 100), pure_event(0.05, 4)]
     found = price(both, delta=1e-6)
     assert found.method == "losses"
     assert found.epsilon < epsilon_upper(as_counts, 1e-6)
-    assert found.epsilon > epsilon_upper(
-        [BinaryLabels(chances=GaussianChances(sigma=58.0, n_teachers=250), queries=100)], 1e-6
-    )
+    assert found.epsilon > epsilon_upper([label_event(58.0, 100, 250)], 1e-6)
 
 
 def test_many_kinds_of_parts_cost_at_least_what_all_of_them_tell() -> None:
@@ -166,7 +158,7 @@ def test_many_kinds_of_parts_cost_at_least_what_all_of_them_tell() -> None:
         chance = np.multiply.outer(chance, response_weights(count, epsilon0)).ravel()
         losses, place = np.unique(losses, return_inverse=True)
         chance = np.bincount(place, chance)
-    events = [TODO_PureEvent(*kind) for kind in kinds]
+    events = [pure_event(*kind) for kind in kinds]
     for epsilon in (0.1, 0.5, 1.0):
         true = float(chance @ np.maximum(0.0, -np.expm1(epsilon - losses)))
         assert true <= delta_upper(events, epsilon) * (1 + 1e-9) <= 1.001 * true
@@ -177,8 +169,8 @@ def test_many_kinds_of_parts_cost_at_least_what_all_of_them_tell() -> None:
 def test_calibrated_parts_keep_and_use_the_budget(count: int, delta: float) -> None:
     budget = PrivacyBudget(1.0, delta)
     epsilon0 = calibrate_pure(budget, count)
-    assert delta_upper([Pure(epsilon=epsilon0, count=count)], 1.0) <= delta
-    assert delta_upper([Pure(epsilon=1.01 * epsilon0, count=count)], 1.0) > delta
+    assert delta_upper([pure_event(epsilon0, count)], 1.0) <= delta
+    assert delta_upper([pure_event(1.01 * epsilon0, count)], 1.0) > delta
     assert epsilon0 >= (1 - 1e-9) / count
 
 
@@ -197,4 +189,4 @@ def test_the_edge_of_the_largest_loss_is_rounded_up() -> None:
             * max(0, 1 - mp.exp(mpf(epsilon) - (count - 2 * i) * mpf(e0)))
             for i in range(count + 1)
         )
-        assert delta_upper([Pure(epsilon=e0, count=count)], epsilon) >= float(sum(terms))
+        assert delta_upper([pure_event(e0, count)], epsilon) >= float(sum(terms))

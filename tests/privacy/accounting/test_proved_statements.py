@@ -9,20 +9,16 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
+from made_events import counts_event, label_event, stable_event
 from secretballot.core.label_games import GaussianChances, label_losses
 from secretballot.core.losses import discrete_gaussian_pmf, fold, one_of_many, response_losses
 from secretballot.core.renyi import ORDERS, delta_of, response
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    Counts,
-    GaussianChances,
     Grant,
     PrivacyBudget,
     RenyiFilter,
     StableTests,
     delta_upper,
-    failure_probability,
-    renyi_divergence,
 )
 from secretballot.privacy.mechanisms import GaussianThreshold
 
@@ -95,7 +91,7 @@ def test_a_threshold_is_a_label_wherever_it_stands(shift: int, queries: int) -> 
     assert (
         value(1.0, 1.0, queries) * (1 - 1e-12)
         <= found
-        <= delta_upper([Counts(sigma=sigma, shifts=queries)], 0.4) * (1 + 1e-9)
+        <= delta_upper([counts_event(sigma, queries)], 0.4) * (1 + 1e-9)
     )
 
 
@@ -104,7 +100,7 @@ def test_thresholds_answer_half_as_much_again_as_counts() -> None:
     # counts
     sigma, budget = 75 / -float(ndtri(0.01)), 1e-6
     mechanism = GaussianThreshold(sigma, 125)
-    assert delta_upper([Counts(sigma=sigma, shifts=59)], 1.0) > budget
+    assert delta_upper([counts_event(sigma, 59)], 1.0) > budget
     assert delta_upper([mechanism.event(88)], 1.0) <= budget
 
 
@@ -183,15 +179,11 @@ def test_the_filter_keeps_its_promise_with_failures_and_adaptive_choices() -> No
     played exactly."""
     budget = PrivacyBudget(2.0, 0.3)
     rule = RenyiFilter(budget, 2.5)
-    menu = [
-        StableTests(scale=2.0, threshold=6, count=1),
-        StableTests(scale=4.0, threshold=12, count=1),
-        StableTests(scale=4.0, threshold=30, count=1),
-    ]
+    menu = [stable_event(2.0, 6, 1), stable_event(4.0, 12, 1), stable_event(4.0, 30, 1)]
 
     def outcomes(event: StableTests) -> list[Pair]:
         """A failure tells everything; otherwise the test is randomised response."""
-        failure, loss = failure_probability(event), 1 / event.scale
+        failure, loss = event.failure(), 1 / event.scale
         high = (1 - failure) * math.exp(loss) / (1 + math.exp(loss))
         return [(failure, 0.0), (high, 1 - failure - high), (1 - failure - high, high)]
 
@@ -216,7 +208,7 @@ def test_unused_labels_may_be_bought_again() -> None:
     own choice."""
     budget, order, n_teachers = PrivacyBudget(1.5, 0.1), 4.0, 3
     rule = RenyiFilter(budget, order)
-    planned = BinaryLabels(chances=GaussianChances(sigma=1.9, n_teachers=n_teachers), queries=2)
+    planned = label_event(1.9, 2, n_teachers)
     assert rule.admits([], Grant((planned,), 1.0, 0.01))
     scales = (1.6, 2.5)
 
@@ -229,47 +221,10 @@ def test_unused_labels_may_be_bought_again() -> None:
         moves = []
         if not bought and taken < planned.queries:
             moves.append((planned.sigma, taken + 1, bought))
-        used = (
-            [
-                Grant(
-                    (
-                        BinaryLabels(
-                            chances=GaussianChances(sigma=planned.sigma, n_teachers=n_teachers),
-                            queries=taken,
-                        ),
-                    ),
-                    1.0,
-                    0.01,
-                )
-            ]
-            if taken
-            else []
-        )
-        used += [
-            Grant(
-                (
-                    BinaryLabels(
-                        chances=GaussianChances(sigma=sigma, n_teachers=n_teachers), queries=1
-                    ),
-                ),
-                1.0,
-                0.01,
-            )
-            for sigma in bought
-        ]
+        used = [Grant((label_event(planned.sigma, taken, n_teachers),), 1.0, 0.01)] if taken else []
+        used += [Grant((label_event(sigma, 1, n_teachers),), 1.0, 0.01) for sigma in bought]
         for sigma in scales if taken + len(bought) < 3 else ():
-            if rule.admits(
-                used,
-                Grant(
-                    (
-                        BinaryLabels(
-                            chances=GaussianChances(sigma=sigma, n_teachers=n_teachers), queries=1
-                        ),
-                    ),
-                    1.0,
-                    0.01,
-                ),
-            ):
+            if rule.admits(used, Grant((label_event(sigma, 1, n_teachers),), 1.0, 0.01)):
                 moves.append((sigma, taken, (*bought, sigma)))
         for sigma, then, owned in moves:
             for a, b in pairs(sigma):
@@ -298,8 +253,8 @@ def test_the_renyi_conversion_is_that_of_an_independent_library(
 
     accountant = RdpAccountant(orders=[order for order in ORDERS.tolist() if order > 1.01])
     accountant.compose(SelfComposedDpEvent(GaussianDpEvent(sigma), shifts))
-    event = Counts(sigma=sigma, shifts=shifts)
-    divergences = np.array([renyi_divergence(event, order) for order in ORDERS])
+    event = counts_event(sigma, shifts)
+    divergences = np.array([float(event.renyi(np.array([order]))[0]) for order in ORDERS])
     found = float(delta_of(divergences, ORDERS, np.array(epsilon)))
     assert found == pytest.approx(accountant.get_delta(epsilon), rel=1e-6)
     assert delta_upper([event], epsilon) < found

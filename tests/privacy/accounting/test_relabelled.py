@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
-from secretballot.privacy.accounting.filters import Grant
 
+from made_events import counts_event, pure_event, sampled_event, sparse_event
 from secretballot.audit import discrete_laplace_distribution
 from secretballot.core import events as core_events
 from secretballot.core import renyi, sampling
@@ -21,9 +21,7 @@ from secretballot.core.sampling import relabelling_loss
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
 from secretballot.privacy.accounting import (
-    Counts,
     PrivacyBudget,
-    Pure,
     RenyiFilter,
     Sampled,
     SparseStream,
@@ -32,19 +30,15 @@ from secretballot.privacy.accounting import (
     delta_upper,
     epsilon_upper,
     event_in,
-    failure_probability,
     needed_distance,
     price,
-    renyi_divergence,
 )
 from secretballot.privacy.accounting.sample_calibration import stream_budget
 from secretballot.privacy.mechanisms import ExponentialMechanism, plurality, stability
 
 C = (1 + math.exp(0.5)) ** 2
-STREAM = SparseStream(
-    threshold_scale=3.0, query_scale=5.0, threshold=20, abstentions=2, refresh=False
-)
-LOUD = SparseStream(threshold_scale=1.0, query_scale=1.0, threshold=0, abstentions=1, refresh=True)
+STREAM = sparse_event(3.0, 5.0, 20, 2, False)
+LOUD = sparse_event(1.0, 1.0, 0, 1, True)
 
 Record = tuple[int, int]
 Law = np.ndarray
@@ -74,9 +68,7 @@ def test_one_event_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return whole(*given)
 
     monkeypatch.setattr(core_events.sampling, "sampled_losses", counted)
-    event = Sampled(
-        stream=STREAM, sampled=11, out_of=107, relation="replace-one", relabel_epsilon=1.0
-    )
+    event = sampled_event(STREAM, 11, 107, "replace-one")
     assert delta_upper([event], 1.25) == delta_upper([event], 1.25)
     assert delta_upper([event], 0.5) > 0
     assert len(asked) == 1
@@ -87,9 +79,7 @@ def test_one_event_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_event_survives_json() -> None:
-    event = Sampled(
-        stream=STREAM, sampled=30, out_of=400, relation="replace-one", relabel_epsilon=0.5
-    )
+    event = sampled_event(STREAM, 30, 400, "replace-one", 0.5)
     assert event_in(json.loads(json.dumps(event.to_json()))) == event
     assert event.rate == 30 / 400
 
@@ -105,22 +95,20 @@ def test_the_event_survives_json() -> None:
         {"relabel_epsilon": 0.0},
         {"relabel_epsilon": math.nan},
         {"relabel_epsilon": 1e3},
-        {"stream": Pure(epsilon=1.0, count=1)},
+        {"stream": pure_event(1.0, 1)},
     ],
 )
 def test_the_event_refuses_what_has_no_price(changes: dict) -> None:
     given = {"stream": STREAM, "sampled": 30, "out_of": 400, "neighbours": "replace-one", **changes}
     with pytest.raises(ParameterError):
-        Sampled(**given)
+        sampled_event(**given)
 
 
 @pytest.mark.parametrize(
     "stream", [None, 3, {}, {"event": "pure", "version": 1, "epsilon": 1.0, "count": 1}, "nested"]
 )
 def test_json_with_another_stream_inside_is_refused(stream: object) -> None:
-    good = Sampled(
-        stream=STREAM, sampled=30, out_of=400, relation="replace-one", relabel_epsilon=1.0
-    ).to_json()
+    good = sampled_event(STREAM, 30, 400, "replace-one").to_json()
     with pytest.raises(ParameterError):
         event_in(good | {"stream": good if stream == "nested" else stream})
 
@@ -252,7 +240,7 @@ def test_the_worst_relabelling_is_found_from_above(epsilon: float) -> None:
 
 def test_the_chain_is_below_the_printed_one_and_below_plain_constants() -> None:
     stream = calibrated(1.0, 3)
-    whole = Sampled(stream=stream, sampled=1, out_of=1, relation="replace-one", relabel_epsilon=1.0)
+    whole = sampled_event(stream, 1, 1, "replace-one")
     inner = delta_upper([stream], 1.0)
     plain = delta_upper([whole], 1.001 + math.log(C))  # past the next step of the grid
     assert plain <= inner * (1 + 1e-6)  # the failures are not multiplied by the constant
@@ -267,18 +255,7 @@ def test_sampling_never_costs_and_rates_follow_the_rule() -> None:
             assert math.log1p(rate * math.expm1(inside)) <= epsilon * (1 + 1e-9)
     stream = calibrated(1.0, 3)
     deltas = [
-        delta_upper(
-            [
-                Sampled(
-                    stream=stream,
-                    sampled=s,
-                    out_of=100,
-                    relation="replace-one",
-                    relabel_epsilon=1.0,
-                )
-            ],
-            1.0,
-        )
+        delta_upper([sampled_event(stream, s, 100, "replace-one")], 1.0)
         for s in (1, 5, 10, 30, 100)
     ]
     assert deltas == sorted(deltas)
@@ -286,9 +263,7 @@ def test_sampling_never_costs_and_rates_follow_the_rule() -> None:
 
 
 def test_negative_epsilons_read_the_profile_backwards() -> None:
-    event = Sampled(
-        stream=STREAM, sampled=10, out_of=100, relation="replace-one", relabel_epsilon=1.0
-    )
+    event = sampled_event(STREAM, 10, 100, "replace-one")
     above = delta_upper([event], 0.4)
     below = 1 - math.exp(-0.4) * (1 - above)
     assert below * (1 - 1e-9) <= delta_upper([event], -0.4) <= below * (1 + 1e-4)
@@ -296,25 +271,23 @@ def test_negative_epsilons_read_the_profile_backwards() -> None:
 
 def test_it_composes_with_pure_parts_and_by_renyi() -> None:
     stream = calibrated(1.0, 3)
-    event = Sampled(
-        stream=stream, sampled=50, out_of=1000, relation="replace-one", relabel_epsilon=1.0
-    )
+    event = sampled_event(stream, 50, 1000, "replace-one")
     alone = price([event], epsilon=1.0)
-    both = price([event, Pure(epsilon=0.25, count=1)], epsilon=1.25)
+    both = price([event, pure_event(0.25, 1)], epsilon=1.25)
     assert alone.method == both.method == "pure"  # a failure is all that is left
     assert both.delta <= alone.delta * (1 + 1e-6)
     # two samples, or one beside Gaussian noise, cost less than both prices added at half of delta
-    for events in ([event, event], [event, Counts(sigma=50.0, shifts=1)]):
+    for events in ([event, event], [event, counts_event(50.0, 1)]):
         assert price(events, epsilon=1.0).method == "losses"
         assert alone.delta < delta_upper(events, 1.0) < 1
         added = sum(epsilon_upper([one], 5e-6) for one in events)
         assert epsilon_upper(events, 1e-5) < added
     for order in (1.5, 8.0, 64.0):
         loss = relabelling_loss("replace-one", 1.0)
-        assert renyi_divergence(event, order) == response_renyi(order, loss) + renyi_divergence(
-            stream, order
+        assert float(event.renyi(np.array([order]))[0]) == response_renyi(order, loss) + float(
+            stream.renyi(np.array([order]))[0]
         )
-    assert failure_probability(event) == pytest.approx(0.05 * failure_probability(stream))
+    assert event.failure() == pytest.approx(0.05 * stream.failure())
     # at epsilon 1 a failure is all that is left; below, the curve falls and can be read from both
     # sides
     assert epsilon_upper([event], delta_upper([event], 0.4)) == pytest.approx(0.4, abs=1e-6)
@@ -322,15 +295,7 @@ def test_it_composes_with_pure_parts_and_by_renyi() -> None:
 
 def test_a_renyi_filter_admits_it_only_at_its_unsampled_divergence() -> None:
     stream = calibrated(0.5, 1)
-    grant = Grant(
-        (
-            Sampled(
-                stream=stream, sampled=1, out_of=1000, relation="replace-one", relabel_epsilon=1.0
-            ),
-        ),
-        1.0,
-        1e-6,
-    )
+    grant = Grant((sampled_event(stream, 1, 1000, "replace-one"),), 1.0, 1e-6)
     assert not RenyiFilter(PrivacyBudget(1.0, 1e-6), 20.0).admits([], grant)
     assert RenyiFilter(PrivacyBudget(5.0, 1e-6), 20.0).admits([], grant)
 
@@ -463,9 +428,7 @@ def test_relabelled_responses_stay_within_the_bound(
     hypotheses: HypothesisClass, sampled: int, et: float, loss: float
 ) -> None:
     n, eta = 4, relabelling_loss("replace-one", et)
-    event = Sampled(
-        stream=LOUD, sampled=sampled, out_of=n, relation="replace-one", relabel_epsilon=1.0
-    )
+    event = sampled_event(LOUD, sampled, n, "replace-one")
     world = World(event, hypotheses, sampled, "learner", et)
     told: dict = {}
 
@@ -650,9 +613,7 @@ class World:
 
 
 EPSILONS = [0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 3.0]
-FAINT = SparseStream(
-    threshold_scale=6.0, query_scale=6.0, threshold=0, abstentions=2, refresh=False
-)
+FAINT = sparse_event(6.0, 6.0, 0, 2, False)
 
 WORLDS = [
     pytest.param(
@@ -665,91 +626,21 @@ WORLDS = [
     )
     for number, (event, hypotheses, teachers, teacher, n) in enumerate(
         [
+            (sampled_event(LOUD, 3, 4, "replace-one"), Thresholds(), 3, "learner", 4),
+            (sampled_event(LOUD, 2, 5, "replace-one"), Thresholds(), 2, "spy", 5),
+            (sampled_event(LOUD, 3, 3, "replace-one"), Intervals(), 3, "spy", 3),
+            (sampled_event(FAINT, 4, 4, "replace-one"), Intervals(), 2, "learner", 4),
+            (sampled_event(FAINT, 3, 4, "replace-one"), Thresholds(), 3, "spy", 4),
             (
-                Sampled(
-                    stream=LOUD, sampled=3, out_of=4, relation="replace-one", relabel_epsilon=1.0
-                ),
-                Thresholds(),
-                3,
-                "learner",
-                4,
-            ),
-            (
-                Sampled(
-                    stream=LOUD, sampled=2, out_of=5, relation="replace-one", relabel_epsilon=1.0
-                ),
-                Thresholds(),
-                2,
-                "spy",
-                5,
-            ),
-            (
-                Sampled(
-                    stream=LOUD, sampled=3, out_of=3, relation="replace-one", relabel_epsilon=1.0
-                ),
-                Intervals(),
-                3,
-                "spy",
-                3,
-            ),
-            (
-                Sampled(
-                    stream=FAINT, sampled=4, out_of=4, relation="replace-one", relabel_epsilon=1.0
-                ),
-                Intervals(),
-                2,
-                "learner",
-                4,
-            ),
-            (
-                Sampled(
-                    stream=FAINT, sampled=3, out_of=4, relation="replace-one", relabel_epsilon=1.0
-                ),
-                Thresholds(),
-                3,
-                "spy",
-                4,
-            ),
-            (
-                Sampled(
-                    stream=replace(LOUD, max_unstable=2),
-                    sampled=3,
-                    out_of=4,
-                    relation="replace-one",
-                    relabel_epsilon=1.0,
-                ),
+                sampled_event(replace(LOUD, max_unstable=2), 3, 4, "replace-one"),
                 Intervals(),
                 3,
                 "learner",
                 4,
             ),
-            (
-                Sampled(
-                    stream=LOUD, sampled=1, out_of=2, relation="add-remove", relabel_epsilon=1.0
-                ),
-                Thresholds(),
-                2,
-                "spy",
-                3,
-            ),
-            (
-                Sampled(
-                    stream=FAINT, sampled=4, out_of=5, relation="add-remove", relabel_epsilon=1.0
-                ),
-                Intervals(),
-                2,
-                "learner",
-                3,
-            ),
-            (
-                Sampled(
-                    stream=LOUD, sampled=1, out_of=1, relation="add-remove", relabel_epsilon=1.0
-                ),
-                Intervals(),
-                2,
-                "learner",
-                3,
-            ),
+            (sampled_event(LOUD, 1, 2, "add-remove"), Thresholds(), 2, "spy", 3),
+            (sampled_event(FAINT, 4, 5, "add-remove"), Intervals(), 2, "learner", 3),
+            (sampled_event(LOUD, 1, 1, "add-remove"), Intervals(), 2, "learner", 3),
         ]
     )
 ]

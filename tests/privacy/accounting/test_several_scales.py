@@ -6,23 +6,19 @@ import math
 
 import numpy as np
 import pytest
-from secretballot.privacy.accounting.pricing import core_event
 
+from made_events import class_event, counts_event, label_event, sums_event
 from secretballot.core.losses import count_losses
 from secretballot.core.renyi import ORDERS, delta_of
 from secretballot.privacy.accounting import (
     BinaryLabels,
-    ClassLabels,
-    Counts,
-    GaussianChances,
-    VectorSum,
     delta_upper,
     price,
 )
 
 
 def delta_by_divergences(events, epsilon):
-    total = sum(core_event(event).renyi(ORDERS) for event in events)
+    total = sum(event.renyi(ORDERS) for event in events)
     return float(delta_of(total, ORDERS, np.array(epsilon)))
 
 
@@ -75,37 +71,26 @@ def best_delta(kinds, epsilon):
 @pytest.mark.parametrize("epsilon", [0.3, 1.5])
 def test_labels_beside_loud_counts_cost_at_least_what_any_order_reaches(epsilon):
     kinds = [(list(label_pairs(3.0, 4)), 2), ([shifted_pair(1.5)], 1)]
-    events = [
-        BinaryLabels(chances=GaussianChances(sigma=3.0, n_teachers=4), queries=2),
-        Counts(sigma=1.5, shifts=1),
-    ]
+    events = [label_event(3.0, 2, 4), counts_event(1.5, 1)]
     best, found = best_delta(kinds, epsilon), price(events, epsilon=epsilon)
     assert found.method == "losses"
     assert best <= found.delta <= 1.05 * best
     # as counts, and by divergences, it was dearer
-    assert found.delta < 0.96 * delta_upper(
-        [Counts(sigma=3.0, shifts=2), Counts(sigma=1.5, shifts=1)], epsilon
-    )
+    assert found.delta < 0.96 * delta_upper([counts_event(3.0, 2), counts_event(1.5, 1)], epsilon)
     assert found.delta < 0.8 * delta_by_divergences(events, epsilon)
 
 
 def test_labels_beside_counts_of_the_same_scale_cost_less_than_as_counts():
     kinds = [(list(label_pairs(3.0, 4)), 2), ([shifted_pair(3.0)], 1)]
     best = best_delta(kinds, 0.5)
-    found = delta_upper(
-        [
-            BinaryLabels(chances=GaussianChances(sigma=3.0, n_teachers=4), queries=2),
-            Counts(sigma=3.0, shifts=1),
-        ],
-        0.5,
-    )
+    found = delta_upper([label_event(3.0, 2, 4), counts_event(3.0, 1)], 0.5)
     assert best <= found <= 1.05 * best
-    assert found < delta_upper([Counts(sigma=3.0, shifts=3)], 0.5)
+    assert found < delta_upper([counts_event(3.0, 3)], 0.5)
 
 
 @pytest.mark.parametrize("scales", [(1.5, 2.5), (0.8, 3.0), (2.0, 9.0)])
 def test_counts_of_two_scales_cost_exactly_what_both_tell(scales):
-    events = [Counts(sigma=scales[0], shifts=3), Counts(sigma=scales[1], shifts=4)]
+    events = [counts_event(scales[0], 3), counts_event(scales[1], 4)]
     for epsilon in (0.5, 3.0):
         losses, chances = np.zeros(1), np.ones(1)
         for event in events:
@@ -133,18 +118,11 @@ def test_losses_of_counts_are_those_of_their_sum():
 
 
 def test_labels_beside_vectors_and_of_three_scales_gain_by_games():
-    beside = [
-        BinaryLabels(chances=GaussianChances(sigma=40.0), queries=100),
-        VectorSum(sigmas=(80.0,), squared_sensitivity=100, coordinates=10),
-    ]
-    three = [
-        BinaryLabels(chances=GaussianChances(sigma=sigma), queries=60)
-        for sigma in (40.0, 50.0, 60.0)
-    ]
+    beside = [label_event(40.0, 100), sums_event(80.0, 100, 10)]
+    three = [label_event(sigma, 60) for sigma in (40.0, 50.0, 60.0)]
     for events in (beside, three):
         as_counts = [
-            Counts(sigma=e.sigma, shifts=e.queries) if isinstance(e, BinaryLabels) else e
-            for e in events
+            counts_event(e.sigma, e.queries) if isinstance(e, BinaryLabels) else e for e in events
         ]
         assert delta_upper(events, 1.0) < 0.9 * min(
             delta_upper(as_counts, 1.0), delta_by_divergences(events, 1.0)
@@ -153,15 +131,15 @@ def test_labels_beside_vectors_and_of_three_scales_gain_by_games():
 
 def test_more_events_never_cost_less():
     events = [
-        Counts(sigma=3.0, shifts=5),
-        BinaryLabels(chances=GaussianChances(sigma=12.0, n_teachers=250), queries=3),
-        ClassLabels(sigma=12.0, queries=2),
-        Counts(sigma=50.0, shifts=9),
-        VectorSum(sigmas=(60.0,), squared_sensitivity=4, coordinates=3),
-        BinaryLabels(chances=GaussianChances(sigma=15.0), queries=4),
-        BinaryLabels(chances=GaussianChances(sigma=45.0), queries=5),
-        Counts(sigma=2.0, shifts=1),
-        Counts(sigma=1.5, shifts=1),
+        counts_event(3.0, 5),
+        label_event(12.0, 3, 250),
+        class_event(12.0, 2),
+        counts_event(50.0, 9),
+        sums_event(60.0, 4, 3),
+        label_event(15.0, 4),
+        label_event(45.0, 5),
+        counts_event(2.0, 1),
+        counts_event(1.5, 1),
     ]
     costs = [delta_upper(events[: i + 1], 2.0) for i in range(len(events))]
     assert all(more >= less * (1 - 1e-9) for less, more in itertools.pairwise(costs))

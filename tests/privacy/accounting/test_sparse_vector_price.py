@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+from made_events import pure_event, sparse_event, stable_event
 from secretballot.core import renyi
 from secretballot.core import streams as room
 from secretballot.core.losses import one_of_many
@@ -17,14 +18,9 @@ from secretballot.core.renyi import ORDERS, delta_of
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
-    Pure,
-    SparseStream,
-    StableTests,
     calibrate_sparse_vector,
     delta_upper,
-    failure_probability,
     needed_distance,
-    renyi_divergence,
 )
 
 
@@ -40,9 +36,7 @@ def abstention_charge(order: float, loss: float) -> float:
 
 def one_vote_charge(order: float, loss: float) -> float:
     """Return what one abstention is charged where the threshold's noise is not moved."""
-    event = SparseStream(
-        threshold_scale=1.0, query_scale=1 / loss, threshold=0, abstentions=1, refresh=False
-    )
+    event = sparse_event(1.0, 1 / loss, 0, 1, False)
     return float(room.one_vote_charges(event, 1, np.array([order]))[0]) * (order - 1)
 
 
@@ -61,7 +55,7 @@ def test_false_answer_is_the_enumerated_probability(
     y, py = _laplace(scales[0], 400)
     x, px = _laplace(scales[1], 400)
     exact = float((np.outer(px, py) * (x[:, None] > threshold + y[None, :])).sum())
-    event = TODO_SparseVectorEvent(*scales, threshold, 1, True)
+    event = sparse_event(*scales, threshold, 1, True)
     assert room.false_answer(event) == pytest.approx(exact, rel=1e-9)
 
 
@@ -70,13 +64,9 @@ def test_false_answer_approaches_the_continuous_formula() -> None:
     # / 6
     s, w = 2000.0, 30_000
     equal = math.exp(-w / s) * (1 + w / (2 * s)) / 2
-    assert room.false_answer(
-        SparseStream(threshold_scale=s, query_scale=s, threshold=w, abstentions=1, refresh=True)
-    ) == pytest.approx(equal, rel=2e-3)
+    assert room.false_answer(sparse_event(s, s, w, 1, True)) == pytest.approx(equal, rel=2e-3)
     double = (4 * math.exp(-w / (2 * s)) - math.exp(-w / s)) / 6
-    assert room.false_answer(
-        SparseStream(threshold_scale=s, query_scale=2 * s, threshold=w, abstentions=1, refresh=True)
-    ) == pytest.approx(double, rel=2e-3)
+    assert room.false_answer(sparse_event(s, 2 * s, w, 1, True)) == pytest.approx(double, rel=2e-3)
 
 
 @pytest.mark.parametrize("order", [1.5, 4.0, 30.0, 200.0])
@@ -100,63 +90,24 @@ def test_abstention_charge_is_the_supremum(order: float, loss: float) -> None:
 
 def test_hit_charge_at_the_errata_noise() -> None:
     # errata 11b, lambda_t = 36.2, lambda_q = 72.4, w = 1304 fits (1, 1e-6) at T = 50
-    event = SparseStream(
-        threshold_scale=36.2, query_scale=72.4, threshold=1304, abstentions=50, refresh=False
-    )
+    event = sparse_event(36.2, 72.4, 1304, 50, False)
     assert delta_upper([event], 1.0) <= 1.02e-6
-    assert failure_probability(event) < 1e-6
+    assert event.failure() < 1e-6
     # and at Liu's own noise epsilon is .451 instead of 1; charged by one vote it is .352
     log = math.log(2e6)
     scale = math.sqrt(100 * (1 + log)) + math.sqrt(100 * log)
-    own = SparseStream(
-        threshold_scale=scale,
-        query_scale=2 * scale,
-        threshold=math.ceil(36 * scale),
-        abstentions=50,
-        refresh=False,
-    )
+    own = sparse_event(scale, 2 * scale, math.ceil(36 * scale), 50, False)
     hit = delta_of(room.hit_charges(own, 50, ORDERS), ORDERS, np.array([0.46, 0.43]))
-    failure = failure_probability(own)
+    failure = own.failure()
     assert hit[0] + failure <= 1e-6 < hit[1] + failure
     assert delta_upper([own], 0.353) <= 1e-6 < delta_upper([own], 0.345)
 
 
 def test_refreshed_figures_of_the_errata() -> None:
     # errata 11a: T = 50: lambda 59.7, w 2149; T = 1: both scales 3, w 46
-    assert (
-        delta_upper(
-            [
-                SparseStream(
-                    threshold_scale=59.8,
-                    query_scale=119.6,
-                    threshold=2149,
-                    abstentions=50,
-                    refresh=True,
-                )
-            ],
-            1.0,
-        )
-        <= 1.05e-6
-    )
-    assert (
-        delta_upper(
-            [
-                SparseStream(
-                    threshold_scale=3.0, query_scale=3.0, threshold=46, abstentions=1, refresh=True
-                )
-            ],
-            1.0,
-        )
-        <= 1e-6
-    )
-    assert (
-        room.false_answer(
-            SparseStream(
-                threshold_scale=3.0, query_scale=3.0, threshold=44, abstentions=1, refresh=True
-            )
-        )
-        > 1e-6
-    )
+    assert delta_upper([sparse_event(59.8, 119.6, 2149, 50, True)], 1.0) <= 1.05e-6
+    assert delta_upper([sparse_event(3.0, 3.0, 46, 1, True)], 1.0) <= 1e-6
+    assert room.false_answer(sparse_event(3.0, 3.0, 44, 1, True)) > 1e-6
 
 
 def test_calibration_finds_the_tight_single_epoch() -> None:
@@ -174,12 +125,12 @@ def test_calibration_keeps_the_budget_and_beats_the_paper(epsilon: float, unstab
     assert delta_upper([event], epsilon) <= 1e-6
     log = math.log(2e6)
     printed = (math.sqrt(2 * unstable * (epsilon + log)) + math.sqrt(2 * unstable * log)) / epsilon
-    paper = SparseStream(
-        threshold_scale=printed,
-        query_scale=2 * printed,
-        threshold=math.ceil(3 * printed * math.log(2e6 * (100 + unstable))),
-        abstentions=unstable,
-        refresh=True,
+    paper = sparse_event(
+        printed,
+        2 * printed,
+        math.ceil(3 * printed * math.log(2e6 * (100 + unstable))),
+        unstable,
+        True,
     )
     assert delta_upper([paper], epsilon) <= 1e-6
     assert needed_distance(event) < 0.5 * needed_distance(paper)
@@ -197,18 +148,14 @@ def test_ten_unstable_answers_at_the_tight_price() -> None:
 
 def test_a_threshold_without_noise_has_no_pure_price_and_one_by_its_abstentions() -> None:
     # a threshold scale near 0 stands for "no threshold noise": its loss is unbounded
-    event = SparseStream(
-        threshold_scale=1e-3, query_scale=100.0, threshold=500, abstentions=1, refresh=True
-    )
-    assert delta_upper([Pure(epsilon=room.epoch_loss(event), count=1)], 1.0) > 0.99
+    event = sparse_event(1e-3, 100.0, 500, 1, True)
+    assert delta_upper([pure_event(room.epoch_loss(event), 1)], 1.0) > 0.99
     # but large losses are rare: what is left is a wrong answer, as one vote moves little
     found = delta_upper([event], 1.0)
-    assert failure_probability(event) <= found * (1 + 1e-9) < 1.001 * failure_probability(event)
+    assert event.failure() <= found * (1 + 1e-9) < 1.001 * event.failure()
     # at an epsilon where the pattern counts, streams of one query asked for ever tell less than
     # the price: how many answers come before the abstention is geometric on both sides
-    small = SparseStream(
-        threshold_scale=1e-3, query_scale=8.0, threshold=10**6, abstentions=1, refresh=True
-    )
+    small = sparse_event(1e-3, 8.0, 10**6, 1, True)
     answers = np.arange(40_000)
     for epsilon in (0.3, 0.6):
         worst = 0.0
@@ -222,7 +169,7 @@ def test_a_threshold_without_noise_has_no_pure_price_and_one_by_its_abstentions(
 
 
 def test_stability_tests_compose() -> None:
-    event = StableTests(scale=10.0, threshold=150, count=4)
+    event = stable_event(10.0, 150, 4)
     single = room.laplace_above(150, 10.0)
     assert delta_upper([event], 0.5) >= one_of_many(single, 4)
     assert delta_upper([event], 0.4) == pytest.approx(one_of_many(single, 4), rel=1e-6)
@@ -364,13 +311,7 @@ def test_long_streams_at_one_threshold_keep_the_charge_and_no_smaller_one(
 @pytest.mark.parametrize("stops", [1, 20, 300])
 def test_the_price_of_a_stream_is_never_above_the_earlier_one(refresh: bool, stops: int) -> None:
     for scale in (1.0, 30.0, 200.0):
-        event = SparseStream(
-            threshold_scale=scale / 2,
-            query_scale=scale,
-            threshold=round(30 * scale),
-            abstentions=stops,
-            refresh=refresh,
-        )
+        event = sparse_event(scale / 2, scale, round(30 * scale), stops, refresh)
         for order in (1.5, 6.0, 30.0):
             if refresh:
                 earlier = stops * response_renyi(order, 2 / scale + 2 / scale)
@@ -379,10 +320,10 @@ def test_the_price_of_a_stream_is_never_above_the_earlier_one(refresh: bool, sto
                     response_renyi(order, 2 / scale + 2 * stops / scale),
                     float(room.hit_charges(event, stops, np.array([order]))[0]),
                 )
-            assert renyi_divergence(event, order) <= earlier
+            assert float(event.renyi(np.array([order]))[0]) <= earlier
             # and below it where abstentions are many
             if stops == 300 and scale == 200.0 and order == 6.0:
-                assert renyi_divergence(event, order) < 0.5 * earlier
+                assert float(event.renyi(np.array([order]))[0]) < 0.5 * earlier
 
 
 @pytest.mark.parametrize(("stops", "distance"), [(50, 1404), (200, 2661), (1000, 5937)])

@@ -7,19 +7,14 @@ import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent
 from dp_accounting.pld import PLDAccountant
-from secretballot.privacy.accounting.pricing import core_event
 
+from made_events import counts_event, label_event, pure_event, sums_event
 from secretballot.core.renyi import ORDERS, delta_of
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     BasicFilter,
-    BinaryLabels,
-    Counts,
-    GaussianChances,
     Grant,
     PrivacyBudget,
-    Pure,
-    VectorSum,
     calibrate_vector_sum,
     delta_upper,
     epsilon_upper,
@@ -51,7 +46,7 @@ def true_delta(epsilon: float, sigma: float, shift: tuple[int, ...]) -> float:
 @pytest.mark.parametrize("shift", [(1, 0), (2, 0), (1, 1), (3, 4), (5, 0), (2, 1), (0, 7)])
 def test_the_price_is_at_least_the_truth_and_near_it(sigma: float, shift: tuple[int, int]) -> None:
     squared = sum(one * one for one in shift)
-    event = VectorSum(sigmas=(sigma,), squared_sensitivity=squared, coordinates=2)
+    event = sums_event(sigma, squared, 2)
     for epsilon in (0.0, 0.3, 1.0):
         truth, promised = true_delta(epsilon, sigma, shift), delta_upper([event], epsilon)
         assert truth <= promised
@@ -67,10 +62,8 @@ def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(epsilon: float) 
     or is replaced."""
     vectors = [v for v in itertools.product(range(-2, 3), repeat=2) if v[0] ** 2 + v[1] ** 2 <= 4]
     sigma = 5.0
-    gone = delta_upper([VectorSum(sigmas=(sigma,), squared_sensitivity=4, coordinates=2)], epsilon)
-    replaced = delta_upper(
-        [VectorSum(sigmas=(sigma,), squared_sensitivity=16, coordinates=2)], epsilon
-    )
+    gone = delta_upper([sums_event(sigma, 4, 2)], epsilon)
+    replaced = delta_upper([sums_event(sigma, 16, 2)], epsilon)
     worlds = {(0, 0), *vectors}
     assert max(true_delta(epsilon, sigma, v) for v in worlds) <= gone
     shifts = {(a[0] - b[0], a[1] - b[1]) for a, b in itertools.product(vectors, repeat=2)}
@@ -86,104 +79,60 @@ def test_the_price_is_that_of_another_accountant(epsilon: float, delta: float, c
     sigma = calibrate_vector_sum(PrivacyBudget(epsilon, delta), 2**40, 300, count)
     other = PLDAccountant()
     other.compose(GaussianDpEvent(sigma / 2**20), count)
-    assert epsilon_upper(
-        [VectorSum(sigmas=(sigma,), squared_sensitivity=2**40, coordinates=300, count=count)], delta
-    ) == pytest.approx(other.get_epsilon(delta), rel=2e-3)
+    assert epsilon_upper([sums_event(sigma, 2**40, 300, count)], delta) == pytest.approx(
+        other.get_epsilon(delta), rel=2e-3
+    )
 
 
 def test_calibrated_noise_fits_and_a_little_less_does_not() -> None:
     for budget in (PrivacyBudget(0.05, 1e-9), PrivacyBudget(1.0, 1e-5), PrivacyBudget(8.0, 1e-6)):
         for squared, coordinates, count in ((1, 1, 1), (10_000, 40, 2), (2**52, 5_000, 3)):
             sigma = calibrate_vector_sum(budget, squared, coordinates, count)
-            less = VectorSum(
-                sigmas=(sigma * (1 - 1e-6),),
-                squared_sensitivity=squared,
-                coordinates=coordinates,
-                count=count,
-            )
-            fits = VectorSum(
-                sigmas=(sigma,), squared_sensitivity=squared, coordinates=coordinates, count=count
-            )
+            less = sums_event(sigma * (1 - 1e-6), squared, coordinates, count)
+            fits = sums_event(sigma, squared, coordinates, count)
             assert delta_upper([fits], budget.epsilon) <= budget.delta
             assert delta_upper([less], budget.epsilon) > budget.delta
 
 
 def test_renyi_certifies_more_than_the_tight_price() -> None:
-    event = VectorSum(sigmas=(4.2e6,), squared_sensitivity=2**40, coordinates=300, count=2)
+    event = sums_event(4.2e6, 2**40, 300, 2)
     tight = delta_upper([event], 1.0)
-    loose = float(delta_of(core_event(event).renyi(ORDERS), ORDERS, np.array(1.0)))
+    loose = float(delta_of(event.renyi(ORDERS), ORDERS, np.array(1.0)))
     assert tight < loose < 10 * tight
 
 
 def test_sums_of_several_scales_are_one_gaussian() -> None:
-    parts = [
-        VectorSum(sigmas=(300.0,), squared_sensitivity=10_000, coordinates=50),
-        VectorSum(sigmas=(600.0,), squared_sensitivity=40_000, coordinates=50),
-    ]
-    together = VectorSum(sigmas=(300.0,), squared_sensitivity=20_000, coordinates=100)
+    parts = [sums_event(300.0, 10_000, 50), sums_event(600.0, 40_000, 50)]
+    together = sums_event(300.0, 20_000, 100)
     assert delta_upper(parts, 1.0) == pytest.approx(delta_upper([together], 1.0), rel=1e-4)
-    mixed = [
-        VectorSum(sigmas=(300.0,), squared_sensitivity=10_000, coordinates=50),
-        Counts(sigma=30.0, shifts=100),
-    ]
+    mixed = [sums_event(300.0, 10_000, 50), counts_event(30.0, 100)]
     assert delta_upper(mixed, 1.0) == pytest.approx(delta_upper([together], 1.0), rel=0.02)
-    with_labels = [
-        VectorSum(sigmas=(300.0,), squared_sensitivity=10_000, coordinates=50),
-        BinaryLabels(chances=GaussianChances(sigma=30.0, n_teachers=250), queries=100),
-    ]
+    with_labels = [sums_event(300.0, 10_000, 50), label_event(30.0, 100, 250)]
     # labels tell about 2 / pi of their counts, which is as if fewer of these were released
-    fewer = [
-        VectorSum(sigmas=(300.0,), squared_sensitivity=10_000, coordinates=50),
-        Counts(sigma=30.0, shifts=63),
-    ]
+    fewer = [sums_event(300.0, 10_000, 50), counts_event(30.0, 63)]
     found = delta_upper(with_labels, 1.0)
     assert delta_upper(fewer, 1.0) < found < 1.15 * delta_upper(fewer, 1.0)
 
 
 def test_more_of_anything_costs_more() -> None:
-    base = delta_upper([VectorSum(sigmas=(100.0,), squared_sensitivity=900, coordinates=10)], 0.5)
-    assert (
-        delta_upper(
-            [VectorSum(sigmas=(100.0,), squared_sensitivity=900, coordinates=10, count=2)], 0.5
-        )
-        > base
-    )
-    assert (
-        delta_upper([VectorSum(sigmas=(100.0,), squared_sensitivity=901, coordinates=10)], 0.5)
-        > base
-    )
-    assert (
-        delta_upper([VectorSum(sigmas=(99.0,), squared_sensitivity=900, coordinates=10)], 0.5)
-        > base
-    )
-    assert (
-        delta_upper([VectorSum(sigmas=(100.0,), squared_sensitivity=900, coordinates=10**12)], 0.5)
-        >= base
-    )
-    assert (
-        delta_upper(
-            [
-                VectorSum(sigmas=(100.0,), squared_sensitivity=900, coordinates=10),
-                Pure(epsilon=0.01, count=3),
-            ],
-            0.5,
-        )
-        > base
-    )
-    assert (
-        delta_upper([VectorSum(sigmas=(2.0,), squared_sensitivity=1, coordinates=10)], 0.5) > 0.1
-    )  # too little noise: Renyi alone
+    base = delta_upper([sums_event(100.0, 900, 10)], 0.5)
+    assert delta_upper([sums_event(100.0, 900, 10, 2)], 0.5) > base
+    assert delta_upper([sums_event(100.0, 901, 10)], 0.5) > base
+    assert delta_upper([sums_event(99.0, 900, 10)], 0.5) > base
+    assert delta_upper([sums_event(100.0, 900, 10**12)], 0.5) >= base
+    assert delta_upper([sums_event(100.0, 900, 10), pure_event(0.01, 3)], 0.5) > base
+    assert delta_upper([sums_event(2.0, 1, 10)], 0.5) > 0.1  # too little noise: Renyi alone
 
 
 def test_it_is_bought_from_a_ledger_filter() -> None:
-    event = VectorSum(sigmas=(1000.0,), squared_sensitivity=10_000, coordinates=10)
+    event = sums_event(1000.0, 10_000, 10)
     paid = price([event], delta=1e-6)
     grant = Grant((event,), paid.epsilon, 1e-6)
     assert BasicFilter(PrivacyBudget(1.0, 1e-5)).admits([], grant)
 
 
 def test_it_survives_json_and_refuses_nonsense() -> None:
-    event = VectorSum(sigmas=(12.5,), squared_sensitivity=400, coordinates=7, count=2)
+    event = sums_event(12.5, 400, 7, 2)
     assert event_in(event.to_json()) == event
     for broken in (
         {"squared_sensitivity": 0},
@@ -193,4 +142,4 @@ def test_it_survives_json_and_refuses_nonsense() -> None:
         with pytest.raises(ParameterError):
             event_in({**event.to_json(), **broken})
     with pytest.raises(ParameterError, match="coarser grid"):
-        VectorSum(sigmas=(1.0,), squared_sensitivity=10**19, coordinates=1)
+        sums_event(1.0, 10**19, 1)

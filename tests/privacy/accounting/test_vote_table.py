@@ -10,6 +10,15 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
+from made_events import (
+    abstention_event,
+    counts_event,
+    label_event,
+    pure_event,
+    sampled_event,
+    sparse_event,
+    table_event,
+)
 from secretballot import verify_release as second
 from secretballot.audit import adaptive_delta
 from secretballot.core import label_games as room
@@ -19,15 +28,8 @@ from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     CHANCE_BITS,
     BinaryLabels,
-    Counts,
     Event,
-    GaussianChances,
     PrivacyBudget,
-    Pure,
-    Sampled,
-    SparseStream,
-    TableChances,
-    TableStream,
     calibrate_label_gaussian,
     calibrate_vote_table,
     delta_upper,
@@ -35,7 +37,6 @@ from secretballot.privacy.accounting import (
     estimated_vote_table,
     event_in,
     price,
-    renyi_divergence,
 )
 from secretballot.privacy.accounting.table_weights import table_weights
 
@@ -99,9 +100,7 @@ def random_table(seed: int, n_teachers: int, queries: int) -> BinaryLabels:
     weights = [max(1, int(HALF * math.exp(-log))) for log in logs]
     if n_teachers % 2 == 0:
         weights[0] = HALF
-    return BinaryLabels(
-        chances=TableChances(weights=tuple(weights), n_teachers=n_teachers), queries=queries
-    )
+    return table_event(tuple(weights), queries, n_teachers)
 
 
 @pytest.mark.parametrize("n_teachers", [1, 2, 3, 4, 5, 8, 9])
@@ -118,18 +117,13 @@ def test_the_price_is_the_best_adaptive_attack_in_fractions(
     assert charged <= 1.05 * truth + 1e-6
     # a price for one query fewer would be too small
     if queries > 1 and truth > 1e-4:
-        fewer = BinaryLabels(
-            chances=TableChances(weights=event.weights, n_teachers=n_teachers), queries=queries - 1
-        )
+        fewer = table_event(event.weights, queries - 1, n_teachers)
         assert delta_upper([fewer], epsilon) < truth
 
 
 @pytest.mark.parametrize("n_teachers", [8, 9])
 def test_longer_adaptive_runs_stay_below_the_price(n_teachers: int) -> None:
-    event = BinaryLabels(
-        chances=TableChances(weights=table_weights(n_teachers, 8.0, 0.1), n_teachers=n_teachers),
-        queries=6,
-    )
+    event = table_event(table_weights(n_teachers, 8.0, 0.1), 6, n_teachers)
     pairs = [(float(a), float(b)) for a, b in steps_of(event)]
     steps = [(np.array([1 - a, a]), np.array([1 - b, b])) for a, b in pairs]
     truth, charged = adaptive_delta(steps, 6, 1.0), delta_upper([event], 1.0)
@@ -137,12 +131,7 @@ def test_longer_adaptive_runs_stay_below_the_price(n_teachers: int) -> None:
     # an adversary that always asks the same votes reaches less, and a table that is read one vote
     # too far out costs more than was charged
     assert max(adaptive_delta([step], 6, 1.0) for step in steps) < truth
-    sharper = BinaryLabels(
-        chances=TableChances(
-            weights=(*event.weights[:1], *event.weights[2:]), n_teachers=n_teachers
-        ),
-        queries=6,
-    )
+    sharper = table_event((*event.weights[:1], *event.weights[2:]), 6, n_teachers)
     more = [(float(a), float(b)) for a, b in steps_of(sharper)]
     broken = [(np.array([1 - a, a]), np.array([1 - b, b])) for a, b in more]
     assert adaptive_delta(broken, 6, 1.0) > 1.5 * charged
@@ -161,7 +150,7 @@ def test_longer_adaptive_runs_stay_below_the_price(n_teachers: int) -> None:
 def test_the_price_holds_where_the_largest_loss_ends_it(
     weights: tuple[int, ...], n_teachers: int
 ) -> None:
-    event = BinaryLabels(chances=TableChances(weights=weights, n_teachers=n_teachers), queries=1)
+    event = table_event(weights, 1, n_teachers)
     largest = max(math.log1p(float((a - b) / b)) for a, b in steps_of(event) if a > b)
     for share in (1.0, 1 - 2.0**-52, 1 - 1e-13, 1 - 1e-10, 1 - 1e-6):
         epsilon = largest * share
@@ -178,9 +167,7 @@ def test_the_price_holds_where_the_largest_loss_ends_it(
 @pytest.mark.parametrize("share", [0.25154318262237535, 0.8986746538726729, 0.940373127170601])
 def test_losses_of_a_few_last_digits_are_priced_too(share: float) -> None:
     for weights, n_teachers, queries in (((HALF, HALF - 60829), 5, 2), ((HALF - 922,), 1, 4)):
-        event = BinaryLabels(
-            chances=TableChances(weights=weights, n_teachers=n_teachers), queries=queries
-        )
+        event = table_event(weights, queries, n_teachers)
         p, q = max(steps_of(event), key=lambda pair: pair[1] / pair[0])
         epsilon = share * queries * math.log1p(float((q - p) / p))
         ratio = at_least_exp(epsilon)
@@ -236,9 +223,7 @@ def other_game(event: BinaryLabels, epsilon: float, spacing: float) -> tuple[flo
 
 
 def test_the_price_lies_between_the_bounds_of_a_program_of_its_own() -> None:
-    event = BinaryLabels(
-        chances=TableChances(weights=table_weights(40, 12.0, 0.03), n_teachers=40), queries=12
-    )
+    event = table_event(table_weights(40, 12.0, 0.03), 12, 40)
     charged = delta_upper([event], 1.0)
     lower, upper = other_game(event, 1.0, 1 / 4000)
     assert lower <= charged <= upper
@@ -283,7 +268,7 @@ def test_corners_cover_every_pair(n_teachers: int, seed: int) -> None:
     ).tolist()
     weights = tuple(max(1, weight) for weight in weights[:size])
     for table in (weights, table_weights(n_teachers, 20.0, 0.002)):
-        event = BinaryLabels(chances=TableChances(weights=table, n_teachers=n_teachers), queries=1)
+        event = table_event(table, 1, n_teachers)
         curve = room._table_corners(chances_of(event))
         p = [Fraction(value) for value in curve.p]
         q = [Fraction(a) + Fraction(b) for a, b in zip(curve.p, curve.gap, strict=True)]
@@ -305,22 +290,16 @@ def test_corners_cover_every_pair(n_teachers: int, seed: int) -> None:
 
 
 def test_more_labels_of_a_table_than_one_event_holds_have_a_price() -> None:
-    event = BinaryLabels(
-        chances=TableChances(weights=(HALF, HALF - 1), n_teachers=2), queries=10**12
-    )
+    event = table_event((HALF, HALF - 1), 10**12, 2)
     assert delta_upper([event], 1.0) <= delta_upper(2 * [event], 1.0) <= 1
-    sharp = BinaryLabels(
-        chances=TableChances(weights=(HALF, HALF // 2), n_teachers=2), queries=10**12
-    )
+    sharp = table_event((HALF, HALF // 2), 10**12, 2)
     assert delta_upper(2 * [sharp], 1.0) == 1
 
 
 def test_more_teachers_than_the_table_has_margins_for_change_nothing() -> None:
     weights = table_weights(60, 20.0, 0.004)
-    assert delta_upper(
-        [BinaryLabels(chances=TableChances(weights=weights, n_teachers=60), queries=20)], 1.0
-    ) == delta_upper(
-        [BinaryLabels(chances=TableChances(weights=weights, n_teachers=10**12), queries=20)], 1.0
+    assert delta_upper([table_event(weights, 20, 60)], 1.0) == delta_upper(
+        [table_event(weights, 20, 10**12)], 1.0
     )
 
 
@@ -345,13 +324,11 @@ def test_divergences_are_those_of_the_worst_pair() -> None:
 
     for order in (1.5, 8.0, 40.0):
         worst = max(divergence(order, float(p), float(q)) for p, q in steps_of(event))
-        assert renyi_divergence(event, order) == pytest.approx(5 * worst, rel=1e-9)
+        assert float(event.renyi(np.array([order]))[0]) == pytest.approx(5 * worst, rel=1e-9)
     # a table is made so that no pair of neighbours is above the divergence it was made for, and
     # nearly all are at it
-    made = BinaryLabels(
-        chances=TableChances(weights=table_weights(100, 12.0, 0.01), n_teachers=100), queries=1
-    )
-    assert renyi_divergence(made, 12.0) == pytest.approx(0.01, rel=1e-4)
+    made = table_event(table_weights(100, 12.0, 0.01), 1, 100)
+    assert float(made.renyi(np.array([12.0]))[0]) == pytest.approx(0.01, rel=1e-4)
     at = [divergence(12.0, float(p), float(q)) for p, q in steps_of(made)]
     assert np.mean([max(pair) > 0.00999 for pair in zip(at[::2], at[1::2], strict=True)]) > 0.95
 
@@ -363,7 +340,7 @@ def test_divergences_are_those_of_the_worst_pair() -> None:
 def test_divergences_of_close_chances_keep_their_digits(
     weights: tuple[int, ...], n_teachers: int
 ) -> None:
-    event = BinaryLabels(chances=TableChances(weights=weights, n_teachers=n_teachers), queries=1)
+    event = table_event(weights, 1, n_teachers)
     with localcontext() as context:
         context.prec = 80
         for order in (1.001, 2.0, 32.0):
@@ -375,7 +352,7 @@ def test_divergences_of_close_chances_keep_their_digits(
                 moment = sum(p * (power * (p / q).ln()).exp() for p, q in decimals)
                 worst = max(worst, moment.ln() / power)
             # two nearly equal terms cancel in the moment: 2 % were lost
-            found = Decimal(renyi_divergence(event, order))
+            found = Decimal(float(event.renyi(np.array([order]))[0]))
             assert 0 < worst <= found * (1 + Decimal("1e-10"))
 
 
@@ -393,7 +370,7 @@ def test_divergences_of_close_chances_keep_their_digits(
 def test_no_label_loses_more_than_the_largest_loss(
     weights: tuple[int, ...], n_teachers: int
 ) -> None:
-    event = BinaryLabels(chances=TableChances(weights=weights, n_teachers=n_teachers), queries=1)
+    event = table_event(weights, 1, n_teachers)
     chances, whole = event.chances, 2 * HALF
     with localcontext() as context:
         context.prec = 60
@@ -413,7 +390,7 @@ def test_blocks_cost_more_than_one_game_and_never_less() -> None:
         found = label_losses(chances_of(event), event.queries, block).delta(at)
         assert (found >= whole * (1 - 1e-3)).all()
         assert found[-1] <= 6 * whole[-1]
-    many = BinaryLabels(chances=TableChances(weights=event.weights, n_teachers=120), queries=10**5)
+    many = table_event(event.weights, 10**5, 120)
     assert 0 < epsilon_upper([event], 1e-5) < epsilon_upper([many], 1e-5) < math.inf
 
 
@@ -445,7 +422,7 @@ def test_tables_beside_other_labels_cost_at_least_every_order_of_asking() -> Non
                 )
         return found
 
-    events: list[Event] = [table, BinaryLabels(chances=GaussianChances(sigma=sigma), queries=1)]
+    events: list[Event] = [table, label_event(sigma, 1)]
     truth, charged = value(1.0, 1.0, 2, 1), delta_upper(events, epsilon)
     assert truth <= charged <= 1.4 * truth
     assert price(events, epsilon=epsilon).method == "losses"
@@ -475,12 +452,7 @@ def test_two_tables_beside_labels_and_responses_cost_at_least_every_order_of_ask
             )
         return found
 
-    events: list[Event] = [
-        one,
-        other,
-        BinaryLabels(chances=GaussianChances(sigma=sigma), queries=1),
-        Pure(epsilon=loss, count=1),
-    ]
+    events: list[Event] = [one, other, label_event(sigma, 1), pure_event(loss, 1)]
     for places in ((0, 1), (0, 1, 2), (0, 1, 3), (0, 2, 3), (0, 1, 2, 3)):
         listed = [events[place] for place in places]
         truth = value(1.0, 1.0, frozenset(places))
@@ -492,16 +464,8 @@ def test_two_tables_beside_labels_and_responses_cost_at_least_every_order_of_ask
 @pytest.mark.parametrize(
     "beside",
     [
-        TableStream(order=20.0, charge=0.01, false_answer=1e-6, abstentions=3),
-        Sampled(
-            stream=SparseStream(
-                threshold_scale=3.0, query_scale=3.0, threshold=46, abstentions=1, refresh=True
-            ),
-            sampled=10,
-            out_of=100,
-            relation="add-remove",
-            relabel_epsilon=1.0,
-        ),
+        abstention_event(20.0, 0.01, 1e-6, 3),
+        sampled_event(sparse_event(3.0, 3.0, 46, 1, True), 10, 100, "add-remove"),
     ],
 )
 def test_what_stands_beside_a_table_is_paid_for(beside: Event) -> None:
@@ -513,21 +477,12 @@ def test_what_stands_beside_a_table_is_paid_for(beside: Event) -> None:
 
 
 def test_tables_beside_counts_parts_and_many_kinds() -> None:
-    table = BinaryLabels(
-        chances=TableChances(weights=table_weights(120, 20.0, 0.002), n_teachers=120), queries=10
-    )
-    other = BinaryLabels(
-        chances=TableChances(weights=table_weights(61, 20.0, 0.002), n_teachers=61), queries=6
-    )
-    third = BinaryLabels(
-        chances=TableChances(weights=table_weights(61, 20.0, 0.003), n_teachers=61), queries=6
-    )
-    counts, labels = (
-        Counts(sigma=40.0, shifts=20),
-        BinaryLabels(chances=GaussianChances(sigma=40.0, n_teachers=250), queries=20),
-    )
+    table = table_event(table_weights(120, 20.0, 0.002), 10, 120)
+    other = table_event(table_weights(61, 20.0, 0.002), 6, 61)
+    third = table_event(table_weights(61, 20.0, 0.003), 6, 61)
+    counts, labels = counts_event(40.0, 20), label_event(40.0, 20, 250)
     alone = epsilon_upper([table], 1e-6)
-    for beside in ([counts], [counts, labels], [Pure(epsilon=0.2, count=1)], [other, third]):
+    for beside in ([counts], [counts, labels], [pure_event(0.2, 1)], [other, third]):
         together = price([table, *beside], delta=1e-6)
         assert alone < together.epsilon
         assert together.method == "losses"
@@ -535,9 +490,7 @@ def test_tables_beside_counts_parts_and_many_kinds() -> None:
         added = epsilon_upper([table], 5e-7) + epsilon_upper(beside, 5e-7)
         assert together.epsilon < added
     # equal tables are one
-    halves = [
-        BinaryLabels(chances=TableChances(weights=table.weights, n_teachers=120), queries=5)
-    ] * 2
+    halves = [table_event(table.weights, 5, 120)] * 2
     assert delta_upper(halves, 0.5) == delta_upper([table], 0.5)
 
 
@@ -546,8 +499,8 @@ def test_tables_beside_counts_parts_and_many_kinds() -> None:
 def test_tables_of_any_shape_have_a_price_that_is_no_less_than_one_label_tells(
     weights: tuple[int, ...], queries: int
 ) -> None:
-    event = BinaryLabels(chances=TableChances(weights=weights, n_teachers=1000), queries=queries)
-    one = BinaryLabels(chances=TableChances(weights=weights, n_teachers=1000), queries=1)
+    event = table_event(weights, queries, 1000)
+    one = table_event(weights, 1, 1000)
     for epsilon in (1e-9, 0.5, 20.0, 1e3):
         assert true_delta_of_one(one, epsilon) <= delta_upper([event], epsilon) <= 1
 
@@ -609,9 +562,7 @@ def test_a_calibrated_table_is_better_than_noise_where_labels_are_to_be_right() 
     ],
 )
 def test_tables_that_are_none_are_refused(changed: dict[str, object]) -> None:
-    right = BinaryLabels(
-        chances=TableChances(weights=(HALF, HALF // 2, HALF // 4), n_teachers=10), queries=3
-    ).to_json()
+    right = table_event((HALF, HALF // 2, HALF // 4), 3, 10).to_json()
     assert event_in(right).to_json() == right
     with pytest.raises(ParameterError):
         event_in(right | changed)
@@ -619,9 +570,7 @@ def test_tables_that_are_none_are_refused(changed: dict[str, object]) -> None:
 
 def test_a_list_that_never_ends_is_refused() -> None:
     with pytest.raises(ParameterError, match="weights"):
-        BinaryLabels(
-            chances=TableChances(weights=itertools.repeat(HALF - 1), n_teachers=9), queries=1
-        )  # type: ignore[arg-type]
+        table_event(itertools.repeat(HALF - 1), 1, 9)  # type: ignore[arg-type]
 
 
 def test_a_table_needs_a_delta_and_counts() -> None:
