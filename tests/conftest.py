@@ -18,6 +18,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from dask_clusters import dask_client_of_two_workers
+from made_events import json_of
 from secretballot import verify_release as second
 from secretballot.door import purchase
 from secretballot.learners.training import private_points, shards
@@ -179,14 +180,14 @@ def second_price(events: str, epsilon: float, enough: float) -> second.Price | N
 def _of_classes(event: Any) -> bool:
     """Return whether an event is labels of more than two classes, whose game takes the second
     verifier a quarter of a minute."""
-    return event.to_json()["event"] == "argmax-gaussian" or getattr(event, "n_classes", 2) > 2
+    return json_of(event)["event"] == "argmax-gaussian" or getattr(event, "n_classes", 2) > 2
 
 
 def both_prices(events: Any, epsilon: float) -> float:
     """Price events for a certificate, and let the second verifier agree."""
     delta = first_price(events, epsilon)
     enough = max(delta, LEAST_DELTA)
-    price = second_price(json.dumps([event.to_json() for event in events]), epsilon, enough)
+    price = second_price(json.dumps([json_of(event) for event in events]), epsilon, enough)
     if price is None:
         return delta
     assert price.lower <= delta * (1 + second.ERROR), events

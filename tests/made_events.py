@@ -1,5 +1,7 @@
 """Events by the order of their parameters, for tests that make many."""
 
+from functools import reduce
+
 from secretballot.privacy.accounting import (
     BinaryLabels,
     BoundedRange,
@@ -14,6 +16,7 @@ from secretballot.privacy.accounting import (
     Stream,
     TableChances,
     TableStream,
+    Totals,
     VectorSum,
 )
 
@@ -91,3 +94,16 @@ def sampled_event(stream: Stream, sampled, out_of, relation, relabel_epsilon=1.0
         relation=relation,
         relabel_epsilon=relabel_epsilon,
     )
+
+
+def totals_of(rule, releases):
+    """Return the sums of a filter over releases, as pairs of events and price."""
+    return reduce(Totals.plus, (rule.costs(*one) for one in releases), Totals())
+
+
+def admits(rule, releases, new):
+    return rule.admits(totals_of(rule, releases), *new)
+
+
+def json_of(event):
+    return event.model_dump(mode="json")

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 import secretballot as sb
-from made_events import sums_event
+from made_events import json_of, sums_event
 from secretballot import verify_release as second
 from secretballot._validation import LARGEST_INTEGER, MOST_ROWS
 from secretballot.cli import app
@@ -110,7 +110,7 @@ def test_a_coarser_unit_learns_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_largest_squared_sensitivity_is_one_number() -> None:
     with pytest.raises(ParameterError, match="squared_sensitivity is 9007199254740993"):
         sums_event(1e6, LARGEST_INTEGER + 1, 3)
-    largest = sums_event(1e6, LARGEST_INTEGER, 3).to_json()
+    largest = json_of(sums_event(1e6, LARGEST_INTEGER, 3))
     second.check_event(largest)
     beyond = largest | {"squared_sensitivity": LARGEST_INTEGER + 1}
     with pytest.raises(second.WrongError):

@@ -19,7 +19,7 @@ def binary(**changes):
         "n_teachers": 250,
         "sigma": 20.5,
         "noisy_counts": [260, 120, -4],
-        "certificate": {"epsilon": 1.0, "events": [{"event": "Counts"}]},
+        "certificate": {"epsilon": 1.0, "events": [{"kind": "counts"}]},
     }
     return ReleasedLabels(**(fields | changes))
 

@@ -25,6 +25,7 @@ from made_events import (
     abstention_event,
     confident_event,
     counts_event,
+    json_of,
     label_event,
     pure_event,
     ranged_event,
@@ -94,7 +95,7 @@ def test_it_imports_the_standard_library_alone() -> None:
 def test_it_agrees_with_the_first_verifier_and_is_never_above_it(
     event: Event, epsilon: float
 ) -> None:
-    theirs, own = delta_upper([event], epsilon), second.price_events([event.to_json()], epsilon)
+    theirs, own = delta_upper([event], epsilon), second.price_events([json_of(event)], epsilon)
     assert 0.97 * theirs <= own.upper <= theirs * (1 + second.ERROR)
     assert own.lower <= own.upper
 
@@ -113,7 +114,7 @@ def test_it_confirms_labels_that_were_calibrated_to_the_promise(
     epsilon: float, delta: float, queries: int, n_teachers: int | None
 ) -> None:
     sigma = calibrate_label_gaussian(PrivacyBudget(epsilon, delta), queries, n_teachers)
-    event = label_event(sigma, queries, n_teachers).to_json()
+    event = json_of(label_event(sigma, queries, n_teachers))
     own = second.price_events([event], epsilon, delta)
     assert 0.95 * delta <= own.upper <= delta * (1 + second.ERROR)
     assert own.lower >= 0.3 * delta
@@ -134,19 +135,19 @@ def test_it_confirms_answers_that_pass_a_threshold(
     queries: int, answers: int, n_classes: int
 ) -> None:
     event = calibrate_confident(PrivacyBudget(1.0, 1e-6), queries, answers, n_classes)
-    own = second.price_events([event.to_json()], 1.0, 1e-6)
+    own = second.price_events([json_of(event)], 1.0, 1e-6)
     # of few queries the first program's losses, on a grid, cost up to a quarter of delta more
     assert 0.7e-6 <= own.upper <= 1e-6 * (1 + second.ERROR)
     assert own.lower < own.upper
     assert own.method == "games, composed"
     # less noise is not confirmed, and refused where the labels alone would break the promise
     if n_classes > 2:
-        cheaper = event.to_json() | {"threshold_sigma": 0.5 * event.threshold_sigma}
+        cheaper = json_of(event) | {"threshold_sigma": 0.5 * event.threshold_sigma}
         assert second.price_events([cheaper], 1.0, 1e-6).upper > 1.2e-6
-        loud = event.to_json() | {"sigma": 0.7 * event.sigma}
+        loud = json_of(event) | {"sigma": 0.7 * event.sigma}
         assert second.price_events([loud], 1.0, 1e-6).lower > 1e-6
     else:
-        loud = event.to_json() | {"sigma": 0.7 * event.sigma}
+        loud = json_of(event) | {"sigma": 0.7 * event.sigma}
         assert second.price_events([loud], 1.0, 1e-6).lower > 1e-6
 
 
@@ -164,14 +165,14 @@ def test_it_confirms_labels_of_a_table_that_was_calibrated_to_the_promise(
     epsilon: float, delta: float, queries: int, n_teachers: int
 ) -> None:
     event = calibrate_vote_table(PrivacyBudget(epsilon, delta), queries, n_teachers)
-    own = second.price_events([event.to_json()], epsilon, delta)
+    own = second.price_events([json_of(event)], epsilon, delta)
     assert 0.9 * delta <= own.upper <= delta * (1 + second.ERROR)
     assert own.lower <= own.upper
     assert own.method.startswith("a game") or queries == 1
     # the table read one vote too far out tells more than was promised, by the simplest attack
     weights = event.weights
     sharper = [*weights[: 1 - n_teachers % 2], *weights[2 - n_teachers % 2 :]]
-    broken = event.to_json() | {"weights": sharper, "queries": 2 * queries}
+    broken = json_of(event) | {"weights": sharper, "queries": 2 * queries}
     assert second.price_events([broken], epsilon, delta).lower > delta
 
 
@@ -190,13 +191,13 @@ def test_long_tables_are_decided_or_left_in_seconds(shape: str) -> None:
         event = table_event(tuple(weights), queries, 2 * size - 1)
         charged = max(delta_upper([event], 1.0), 1e-300)
         start = time.process_time()
-        own = second.price_events([event.to_json()], 1.0, charged)
+        own = second.price_events([json_of(event)], 1.0, charged)
         assert time.process_time() - start < 25
         assert own.lower <= min(own.upper, charged * (1 + second.ERROR))
     # many of them are not priced together at all
     start = time.process_time()
     with pytest.raises(second.UndecidedError, match="not priced together"):
-        second.price_events([event.to_json()] * 10, 1.0, charged)
+        second.price_events([json_of(event)] * 10, 1.0, charged)
     assert time.process_time() - start < 5
 
 
@@ -216,11 +217,11 @@ def test_corners_of_a_table_lie_on_or_above_all_its_pairs() -> None:
 
 def test_long_runs_past_a_threshold_are_confirmed_as_noisy_counts_alone() -> None:
     event = confident_event(200.0, 40.0, 8500, 3098, 10)
-    own = second.price_events([event.to_json()], 12.0, 1e-6)
+    own = second.price_events([json_of(event)], 12.0, 1e-6)
     assert own.method == "as noisy counts, composed"
     assert delta_upper([event], 12.0) <= own.upper * (1 + second.ERROR)
     with pytest.raises(second.UndecidedError):
-        second.price_events([confident_event(3.0, 40.0, 8, 3, 10).to_json()], 1.0, 1e-6)
+        second.price_events([json_of(confident_event(3.0, 40.0, 8, 3, 10))], 1.0, 1e-6)
 
 
 def best_of_all_strategies(sigma: float, n_teachers: int, queries: int, x: float) -> float:
@@ -252,7 +253,7 @@ def test_the_truth_of_a_small_game_lies_between_its_bounds(
     sigma: float, n_teachers: int, queries: int, epsilon: float
 ) -> None:
     truth = best_of_all_strategies(sigma, n_teachers, queries, math.exp(epsilon))
-    own = second.price_events([label_event(sigma, queries, n_teachers).to_json()], epsilon)
+    own = second.price_events([json_of(label_event(sigma, queries, n_teachers))], epsilon)
     assert own.lower <= truth * (1 + 1e-9)
     assert truth * (1 - 1e-9) <= own.upper <= 1.02 * truth
 
@@ -260,7 +261,7 @@ def test_the_truth_of_a_small_game_lies_between_its_bounds(
 def test_counts_are_exact_on_both_sides_of_the_promise() -> None:
     sigma = calibrate_gaussian(PrivacyBudget(1.0, 1e-6), 50)
     found = [
-        second.price_events([counts_event(factor * sigma, 50).to_json()], 1.0, 1e-6)
+        second.price_events([json_of(counts_event(factor * sigma, 50))], 1.0, 1e-6)
         for factor in (1, 0.999)
     ]
     assert found[0].upper <= 1e-6 * (1 + second.ERROR)
@@ -274,7 +275,7 @@ def test_very_short_vectors_keep_their_digits() -> None:
         (128476004.50199561, 1, 2, 4.459718132576537e-08, 6.252740790117919e-14),
     ):
         event = sums_event(sigma, squared, 50, count)
-        found = second.price_events([event.to_json()], epsilon)
+        found = second.price_events([json_of(event)], epsilon)
         charged = delta_upper([event], epsilon)
         # the truth is that of continuous noise, found with sixty digits
         assert found.lower <= truth <= charged
@@ -286,7 +287,7 @@ def test_the_probability_of_a_crossing_is_a_sum_over_both_noises() -> None:
         return math.tanh(1 / (2 * scale)) * math.exp(-abs(x) / scale)
 
     for first, other, threshold in ((2.0, 3.5, 4), (3.0, 3.0, 6), (5.0, 1.0, 0)):
-        event = sparse_event(first, other, threshold, 1, refresh=True).to_json()
+        event = json_of(sparse_event(first, other, threshold, 1, refresh=True))
         pairs = product(range(-150, 151), repeat=2)
         truth = math.fsum(pmf(other, x) * pmf(first, y) for x, y in pairs if x - y > threshold)
         assert second.crossing_probability(event) == pytest.approx(truth, rel=1e-9)
@@ -295,19 +296,18 @@ def test_the_probability_of_a_crossing_is_a_sum_over_both_noises() -> None:
 @pytest.mark.parametrize(
     "event",
     [
-        {"event": "magic", "version": 1},
-        {"event": ["gaussian"], "version": 1},
-        counts_event(3.0, 1).to_json() | {"version": 2},
-        counts_event(3.0, 1).to_json() | {"version": True},
-        counts_event(3.0, 1).to_json() | {"sigma": "3"},
-        counts_event(3.0, 1).to_json() | {"shifts": 1.5},
-        counts_event(3.0, 1).to_json() | {"more": 1},
-        {"event": "gaussian", "version": 1, "sigma": 3.0},
-        sampled_event(STREAM, 10, 100, "add-remove").to_json() | {"stream": 3},
-        sampled_event(STREAM, 10, 100, "add-remove").to_json() | {"sampled": 101},
-        confident_event(9.0, 9.0, 3, 3, 2).to_json() | {"answers": 4},
+        {"kind": "magic"},
+        {"kind": ["counts"]},
+        json_of(counts_event(3.0, 1)) | {"version": True},
+        json_of(counts_event(3.0, 1)) | {"sigma": "3"},
+        json_of(counts_event(3.0, 1)) | {"shifts": 1.5},
+        json_of(counts_event(3.0, 1)) | {"more": 1},
+        {"kind": "counts", "sigma": 3.0},
+        json_of(sampled_event(STREAM, 10, 100, "add-remove")) | {"stream": 3},
+        json_of(sampled_event(STREAM, 10, 100, "add-remove")) | {"sampled": 101},
+        json_of(confident_event(9.0, 9.0, 3, 3, 2)) | {"answers": 4},
         *(
-            {"event": "vote-table", "version": 1, "queries": 3, "n_teachers": 6} | {"weights": w}
+            {"kind": "binary-labels", "queries": 3, "chances": {"n_teachers": 6, "weights": w}}
             for w in (
                 [],
                 [2**52],
@@ -320,7 +320,7 @@ def test_the_probability_of_a_crossing_is_a_sum_over_both_noises() -> None:
                 {"0": 1},
             )
         ),
-        confident_event(9.0, 9.0, 3, 3, 2).to_json() | {"n_classes": 1},
+        json_of(confident_event(9.0, 9.0, 3, 3, 2)) | {"n_classes": 1},
     ],
 )
 def test_events_out_of_range_are_refused(event: dict[str, Any]) -> None:
@@ -329,10 +329,10 @@ def test_events_out_of_range_are_refused(event: dict[str, Any]) -> None:
 
 
 def test_what_it_does_not_price_it_does_not_confirm() -> None:
-    mixed = [counts_event(30.0, 1).to_json(), pure_event(0.1, 1).to_json()]
+    mixed = [json_of(counts_event(30.0, 1)), json_of(pure_event(0.1, 1))]
     with pytest.raises(second.UndecidedError):
         second.price_events(mixed, 1.0)
-    huge = second.price_events([label_event(1e6, 10**6).to_json()], 1e-6, 1e-12)
+    huge = second.price_events([json_of(label_event(1e6, 10**6))], 1e-6, 1e-12)
     assert huge.lower == 0.0
 
 
@@ -360,7 +360,7 @@ def test_what_it_does_not_price_it_does_not_confirm() -> None:
 def test_no_delta_of_zero_is_confirmed_where_floats_end(
     event: Event, may: bool, epsilon: float
 ) -> None:
-    part = {"events": [event.to_json()], "epsilon": epsilon, "delta": 0.0}
+    part = {"events": [json_of(event)], "epsilon": epsilon, "delta": 0.0}
     assert (second.priced("price", part).verdict == second.CONFIRMED) == may
 
 
@@ -376,7 +376,7 @@ def test_a_game_that_takes_too_long_is_left_out_and_minutes_play_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     event = calibrate_vote_table(PrivacyBudget(1.0, 1e-6), 50, 60)
-    part = {"events": [event.to_json()], "epsilon": 1.0, "delta": 1e-6}
+    part = {"events": [json_of(event)], "epsilon": 1.0, "delta": 1e-6}
     assert second.priced("price", part).verdict == second.CONFIRMED
     monkeypatch.setattr(second, "_minutes", ContextVar("minutes", default=1e-4))
     left = second.priced("price", part)
@@ -397,9 +397,9 @@ def test_verdicts_have_exit_codes_of_their_own() -> None:
 
 def test_a_promise_within_the_error_is_neither_confirmed_nor_refused() -> None:
     event = label_event(13.0, 3, 250)
-    bounds = second.price_events([event.to_json()], 0.5)
+    bounds = second.price_events([json_of(event)], 0.5)
     middle = (bounds.lower + bounds.upper) / 2
-    part = {"events": [event.to_json()], "epsilon": 0.5, "delta": middle}
+    part = {"events": [json_of(event)], "epsilon": 0.5, "delta": middle}
     assert second.priced("price", part).verdict == second.UNDECIDED
     assert second.priced("price", part | {"delta": bounds.upper}).verdict == second.CONFIRMED
     assert second.priced("price", part | {"delta": bounds.lower / 2}).verdict == second.REFUSED
@@ -491,7 +491,7 @@ def test_too_small_a_price_is_refused(release: Path) -> None:
 
 
 def test_more_slow_choices_than_a_release_compares_with_are_refused_unpriced(release: Path) -> None:
-    event = label_event(200.0, 3000, 250).to_json()  # a game of some seconds
+    event = json_of(label_event(200.0, 3000, 250))  # a game of some seconds
 
     def change(document: dict[str, Any]) -> None:
         choice = {"purpose": "compared", "events": [event], "epsilon": 1.0, "delta": 9e-7}
@@ -557,7 +557,7 @@ def test_the_file_runs_alone_without_any_package(release: Path) -> None:
 )
 def test_a_single_label_is_priced_exactly(n_teachers: int, sigma: float, epsilon: float) -> None:
     event = label_event(sigma, 1, n_teachers)
-    price = second.price_events([event.to_json()], epsilon)
+    price = second.price_events([json_of(event)], epsilon)
     # the first program reads it off a grid, which costs most near the largest loss
     assert price.upper * (1 - 1e-5) <= delta_upper([event], epsilon) <= 1.1 * price.upper
     assert price.lower == pytest.approx(price.upper, rel=2e-6)

@@ -12,13 +12,12 @@ import pytest
 from mpmath import mp, mpf
 from scipy.stats import binomtest
 
-from made_events import abstention_event, counts_event, pure_event, sampled_event
+from made_events import abstention_event, admits, counts_event, pure_event, sampled_event
 from secretballot.aggregation import AbstentionTableAggregator
 from secretballot.audit import ScriptedNoise, all_counts, neighbouring_counts
 from secretballot.core.noise import ExactNoise
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
-    Grant,
     PrivacyBudget,
     TableStream,
     abstention_table,
@@ -348,11 +347,10 @@ def test_a_renyi_filter_admits_a_table_of_its_order():
     rule = filter_for("renyi", PrivacyBudget(2.0, 1e-6))
     orders = (rule.order, rule.order + 1, rule.order - 1)
     grants = [
-        Grant((abstention_event(order, 0.1, 1e-9, 10),), epsilon=1.0, delta=1e-7)
-        for order in orders
+        ((abstention_event(order, 0.1, 1e-9, 10),), PrivacyBudget(1.0, 1e-7)) for order in orders
     ]
-    assert [rule.admits([], grant) for grant in grants] == [True, True, False]
-    assert not rule.admits(20 * grants[:1], grants[0])
+    assert [admits(rule, [], grant) for grant in grants] == [True, True, False]
+    assert not admits(rule, 20 * grants[:1], grants[0])
 
 
 @pytest.mark.parametrize("budget", [BUDGET, PrivacyBudget(0.3, 1e-8), PrivacyBudget(8.0, 1e-5)])
@@ -399,7 +397,7 @@ def given(event=SHORT, n_queries=100, n_classes=2):
         event.order,
         event.charge,
         event.false_answer,
-        event.max_unstable,
+        event.abstentions,
         n_queries=n_queries,
         n_classes=n_classes,
         budget=BUDGET,

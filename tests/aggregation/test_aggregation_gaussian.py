@@ -9,6 +9,7 @@ from made_events import (
     abstention_event,
     class_event,
     counts_event,
+    json_of,
     label_event,
     sampled_event,
     sparse_event,
@@ -182,7 +183,7 @@ def test_a_description_rebuilds_the_aggregator_through_json(aggregator):
     assert hash(rebuilt) == hash(aggregator)
     assert rebuilt.events(250) == aggregator.events(250)
     for event in aggregator.events(250):
-        assert event_in(json.loads(json.dumps(event.to_json()))) == event
+        assert event_in(json.loads(json.dumps(json_of(event)))) == event
 
 
 def test_different_aggregators_are_unequal():

@@ -211,7 +211,7 @@ def test_a_fit_under_a_pure_promise_teaches_a_student():
     assert right > 0.8
     certificate = model.certificate_
     assert (certificate["delta"], certificate["price"]["delta_recomputed"]) == (0.0, 0.0)
-    assert certificate["events"][0]["event"] == "pure"
+    assert certificate["events"][0]["kind"] == "pure"
     assert sb.verify_certificate(certificate).ok
 
 

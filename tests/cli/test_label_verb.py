@@ -72,7 +72,7 @@ def test_laplace_labels_need_no_delta(counts: Path) -> None:
     result = label(counts, "--aggregator", "laplace", "--delta", "0", "--epsilon", "4", "--json")
     assert result.exit_code == 0, result.stderr
     found = json.loads((counts.parent / "out" / "release" / "certificate.json").read_text())
-    assert (found["delta"], found["events"][0]["event"]) == (0, "pure")
+    assert (found["delta"], found["events"][0]["kind"]) == (0, "pure")
 
 
 def test_a_table_of_chances_labels_two_classes(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_table_of_chances_labels_two_classes(tmp_path: Path) -> None:
     folder = tmp_path / "out" / "release"
     found = json.loads((folder / "certificate.json").read_text())
     (event,) = found["events"]
-    assert (event["event"], event["queries"], event["n_teachers"]) == ("vote-table", 30, 100)
+    assert (event["queries"], event["chances"]["n_teachers"]) == (30, 100)
     answers = [line.split(",") for line in (folder / "labels.csv").read_text().splitlines()[1:]]
     assert np.mean([name == "ba"[int(row) % 2] for row, name, _ in answers]) > 0.9
     assert CliRunner().invoke(app, ["verify", str(tmp_path / "out")]).exit_code == 0

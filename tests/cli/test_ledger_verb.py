@@ -70,7 +70,7 @@ def test_history_lists_releases_and_not_their_bytes(ledger: Path) -> None:
     )
     (entry,) = document["releases"]
     assert entry["state"] == "committed"
-    assert entry["events"][0]["event"] == counts_event(100.0, 1).to_json()["event"]
+    assert entry["events"][0]["kind"] == "counts"
     assert "public answer" not in result.stdout
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
+from made_events import json_of
 from secretballot.audit import Distribution, sample_p_value
 from secretballot.core.noise import ExactNoise
 from secretballot.door import ReleaseStream, choose_by_scores, purchase
@@ -283,7 +284,7 @@ def test_a_release_names_what_it_was_set_by_and_verifies(
     assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
     for change in (
         {"epsilon": 0.1},
-        {"events": [{**choice.event.to_json(), "epsilon": 0.3}]},
+        {"events": [{**json_of(choice.event), "epsilon": 0.3}]},
         {"reservation": 2},
     ):
         forged = {**certificate, "choices": [{**certificate["choices"][0], **change}]}

@@ -48,9 +48,7 @@ def test_a_release_is_certified_and_accounted() -> None:
     ledger = account()
     out = sb.release(votes(), priced(), ledger, purpose="triage")
     assert sb.verify_certificate(out.certificate).ok
-    assert out.certificate["events"] == [
-        {"event": "gaussian", "version": 1, "sigma": priced().sigma, "shifts": 3}
-    ]
+    assert out.certificate["events"] == [{"kind": "counts", "sigma": priced().sigma, "shifts": 3}]
     assert ledger.spent().epsilon == pytest.approx(1.0)
     with pytest.raises(sb.BudgetError):
         sb.release(votes(), priced(), ledger)

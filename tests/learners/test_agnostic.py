@@ -153,8 +153,8 @@ def test_a_stranger_can_check_the_certificate(fitted: sb.AgnosticLabeler) -> Non
     assert certificate["mechanism"]["name"] == "relabelled-sample"
     assert certificate["price"]["method"] == "pure"
     (event,) = certificate["events"]
-    assert event["event"] == "relabelled-sample"
-    assert event["stream"]["event"] == "sparse-vector"
+    assert event["kind"] == "sampled"
+    assert event["stream"]["kind"] == "sparse-stream"
     assert certificate["neighbours"] == "replace-one"
     told = " ".join(certificate["assumptions"])
     assert "secret" in told
@@ -196,12 +196,12 @@ def lie(path: str, value: Any) -> Any:
         ),
         ([lie("epsilon", 2.0), lie("price.epsilon", 2.0)], "mechanism"),
         (
-            [lie("events.0.stream", {"event": "pure", "version": 1, "epsilon": 0.1, "count": 1})],
+            [lie("events.0.stream", {"kind": "pure", "epsilon": 0.1, "count": 1})],
             "events",
         ),
         ([lie("events.0.stream", 3)], "events"),
         (
-            [lie("events", [{"event": "pure", "version": 1, "epsilon": 0.1, "count": 1}])],
+            [lie("events", [{"kind": "pure", "epsilon": 0.1, "count": 1}])],
             "mechanism",
         ),
         ([lie("mechanism.name", "gaussian")], "mechanism"),

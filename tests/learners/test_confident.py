@@ -10,6 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
+from made_events import json_of
 from secretballot import verify_release as second
 from secretballot.audit import ScriptedNoise
 from secretballot.door import ReleaseStream, purchase
@@ -70,7 +71,7 @@ def test_a_batch_stops_at_the_last_answer_and_its_certificate_says_so(
     assert released.labels.tolist() == [0, 1, -1, -1, -1, -1]
     certificate = released.certificate
     assert (certificate["released"]["queries"], certificate["released"]["answered"]) == (6, 2)
-    assert certificate["events"] == [terms.events(K)[0].to_json()]
+    assert certificate["events"] == [json_of(terms.events(K)[0])]
     assert certificate["price"]["method"] == "losses"
     assert sb.verify_certificate(certificate).ok
 

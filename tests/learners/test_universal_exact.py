@@ -97,7 +97,7 @@ def answers_law(event: SparseStream, ones: tuple[int, ...], n_teachers: int) -> 
     table = np.zeros((4, 4))
     table[label[0], label[1]] = shift.pmf @ (one * two)
     table[label[0], 2] = shift.pmf @ (one * (1 - two))
-    assert event.max_unstable == 1
+    assert event.abstentions == 1
     table[2, 3] = shift.pmf @ (1 - one)
     return table.ravel()
 

@@ -32,7 +32,7 @@ def stable_query_fails(event, values, stable_from):
     """Exact probability that some query at `stable_from` or beyond is below, before the stream
     stops."""
     mechanism = SparseVector(
-        event.threshold_scale, event.query_scale, event.threshold, event.max_unstable, event.refresh
+        event.threshold_scale, event.query_scale, event.threshold, event.abstentions, event.refresh
     )
     return sum(
         probability

@@ -131,7 +131,7 @@ def test_reserve_refuses_events_that_cost_more_than_their_price(
 def test_reserve_prices_what_is_stored_not_what_the_caller_s_class_says(ledger: Ledger) -> None:
     class Flattering(Pure):
         def to_json(self) -> dict[str, object]:
-            return {"event": "pure", "version": 1, "epsilon": 5.0, "count": 1}
+            return {"kind": "pure", "epsilon": 5.0, "count": 1}
 
     with pytest.raises(BudgetError):
         ledger.reserve([Flattering(0.01, 1)], PRICE, request="a", purpose="")

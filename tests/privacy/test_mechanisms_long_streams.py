@@ -35,7 +35,7 @@ def phase_laws(event, phases):
         discrete_laplace_distribution(event.threshold_scale),
         discrete_laplace_distribution(event.query_scale),
     )
-    belows = np.arange(event.max_unstable)
+    belows = np.arange(event.abstentions)
     laws = []
     for side in (0, 1):
         tables = [
@@ -47,14 +47,14 @@ def phase_laws(event, phases):
             for n, value, step in phases
         ]
         joint = (tables[0] * hidden.pmf) @ tables[1].T
-        running = joint[np.add.outer(belows, belows) < event.max_unstable]
+        running = joint[np.add.outer(belows, belows) < event.abstentions]
         laws.append(np.append(running, max(0.0, 1 - running.sum())))
     return laws
 
 
 def worst_delta(event, epsilon):
     found = 0.0
-    for n in (event.max_unstable, 2 * event.max_unstable, 10 * event.max_unstable):
+    for n in (event.abstentions, 2 * event.abstentions, 10 * event.abstentions):
         for offset in (-0.5, 0.0, 0.5, 1.5, 3.0):
             value = event.threshold + round(offset * event.query_scale)
             for step in (1, -1):

@@ -53,7 +53,7 @@ def confirmed(folder: Path) -> bool:
     assert outcome.ok, outcome.failures
     found = second.check_release(str(folder))
     # of the price of labels alone the second verifier knows bounds, and may leave it open
-    labels = json.loads((folder / "certificate.json").read_text())["events"][0]["event"]
+    labels = json.loads((folder / "certificate.json").read_text())["events"][0]["kind"]
     for one in found:
         unsure = one.name == "price" and labels == "label-gaussian"
         assert one.verdict == second.CONFIRMED or (unsure and one.verdict == second.UNDECIDED), one

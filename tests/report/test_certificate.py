@@ -21,9 +21,7 @@ def test_a_certificate_says_what_was_declared_and_paid(make_binary: Make) -> Non
     assert (certificate["format"], certificate["version"]) == ("secretballot/certificate", 3)
     assert (certificate["unit"], certificate["unit_column"]) == ("user", "patient_id")
     assert (certificate["epsilon"], certificate["delta"]) == (1.0, 1e-5)
-    assert certificate["events"] == [
-        {"event": "gaussian", "version": 1, "sigma": 32.0, "shifts": 60}
-    ]
+    assert certificate["events"] == [{"kind": "counts", "sigma": 32.0, "shifts": 60}]
     assert 0 < certificate["price"]["delta_recomputed"] <= 1e-5
     assert certificate["released"]["classes"] == ["no", "yes"]
     assert certificate["digest"] == certificate_digest(certificate)

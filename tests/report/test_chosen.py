@@ -85,9 +85,7 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], object]] = {
     "another epsilon": lambda d: d["mechanism"].update(epsilon=0.4),
     "two draws": lambda d: d["events"][0].update(count=2),
     "two events": lambda d: d["events"].append(copy.deepcopy(d["events"][0])),
-    "another event": lambda d: d.update(
-        events=[{"event": "gaussian", "version": 1, "sigma": 90.0, "shifts": 1}]
-    ),
+    "another event": lambda d: d.update(events=[{"kind": "counts", "sigma": 90.0, "shifts": 1}]),
     "teachers": lambda d: d["released"].update(n_teachers=250),
     "another mechanism": lambda d: d["mechanism"].update(name="gaussian"),
     "no candidates": lambda d: d["mechanism"].update(n_candidates=0),

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from made_events import abstention_event, pure_event, sampled_event, sparse_event
+from made_events import abstention_event, json_of, pure_event, sampled_event, sparse_event
 from secretballot import verify_release as second
 from secretballot.aggregation import (
     AbstentionTableAggregator,
@@ -56,7 +56,7 @@ STREAM = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_
 N = 12
 CHOSEN = {
     "purpose": "how often the teachers disagree",
-    "events": [pure_event(calibrate_pure(PrivacyBudget(0.1, 0.0), 1), 1).to_json()],
+    "events": [json_of(pure_event(calibrate_pure(PrivacyBudget(0.1, 0.0), 1), 1))],
     "epsilon": 0.1,
     "delta": 0.0,
     "outcome": {
@@ -647,8 +647,8 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
             (place, 400)
             for place in (
                 "mechanism.max_unstable",
-                "events.0.max_unstable",
-                "events.0.stream.max_unstable",
+                "events.0.abstentions",
+                "events.0.stream.abstentions",
             )
         ]
     ],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from made_events import counts_event, label_event, pure_event, sampled_event
+from made_events import counts_event, json_of, label_event, pure_event, sampled_event
 from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
@@ -29,7 +29,7 @@ PLAN = {
 }
 ERROR = {
     "purpose": "estimate of the error level",
-    "events": [pure_event(0.1, 1).to_json()],
+    "events": [json_of(pure_event(0.1, 1))],
     "epsilon": 0.1,
     "delta": 0.0,
     "outcome": {
@@ -40,7 +40,7 @@ ERROR = {
 }
 STUDENT = {
     "purpose": "choice among 4 students",
-    "events": [counts_event(calibrate_gaussian(PrivacyBudget(0.3, 1e-6), 4), 4).to_json()],
+    "events": [json_of(counts_event(calibrate_gaussian(PrivacyBudget(0.3, 1e-6), 4), 4))],
     "epsilon": 0.3,
     "delta": 1e-6,
     "outcome": {"labels_sha256": "0" * 64},
@@ -140,7 +140,7 @@ def test_the_price_must_be_that_of_the_whole_plan(planned: Callable[..., dict[st
     cheaper = price(events, epsilon=1.0).delta
     small = forged(
         planned(),
-        events=[events[0].to_json()],
+        events=[json_of(events[0])],
         price=planned()["price"] | {"delta_recomputed": cheaper},
     )
     assert failed(small) == {"mechanism"}
@@ -192,10 +192,10 @@ def test_every_lie_in_a_choice_is_caught(
 
 def test_a_choice_of_no_known_event_is_refused(planned: Callable[..., dict[str, Any]]) -> None:
     document = planned(choices=[STUDENT])
-    assert failed(
-        forged(document, choices=[STUDENT | {"events": [{"event": "magic", "version": 1}]}])
-    ) == {"choices"}
-    huge = counts_event(1e12, 10**6).to_json()
+    assert failed(forged(document, choices=[STUDENT | {"events": [{"kind": "magic"}]}])) == {
+        "choices"
+    }
+    huge = json_of(counts_event(1e12, 10**6))
     assert failed(forged(document, choices=[STUDENT | {"events": [huge]}])) == {"choices"}
     assert failed(forged(document, choices={"0": STUDENT})) == {"fields"}
     assert failed(forged(document, choices=[STUDENT] * 101)) == {"fields"}
@@ -205,7 +205,7 @@ def test_choices_that_take_long_to_price_are_bounded(
     planned: Callable[..., dict[str, Any]],
 ) -> None:
     """One hundred label games of five seconds each would be a trap for whoever verifies."""
-    event = label_event(300.0, 10).to_json()
+    event = json_of(label_event(300.0, 10))
     many = [STUDENT | {"events": [event], "reservation": 100 + number} for number in range(11)]
     document = forged(planned(choices=[STUDENT]), choices=many)
     (detail,) = [
@@ -217,7 +217,7 @@ def test_choices_that_take_long_to_price_are_bounded(
 def test_pure_choices_may_state_delta_zero_up_to_their_sum(
     planned: Callable[..., dict[str, Any]],
 ) -> None:
-    three = STUDENT | {"events": [pure_event(0.1, 3).to_json()], "epsilon": 0.3, "delta": 0.0}
+    three = STUDENT | {"events": [json_of(pure_event(0.1, 3))], "epsilon": 0.3, "delta": 0.0}
     assert verify_certificate(planned(choices=[three])).ok
     with pytest.raises(CertificateError, match="Choice 1 cost"):
         planned(choices=[three | {"epsilon": 0.29}])
@@ -250,7 +250,7 @@ def test_the_assumptions_follow_the_choices(planned: Callable[..., dict[str, Any
 
 DRAWN = {
     "purpose": "which candidate is right most often",
-    "events": [pure_event(0.1, 1).to_json()],
+    "events": [json_of(pure_event(0.1, 1))],
     "epsilon": 0.1,
     "delta": 0.0,
     "outcome": {
@@ -315,7 +315,7 @@ def test_a_rejected_sample_is_priced_under_the_relation_of_the_release(
     of users."""
     stream = calibrate_sparse_vector(PrivacyBudget(0.5, 1e-6), 1)
     sample = sampled_event(stream, 10, 1000, "add-remove")
-    choice = STUDENT | {"events": [sample.to_json()], "epsilon": 0.3, "delta": 1e-6}
+    choice = STUDENT | {"events": [json_of(sample)], "epsilon": 0.3, "delta": 1e-6}
     with pytest.raises(CertificateError, match="single records"):
         planned(choices=[choice])
     by_record = {"unit": "record", "unit_column": None, "neighbours": "add-remove"}

@@ -13,6 +13,7 @@ import pytest
 from made_events import (
     class_event,
     counts_event,
+    json_of,
     label_event,
     pure_event,
     sparse_event,
@@ -204,7 +205,7 @@ def test_a_smaller_delta_is_refused_even_with_all_its_figures(make_binary: Make)
         ([(("neighbours",), "replace-one")], "budget"),
         ([(("unit",), "record"), (("unit_column",), None)], "budget"),
         ([(("noise", "exact"), False)], "noise"),
-        ([(("events", 0, "event"), "magic")], "events"),
+        ([(("events", 0, "kind"), "magic")], "events"),
         ([(("events", 0, "version"), 2)], "events"),
         ([(("events", 0, "sigma"), "32")], "events"),
         ([(("events", 0, "shifts"), 1.5)], "events"),
@@ -305,7 +306,7 @@ def test_events_beyond_all_reason_are_refused_quickly(make_binary: Make) -> None
         sparse_event(1e12, 1e12, 0, 10**12, True),
         stable_event(1e12, 0, 10**12),
     ):
-        document = forged(certificate, (("events",), [event.to_json()]))
+        document = forged(certificate, (("events",), [json_of(event)]))
         assert not verify_certificate(document).ok
     assert failed(forged(certificate, (("events",), [certificate["events"][0]] * 2000))) == {
         "fields"

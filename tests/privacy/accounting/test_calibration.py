@@ -111,7 +111,7 @@ def test_calibrated_streams_keep_the_budget_and_need_more_for_more_stops(
     found = []
     for stops in (1, 40):
         event = calibrate_sparse_vector(PrivacyBudget(epsilon, delta), stops)
-        assert event.max_unstable == stops
+        assert event.abstentions == stops
         assert delta_upper([event], epsilon) <= delta
         found.append(event.threshold)
     assert found == sorted(found)

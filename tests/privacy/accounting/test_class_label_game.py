@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from test_class_labels import label_chances
 
-from made_events import class_event, counts_event, label_event
+from made_events import class_event, counts_event, json_of, label_event
 from secretballot import PrivacyBudget
 from secretballot import verify_release as second
 from secretballot.core import class_games
@@ -174,17 +174,17 @@ def test_noise_where_no_game_is_played_has_the_price_of_before():
         assert covering_laws(sigma) is None
         assert class_losses(sigma, 3, 3) is None
         event = class_event(sigma, 30)
-        assert 0 < delta_upper([event], 1.0) <= delta_upper([event.counts], 1.0)
+        assert 0 < delta_upper([event], 1.0) <= delta_upper([event.rough()], 1.0)
 
 
 def test_labels_beside_other_events_are_games_too():
     labels, two = class_event(40.0, 30), label_event(30.0, 10, 250)
     beside = [labels, counts_event(60.0, 12)]
     assert delta_upper([labels], 1.0) < delta_upper(beside, 1.0)
-    assert delta_upper(beside, 1.0) < 0.5 * delta_upper([labels.counts, beside[1]], 1.0)
+    assert delta_upper(beside, 1.0) < 0.5 * delta_upper([labels.rough(), beside[1]], 1.0)
     three = delta_upper([*beside, two], 1.0)
     assert delta_upper(beside, 1.0) < three
-    assert three < 0.5 * delta_upper([labels.counts, beside[1], two], 1.0)
+    assert three < 0.5 * delta_upper([labels.rough(), beside[1], two], 1.0)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_the_second_verifier_confirms_a_game_by_a_list_of_its_own(labels):
     sigma = calibrate_argmax_gaussian(PrivacyBudget(1.0, 1e-6), labels)
     event = class_event(sigma, labels)
     assert price([event], epsilon=1.0).method == "losses"
-    found = second.price_events([event.to_json()], 1.0, 1e-6)
+    found = second.price_events([json_of(event)], 1.0, 1e-6)
     assert found.lower <= found.upper <= 1e-6
     assert found.method == "a game of three outcomes"
     assert found.upper > 0.9 * delta_upper([event], 1.0)

@@ -20,6 +20,7 @@ from golden.truth import (
 )
 from made_events import (
     abstention_event,
+    admits,
     class_event,
     counts_event,
     pure_event,
@@ -110,7 +111,7 @@ def test_a_renyi_filter_admits_no_list_that_tells_more_than_its_budget():
         events, pair = a_list(seed)
         for epsilon, delta, order in ((1.0, 0.05, 8.0), (4.0, 1e-3, 3.5), (8.0, 0.1, 2.0)):
             rule = filter_for("renyi", PrivacyBudget(epsilon, delta), order=order)
-            if rule.admits([], Grant(tuple(events), epsilon, delta)):
+            if admits(rule, [], (tuple(events), PrivacyBudget(epsilon, delta))):
                 admitted += 1
                 assert delta_of(pair, epsilon) <= delta
     assert admitted > 15

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from made_events import counts_event, label_event, stable_event
+from made_events import admits, counts_event, label_event, stable_event
 from secretballot.core.label_games import GaussianChances, label_losses
 from secretballot.core.losses import discrete_gaussian_pmf, fold, one_of_many, response_losses
 from secretballot.core.renyi import ORDERS, delta_of, response
 from secretballot.privacy.accounting import (
-    Grant,
     PrivacyBudget,
     RenyiFilter,
     StableTests,
@@ -189,11 +188,11 @@ def test_the_filter_keeps_its_promise_with_failures_and_adaptive_choices() -> No
 
     def value(p: float, q: float, spent: tuple[StableTests, ...]) -> float:
         best = max(0.0, p - math.exp(budget.epsilon) * q)
-        grants = [Grant((event,), 1.0, 0.0) for event in spent]
+        grants = [((event,), PrivacyBudget(1.0, 0.0)) for event in spent]
         if len(spent) == 3:
             return best
         for event in menu:
-            if rule.admits(grants, Grant((event,), 1.0, 0.0)):
+            if admits(rule, grants, ((event,), PrivacyBudget(1.0, 0.0))):
                 best = max(
                     best, sum(value(p * a, q * b, (*spent, event)) for a, b in outcomes(event))
                 )
@@ -209,7 +208,7 @@ def test_unused_labels_may_be_bought_again() -> None:
     budget, order, n_teachers = PrivacyBudget(1.5, 0.1), 4.0, 3
     rule = RenyiFilter(budget, order)
     planned = label_event(1.9, 2, n_teachers)
-    assert rule.admits([], Grant((planned,), 1.0, 0.01))
+    assert admits(rule, [], ((planned,), PrivacyBudget(1.0, 0.01)))
     scales = (1.6, 2.5)
 
     @cache
@@ -220,11 +219,17 @@ def test_unused_labels_may_be_bought_again() -> None:
         best = max(0.0, p - math.exp(budget.epsilon) * q)
         moves = []
         if not bought and taken < planned.queries:
-            moves.append((planned.sigma, taken + 1, bought))
-        used = [Grant((label_event(planned.sigma, taken, n_teachers),), 1.0, 0.01)] if taken else []
-        used += [Grant((label_event(sigma, 1, n_teachers),), 1.0, 0.01) for sigma in bought]
+            moves.append((planned.chances.sigma, taken + 1, bought))
+        used = (
+            [((label_event(planned.chances.sigma, taken, n_teachers),), PrivacyBudget(1.0, 0.01))]
+            if taken
+            else []
+        )
+        used += [
+            ((label_event(sigma, 1, n_teachers),), PrivacyBudget(1.0, 0.01)) for sigma in bought
+        ]
         for sigma in scales if taken + len(bought) < 3 else ():
-            if rule.admits(used, Grant((label_event(sigma, 1, n_teachers),), 1.0, 0.01)):
+            if admits(rule, used, ((label_event(sigma, 1, n_teachers),), PrivacyBudget(1.0, 0.01))):
                 moves.append((sigma, taken, (*bought, sigma)))
         for sigma, then, owned in moves:
             for a, b in pairs(sigma):

@@ -5,7 +5,6 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from made_events import counts_event, pure_event, sampled_event, sparse_event
+from made_events import admits, counts_event, json_of, pure_event, sampled_event, sparse_event
 from secretballot.audit import discrete_laplace_distribution
 from secretballot.core import events as core_events
 from secretballot.core import renyi, sampling
@@ -80,7 +79,7 @@ def test_one_event_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_event_survives_json() -> None:
     event = sampled_event(STREAM, 30, 400, "replace-one", 0.5)
-    assert event_in(json.loads(json.dumps(event.to_json()))) == event
+    assert event_in(json.loads(json.dumps(json_of(event)))) == event
     assert event.rate == 30 / 400
 
 
@@ -99,16 +98,16 @@ def test_the_event_survives_json() -> None:
     ],
 )
 def test_the_event_refuses_what_has_no_price(changes: dict) -> None:
-    given = {"stream": STREAM, "sampled": 30, "out_of": 400, "neighbours": "replace-one", **changes}
+    given = {"stream": STREAM, "sampled": 30, "out_of": 400, "relation": "replace-one", **changes}
     with pytest.raises(ParameterError):
         sampled_event(**given)
 
 
 @pytest.mark.parametrize(
-    "stream", [None, 3, {}, {"event": "pure", "version": 1, "epsilon": 1.0, "count": 1}, "nested"]
+    "stream", [None, 3, {}, {"kind": "pure", "epsilon": 1.0, "count": 1}, "nested"]
 )
 def test_json_with_another_stream_inside_is_refused(stream: object) -> None:
-    good = sampled_event(STREAM, 30, 400, "replace-one").to_json()
+    good = json_of(sampled_event(STREAM, 30, 400, "replace-one"))
     with pytest.raises(ParameterError):
         event_in(good | {"stream": good if stream == "nested" else stream})
 
@@ -295,9 +294,9 @@ def test_it_composes_with_pure_parts_and_by_renyi() -> None:
 
 def test_a_renyi_filter_admits_it_only_at_its_unsampled_divergence() -> None:
     stream = calibrated(0.5, 1)
-    grant = Grant((sampled_event(stream, 1, 1000, "replace-one"),), 1.0, 1e-6)
-    assert not RenyiFilter(PrivacyBudget(1.0, 1e-6), 20.0).admits([], grant)
-    assert RenyiFilter(PrivacyBudget(5.0, 1e-6), 20.0).admits([], grant)
+    grant = ((sampled_event(stream, 1, 1000, "replace-one"),), PrivacyBudget(1.0, 1e-6))
+    assert not admits(RenyiFilter(PrivacyBudget(1.0, 1e-6), 20.0), [], grant)
+    assert admits(RenyiFilter(PrivacyBudget(5.0, 1e-6), 20.0), [], grant)
 
 
 # -- figures of the errata
@@ -330,7 +329,7 @@ def test_the_calibrated_rate_is_at_least_that_of_the_errata() -> None:
         assert (
             delta_upper([event], epsilon)
             <= 1e-6
-            < delta_upper([replace(event, sampled=event.sampled + 1)], epsilon)
+            < delta_upper([event.changed(sampled=event.sampled + 1)], epsilon)
         )
 
 
@@ -505,7 +504,7 @@ def stream_law(event: SparseStream, n_teachers: int) -> Callable[[tuple[int, ...
         one, two = above[first], above[second]
         table[label[first], label[second]] += shift.pmf @ (one * two)
         table[label[first], 2] += shift.pmf @ (one * (1 - two))
-        if event.max_unstable == 1:
+        if event.abstentions == 1:
             table[2, 3] += shift.pmf @ (1 - one)
         else:
             again = np.outer(shift.pmf, shift.pmf) if event.refresh else np.diag(shift.pmf)
@@ -594,7 +593,7 @@ class World:
 
     def neighbours(self, n: int) -> Iterator[tuple[Law, Law]]:
         for shared in itertools.combinations_with_replacement(LINE, n - 1):
-            if self.event.neighbours == "replace-one":
+            if self.event.relation == "replace-one":
                 laws = [self.replace_one((*shared, record)) for record in LINE]
                 yield from itertools.permutations(laws, 2)
             else:
@@ -622,7 +621,7 @@ WORLDS = [
         teachers,
         teacher,
         n,
-        id=f"{hypotheses.name}-{teacher}-{event.neighbours}-{number}",
+        id=f"{hypotheses.name}-{teacher}-{event.relation}-{number}",
     )
     for number, (event, hypotheses, teachers, teacher, n) in enumerate(
         [
@@ -632,7 +631,7 @@ WORLDS = [
             (sampled_event(FAINT, 4, 4, "replace-one"), Intervals(), 2, "learner", 4),
             (sampled_event(FAINT, 3, 4, "replace-one"), Thresholds(), 3, "spy", 4),
             (
-                sampled_event(replace(LOUD, max_unstable=2), 3, 4, "replace-one"),
+                sampled_event(LOUD.changed(abstentions=2), 3, 4, "replace-one"),
                 Intervals(),
                 3,
                 "learner",

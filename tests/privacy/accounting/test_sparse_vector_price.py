@@ -114,7 +114,7 @@ def test_calibration_finds_the_tight_single_epoch() -> None:
     event = calibrate_sparse_vector(PrivacyBudget(1.0, 1e-6), 1)
     assert event.threshold_scale == pytest.approx(3.0, rel=1e-6)
     assert event.query_scale == pytest.approx(3.0, rel=1e-6)
-    assert (event.threshold, event.max_unstable) == (46, 1)
+    assert (event.threshold, event.abstentions) == (46, 1)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])

@@ -13,6 +13,7 @@ import pytest
 from made_events import (
     abstention_event,
     counts_event,
+    json_of,
     label_event,
     pure_event,
     sampled_event,
@@ -22,7 +23,7 @@ from made_events import (
 from secretballot import verify_release as second
 from secretballot.audit import adaptive_delta
 from secretballot.core import label_games as room
-from secretballot.core.label_games import TableChances, label_losses
+from secretballot.core.label_games import label_losses
 from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
@@ -44,20 +45,23 @@ ONE, HALF = 2**53, 2**52
 BUDGET = PrivacyBudget(1.0, 1e-6)
 
 
-def chances_of(event: BinaryLabels) -> TableChances:
-    return TableChances(weights=event.weights, n_teachers=event.n_teachers)
+def calibrated(budget: PrivacyBudget, queries: int, n_teachers: int) -> BinaryLabels:
+    chances = calibrate_vote_table(budget, queries, n_teachers)
+    return BinaryLabels(chances=chances, queries=queries)
 
 
 def chance_of_one(event: BinaryLabels, votes: int) -> Fraction:
     """P(label 1), straight from the definition."""
-    margin = abs(2 * votes - event.n_teachers)
-    minority = Fraction(event.weights[min(margin // 2, len(event.weights) - 1)], ONE)
-    return minority if 2 * votes < event.n_teachers else 1 - minority
+    margin = abs(2 * votes - event.chances.n_teachers)
+    minority = Fraction(
+        event.chances.weights[min(margin // 2, len(event.chances.weights) - 1)], ONE
+    )
+    return minority if 2 * votes < event.chances.n_teachers else 1 - minority
 
 
 def steps_of(event: BinaryLabels) -> list[tuple[Fraction, Fraction]]:
     """All pairs of neighbouring votes, both ways round."""
-    chances = [chance_of_one(event, votes) for votes in range(event.n_teachers + 1)]
+    chances = [chance_of_one(event, votes) for votes in range(event.chances.n_teachers + 1)]
     return [pair for a, b in itertools.pairwise(chances) for pair in ((a, b), (b, a))]
 
 
@@ -117,7 +121,7 @@ def test_the_price_is_the_best_adaptive_attack_in_fractions(
     assert charged <= 1.05 * truth + 1e-6
     # a price for one query fewer would be too small
     if queries > 1 and truth > 1e-4:
-        fewer = table_event(event.weights, queries - 1, n_teachers)
+        fewer = table_event(event.chances.weights, queries - 1, n_teachers)
         assert delta_upper([fewer], epsilon) < truth
 
 
@@ -131,7 +135,7 @@ def test_longer_adaptive_runs_stay_below_the_price(n_teachers: int) -> None:
     # an adversary that always asks the same votes reaches less, and a table that is read one vote
     # too far out costs more than was charged
     assert max(adaptive_delta([step], 6, 1.0) for step in steps) < truth
-    sharper = table_event((*event.weights[:1], *event.weights[2:]), 6, n_teachers)
+    sharper = table_event((*event.chances.weights[:1], *event.chances.weights[2:]), 6, n_teachers)
     more = [(float(a), float(b)) for a, b in steps_of(sharper)]
     broken = [(np.array([1 - a, a]), np.array([1 - b, b])) for a, b in more]
     assert adaptive_delta(broken, 6, 1.0) > 1.5 * charged
@@ -156,7 +160,7 @@ def test_the_price_holds_where_the_largest_loss_ends_it(
         epsilon = largest * share
         truth = single_delta(event, epsilon)
         assert truth <= Fraction(delta_upper([event], epsilon)), share
-        found = second.price_events([event.to_json()], epsilon)
+        found = second.price_events([json_of(event)], epsilon)
         assert Fraction(found.lower) <= truth + Fraction(1, 10**60), share
         assert truth <= Fraction(found.upper) * (1 + Fraction(1, 10**6)), share
     # there is something to be paid, and no more than the last digits are charged for floats
@@ -182,7 +186,7 @@ def test_losses_of_a_few_last_digits_are_priced_too(share: float) -> None:
             for ones in range(queries + 1)
         )
         assert 0 < truth <= Fraction(delta_upper([event], epsilon))
-        upper = second.price_events([event.to_json()], epsilon).upper
+        upper = second.price_events([json_of(event)], epsilon).upper
         assert truth <= Fraction(upper) * (1 + Fraction(1, 10**6))
 
 
@@ -234,7 +238,7 @@ def test_the_price_lies_between_the_bounds_of_a_program_of_its_own() -> None:
 def test_no_price_is_below_the_worst_pair_composed_by_dp_accounting() -> None:
     from dp_accounting.pld import privacy_loss_distribution
 
-    event = calibrate_vote_table(BUDGET, 30, 120)
+    event = calibrated(BUDGET, 30, 120)
     worst = 0.0
     for p, q in sorted({(float(a), float(b)) for a, b in steps_of(event) if a < b})[::4]:
         composed = privacy_loss_distribution.from_two_probability_mass_functions(
@@ -247,7 +251,7 @@ def test_no_price_is_below_the_worst_pair_composed_by_dp_accounting() -> None:
     charged = delta_upper([event], 1.0)
     assert 0.2 * charged < worst <= charged
     # the same, of a table for fewer labels, breaks the promise by this attack alone
-    sharp = calibrate_vote_table(BUDGET, 15, 120)
+    sharp = calibrated(BUDGET, 15, 120)
     p, q = (float(chance_of_one(sharp, votes)) for votes in (60, 61))
     composed = privacy_loss_distribution.from_two_probability_mass_functions(
         {0: math.log(1 - p), 1: math.log(p)},
@@ -269,7 +273,7 @@ def test_corners_cover_every_pair(n_teachers: int, seed: int) -> None:
     weights = tuple(max(1, weight) for weight in weights[:size])
     for table in (weights, table_weights(n_teachers, 20.0, 0.002)):
         event = table_event(table, 1, n_teachers)
-        curve = room._table_corners(chances_of(event))
+        curve = room._table_corners(event.chances)
         p = [Fraction(value) for value in curve.p]
         q = [Fraction(a) + Fraction(b) for a, b in zip(curve.p, curve.gap, strict=True)]
         assert all(first < second for first, second in itertools.pairwise(p))
@@ -306,11 +310,11 @@ def test_more_teachers_than_the_table_has_margins_for_change_nothing() -> None:
 @pytest.mark.parametrize(("queries", "wrong"), [(79, 0.001), (118, 0.01), (204, 0.05), (320, 0.1)])
 def test_labels_that_a_table_answers(queries: int, wrong: float) -> None:
     # K = 250, votes of 200 to 50: Gaussian labels are 50, 89, 180 and 299
-    event = calibrate_vote_table(BUDGET, queries, 250)
+    event = calibrated(BUDGET, queries, 250)
     charged = delta_upper([event], BUDGET.epsilon)
     assert 0.99 * BUDGET.delta < charged <= BUDGET.delta
     assert 1 - chance_of_one(event, 200) <= wrong
-    estimated = estimated_vote_table(BUDGET, queries, 250)
+    estimated = BinaryLabels(chances=estimated_vote_table(BUDGET, queries, 250), queries=queries)
     assert float(1 - chance_of_one(estimated, 200)) == pytest.approx(
         float(1 - chance_of_one(event, 200)), rel=0.5
     )
@@ -371,26 +375,26 @@ def test_no_label_loses_more_than_the_largest_loss(
     weights: tuple[int, ...], n_teachers: int
 ) -> None:
     event = table_event(weights, 1, n_teachers)
-    chances, whole = event.chances, 2 * HALF
+    chances, whole = event.chances.chances, 2 * HALF
     with localcontext() as context:
         context.prec = 60
         worst = max(
             max(Decimal(high) / low, Decimal(whole - low) / (whole - high)).ln()
             for low, high in itertools.pairwise(chances)
         )
-        found = Decimal(room.largest_loss(chances_of(event)))
+        found = Decimal(room.largest_loss(event.chances))
         assert worst <= found <= worst * (1 + Decimal("1e-13"))
 
 
 def test_blocks_cost_more_than_one_game_and_never_less() -> None:
-    event = calibrate_vote_table(PrivacyBudget(1.0, 1e-5), 40, 120)
+    event = calibrated(PrivacyBudget(1.0, 1e-5), 40, 120)
     at = np.array([-0.5, 0.0, 0.5, 1.0])
-    whole = label_losses(chances_of(event), event.queries, event.queries).delta(at)
+    whole = label_losses(event.chances, event.queries, event.queries).delta(at)
     for block in (10, 16, 40):
-        found = label_losses(chances_of(event), event.queries, block).delta(at)
+        found = label_losses(event.chances, event.queries, block).delta(at)
         assert (found >= whole * (1 - 1e-3)).all()
         assert found[-1] <= 6 * whole[-1]
-    many = table_event(event.weights, 10**5, 120)
+    many = table_event(event.chances.weights, 10**5, 120)
     assert 0 < epsilon_upper([event], 1e-5) < epsilon_upper([many], 1e-5) < math.inf
 
 
@@ -469,7 +473,7 @@ def test_two_tables_beside_labels_and_responses_cost_at_least_every_order_of_ask
     ],
 )
 def test_what_stands_beside_a_table_is_paid_for(beside: Event) -> None:
-    table = calibrate_vote_table(PrivacyBudget(0.5, 1e-6), 20, 60)
+    table = calibrated(PrivacyBudget(0.5, 1e-6), 20, 60)
     found = price([table, beside], epsilon=2.0)
     assert found.delta >= max(delta_upper([table], 2.0), delta_upper([beside], 2.0))
     added = epsilon_upper([table], 5e-6) + epsilon_upper([beside], 5e-6)
@@ -490,7 +494,7 @@ def test_tables_beside_counts_parts_and_many_kinds() -> None:
         added = epsilon_upper([table], 5e-7) + epsilon_upper(beside, 5e-7)
         assert together.epsilon < added
     # equal tables are one
-    halves = [table_event(table.weights, 5, 120)] * 2
+    halves = [table_event(table.chances.weights, 5, 120)] * 2
     assert delta_upper(halves, 0.5) == delta_upper([table], 0.5)
 
 
@@ -528,7 +532,7 @@ def test_orders_and_sharpness_of_tables() -> None:
 
 
 def test_a_calibrated_table_is_better_than_noise_where_labels_are_to_be_right() -> None:
-    event = calibrate_vote_table(BUDGET, 60, 200)
+    event = calibrated(BUDGET, 60, 200)
     sigma = calibrate_label_gaussian(BUDGET, 60, 200)
     for votes in (150, 160, 170, 190):
         noisy = noisy_label(sigma, 100 - votes)
@@ -562,10 +566,11 @@ def test_a_calibrated_table_is_better_than_noise_where_labels_are_to_be_right() 
     ],
 )
 def test_tables_that_are_none_are_refused(changed: dict[str, object]) -> None:
-    right = table_event((HALF, HALF // 2, HALF // 4), 3, 10).to_json()
-    assert event_in(right).to_json() == right
+    right = json_of(table_event((HALF, HALF // 2, HALF // 4), 3, 10))
+    assert json_of(event_in(right)) == right
+    wrong = {"chances": right["chances"] | changed} if "queries" not in changed else changed
     with pytest.raises(ParameterError):
-        event_in(right | changed)
+        event_in(right | wrong)
 
 
 def test_a_list_that_never_ends_is_refused() -> None:
