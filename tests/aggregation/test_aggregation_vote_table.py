@@ -54,7 +54,7 @@ def test_a_label_has_the_chance_that_the_table_gives(n_teachers: int) -> None:
         assert chance + chances[n_teachers - votes] == 1
     assert chances == sorted(chances)
     # what is priced is what is drawn
-    priced = [Fraction(chance, ONE) for chance in mechanism.event().chances]
+    priced = [Fraction(chance, ONE) for chance in mechanism.event().chances.chances]
     assert set(priced) == set(chances)
 
 

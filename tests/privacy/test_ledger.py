@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -130,11 +131,11 @@ def test_reserve_refuses_events_that_cost_more_than_their_price(
 
 def test_reserve_prices_what_is_stored_not_what_the_caller_s_class_says(ledger: Ledger) -> None:
     class Flattering(Pure):
-        def to_json(self) -> dict[str, object]:
-            return {"kind": "pure", "epsilon": 5.0, "count": 1}
+        def pure(self) -> Fraction:
+            return Fraction(0)
 
     with pytest.raises(BudgetError):
-        ledger.reserve([Flattering(0.01, 1)], PRICE, request="a", purpose="")
+        ledger.reserve([Flattering(epsilon=5.0, count=1)], PRICE, request="a", purpose="")
 
 
 def test_reserve_fails_closed_when_the_price_is_nan(
@@ -440,9 +441,7 @@ def test_a_renyi_account_tells_its_sums_as_parts_of_the_budget() -> None:
 def test_renyi_order_stays_the_one_of_creation(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     order = filter_for("renyi", BUDGET).order
     Ledger(place, dataset="registry", budget=BUDGET, composition="renyi")
-    monkeypatch.setattr(
-        "secretballot.privacy.accounting.filters._gaussian_order", lambda budget: 99.0
-    )
+    monkeypatch.setattr("secretballot.core.filters._gaussian_order", lambda budget: 99.0)
     assert filter_for("renyi", BUDGET).order == 99.0
     assert Ledger.open_existing(place)._own_book.filter.order == order
 

@@ -8,7 +8,7 @@ from made_events import pure_event
 from secretballot.core.ledger import Ledger, rows
 from secretballot.core.ledger.rows import Row
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.accounting import BasicFilter, Costs, PrivacyBudget
+from secretballot.privacy.accounting import BasicFilter, PrivacyBudget, Totals
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.1, 1e-9)
@@ -253,7 +253,7 @@ def test_sums_that_are_too_low_are_noticed_though_the_chain_is_whole(
     place = ledgers.place("cheap")
     ledger = Ledger(place, dataset="registry", budget=BUDGET)
     with monkeypatch.context() as patch:
-        patch.setattr(BasicFilter, "costs", lambda *_: Costs())
+        patch.setattr(BasicFilter, "costs", lambda *_: Totals(1))
         buy(ledger, "cheap")
     with pytest.raises(LedgerError, match="changed by hand at entry 1"):
         Ledger.open_existing(place)

@@ -3,7 +3,6 @@ gives back."""
 
 import contextlib
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -180,10 +179,10 @@ def test_unused_labels_of_a_table_return_to_a_renyi_ledger(ledger: Ledger) -> No
         page.add([(b"a", b"1"), (b"b", b"0")])
     before = ledger.spent().epsilon
     other = table_event((2**52, 2**52 - 2**45, 2**52 - 2**47), 2, 5)
-    for used in ((replace(table, queries=1),), (other,), (replace(table, n_teachers=4),)):
+    for used in ((table.repeated(1),), (other,), (table_event(table.chances.weights, 2, 4),)):
         with pytest.raises(ParameterError, match="count them again"):
             ledger.commit(plan, b"two labels", parts=2, used=used)
-    ledger.commit(plan, b"two labels", parts=2, used=(replace(table, queries=2),))
+    ledger.commit(plan, b"two labels", parts=2, used=(table.repeated(2),))
     assert ledger.spent().epsilon == pytest.approx(before / 5)
 
 

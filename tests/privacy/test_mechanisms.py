@@ -11,6 +11,7 @@ from made_events import (
     abstention_event,
     class_event,
     counts_event,
+    json_of,
     label_event,
     pure_event,
     ranged_event,
@@ -182,7 +183,7 @@ def test_declared_sensitivity_is_the_largest_move_between_neighbours(kind, n_tea
 def test_event_states_what_was_drawn_and_survives_json(kind):
     mechanism, _, _, event = EXAMPLES[kind]
     assert mechanism.event(7) == event
-    assert event_in(mechanism.event(7).to_json()) == event
+    assert event_in(json_of(mechanism.event(7))) == event
 
 
 @KINDS

@@ -7,8 +7,6 @@ the "belows" of each phase are binomial, so the law of both numbers is exact. St
 lumped together, which only weakens the attack: what it finds is really lost.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -80,7 +78,7 @@ def test_the_same_attack_breaks_noise_calibrated_for_fewer_abstentions():
         event.threshold_scale, event.query_scale, event.threshold, 20, refresh=False
     )
     assert worst_delta(broken, BUDGET.epsilon) > BUDGET.delta
-    less = replace(calibrate_sparse_vector(BUDGET, 5), threshold_scale=2.0, query_scale=3.0)
+    less = calibrate_sparse_vector(BUDGET, 5).changed(threshold_scale=2.0, query_scale=3.0)
     assert worst_delta(less, BUDGET.epsilon) > BUDGET.delta
 
 

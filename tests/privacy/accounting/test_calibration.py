@@ -127,9 +127,7 @@ def test_calibrated_samples_keep_the_budget_and_are_the_largest(
     event = calibrate_relabelled(budget, 5, n_records=n_records, neighbours=neighbours)
     assert delta_upper([event], epsilon) <= delta
     if event.sampled < event.out_of:
-        larger = type(event)(
-            event.stream, event.sampled + 1, event.out_of, neighbours, event.relabel_epsilon
-        )
+        larger = event.changed(sampled=event.sampled + 1)
         assert delta_upper([larger], epsilon) > delta
 
 

@@ -22,6 +22,7 @@ from made_events import (
     sums_event,
     table_event,
 )
+from secretballot.core.price import round_up
 from secretballot.core.renyi import ORDERS
 from secretballot.core.streams import false_answer, laplace_above
 from secretballot.exceptions import ParameterError

@@ -90,7 +90,7 @@ def test_the_event_survives_json() -> None:
         {"sampled": 401},
         {"sampled": 1.5},
         {"out_of": 10**13},
-        {"neighbours": "both"},
+        {"relation": "both"},
         {"relabel_epsilon": 0.0},
         {"relabel_epsilon": math.nan},
         {"relabel_epsilon": 1e3},
