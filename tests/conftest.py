@@ -20,6 +20,7 @@ from hypothesis import settings as hypothesis_settings
 from dask_clusters import dask_client_of_two_workers
 from made_events import json_of
 from secretballot import verify_release as second
+from secretballot.core.events import ClassLabels
 from secretballot.door import purchase
 from secretballot.learners.training import private_points, shards
 from secretballot.learners.training.private_rows import PrivateRows
@@ -180,7 +181,7 @@ def second_price(events: str, epsilon: float, enough: float) -> second.Price | N
 def _of_classes(event: Any) -> bool:
     """Return whether an event is labels of more than two classes, whose game takes the second
     verifier a quarter of a minute."""
-    return json_of(event)["event"] == "argmax-gaussian" or getattr(event, "n_classes", 2) > 2
+    return isinstance(event, ClassLabels) or getattr(event, "n_classes", 2) > 2
 
 
 def both_prices(events: Any, epsilon: float) -> float:

@@ -37,6 +37,7 @@ from made_events import (
 )
 from secretballot import verify_release as second
 from secretballot.core.ledger import Ledger
+from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     Event,
     PrivacyBudget,
@@ -45,6 +46,7 @@ from secretballot.privacy.accounting import (
     calibrate_label_gaussian,
     calibrate_vote_table,
     delta_upper,
+    event_in,
 )
 from secretballot.publishing.release import write_release
 from secretballot.report.certificate.build import certificate_digest
@@ -119,7 +121,12 @@ def test_it_confirms_labels_that_were_calibrated_to_the_promise(
     assert 0.95 * delta <= own.upper <= delta * (1 + second.ERROR)
     assert own.lower >= 0.3 * delta
     assert own.method.startswith("a game")
-    assert second.price_events([event | {"sigma": 0.9 * sigma}], epsilon, delta).lower > delta
+    assert (
+        second.price_events(
+            [json_of(label_event(0.9 * sigma, queries, n_teachers))], epsilon, delta
+        ).lower
+        > delta
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,15 +171,16 @@ def test_it_confirms_answers_that_pass_a_threshold(
 def test_it_confirms_labels_of_a_table_that_was_calibrated_to_the_promise(
     epsilon: float, delta: float, queries: int, n_teachers: int
 ) -> None:
-    event = calibrate_vote_table(PrivacyBudget(epsilon, delta), queries, n_teachers)
+    table = calibrate_vote_table(PrivacyBudget(epsilon, delta), queries, n_teachers)
+    event = table_event(table.weights, queries, n_teachers)
     own = second.price_events([json_of(event)], epsilon, delta)
     assert 0.9 * delta <= own.upper <= delta * (1 + second.ERROR)
     assert own.lower <= own.upper
     assert own.method.startswith("a game") or queries == 1
     # the table read one vote too far out tells more than was promised, by the simplest attack
-    weights = event.weights
+    weights = table.weights
     sharper = [*weights[: 1 - n_teachers % 2], *weights[2 - n_teachers % 2 :]]
-    broken = json_of(event) | {"weights": sharper, "queries": 2 * queries}
+    broken = json_of(table_event(sharper, 2 * queries, n_teachers))
     assert second.price_events([broken], epsilon, delta).lower > delta
 
 
@@ -298,7 +306,12 @@ def test_the_probability_of_a_crossing_is_a_sum_over_both_noises() -> None:
     [
         {"kind": "magic"},
         {"kind": ["counts"]},
-        json_of(counts_event(3.0, 1)) | {"version": True},
+        json_of(sums_event(9.0, 4, 3)) | {"sigmas": []},
+        json_of(sums_event(9.0, 4, 3)) | {"squared_sensitivity": 2**53},
+        json_of(counts_event(3.0, 1)) | {"shifts": 10**12 + 1},
+        json_of(stable_event(3.0, 1, 1)) | {"threshold": 10**15 + 1},
+        json_of(pure_event(3.0, 1)) | {"epsilon": 1.1e12},
+        json_of(label_event(3.0, 1)) | {"chances": {"sigma": 3.0}},
         json_of(counts_event(3.0, 1)) | {"sigma": "3"},
         json_of(counts_event(3.0, 1)) | {"shifts": 1.5},
         json_of(counts_event(3.0, 1)) | {"more": 1},
@@ -326,6 +339,8 @@ def test_the_probability_of_a_crossing_is_a_sum_over_both_noises() -> None:
 def test_events_out_of_range_are_refused(event: dict[str, Any]) -> None:
     with pytest.raises(second.WrongError):
         second.price_events([event], 1.0)
+    with pytest.raises(ParameterError):
+        event_in(event)
 
 
 def test_what_it_does_not_price_it_does_not_confirm() -> None:
@@ -366,7 +381,7 @@ def test_no_delta_of_zero_is_confirmed_where_floats_end(
 
 def test_a_line_says_that_a_game_follows(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     verdicts = [found.verdict for found in second.check_release(str(release))]
-    monkeypatch.setattr(second, "_SLOW", ("gaussian", "label-gaussian"))
+    monkeypatch.setattr(second, "_SLOW", ("counts", "binary-labels"))
     told = [found.verdict for found in second.each_finding(str(release))]
     assert told == [*verdicts[:-1], second.WAIT, verdicts[-1]]
     assert [found.verdict for found in second.check_release(str(release))] == verdicts
@@ -375,7 +390,8 @@ def test_a_line_says_that_a_game_follows(release: Path, monkeypatch: pytest.Monk
 def test_a_game_that_takes_too_long_is_left_out_and_minutes_play_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    event = calibrate_vote_table(PrivacyBudget(1.0, 1e-6), 50, 60)
+    weights = calibrate_vote_table(PrivacyBudget(1.0, 1e-6), 50, 60).weights
+    event = table_event(weights, 50, 60)
     part = {"events": [json_of(event)], "epsilon": 1.0, "delta": 1e-6}
     assert second.priced("price", part).verdict == second.CONFIRMED
     monkeypatch.setattr(second, "_minutes", ContextVar("minutes", default=1e-4))
@@ -480,9 +496,8 @@ def test_a_forger_who_renews_the_digest_is_seen(
 
 def test_too_small_a_price_is_refused(release: Path) -> None:
     def change(document: dict[str, Any]) -> None:
-        document["mechanism"]["sigma"] = document["events"][0]["sigma"] = (
-            0.99 * document["mechanism"]["sigma"]
-        )
+        less = 0.99 * document["mechanism"]["sigma"]
+        document["mechanism"]["sigma"] = document["events"][0]["sigma"] = less
 
     reseal(release, change)
     assert [

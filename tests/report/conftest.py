@@ -114,7 +114,7 @@ def withheld(
         "refresh": True,
     }
     given = {
-        "events": [sparse_event(**scales)],
+        "events": [sparse_event(*scales.values())],
         "mechanism": {"name": "sparse-vector", **scales},
     } | changes
     return certified(classes, labels, **given)

@@ -199,7 +199,7 @@ def pure(release: str) -> ReleasedLabels:
 
 
 def relabelled(neighbours: str, stream: Stream | None = None) -> ReleasedLabels:
-    stream = stream or sparse_event(**STREAM, refresh=False)
+    stream = stream or sparse_event(*STREAM.values(), refresh=False)
     event = sampled_event(stream, 10, 1000, neighbours)
     labels = np.where((np.arange(N) < 8) & (np.arange(N) != 3), 1, -1)
     return issue(

@@ -92,7 +92,7 @@ def test_thirty_abstentions_and_answers_at_one_that_was_paid_for_are_refused(
     labels = np.where(np.arange(60) % 2, 0, -1)
     scales = SCALES | {"max_unstable": 1}
     honest = make_withheld(
-        n=60, events=[sparse_event(**scales)], mechanism={"name": "sparse-vector", **scales}
+        n=60, events=[sparse_event(*scales.values())], mechanism={"name": "sparse-vector", **scales}
     )
     found = failures(forge(honest, rows_of(honest, labels=labels), answered=30))
     assert set(found) == {"labels"}
