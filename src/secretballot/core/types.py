@@ -57,8 +57,11 @@ def fault_of(error: ValidationError) -> ParameterError:
     if isinstance(cause, ParameterError):
         return cause
     names = [str(part) for part in first["loc"] if isinstance(part, str)]
-    said = plain_line(f" is {shown(first['input'])}: {first['msg']}.", longest=LONGEST_WORDS)
-    return ParameterError(Parameter(names[-1]) if names else "A value", said)
+    said = f" is {shown(first['input'])}: {first['msg']}."
+    if first["type"] == "missing":
+        said = " is missing."
+    place = Parameter(names[-1]) if names else "A value"
+    return ParameterError(place, plain_line(said, longest=LONGEST_WORDS))
 
 
 #: Largest integer, in size, that is stated or released: beyond it programs read JSON differently.
