@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from secretballot.core.errors import (
+    LONGEST_SHOWN,
     LONGEST_WORDS,
     Parameter,
     ParameterError,
@@ -60,7 +61,10 @@ def fault_of(error: ValidationError) -> ParameterError:
     said = f" is {shown(first['input'])}: {first['msg']}."
     if first["type"] == "missing":
         said = " is missing."
-    place = Parameter(names[-1]) if names else "A value"
+    name = names[-1] if names else ""
+    # a stranger may have chosen the name
+    plain = name.isidentifier() and len(name) <= LONGEST_SHOWN
+    place = Parameter(name) if plain else shown(name) if name else "A value"
     return ParameterError(place, plain_line(said, longest=LONGEST_WORDS))
 
 
