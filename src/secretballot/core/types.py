@@ -75,12 +75,6 @@ class Sample(Model):
     request: Name  # it was drawn for this one alone
     serial: Name  # random
 
-    @model_validator(mode="after")
-    def _check_size(self) -> Self:
-        if not self.sampled <= self.out_of:
-            raise ParameterError("A sample holds at most all records.")
-        return self
-
 
 class VoteShape(Model):
     """The public facts of votes: counts of shape (n_queries + spare_rows, n_classes).
@@ -110,8 +104,6 @@ class VoteShape(Model):
             self.moved <= self.n_queries and self.spare_rows == 0
         ):
             raise ParameterError("Teachers vote once in each row, and only in those of queries.")
-        if self.n_teachers is None and self.sample is not None:
-            raise ParameterError("Teachers learn from a sample; records vote for themselves.")
         return self
 
     @property

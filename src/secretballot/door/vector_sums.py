@@ -188,20 +188,8 @@ def _check_promise_of(
             f"The noise is for another relation than {declared['neighbours']!r}; calibrate it"
             " again. Nothing was spent."
         )
-    if (bounded.unit, bounded.relation) != (declared["unit"], declared["neighbours"]):
-        raise ParameterError(
-            f"The vectors are bounded by {bounded.unit} under {bounded.relation!r}, and unit"
-            f" {declared['unit']!r} under {declared['neighbours']!r} is declared; declare what is"
-            " bounded. Nothing was spent."
-        )
-    # of a user that stays, one more record moves the vector from one within the bound to another:
-    # that is up to twice the bound
-    if bounded.unit == "user" != ledger.unit:
-        raise LedgerError(
-            f"The ledger of {ledger.dataset!r} is about {ledger.unit}s, and the vectors are by"
-            " user; sums by user do not add to a promise about records, so use a ledger about"
-            " users. Nothing was spent."
-        )
+    purchase.check_declared(bounded, declared, by_teachers=False)
+    purchase.check_one_record_of_a_user(bounded, ledger)
 
 
 def _question_of(asked: StagedSums, declared: Mapping[str, object]) -> bytes:

@@ -66,10 +66,10 @@ class MappedRows(Private):
         self.shape = n_rows(table), basis.n_directions_ + 1
         self.ndim = 2
 
-    def __len__(self) -> int:  # type: ignore[override]
+    def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: slice | IntArray) -> IntArray:  # type: ignore[override]
+    def __getitem__(self, rows: slice | IntArray) -> IntArray:
         """Return the coordinates of some records, int64."""
         if isinstance(rows, slice):
             part = row_block(self.__table, *rows.indices(len(self))[:2])
