@@ -72,8 +72,8 @@ def test_the_same_request_gets_the_stored_answer() -> None:
 @pytest.mark.parametrize(
     ("secret", "aggregator", "words"),
     [
-        (votes(k=4), priced(3), "moves 4 counts"),
-        (votes(promise=REPLACED), priced(), "under 'replace-one'"),
+        (votes(k=4), priced(3), r"are \(4, "),
+        (votes(promise=REPLACED), priced(), "'replace-one'"),
         (votes(), sb.GaussianAggregator(20.0, 30, budget=BUDGET), "priced by a RecordVotesAgg"),
         (
             votes(),

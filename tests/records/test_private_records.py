@@ -176,7 +176,7 @@ def test_every_mark_is_counted() -> None:
         1000 * N,
         1000 * 7,
     ]
-    with pytest.raises(ParameterError, match="the records have 0"):
+    with pytest.raises(ParameterError, match="do not fit the records"):
         sum_of(private_records(coordinates, classes, 2), stage)
 
 
@@ -205,18 +205,21 @@ def test_what_does_not_fit_is_refused_without_a_value() -> None:
         private_records(coordinates, classes[1:], 2)
     with pytest.raises(DataError, match="do not fit together"):
         private_records(coordinates, classes, 2, np.arange(3))
-    for beyond in (LARGEST_COORDINATE + 7, -LARGEST_COORDINATE - 1, np.iinfo(np.int64).min):
-        far = coordinates.copy()
-        far[3, 2] = beyond
-        with pytest.raises(DataError, match="is beyond 262144") as caught:
-            private_records(far, classes, 2)
-        assert str(beyond) not in str(caught.value)
+
+
+def test_coordinates_that_are_too_large_are_cut() -> None:
+    coordinates, classes = some_records(2)
+    sums = []
+    for beyond in (LARGEST_COORDINATE, LARGEST_COORDINATE + 7, np.iinfo(np.int64).max):
+        coordinates[3, 2] = beyond
+        sums.append(sum_of(private_records(coordinates, classes, 2), asked(2)).tolist())
+    assert sums[0] == sums[1] == sums[2]
 
 
 def test_a_model_of_other_classes_is_refused_whatever_the_records_are() -> None:
     coordinates, classes = some_records(3)
     for known in (classes, np.zeros(N, dtype=np.int64)):
-        with pytest.raises(ParameterError, match="need 5 by 3"):
+        with pytest.raises(ParameterError, match="do not fit the records"):
             sum_of(private_records(coordinates, known, 3), asked(2))
 
 
@@ -310,11 +313,11 @@ def test_vectors_are_coordinates_times_what_is_missed_of_the_targets(
 def test_models_and_targets_that_do_not_fit_are_refused_whatever_the_records_are() -> None:
     coordinates, targets = some_targets(1)
     records = private_targets(coordinates, targets)
-    with pytest.raises(ParameterError, match="of the kind TargetModel"):
+    with pytest.raises(ParameterError, match="TargetModel"):
         sum_of(records, asked(2))
-    with pytest.raises(ParameterError, match="of the kind IntegerModel"):
+    with pytest.raises(ParameterError, match="IntegerModel"):
         sum_of(private_records(*some_records(2), 2), target_stage(IntegerLine, 1, 100))
-    with pytest.raises(ParameterError, match="need 5 by 1"):
+    with pytest.raises(ParameterError, match="do not fit the records"):
         sum_of(records, target_stage(IntegerLabels, 3, 100))
     with pytest.raises(DataError, match="no table"):
         private_targets(coordinates, targets[:, 0])

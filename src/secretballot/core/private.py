@@ -85,8 +85,7 @@ class Sealed(Private):
         return self.__integers
 
     def __repr__(self) -> str:
-        facts = ", ".join(f"{name}={value!r}" for name, value in self.shape)
-        return f"{type(self).__name__}({facts}, values=<private>)"
+        return f"{type(self).__name__}({self.shape!r}, values=<private>)"
 
 
 class Votes(Sealed):
@@ -443,8 +442,8 @@ def _table(values: ArrayLike) -> NDArray[Any]:
     if table.dtype.kind not in "iu" or table.ndim != 2 or not table.shape[0] or table.shape[1] < 2:
         raise DataError(
             Parameter("counts"),
-            f" have dtype {table.dtype} and shape {table.shape}; give integers, one row for each"
-            " query and one column for each of two or more classes.",
+            " are no integers, one row for each query and one column for each of two or more"
+            " classes.",
         )
     # before any is added up: sums of larger ones would wrap
     if not ((table >= 0) & (table <= MOST)).all():
@@ -457,10 +456,7 @@ def _scores(values: ArrayLike) -> IntArray:
     moves none by more."""
     table = np.asarray(values)
     if table.dtype.kind not in "iu" or table.ndim != 1 or not table.size:
-        raise DataError(
-            Parameter("scores"),
-            f" have dtype {table.dtype} and shape {table.shape}; give a list of integers.",
-        )
+        raise DataError(Parameter("scores"), " are no list of integers.")
     cut: IntArray = np.clip(table, -LARGEST // 2, LARGEST // 2).astype(np.int64)
     return cut
 

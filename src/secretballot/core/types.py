@@ -56,14 +56,11 @@ class Guarantee(Model):
         does; `by_teachers` says that votes of teachers are released. What one record adds by itself
         may change by more. A label replaced is a record replaced, and not the other way round.
         """
-        if self == account:
-            return True
-        pair = self.unit, account.unit
-        if self.relation != account.relation:
-            return False
         if self.relation == "add-remove":
-            return by_teachers and pair == ("user", "record")
-        return pair == ("record", "label")
+            more = by_teachers and (self.unit, account.unit) == ("user", "record")
+        else:
+            more = (self.unit, account.unit) == ("record", "label")
+        return self.relation == account.relation and (more or self.unit == account.unit)
 
 
 class Sample(Model):
@@ -109,8 +106,7 @@ class VoteShape(Model):
     @property
     def shifts(self) -> int:
         """Noised integers that one unit moves, by one each; of two classes one count is noised."""
-        two_counts = self.n_teachers is not None and self.n_classes > 2
-        return 2 * self.moved if two_counts else self.moved
+        return self.moved if self.n_teachers is None or self.n_classes == 2 else 2 * self.moved
 
     def first(self, n: int) -> "VoteShape":
         """Return the shape of `n` of the queries; all rows that move may be among them."""

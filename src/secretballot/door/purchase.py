@@ -114,10 +114,9 @@ def check_votes_of_records(counts: Votes, aggregator: Aggregator) -> None:
         cast = shape.moved, shape.guarantee.relation, shape.spare_rows
         if cast != priced:
             raise ParameterError(
-                f"One unit moves {cast[0]} counts of these votes under {cast[1]!r}, with {cast[2]}"
-                f" rows of uncovered records, and the aggregator prices {priced[0]} under"
-                f" {priced[1]!r} with {priced[2]}; calibrate it for what was cast. Nothing was"
-                " spent."
+                "The counts that one unit moves, the relation and the rows for uncovered records"
+                f" are {cast} of these votes, and the aggregator prices {priced}; calibrate it for"
+                " what was cast. Nothing was spent."
             )
 
 

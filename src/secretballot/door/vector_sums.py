@@ -263,10 +263,10 @@ def _stage_sum(records: Records, asked: StagedSums, before: Sequence[IntArray]) 
     """Return the exact sum of the next stage, which must be what was paid for."""
     sums, paid = records.sums(asked.stage(before)), asked.mechanism
     made = sums.shape.squared_sensitivity, sums.shape.coordinates
-    if made != (paid.squared_sensitivity, paid.coordinates):
+    priced = paid.squared_sensitivity, paid.coordinates
+    if made != priced:
         raise ParameterError(
-            f"One unit moves a stage's sum by a squared norm of {made[0]} in {made[1]} coordinates,"
-            f" and {paid.squared_sensitivity} in {paid.coordinates} were paid for."
+            f"Squared sensitivity and coordinates of a stage are {made}; {priced} were paid for."
         )
     return sums._unseal()[0]
 

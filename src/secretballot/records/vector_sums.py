@@ -131,8 +131,7 @@ def private_records(
     Parameters
     ----------
     coordinates : ndarray of int, or MappedRows, of shape (n_records, n_coordinates)
-        Each row a function of that record and public values alone. None beyond
-        `LARGEST_COORDINATE`.
+        Each row a function of that record and public values alone; cut to `LARGEST_COORDINATE`.
     targets : ndarray of int64, shape (n_records,) or (n_records, n_columns)
         Indices from 0, of classes. Or numbers from 0 to `PROBABILITY_UNIT`, and cut to lie there;
         a negative one is missing, and its record adds nothing in that column.
@@ -147,7 +146,7 @@ def private_records(
     Raises
     ------
     DataError
-        If the shapes do not fit, or a coordinate is too large; no value is named.
+        If the shapes do not fit; no value is named.
     """
     if targets.ndim != (1 if n_classes else 2):
         raise DataError("Targets of records are no table; give one row for each record.")
@@ -199,12 +198,12 @@ class _Part:
     ) -> None:
         marks = np.empty((len(coordinates), 0), dtype=np.int64) if marks is None else marks
         given = [one for one in (targets, marks, persons) if one is not None]
-        if coordinates.ndim != 2 or any(len(one) != len(coordinates) for one in given):
+        if len(coordinates.shape) != 2 or any(len(one) != len(coordinates) for one in given):
             raise DataError(
                 "Coordinates, classes and persons of records do not fit together; give one row, one"
                 " class and one person for each record."
             )
-        self._coordinates = _four_byte_coordinates(coordinates)
+        self._coordinates = coordinates
         cut = targets if n_classes else np.clip(targets, -1, PROBABILITY_UNIT)
         self._targets, self._persons = cut.astype(np.int64), persons
         self._marks = (marks != 0).astype(np.int8)
@@ -223,7 +222,7 @@ class _Part:
         assert isinstance(asked.model, IntegerModel)
         moved = asked.unit**2 * min(2, self._shape[1])
         for rows in self._slices():
-            coordinates = self._coordinates[rows].astype(np.int64)
+            coordinates = self._cut(rows)
             lengths = np.full(len(coordinates), moved)
             kept = _shortened_rows(coordinates, lengths, 4 * asked.bound**2)
             yield kept, self._targets[rows], asked.model.parts_of(coordinates, asked.unit)
@@ -232,11 +231,15 @@ class _Part:
         # found out here, as a class that the model does not know would raise for its records alone
         fits = asked.model.weights.shape == self._shape and isinstance(asked.model, self._kind)
         if not fits or asked.n_marks != self._marks.shape[1]:
+            need = *self._shape, self._marks.shape[1], self._kind.__name__
             raise ParameterError(
-                f"The stage has {asked.n_marks} marks and weights of shape"
-                f" {asked.model.weights.shape}; the records have {self._marks.shape[1]} marks and"
-                f" need {self._shape[0]} by {self._shape[1]}, of the kind {self._kind.__name__}."
+                "The stage's model or its marks do not fit the records, which need"
+                f" coordinates, columns, marks and kind {need}."
             )
+
+    def _cut(self, rows: "slice | IntArray") -> IntArray:
+        found = np.clip(self._coordinates[rows], -LARGEST_COORDINATE, LARGEST_COORDINATE)
+        return found.astype(np.int64)
 
     def _slices(self) -> Iterator[slice]:
         size = max(1, _BLOCK_ENTRIES // self._shape[0])
@@ -289,7 +292,7 @@ class _Part:
     def _residuals(self, rows: "slice | IntArray", asked: Residuals) -> tuple[IntArray, IntArray]:
         """Return coordinates of some records, and what the model misses of them in the units that
         are asked; each row a function of that record and of what is asked."""
-        coordinates, targets = self._coordinates[rows].astype(np.int64), self._targets[rows]
+        coordinates, targets = self._cut(rows), self._targets[rows]
         if isinstance(asked.model, IntegerModel):
             residuals = -asked.model.parts_of(coordinates, asked.unit)
             # of two classes one residual is the other's negative
@@ -308,24 +311,6 @@ def _shortened_products(coordinates: IntArray, residuals: IntArray, squared_boun
     """Return coordinates whose product with the residuals is hardly longer than the bound."""
     of_residuals = np.einsum("ij,ij->i", residuals, residuals)
     return _shortened_rows(coordinates, of_residuals, squared_bound)
-
-
-def _four_byte_coordinates(coordinates: IntArray | MappedRows) -> IntArray | MappedRows:
-    """Return coordinates in four bytes each, as no coordinate needs more; mapped rows as they are.
-
-    Raises
-    ------
-    DataError
-        If one is too large.
-    """
-    if isinstance(coordinates, MappedRows):
-        return coordinates
-    # the least integer of 64 bits is its own absolute value
-    if coordinates.size and not (
-        coordinates.max() <= LARGEST_COORDINATE and coordinates.min() >= -LARGEST_COORDINATE
-    ):
-        raise DataError(f"A coordinate is beyond {LARGEST_COORDINATE} in size; cut them first.")
-    return coordinates.astype(np.int32, copy=False)
 
 
 def _shortened_rows(coordinates: IntArray, of_residuals: IntArray, squared_bound: int) -> IntArray:
