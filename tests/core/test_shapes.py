@@ -30,8 +30,6 @@ SAMPLE: dict[str, Any] = {
     [
         (Guarantee, {"unit": "label", "relation": "add-remove"}),
         (Sample, SAMPLE | {"relabel_epsilon": math.nan}),
-        (VoteShape, TEACHERS | {"moved": 11}),
-        (VoteShape, TEACHERS | {"spare_rows": 1}),
         (VoteShape, TEACHERS | {"n_queries": True}),
         (VoteShape, TEACHERS | {"n_teachers": 10**12 + 1}),
         (VoteShape, TEACHERS | {"weights": 1}),

@@ -372,16 +372,17 @@ class Scores(Sealed):
     Attributes
     ----------
     shape : ScoreShape
-    n_candidates : int
-        Public.
     """
 
-    __slots__ = ("n_candidates",)
+    __slots__ = ()
     shape: ScoreShape
 
-    def __init__(self, shape: ScoreShape, n_candidates: int, *integers: IntArray) -> None:
-        super().__init__(shape, *integers)
-        self.n_candidates = n_candidates
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates; public."""
+        first, *last = Sealed._unseal(self)
+        m = len(first)
+        return m * (m + 1) // 2 + 1 if last else m
 
     @classmethod
     def of_candidates(cls, scores: ArrayLike, guarantee: Guarantee) -> Self:
@@ -403,8 +404,7 @@ class Scores(Sealed):
         -------
         Sensitivity : 1 for every score; under add-remove all move one way.
         """
-        table = _scores(scores)
-        return cls(ScoreShape(guarantee=guarantee), len(table), table)
+        return cls(ScoreShape(guarantee=guarantee), _scores(scores))
 
     @classmethod
     def of_ranges(cls, starts: ArrayLike, ends: ArrayLike, guarantee: Guarantee) -> Self:
@@ -431,9 +431,7 @@ class Scores(Sealed):
         first, last = _scores(starts), _scores(ends)
         if len(first) != len(last):
             raise DataError(Parameter("ends"), " are not one for each start.")
-        return cls(
-            ScoreShape(guarantee=guarantee), len(first) * (len(first) + 1) // 2 + 1, first, last
-        )
+        return cls(ScoreShape(guarantee=guarantee), first, last)
 
 
 def _table(values: ArrayLike) -> NDArray[Any]:

@@ -264,7 +264,6 @@ def check_declared(
     declared: Mapping[str, object],
     *,
     by_teachers: bool,
-    nothing: str = "Nothing was spent.",
 ) -> None:
     """Refuse a declaration under which one unit may move more than a container's shape says.
 
@@ -278,7 +277,7 @@ def check_declared(
         raise ParameterError(
             f"What is private was made for unit {made.unit!r} under {made.relation!r}, and"
             f" {unit!r} under {neighbours!r} is declared; declare what it was made for, or make it"
-            f" anew. {nothing}"
+            " anew. Nothing was drawn."
         )
 
 

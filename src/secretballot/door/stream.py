@@ -501,10 +501,7 @@ class ReleaseStream:
     def _check_votes(self, counts: Votes, questions: Sequence[bytes]) -> None:
         purchase.check_counts(counts)
         shape = counts.shape
-        # the reservation was paid when the stream began, so that "nothing was spent" is not so
-        purchase.check_declared(
-            shape.guarantee, self._declared, by_teachers=True, nothing="Nothing was answered."
-        )
+        purchase.check_declared(shape.guarantee, self._declared, by_teachers=True)
         if shape.n_queries != len(questions):
             raise DataError(
                 f"{len(questions)} questions with votes on {shape.n_queries}; give one row of"

@@ -15,7 +15,6 @@ from secretballot._validation import LARGEST_INTEGER
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.rows import UnknownEndError, repeated
 from secretballot.core.noise import ExactNoise
-from secretballot.core.types import Guarantee
 from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Price, PrivacyBudget, VectorSumEvent
@@ -131,7 +130,13 @@ def release_sums(
     """
     purchase.check_ledger(ledger)
     declared = check_declaration(declaration)
-    _check_promise_of(asked.mechanism, records.guarantee, ledger, declared)
+    if asked.mechanism.replaced != (declared["neighbours"] == "replace-one"):
+        raise ParameterError(
+            f"The noise is for another relation than {declared['neighbours']!r}; calibrate it"
+            " again. Nothing was spent."
+        )
+    purchase.check_declared(records.guarantee, declared, by_teachers=False)
+    purchase.check_one_record_of_a_user(records.guarantee, ledger)
     key = uuid.uuid4().hex if request is None else request
     question = _question_of(asked, declared)
     stored = ledger.released(key)
@@ -173,23 +178,6 @@ def release_sums(
             raise
         return _same_release(stored, asked, declared, key)
     return released
-
-
-def _check_promise_of(
-    mechanism: NoisyVectorSum,
-    bounded: Guarantee,
-    ledger: Ledger,
-    declared: Mapping[str, object],
-) -> None:
-    """Refuse noise for another relation, or vectors of another unit, than is declared, and vectors
-    of users in an account about records."""
-    if mechanism.replaced != (declared["neighbours"] == "replace-one"):
-        raise ParameterError(
-            f"The noise is for another relation than {declared['neighbours']!r}; calibrate it"
-            " again. Nothing was spent."
-        )
-    purchase.check_declared(bounded, declared, by_teachers=False)
-    purchase.check_one_record_of_a_user(bounded, ledger)
 
 
 def _question_of(asked: StagedSums, declared: Mapping[str, object]) -> bytes:
