@@ -14,7 +14,7 @@ from secretballot.aggregation.base import (
     check_fields,
 )
 from secretballot.core.noise import NoiseSource, check_scale
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import Counts, Event, PrivacyBudget, calibrate_gaussian
 from secretballot.privacy.mechanisms import GaussianNoisyTable
 
@@ -241,26 +241,10 @@ class RecordVotesAggregator(Aggregator):
         Answers
             The noisy counts, and the class with the largest at each point, the first of ties; the
             votes of uncovered records, of all their cells together, under `UNCOVERED_VOTES`.
-
-        Raises
-        ------
-        DataError
-            If the counts do not fit; no count is named.
         """
         self.check_useful(n_teachers)
-        votes = np.asarray(counts)
-        if (
-            votes.dtype.kind not in "iu"
-            or votes.ndim != 2
-            or votes.shape[1] != self.n_classes
-            or not 0 < len(votes) - self.rows_of_uncovered <= self.n_queries
-        ):
-            raise DataError(
-                f"counts have dtype {votes.dtype} and shape {votes.shape}; give integers for at"
-                f" most {self.n_queries} points and {self.n_classes} classes."
-            )
         cells = moved_cells(self.votes_per_record, self.neighbours)
-        whole = GaussianNoisyTable(self.sigma, cells).release(votes, noise)
+        whole = GaussianNoisyTable(self.sigma, cells).release(counts, noise)
         drawn, beyond = np.split(whole, [len(whole) - self.rows_of_uncovered])
         outcome = {}
         if self.expected_uncovered is not None:

@@ -248,12 +248,13 @@ class LabelSetVoting(TableVoting):
         ParameterError
             If they are on other labels, by another ballot or of other teachers.
         """
-        rows = 1 if self.ballot == "sets" else len(self.labels)
+        rows, moved, n_classes = 1, 1, self.n_columns
+        if self.ballot == "labels":
+            rows, n_classes = self.n_columns, 2
+            moved = moved_by_query(rows, self.ballot, self.most_named)
         asked = shape.n_queries // rows
-        moved = 1 if rows == 1 else moved_by_query(rows, self.ballot, self.most_named)
         facts = (shape.n_queries, shape.n_classes, shape.n_teachers, shape.moved)
-        classes = self.n_columns if self.ballot == "sets" else 2
-        if facts != (asked * rows, classes, self.n_teachers, asked * moved):
+        if facts != (asked * rows, n_classes, self.n_teachers, asked * moved):
             raise ParameterError(
                 "LabelSetVoting is calibrated for other votes; calibrate it for the labels, the"
                 " ballot, the cap and the number of teachers of these votes. Nothing was spent."

@@ -94,14 +94,11 @@ class Guarantee(Model):
         does; `by_teachers` says that votes of teachers are released. What one record adds by itself
         may change by more. A label replaced is a record replaced, and not the other way round.
         """
-        if self == account:
-            return True
-        pair = self.unit, account.unit
-        if self.relation != account.relation:
-            return False
         if self.relation == "add-remove":
-            return by_teachers and pair == ("user", "record")
-        return pair == ("record", "label")
+            more = by_teachers and (self.unit, account.unit) == ("user", "record")
+        else:
+            more = (self.unit, account.unit) == ("record", "label")
+        return self.relation == account.relation and (more or self.unit == account.unit)
 
 
 class Sample(Model):
@@ -112,12 +109,6 @@ class Sample(Model):
     relabel_epsilon: Annotated[float, Field(ge=2.0**-20, le=100)]
     request: Name  # it was drawn for this one alone
     serial: Name  # random
-
-    @model_validator(mode="after")
-    def _check_size(self) -> Self:
-        if not self.sampled <= self.out_of:
-            raise ParameterError("A sample holds at most all records.")
-        return self
 
 
 class VoteShape(Model):
@@ -142,21 +133,10 @@ class VoteShape(Model):
     spare_rows: Annotated[int, Field(ge=0, le=10**12, strict=True)] = 0
     sample: Sample | None = None
 
-    @model_validator(mode="after")
-    def _check_rows(self) -> Self:
-        if self.n_teachers is not None and not (
-            self.moved <= self.n_queries and self.spare_rows == 0
-        ):
-            raise ParameterError("Teachers vote once in each row, and only in those of queries.")
-        if self.n_teachers is None and self.sample is not None:
-            raise ParameterError("Teachers learn from a sample; records vote for themselves.")
-        return self
-
     @property
     def shifts(self) -> int:
         """Noised integers that one unit moves, by one each; of two classes one count is noised."""
-        two_counts = self.n_teachers is not None and self.n_classes > 2
-        return 2 * self.moved if two_counts else self.moved
+        return self.moved if self.n_teachers is None or self.n_classes == 2 else 2 * self.moved
 
     def first(self, n: int) -> "VoteShape":
         """Return the shape of `n` of the queries; all rows that move may be among them."""

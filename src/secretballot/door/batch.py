@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import IntArray
-from secretballot._validation import MOST_ROWS, name_part
+from secretballot._validation import MOST_ROWS, check_instance, name_part
 from secretballot.aggregation import Aggregator, Answers, RecordVotesAggregator
 from secretballot.aggregation.base import widest_count
 from secretballot.aggregation.record_votes import UNCOVERED_VOTES, asked_terms
@@ -108,7 +108,8 @@ def release(
     Price : `aggregator.events`, priced by `privacy.accounting` at `aggregator.budget`.
     Rounding : upward.
     """
-    purchase.check_types(aggregator, ledger, counts)
+    purchase.check_types(aggregator, ledger)
+    check_instance("counts", counts, Votes, hint="give Votes, as votes_of_counts makes them")
     purchase.check_votes_of_records(counts, aggregator)
     declaration = purchase.declaration_of(counts, declaration)
     n_teachers = counts.shape.n_teachers or 0
@@ -127,7 +128,8 @@ def release(
         return known(answered)
 
     # all that can be refused is refused before anything is reserved
-    purchase.check_one_record_of_a_user(counts, ledger)
+    if counts.shape.n_teachers is None:
+        purchase.check_one_record_of_a_user(counts.shape.guarantee, ledger)
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
     check_outcomes(choices, ledger, declared)
     purchase.check_sample(aggregator.sample, declaration, key)

@@ -16,7 +16,8 @@ from secretballot.core.noise import ExactNoise
 from secretballot.core.private import Scores, Votes
 from secretballot.core.types import Guarantee
 from secretballot.door import purchase
-from secretballot.exceptions import LedgerError, Parameter, ParameterError
+from secretballot.ensemble.votes import guarantee_of
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, calibrate_pure
 from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
 from secretballot.report.certificate.build import (
@@ -250,8 +251,8 @@ def choose_by_scores(
     """
     # unit and relation first: scale and price follow from how the scores move under them
     made = scores.shape.guarantee
-    _check_scores_declared(made, check_declaration(declaration))
-    check_scores_account(ledger, made.unit, made.relation)
+    purchase.check_declared(made, check_declaration(declaration), by_teachers=False)
+    check_scores_account(ledger, made)
     mechanism = ExponentialMechanism(_drawn_at(epsilon), monotone=made.relation == "add-remove")
     stated: dict[str, Any] = {
         "name": "exponential-choice",
@@ -273,13 +274,11 @@ def choose_by_scores(
     )
 
 
-def check_scores_account(ledger: Ledger, unit: str, neighbours: str) -> None:
-    """Refuse an account to whose promise a choice by this unit and relation does not add.
+def check_scores_account(ledger: Ledger, made: Guarantee) -> None:
+    """Refuse an account to whose promise a choice by scores of this guarantee does not add.
 
-    Votes by user add to a promise about records: one more record changes the one teacher of its
-    user, at the same price. A choice by user does not. One more record may change which record of
-    its user counts: then some scores rise and some fall, and the choice loses up to log((1 + e^(2
-    epsilon)) / 2) of it.
+    One more record may change which record of its user counts: then some scores rise and some fall,
+    and the choice loses up to log((1 + e^(2 epsilon)) / 2) of it.
 
     Raises
     ------
@@ -287,13 +286,8 @@ def check_scores_account(ledger: Ledger, unit: str, neighbours: str) -> None:
         If it does not; nothing was spent.
     """
     purchase.check_ledger(ledger)
-    ledger.check_promise(unit, neighbours)
-    if unit == "user" and ledger.unit != "user":
-        raise LedgerError(
-            f"The ledger of {ledger.dataset!r} is about records, and a choice by user does not add"
-            " to that: one more record of a user may change what counts of it; use a ledger about"
-            " users. Nothing was spent."
-        )
+    ledger.check_promise(made.unit, made.relation)
+    purchase.check_one_record_of_a_user(made, ledger)
 
 
 def drawn_by(mechanism: ExponentialMechanism, scores: Scores, noise: ExactNoise) -> int:
@@ -360,10 +354,7 @@ def covers(paid: tuple[str, str], asked: tuple[str, str]) -> bool:
     All records of a user are more than one record of theirs; a record replaced is more than its
     label changed. Not the other way round.
     """
-    return paid == asked or (paid, asked) in (
-        (("user", "add-remove"), ("record", "add-remove")),
-        (("record", "replace-one"), ("label", "replace-one")),
-    )
+    return guarantee_of(*paid).adds_to(guarantee_of(*asked), by_teachers=True)
 
 
 def _paid_outcome(
@@ -512,16 +503,6 @@ def _same_question(
             " again, or use a new request."
         )
     return PaidOutcome(event=event, epsilon=mechanism["epsilon"], delta=0.0, **stored)
-
-
-def _check_scores_declared(made: Guarantee, declared: Mapping[str, object]) -> None:
-    """Refuse a declaration that promises more than the scores are counted for."""
-    given = Guarantee.model_validate({"unit": declared["unit"], "relation": declared["neighbours"]})
-    if not made.adds_to(given, by_teachers=False):
-        raise ParameterError(
-            f"The scores are counted by {made.unit} under {made.relation!r}, and {given.unit} under"
-            f" {given.relation!r} is declared; declare what was counted. Nothing was spent."
-        )
 
 
 def _distinct_names(names: Sequence[str], n_candidates: int) -> list[str]:

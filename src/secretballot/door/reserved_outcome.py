@@ -14,6 +14,7 @@ from secretballot.door.outcomes import (
     drawn_by,
     dummy_certificate,
 )
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_pure
 from secretballot.privacy.mechanisms import ExponentialMechanism
@@ -73,7 +74,7 @@ class ReservedOutcome:
         purpose: str,
         classes: Sequence[object] = (0, 1),
     ) -> None:
-        check_scores_account(ledger, unit, neighbours)
+        check_scores_account(ledger, guarantee_of(unit, neighbours))
         self.ledger, self.request, self.purpose = ledger, request, purpose
         self.epsilon, self.unit, self.neighbours = float(epsilon), unit, neighbours
         drawn_at = calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)

@@ -15,7 +15,6 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.rows import UnknownEndError, repeated
 from secretballot.core.noise import ExactNoise
 from secretballot.core.signals import signals_held_back
-from secretballot.core.types import Guarantee
 from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Price, PrivacyBudget, VectorSum
@@ -131,7 +130,13 @@ def release_sums(
     """
     purchase.check_ledger(ledger)
     declared = check_declaration(declaration)
-    _check_promise_of(asked.mechanism, records.guarantee, ledger, declared)
+    if asked.mechanism.replaced != (declared["neighbours"] == "replace-one"):
+        raise ParameterError(
+            f"The noise is for another relation than {declared['neighbours']!r}; calibrate it"
+            " again. Nothing was spent."
+        )
+    purchase.check_declared(records.guarantee, declared, by_teachers=False)
+    purchase.check_one_record_of_a_user(records.guarantee, ledger)
     key = uuid.uuid4().hex if request is None else request
     question = _question_of(asked, declared)
     stored = ledger.released(key)
@@ -173,35 +178,6 @@ def release_sums(
             raise
         return _same_release(stored, asked, declared, key)
     return released
-
-
-def _check_promise_of(
-    mechanism: NoisyVectorSum,
-    bounded: Guarantee,
-    ledger: Ledger,
-    declared: Mapping[str, object],
-) -> None:
-    """Refuse noise for another relation, or vectors of another unit, than is declared, and vectors
-    of users in an account about records."""
-    if mechanism.replaced != (declared["neighbours"] == "replace-one"):
-        raise ParameterError(
-            f"The noise is for another relation than {declared['neighbours']!r}; calibrate it"
-            " again. Nothing was spent."
-        )
-    if (bounded.unit, bounded.relation) != (declared["unit"], declared["neighbours"]):
-        raise ParameterError(
-            f"The vectors are bounded by {bounded.unit} under {bounded.relation!r}, and unit"
-            f" {declared['unit']!r} under {declared['neighbours']!r} is declared; declare what is"
-            " bounded. Nothing was spent."
-        )
-    # of a user that stays, one more record moves the vector from one within the bound to another:
-    # that is up to twice the bound
-    if bounded.unit == "user" != ledger.unit:
-        raise LedgerError(
-            f"The ledger of {ledger.dataset!r} is about {ledger.unit}s, and the vectors are by"
-            " user; sums by user do not add to a promise about records, so use a ledger about"
-            " users. Nothing was spent."
-        )
 
 
 def _question_of(asked: StagedSums, declared: Mapping[str, object]) -> bytes:
@@ -275,10 +251,10 @@ def _stage_sum(records: Records, asked: StagedSums, before: Sequence[IntArray]) 
     """Return the exact sum of the next stage, which must be what was paid for."""
     sums, paid = records.sums(asked.stage(before)), asked.mechanism
     made = sums.shape.squared_sensitivity, sums.shape.coordinates
-    if made != (paid.squared_sensitivity, paid.coordinates):
+    priced = paid.squared_sensitivity, paid.coordinates
+    if made != priced:
         raise ParameterError(
-            f"One unit moves a stage's sum by a squared norm of {made[0]} in {made[1]} coordinates,"
-            f" and {paid.squared_sensitivity} in {paid.coordinates} were paid for."
+            f"Squared sensitivity and coordinates of a stage are {made}; {priced} were paid for."
         )
     return sums._unseal()[0]
 

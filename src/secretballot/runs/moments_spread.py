@@ -15,7 +15,7 @@ from secretballot.ensemble.rows import as_table, n_rows, take_rows
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.stages import MomentStages
 from secretballot.learners.moments.targets import ClassTarget
-from secretballot.records import class_records
+from secretballot.records import private_records
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.coverage import public_records
 from secretballot.report.certificate.moments import CLASS_WEIGHTS
@@ -123,7 +123,7 @@ def _labels_of_run(
     # each counts once, and the public points cover all of them
     marks = np.zeros((n_records, len(stages.marks)), dtype=np.int64)
     marks[:, : len(stages.marks) - 1] = 1
-    records = class_records(stages.pool[rows], labels, chances.shape[1], None, marks)
+    records = private_records(stages.pool[rows], labels, chances.shape[1], None, marks)
     fresh = replace(stages, _fits={})
     model = fresh.fit_after(noisy_sums(records, fresh, len(stages.units), rng)).model
     return np.asarray(model.labels(stages.pool))  # type: ignore[union-attr]

@@ -196,7 +196,7 @@ def choose_candidate(
         check_stored_table(stored, y, units, example, values)
     else:
         X, example = _with_public_types(X, X_public)
-    check_scores_account(ledger, unit, neighbours)
+    check_scores_account(ledger, guarantee_of(unit, neighbours))
     # labels are read before a candidate is tried, and scores are counted after
     index = None if stored is not None else class_indices(y, values, n_rows(X))
     for name, model in zip(names, models, strict=True):
