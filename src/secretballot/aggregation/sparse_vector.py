@@ -34,7 +34,7 @@ from secretballot.privacy.mechanisms import (
     stability,
 )
 
-_NOISE = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
+_NOISE = ("threshold_scale", "query_scale", "threshold", "max_unstable")
 _FIELDS = (*_NOISE, "n_queries", "n_classes", "calibration", "budget")
 _HARDLY_EVER = 0.01  # a unanimous vote answered less often than this makes a release useless
 
@@ -131,8 +131,6 @@ class SparseVectorAggregator(Aggregator):
         noise.
     max_unstable : int
         Number T of abstentions at which the stream stops.
-    refresh : bool
-        True: fresh threshold noise after each abstention. False: threshold noise drawn once.
     n_queries : int
         Most queries that one release asks; it does not enter the price.
     n_classes : int
@@ -181,7 +179,6 @@ class SparseVectorAggregator(Aggregator):
         threshold: int,
         max_unstable: int,
         *,
-        refresh: bool,
         n_queries: int,
         n_classes: int = 2,
         budget: PrivacyBudget | None = None,
@@ -189,7 +186,7 @@ class SparseVectorAggregator(Aggregator):
         calibration: str = "given",
     ) -> None:
         self.mechanism = SparseVector(
-            threshold_scale, query_scale, threshold, max_unstable, refresh
+            threshold_scale, query_scale, threshold, max_unstable, True
         )
         self.n_queries = check_count("n_queries", n_queries)
         self.n_classes = check_count("n_classes", n_classes, minimum=2)
@@ -251,7 +248,6 @@ class SparseVectorAggregator(Aggregator):
             event.query_scale,
             event.threshold,
             unstable,
-            refresh=event.refresh,
             n_queries=queries,
             n_classes=n_classes,
             budget=budget,
@@ -291,7 +287,6 @@ class SparseVectorAggregator(Aggregator):
             "query_scale": noise.query_scale,
             "threshold": noise.threshold,
             "max_unstable": noise.max_below,
-            "refresh": noise.refresh,
             "n_queries": self.n_queries,
             "n_classes": self.n_classes,
             "calibration": self.calibration,

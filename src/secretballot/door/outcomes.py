@@ -18,7 +18,7 @@ from secretballot.core.types import Guarantee
 from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, calibrate_pure
-from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
+from secretballot.privacy.mechanisms import ExponentialMechanism, StabilityQuantile
 from secretballot.report.certificate.build import (
     build_certificate,
     check_declaration,
@@ -153,45 +153,6 @@ def estimate_stability(
         ledger,
         request,
         purpose or "how stable the votes are",
-        declaration,
-    )
-
-
-def estimate_minority(
-    counts: Votes,
-    ledger: Ledger,
-    *,
-    epsilon: float,
-    request: str | None = None,
-    purpose: str = "",
-    declaration: Mapping[str, object] | None = None,
-) -> PaidOutcome:
-    """Release how many votes on a public pool are in the minority of their point.
-
-    Parameters, with their shapes, and errors are those of `estimate_stability`; the outcome is a
-    number of votes.
-
-    Privacy
-    -------
-    Unit, relation : as declared.
-    Sensitivity : n_points votes, because one teacher may change its vote on every point
-        (`MinoritySum`).
-    Price : (epsilon, 0), by discrete Laplace noise of scale n_points / epsilon.
-    Source : Bassily, Thakurta, Thakkar 2018, Remark 1, as differences 10 puts it right.
-    Rounding : upward.
-    """
-    purchase.check_counts(counts)
-    declaration = purchase.declaration_of(counts, declaration)
-    mechanism = MinoritySum(_drawn_at(epsilon), counts.shape.n_queries)
-    about = {"name": "minority-sum", "n_points": mechanism.n_points, "epsilon": float(epsilon)}
-    # the votes are opened inside the draw, hence after the price is reserved
-    return _paid_outcome(
-        {**about, "n_teachers": counts.shape.n_teachers},
-        mechanism.event(),
-        lambda noise: mechanism.release(counts._unseal()[0], noise),
-        ledger,
-        request,
-        purpose or "how often the teachers disagree",
         declaration,
     )
 
