@@ -17,6 +17,7 @@ from secretballot.aggregation.base import (
     check_fields,
     check_votes,
 )
+from secretballot.core import mechanisms
 from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
@@ -268,6 +269,15 @@ class SparseVectorAggregator(Aggregator):
     def most_abstentions(self) -> int:
         """Abstentions after which nothing more is answered: `max_unstable`."""
         return self.max_unstable
+
+    def core_mechanism(self, n_teachers: int) -> mechanisms.SparseVector:
+        """Return the mechanism of the core that draws the same answers."""
+        return mechanisms.SparseVector(
+            threshold_scale=self.mechanism.threshold_scale,
+            query_scale=self.mechanism.query_scale,
+            threshold=self.mechanism.threshold,
+            max_abstentions=self.max_unstable,
+        )
 
     def _all_events(self) -> tuple[Event, ...]:
         return (self.mechanism.event(),)
