@@ -185,6 +185,13 @@ class ReleasedLabels:
         return isinstance(public, dict) and public.get("method") == "record-votes"
 
     @property
+    def votes_per_record(self) -> int:
+        """At how many points each record voted, where records voted for themselves."""
+        shape: dict[str, Any] = self.certificate["shape"]
+        replaced = shape["guarantee"]["relation"] == "replace-one"
+        return int(shape["moved"]) // (2 if replaced else 1)
+
+    @property
     def answered(self) -> BoolArray:
         """Mask of shape (n_queries,): true where a label came out, false for an abstention."""
         mask: BoolArray = self.labels >= 0

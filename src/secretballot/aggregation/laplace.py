@@ -138,7 +138,6 @@ class LaplaceAggregator(NoisyVoting):
         parts = queries * _parts_per_query(check_count("n_classes", n_classes, minimum=2))
         scale = 1 / calibrate_pure(budget, parts)
 
-
         def keeps(scale: float) -> bool:
             part = Pure(epsilon=least_quotient(1, scale), count=parts)
             return delta_upper([part], budget.epsilon) <= budget.delta

@@ -186,9 +186,7 @@ class SparseVectorAggregator(Aggregator):
         delta: float | None = None,
         calibration: str = "given",
     ) -> None:
-        self.mechanism = SparseVector(
-            threshold_scale, query_scale, threshold, max_unstable, True
-        )
+        self.mechanism = SparseVector(threshold_scale, query_scale, threshold, max_unstable, True)
         self.n_queries = check_count("n_queries", n_queries)
         self.n_classes = check_count("n_classes", n_classes, minimum=2)
         self.release = "labels"

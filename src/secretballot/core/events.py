@@ -9,7 +9,6 @@ Proofs: `docs/explanation/prices.md`.
 """
 
 import functools
-import json
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction

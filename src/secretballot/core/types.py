@@ -87,7 +87,9 @@ def model_in(kind: TypeAdapter[Found], content: object, name: str) -> Found:
     except (TypeError, ValueError, RecursionError):
         raise ParameterError(f"{name} must be a JSON object.") from None
     # as text: 1.0 and true are equal to 1, and defaults stand for what is left out
-    stated, read = (json.dumps(one, sort_keys=True) for one in (content, found.model_dump(mode="json")))
+    stated, read = (
+        json.dumps(one, sort_keys=True) for one in (content, found.model_dump(mode="json"))
+    )
     if stated != read:
         raise ParameterError(f"{name} must state all its fields, scales as numbers with a point.")
     return found

@@ -175,9 +175,7 @@ def estimate_stability(
         counts.shape.model_copy(update={"guarantee": guarantee}),
         {"method": mechanism.kind},
         float(epsilon),
-        lambda noise: int(
-            mechanism.draw(counts.shape, counts._unseal(), noise, State())[0][0, 0]
-        ),
+        lambda noise: int(mechanism.draw(counts.shape, counts._unseal(), noise, State())[0][0, 0]),
         ledger,
         request,
         purpose or "how stable the votes are",

@@ -140,7 +140,9 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         if self.coverage_.is_poor:
             warnings.warn(self.coverage_.warning, UserWarning, stacklevel=4)
         private.note_columns(self)
-        return LearntModel(basis, last_weights(released.certificate["public"], pool.shape[1]), released)
+        return LearntModel(
+            basis, last_weights(released.certificate["public"], pool.shape[1]), released
+        )
 
     def _checked_budget(self, units: Any) -> PrivacyBudget:
         """Return the budget, after refusing settings that cannot be."""

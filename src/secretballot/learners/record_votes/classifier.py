@@ -15,10 +15,9 @@ from secretballot._nearest_points import NearestPoints
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
 from secretballot.aggregation import RecordVotesAggregator
-from secretballot.aggregation.record_votes import asked_terms
 from secretballot.core.ledger import Ledger
 from secretballot.door import release
-from secretballot.door.purchase import check_keeping
+from secretballot.door.purchase import check_keeping, has_terms, terms_of
 from secretballot.ensemble.record_votes import votes_of_records
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.stored_table import StoredTable
@@ -50,6 +49,7 @@ from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.coverage import coverage_by_votes
+from secretballot.report.certificate.terms import stated
 from secretballot.students import RecordVotesStudent, fit_student, learns_from_counts
 from secretballot.students.trial import Teaching, try_student
 

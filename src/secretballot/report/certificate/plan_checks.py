@@ -6,6 +6,7 @@ from typing import Any
 
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import CertificateError
+from secretballot.report.certificate.chosen import EXPONENTIAL
 from secretballot.report.certificate.events import (
     SLACK,
     events_delta,
@@ -17,7 +18,6 @@ from secretballot.report.certificate.terms import (
     check_integers,
     check_public,
 )
-from secretballot.report.certificate.chosen import EXPONENTIAL
 from secretballot.report.wording import count_text, number_text
 
 _SLOW_EVENTS = (

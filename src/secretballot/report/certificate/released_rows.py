@@ -17,8 +17,8 @@ from secretballot.report.certificate.labels_file import (
     quoted_if_needed,
     read_labels,
 )
-from secretballot.report.certificate.terms import most_abstentions, noise_of_counts, terms_in
 from secretballot.report.certificate.regular_files import read_regular
+from secretballot.report.certificate.terms import most_abstentions, noise_of_counts, terms_in
 
 MAX_BYTES = 250 * 10**6
 

@@ -2,7 +2,6 @@
 from, the one event that follows from both, and public settings."""
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -93,7 +92,11 @@ def check_terms(document: Mapping[str, Any]) -> tuple[Mechanism, Shape]:
     promise = shape.guarantee.unit, shape.guarantee.relation
     if promise != (document["unit"], document["neighbours"]):
         raise CertificateError("The shape is about another unit or relation than the promise.")
-    released, public, method = document["released"], document["public"], document["public"]["method"]
+    released, public, method = (
+        document["released"],
+        document["public"],
+        document["public"]["method"],
+    )
     check_public(mechanism, public)
     if (not released["classes"]) != (method in WITHOUT_CLASSES):
         raise CertificateError(
@@ -105,7 +108,9 @@ def check_terms(document: Mapping[str, Any]) -> tuple[Mechanism, Shape]:
         raise CertificateError("The shape states another n_teachers than the certificate.")
     if isinstance(shape, VoteShape):
         if (shape.n_teachers is None) != (method == RECORD_VOTES):
-            raise CertificateError("Votes are those of teachers, or of records that are no teachers.")
+            raise CertificateError(
+                "Votes are those of teachers, or of records that are no teachers."
+            )
         if shape.guarantee.unit == "label":
             raise CertificateError("Votes are about records or users, not about labels.")
         if method not in TABLE_FIELDS and shape.n_classes != len(released["classes"]):
@@ -210,8 +215,10 @@ def stated(certificate: Mapping[str, Any]) -> dict[str, Any]:
     certificate : mapping
         That verifies, or was written here.
     """
-    mechanism, shape = dict(certificate["mechanism"]), certificate["shape"]
-    found = {**mechanism, **shape, **certificate["public"]}
+    mechanism, shape = certificate["mechanism"], certificate["shape"]
+    # a stream that a relabelled sample is asked, and the sample
+    inner = {**mechanism.get("stream", {}), **(shape.get("sample") or {})}
+    found = {**inner, **mechanism, **shape, **certificate["public"]}
     found |= {key: certificate["released"].get(key) for key in ("rows", "values")}
     replaced = shape["guarantee"]["relation"] == "replace-one"
     if "sigmas" in mechanism:
