@@ -414,6 +414,10 @@ def is_loss(value: object) -> bool:
     return isinstance(value, float) and 2.0**-39 <= value <= 1e6
 
 
+def is_float(value: object) -> bool:
+    return isinstance(value, float)
+
+
 def is_float_scale(value: object) -> bool:
     return isinstance(value, float) and is_scale(value)
 
@@ -755,9 +759,8 @@ def check_mechanism(document: dict[str, Any]) -> str:
     if released["n_teachers"] != (shape.get("n_teachers") or 0):
         raise WrongError("The mechanism was priced for another number of teachers than voted.")
     if "moved" in shape:
-        if (shape["n_teachers"] is None) != (method == "record-votes") or (
-            document["unit"] == "label"
-        ):
+        of_labels = document["unit"] == "label" and method != "votes"
+        if (shape["n_teachers"] is None) != (method == "record-votes") or of_labels:
             raise WrongError("The votes are neither those of teachers nor those of records.")
         if method not in _TABLES and shape["n_classes"] != len(released["classes"]):
             raise WrongError("The shape states another number of classes than the certificate.")
@@ -1005,7 +1008,7 @@ def are_integers(value: object, length: int) -> bool:
 
 
 def votes_of(shape: dict[str, Any]) -> int:
-    """Return how many votes a record casts: one that is replaced takes as many away as it brings."""
+    """Return how many votes a record casts; one that is replaced takes as many away."""
     return int(shape["moved"] // (2 if shape["guarantee"]["relation"] == "replace-one" else 1))
 
 

@@ -2,8 +2,8 @@
 charge.
 
 Bassily, Thakurta, Thakkar 2018, remark 1, sets the number T of abstentions by a private estimate of
-how often the teachers disagree. Here it is one number over a fixed public pool (`StabilityQuantile`),
-read with a stated failure probability. All inputs are released numbers and
+how often the teachers disagree. Here it is one number over a fixed public pool
+(`StabilityQuantile`), read with a stated failure probability. All inputs are released numbers and
 public settings.
 """
 

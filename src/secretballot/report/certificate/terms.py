@@ -111,8 +111,10 @@ def check_terms(document: Mapping[str, Any]) -> tuple[Mechanism, Shape]:
             raise CertificateError(
                 "Votes are those of teachers, or of records that are no teachers."
             )
-        if shape.guarantee.unit == "label":
-            raise CertificateError("Votes are about records or users, not about labels.")
+        if shape.guarantee.unit == "label" and (
+            method in TABLE_FIELDS or method == RECORD_VOTES
+        ):
+            raise CertificateError("Such votes are about records or users, not about labels.")
         if method not in TABLE_FIELDS and shape.n_classes != len(released["classes"]):
             raise CertificateError("The shape states another n_classes than the certificate.")
     return mechanism, shape
