@@ -72,7 +72,7 @@ def test_events_beyond_the_promise_get_no_certificate(make_binary: Make) -> None
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}])
 def test_values_that_json_lacks_are_refused(make_binary: Make, value: object) -> None:
     with pytest.raises(CertificateError):
-        make_binary(mechanism={"name": "gaussian", "sigma": value})
+        make_binary(public={"method": "votes", "confidence": value})
 
 
 @pytest.mark.parametrize(
