@@ -521,6 +521,8 @@ def check_part(part: dict[str, Any]) -> None:
         check_votes(mechanism, shape)
     if (shape["guarantee"]["unit"], shape["guarantee"]["relation"]) == ("label", "add-remove"):
         raise WrongError("Labels are replaced; they do not come and go.")
+    if part["public"]["method"] == "votes" and shape.get("moved") != shape.get("n_queries"):
+        raise WrongError("A teacher may vote otherwise at every query.")
     stated = part["events"][0]
     check_event(stated)
     # in Python 2.0 and true equal 2 and 1, so texts are compared

@@ -15,6 +15,7 @@ Make = Callable[..., ReleasedLabels]
 MakeFolder = Callable[[ReleasedLabels], Path]
 Seal = Callable[[Path, dict[str, Any]], None]
 
+
 @pytest.fixture
 def forge(make_folder: MakeFolder, seal: Seal) -> Callable[..., Verification]:
     """Return a forger: it writes other rows, counts them right on the certificate, and renews

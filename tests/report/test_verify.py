@@ -2,7 +2,6 @@
 not."""
 
 import copy
-import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -288,9 +287,9 @@ def test_more_queries_than_the_plan_are_refused_where_they_do_not_enter_the_pric
 ) -> None:
     certificate = make_withheld().certificate
     assert failed(forged(certificate, (("released", "queries"), 51))) == {"released"}
-    assert failed(
-        forged(certificate, (("shape", "n_queries"), 1), (("shape", "moved"), 1))
-    ) == {"released"}
+    assert failed(forged(certificate, (("shape", "n_queries"), 1), (("shape", "moved"), 1))) == {
+        "released"
+    }
 
 
 def test_labels_priced_for_another_number_of_teachers_are_refused(make_binary: Make) -> None:
