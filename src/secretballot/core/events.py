@@ -9,7 +9,6 @@ Proofs: `docs/explanation/prices.md`.
 """
 
 import functools
-import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -17,7 +16,7 @@ from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
 from secretballot.core import class_games, label_games, sampling, streams
 from secretballot.core.errors import ParameterError
@@ -41,7 +40,7 @@ from secretballot.core.types import (
     Scale,
     Squared,
     Threshold,
-    fault_of,
+    model_in,
 )
 
 #: Orders of a table: below, a divergence bounds next to nothing; above, no promise needs them.
@@ -702,15 +701,7 @@ def event_in(content: object) -> Event:
     ParameterError
         If the kind is unknown, or a parameter is missing, extra, of another type or out of range.
     """
-    try:
-        event = _ANY.validate_json(json.dumps(content), strict=True)
-    except ValidationError as error:
-        raise fault_of(error) from None
-    except (TypeError, ValueError, RecursionError):
-        raise ParameterError("An event must be a JSON object.") from None
-    if event.model_dump(mode="json") != content:
-        raise ParameterError(f"An event of kind {event.kind} must state all its parameters.")
-    return event
+    return model_in(_ANY, content, "An event")
 
 
 def _renyi_profile(event: Event, charges: FloatArray | None = None) -> tuple[Profile, float]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot.core.errors import DataError, Parameter, ParameterError
+from secretballot.core.exponential import MAX_SCORE
 from secretballot.core.types import (
     LARGEST,
     FloatArray,
@@ -450,12 +451,12 @@ def _table(values: ArrayLike) -> NDArray[Any]:
 
 
 def _scores(values: ArrayLike) -> IntArray:
-    """Return a copy of a list of scores, int64; cut where differences of two would wrap, which
-    moves none by more."""
+    """Return a copy of a list of scores, int64; cut to what can be drawn from, which moves none
+    by more."""
     table = np.asarray(values)
     if table.dtype.kind not in "iu" or table.ndim != 1 or not table.size:
         raise DataError(Parameter("scores"), " are no list of integers.")
-    cut: IntArray = np.clip(table, -LARGEST // 2, LARGEST // 2).astype(np.int64)
+    cut: IntArray = np.clip(table, -MAX_SCORE, MAX_SCORE).astype(np.int64)
     return cut
 
 

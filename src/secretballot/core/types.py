@@ -1,10 +1,18 @@
 """Arrays, bounds and models that all modules of the core share."""
 
-from typing import Annotated, Any, Literal, Protocol, Self
+import json
+from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from secretballot.core.errors import (
     LONGEST_SHOWN,
@@ -66,6 +74,32 @@ def fault_of(error: ValidationError) -> ParameterError:
     plain = name.isidentifier() and len(name) <= LONGEST_SHOWN
     place = Parameter(name) if plain else shown(name) if name else "A value"
     return ParameterError(place, plain_line(said, longest=LONGEST_WORDS))
+
+
+Found = TypeVar("Found", bound=BaseModel)
+
+
+def model_in(kind: TypeAdapter[Found], content: object, name: str) -> Found:
+    """Return the model whose `model_dump` gave a JSON object, field by field.
+
+    Raises
+    ------
+    ParameterError
+        If a field is missing, extra, of another type or out of range.
+    """
+    try:
+        found = kind.validate_json(json.dumps(content), strict=True)
+    except ValidationError as error:
+        raise fault_of(error) from None
+    except (TypeError, ValueError, RecursionError):
+        raise ParameterError(f"{name} must be a JSON object.") from None
+    # as text: 1.0 and true are equal to 1, and defaults stand for what is left out
+    stated, read = (
+        json.dumps(one, sort_keys=True) for one in (content, found.model_dump(mode="json"))
+    )
+    if stated != read:
+        raise ParameterError(f"{name} must state all its fields, scales as numbers with a point.")
+    return found
 
 
 #: Largest integer, in size, that is stated or released: beyond it programs read JSON differently.

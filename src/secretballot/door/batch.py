@@ -13,14 +13,16 @@ from secretballot._typing import IntArray
 from secretballot._validation import MOST_ROWS, check_instance, name_part
 from secretballot.aggregation import Aggregator, Answers, RecordVotesAggregator
 from secretballot.aggregation.base import widest_count
-from secretballot.aggregation.record_votes import UNCOVERED_VOTES, asked_terms
+from secretballot.aggregation.record_votes import UNCOVERED_VOTES
 from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import Mechanism
 from secretballot.core.noise import NoiseSource
 from secretballot.core.private import MOST, Votes
+from secretballot.core.types import VoteShape
 from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
 from secretballot.exceptions import Argument, DataError, ParameterError
-from secretballot.privacy.accounting import Event, Price
+from secretballot.privacy.accounting import Price, PrivacyBudget
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -119,9 +121,14 @@ def release(
     # a stored answer comes before the account is looked at: it was paid for, and costs nothing
     declared = check_declaration(declaration)
 
+    mechanism, shape = purchase.terms_of(
+        aggregator, counts.shape.n_classes, n_teachers, declared, key
+    )
+
     def known(content: bytes) -> ReleasedLabels:
         stored = ReleasedLabels.from_json(json.loads(content))
-        return _same_question(stored, aggregator, named, declared, points_sha256, key)
+        terms = mechanism, shape, aggregator.public, aggregator.budget
+        return _same_question(stored, terms, named, points_sha256, key)
 
     answered = ledger.released(key)
     if answered is not None:
@@ -134,7 +141,7 @@ def release(
     check_outcomes(choices, ledger, declared)
     purchase.check_sample(aggregator.sample, declaration, key)
     purchase.check_predictions(aggregator, predictions, len(rows), n_teachers)
-    events = purchase.events_of(aggregator, counts.shape.n_classes, n_teachers)
+    events = (purchase.event_of(aggregator, mechanism, shape),)
     paid = purchase.priced(events, aggregator.budget)
     # before the purchase: an installation that cannot draw must cost nothing
     noise = purchase.noise_source()
@@ -144,7 +151,8 @@ def release(
         counts,
         aggregator,
         named,
-        events=events,
+        mechanism=mechanism,
+        shape=shape,
         paid=paid,
         noise=noise,
         purpose=purpose,
@@ -180,20 +188,17 @@ def release(
 
 def _same_question(
     stored: ReleasedLabels,
-    aggregator: Aggregator,
+    terms: tuple[Mechanism, VoteShape, dict[str, Any], PrivacyBudget],
     named: IntArray,
-    declared: Mapping[str, object],
     points_sha256: str | None,
     request: str,
 ) -> ReleasedLabels:
     """Return the stored answer if it answers this very question."""
-    described = json.loads(json.dumps(aggregator.describe()))
     certificate = stored.certificate
     same = (
-        described == asked_terms(certificate["mechanism"])
+        purchase.has_terms(certificate, *terms)
         and np.array_equal(stored.queries, named)
         and certificate["released"].get("points_sha256") == points_sha256
-        and all(certificate[name] == declared[name] for name in ("unit", "neighbours"))
     )
     if not same:
         raise ParameterError(
@@ -282,7 +287,8 @@ def _released_labels(
     answers: Answers,
     composition: dict[str, Any],
     *,
-    events: tuple[Event, ...],
+    mechanism: Mechanism,
+    shape: VoteShape,
     paid: Price,
     noise: NoiseSource,
     purpose: str,
@@ -293,15 +299,17 @@ def _released_labels(
     classes, n_teachers = counts.classes, counts.shape.n_teachers or 0
     # the certificate says what was drawn and what it cost; it is part of the stored answer
     certificate = build_certificate(
+        mechanism=mechanism,
+        shape=shape,
+        public=aggregator.public,
         budget=aggregator.budget,
-        events=events,
         price=paid,
-        mechanism={**aggregator.describe(), **answers.outcome},
         composition=composition,
         noise={"exact": noise.exact, "description": noise.description},
         released=describe_released(
             rows, answers.labels, classes, n_teachers, answers.noisy_counts, points_sha256
-        ),
+        )
+        | ({"values": [[one] for one in answers.outcome.values()]} if answers.outcome else {}),
         declaration=declaration,
         purpose=purpose,
         choices=[choice.to_certificate() for choice in choices] or None,

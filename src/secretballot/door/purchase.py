@@ -21,10 +21,11 @@ from secretballot.aggregation.confident import ConfidentVoting, predicted_votes
 from secretballot.aggregation.record_votes import moved_cells
 from secretballot.core.ledger import Ledger, LedgerEntry
 from secretballot.core.ledger.rows import UnknownEndError
+from secretballot.core.mechanisms import Mechanism, Shape
 from secretballot.core.noise import ExactNoise, NoiseSource, ready_sampler
 from secretballot.core.private import Votes
 from secretballot.core.signals import signals_held_back
-from secretballot.core.types import Guarantee
+from secretballot.core.types import Guarantee, Sample, VoteShape
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import (
     BudgetError,
@@ -281,7 +282,7 @@ def check_declared(
         )
 
 
-def _check_readable(certificate: Mapping[str, Any]) -> None:
+def check_readable(certificate: Mapping[str, Any]) -> None:
     """Refuse a certificate that one of the verifiers would refuse, such as one with classes that
     are too long.
 
@@ -347,7 +348,45 @@ def exact_noise() -> ExactNoise:
     return ExactNoise()
 
 
-def events_of(aggregator: Aggregator, n_classes: int, n_teachers: int) -> tuple[Event, ...]:
+def terms_of(
+    aggregator: Aggregator,
+    n_classes: int,
+    n_teachers: int,
+    declared: Mapping[str, object],
+    request: str,
+) -> tuple[Mechanism, VoteShape]:
+    """Return what the core would draw the aggregator's answers by, and from.
+
+    Raises
+    ------
+    ParameterError
+        If it is calibrated for other votes.
+    """
+    if n_classes != aggregator.n_classes:
+        raise ParameterError(
+            f"The votes are on {n_classes} classes, but the aggregator is calibrated for"
+            f" {aggregator.n_classes}; calibrate it with n_classes={n_classes}."
+        )
+    moved, spare, sample = aggregator.n_queries, 0, None
+    if isinstance(aggregator, RecordVotesAggregator):
+        moved = moved_cells(aggregator.votes_per_record, aggregator.neighbours)
+        spare = aggregator.rows_of_uncovered
+    if aggregator.sample is not None:
+        terms = {key: value for key, value in aggregator.sample.items() if key != "neighbours"}
+        sample = Sample(**terms, request=request, serial=request)
+    shape = VoteShape(
+        guarantee=guarantee_of(declared["unit"], declared["neighbours"]),
+        n_queries=aggregator.n_queries,
+        n_classes=n_classes,
+        n_teachers=n_teachers or None,
+        moved=moved,
+        spare_rows=spare,
+        sample=sample,
+    )
+    return aggregator.core_mechanism(n_teachers), shape
+
+
+def event_of(aggregator: Aggregator, mechanism: Mechanism, shape: VoteShape) -> Event:
     """Return what the aggregator's answers are to the accountant, if it fits the votes.
 
     Raises
@@ -355,13 +394,31 @@ def events_of(aggregator: Aggregator, n_classes: int, n_teachers: int) -> tuple[
     ParameterError
         If it is calibrated for other votes, or would answer nothing.
     """
-    if n_classes != aggregator.n_classes:
-        raise ParameterError(
-            f"The votes are on {n_classes} classes, but the aggregator is calibrated for"
-            f" {aggregator.n_classes}; calibrate it with n_classes={n_classes}."
-        )
-    aggregator.check_useful(n_teachers)
-    return aggregator.events(n_teachers)
+    aggregator.check_useful(shape.n_teachers or 0)
+    aggregator.events(shape.n_teachers or 0)  # refuses other teachers than it was priced for
+    return mechanism.event(shape)
+
+
+def has_terms(
+    certificate: Mapping[str, Any],
+    mechanism: Mechanism,
+    shape: Shape,
+    public: Mapping[str, Any],
+    budget: PrivacyBudget,
+) -> bool:
+    """Return whether a certificate is about these terms at this price; its public settings may say
+    more, which followed from what was drawn."""
+    own = {
+        "mechanism": mechanism.model_dump(mode="json"),
+        "shape": shape.model_dump(mode="json"),
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+    }
+    # through JSON, as the stored certificate went, so that equal terms compare as equal
+    asked = json.loads(json.dumps(dict(public)))
+    return all(certificate[name] == value for name, value in own.items()) and all(
+        certificate["public"].get(name) == value for name, value in asked.items()
+    )
 
 
 def priced(events: tuple[Event, ...], budget: PrivacyBudget) -> Price:
@@ -448,7 +505,7 @@ def reserved(
     LedgerError
         If the ledger cannot be used, or the request was forfeited.
     """
-    _check_readable(certificate)
+    check_readable(certificate)
     try:
         return ledger.reserve(
             events, budget, request=request, purpose=purpose, queries=queries, room=room

@@ -58,11 +58,11 @@ def check_ballot(ballot: object, most_named: object, n_labels: int) -> int | Non
         If the ballot is unknown, has too many labels for sets, or the cap is out of range.
     """
     check_choice("ballot", ballot, BALLOTS)
-    if ballot == "sets" and n_labels > MOST_IN_SETS:
+    if ballot == "sets" and not 2 <= n_labels <= MOST_IN_SETS:
         raise ParameterError(
             Parameter("ballot"),
-            f" is 'sets', and {n_labels} labels have 2^{n_labels} sets; at most {MOST_IN_SETS}"
-            " labels are counted so. Use 'labels'.",
+            f" is 'sets', and {n_labels} labels have 2^{n_labels} sets; 2 to {MOST_IN_SETS} labels"
+            " are counted so. Use 'labels'.",
         )
     if most_named is None:
         return None

@@ -19,6 +19,7 @@ from secretballot.records import private_records
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.coverage import public_records
 from secretballot.report.certificate.moments import CLASS_WEIGHTS
+from secretballot.report.certificate.terms import stated
 from secretballot.runs.moments_forecast import noisy_sums
 from secretballot.students import MomentsStudent
 
@@ -81,8 +82,8 @@ def moments_spread(
     seed : int
         Of what is tried; it protects nothing.
     """
-    mechanism, rng = released.certificate["mechanism"], np.random.default_rng(seed)
-    other = {"start", CLASS_WEIGHTS} & set(mechanism)
+    terms, rng = stated(released.certificate), np.random.default_rng(seed)
+    other = {"start", CLASS_WEIGHTS} & set(terms)
     if released.certificate["unit"] == "label" or other:
         return None
     rows = as_table(X_public)
@@ -94,16 +95,16 @@ def moments_spread(
         stages = MomentStages(
             pool,
             ClassTarget(tuple(released.classes)),
-            tuple(mechanism["residual_units"]),
-            mechanism["bound"],
-            mechanism["mark_weight"],
-            tuple(mechanism["marks"]),
-            mechanism["expected_uncovered"],
-            public_records(mechanism),
-            mechanism["sigma"],
+            tuple(terms["residual_units"]),
+            terms["bound"],
+            terms["mark_weight"],
+            tuple(terms["marks"]),
+            terms["expected_uncovered"],
+            public_records(terms),
+            terms["sigma"],
         )
         # the released number, with its noise: all that is tried follows from the release
-        n_records = max(1, round(stages.records_of([np.array(one) for one in mechanism["sums"]])))
+        n_records = max(1, round(stages.records_of([np.array(one) for one in terms["values"]])))
         if n_records > MOST_RECORDS:
             return None
         own = chances.argmax(axis=1)

@@ -89,7 +89,7 @@ class ClassTarget(Target):
 
     @property
     def about(self) -> Mapping[str, Any]:
-        return {"n_classes": len(self.classes)}
+        return {}
 
     @property
     def link(self) -> ClassesLink:

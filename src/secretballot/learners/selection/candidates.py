@@ -283,7 +283,7 @@ def certified(
     if entries:
         lines = with_choices_named(lines)
     if (
-        any(choice.mechanism["name"] == "exponential-choice" for choice in choices)
+        any(choice.public["method"] == "exponential-choice" for choice in choices)
         and INDEPENDENT not in lines
     ):
         lines.append(INDEPENDENT)
@@ -353,10 +353,11 @@ def _as_choice(other: ReleasedLabels) -> dict[str, Any]:
     certificate = other.certificate
     return {
         "purpose": "a release that was compared and not chosen",
-        "events": certificate["events"],
+        **{name: certificate[name] for name in ("mechanism", "shape", "events")},
+        "public": {"method": certificate["public"]["method"]},
         "epsilon": certificate["epsilon"],
         "delta": certificate["delta"],
-        "outcome": {"labels_sha256": certificate["released"]["labels_sha256"]},
+        "labels_sha256": certificate["released"]["labels_sha256"],
         "reservation": certificate["composition"]["reservation"],
     }
 
