@@ -16,7 +16,7 @@ from secretballot.core.ledger.rows import UnknownEndError, repeated
 from secretballot.core.mechanisms import NoisySums
 from secretballot.core.noise import ExactNoise
 from secretballot.core.signals import signals_held_back
-from secretballot.core.types import SumShape
+from secretballot.core.types import Guarantee, SumShape
 from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Price, PrivacyBudget, VectorSum
