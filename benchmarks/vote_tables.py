@@ -34,12 +34,13 @@ ASKED = (50, 200)
 TIMED = """
 import sys, time
 from secretballot import verify_release
-from secretballot.privacy.accounting import PrivacyBudget, calibrate_vote_table
+from secretballot.privacy.accounting import BinaryLabels, PrivacyBudget, calibrate_vote_table
 start = time.process_time()
 table = calibrate_vote_table(PrivacyBudget(1.0, 1e-6), int(sys.argv[1]), 250)
 found = time.process_time() - start
 start = time.process_time()
-price = verify_release.price_events([table.to_json()], 1.0, 1e-6)
+event = BinaryLabels(chances=table, queries=int(sys.argv[1]))
+price = verify_release.price_events([event.model_dump(mode="json")], 1.0, 1e-6)
 said = "confirmed" if price.upper <= 1e-6 * (1 + verify_release.ERROR) else "undecided"
 print(f"{found:6.1f} s, {said} in {time.process_time() - start:6.1f} s")
 """

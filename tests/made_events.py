@@ -1,4 +1,4 @@
-"""Events by the order of their parameters, for tests that make many."""
+"""Events by the order of their parameters, for tests that make many, and sums over releases."""
 
 from functools import reduce
 
@@ -13,7 +13,6 @@ from secretballot.privacy.accounting import (
     Sampled,
     SparseStream,
     StableTests,
-    Stream,
     TableChances,
     TableStream,
     Totals,
@@ -21,79 +20,37 @@ from secretballot.privacy.accounting import (
 )
 
 
-def counts_event(sigma, shifts):
-    return Counts(sigma=sigma, shifts=shifts)
+def _by_order(kind):
+    names = [name for name in kind.model_fields if name != "kind"]
+
+    def made(*values, **named):
+        return kind(**dict(zip(names, values, strict=False)), **named)
+
+    return made
+
+
+counts_event, class_event, confident_event = map(_by_order, (Counts, ClassLabels, Confident))
+pure_event, ranged_event, stable_event = map(_by_order, (Pure, BoundedRange, StableTests))
+sparse_event, abstention_event = map(_by_order, (SparseStream, TableStream))
+_labels, _noise, _table, _sums = map(
+    _by_order, (BinaryLabels, GaussianChances, TableChances, VectorSum)
+)
 
 
 def label_event(sigma, queries, n_teachers=None):
-    chances = GaussianChances(sigma=sigma, n_teachers=n_teachers)
-    return BinaryLabels(chances=chances, queries=queries)
+    return _labels(_noise(sigma, n_teachers), queries)
 
 
 def table_event(weights, queries, n_teachers):
-    chances = TableChances(weights=weights, n_teachers=n_teachers)
-    return BinaryLabels(chances=chances, queries=queries)
+    return _labels(_table(weights, n_teachers), queries)
 
 
-def class_event(sigma, queries):
-    return ClassLabels(sigma=sigma, queries=queries)
+def sums_event(sigma, *rest):
+    return _sums((sigma,), *rest)
 
 
-def confident_event(threshold_sigma, sigma, queries, answers, n_classes):
-    return Confident(
-        threshold_sigma=threshold_sigma,
-        sigma=sigma,
-        queries=queries,
-        answers=answers,
-        n_classes=n_classes,
-    )
-
-
-def sums_event(sigma, squared_sensitivity, coordinates, count=1):
-    return VectorSum(
-        sigmas=(sigma,),
-        squared_sensitivity=squared_sensitivity,
-        coordinates=coordinates,
-        count=count,
-    )
-
-
-def pure_event(epsilon, count):
-    return Pure(epsilon=epsilon, count=count)
-
-
-def ranged_event(epsilon, count):
-    return BoundedRange(epsilon=epsilon, count=count)
-
-
-def stable_event(scale, threshold, count):
-    return StableTests(scale=scale, threshold=threshold, count=count)
-
-
-def sparse_event(threshold_scale, query_scale, threshold, abstentions, refresh):
-    return SparseStream(
-        threshold_scale=threshold_scale,
-        query_scale=query_scale,
-        threshold=threshold,
-        abstentions=abstentions,
-        refresh=refresh,
-    )
-
-
-def abstention_event(order, charge, false_answer, abstentions):
-    return TableStream(
-        order=order, charge=charge, false_answer=false_answer, abstentions=abstentions
-    )
-
-
-def sampled_event(stream: Stream, sampled, out_of, relation, relabel_epsilon=1.0):
-    return Sampled(
-        stream=stream,
-        sampled=sampled,
-        out_of=out_of,
-        relation=relation,
-        relabel_epsilon=relabel_epsilon,
-    )
+def sampled_event(stream, sampled, out_of, relation, relabel_epsilon=1.0):
+    return _by_order(Sampled)(stream, sampled, out_of, relation, relabel_epsilon)
 
 
 def totals_of(rule, releases):

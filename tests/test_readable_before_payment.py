@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 import secretballot as sb
 from made_events import json_of, sums_event
 from secretballot import verify_release as second
-from secretballot._validation import LARGEST_INTEGER, MOST_ROWS
+from secretballot._validation import MOST_ROWS
 from secretballot.cli import app
+from secretballot.core.types import LARGEST
 from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.privacy.accounting import event_in
@@ -72,7 +73,7 @@ def test_any_number_of_labels_has_sums_that_both_verifiers_take(
     squared = model.certificate_["events"][0]["squared_sensitivity"]
     assert squared == (4 if neighbours == "replace-one" else 1) * terms["bound"] ** 2
     # no coarser than it must be
-    assert LARGEST_INTEGER // 4 - 10**9 < squared <= LARGEST_INTEGER or n_labels == 26
+    assert LARGEST // 4 - 10**9 < squared <= LARGEST or n_labels == 26
     assert_both_take(model.certificate_)
     assert ledger.spent().epsilon == BUDGET.epsilon
 
@@ -108,11 +109,11 @@ def test_a_coarser_unit_learns_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_largest_squared_sensitivity_is_one_number() -> None:
-    with pytest.raises(ParameterError, match="squared_sensitivity is 9007199254740993"):
-        sums_event(1e6, LARGEST_INTEGER + 1, 3)
-    largest = json_of(sums_event(1e6, LARGEST_INTEGER, 3))
+    with pytest.raises(ParameterError, match="squared_sensitivity is 9007199254740992"):
+        sums_event(1e6, LARGEST + 1, 3)
+    largest = json_of(sums_event(1e6, LARGEST, 3))
     second.check_event(largest)
-    beyond = largest | {"squared_sensitivity": LARGEST_INTEGER + 1}
+    beyond = largest | {"squared_sensitivity": LARGEST + 1}
     with pytest.raises(second.WrongError):
         second.check_event(beyond)
     with pytest.raises(ParameterError):

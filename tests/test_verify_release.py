@@ -6,12 +6,14 @@ import hashlib
 import json
 import math
 import os
+import random
 import shutil
 import subprocess
 import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from itertools import product
 from pathlib import Path
@@ -341,6 +343,40 @@ def test_events_out_of_range_are_refused(event: dict[str, Any]) -> None:
         second.price_events([event], 1.0)
     with pytest.raises(ParameterError):
         event_in(event)
+
+
+SOUND = [
+    json_of(event)
+    for event in (
+        counts_event(3.0, 2),
+        label_event(3.0, 2, 9),
+        table_event([2**52, 2**51], 3, 6),
+        confident_event(9.0, 9.0, 4, 3, 3),
+        pure_event(0.5, 2),
+        stable_event(3.0, 5, 2),
+        sampled_event(STREAM, 3, 10, "add-remove"),
+        sums_event(80.0, 4, 10, 2),
+    )
+]
+BOUNDS = (10**12, 10**12 + 1, 10**15, 10**15 + 1, 2**53 - 1, 2**53, 10**400, 1e12, 1.1e12, 1e-7)
+OTHERS = (0, -1, True, None, "x", 2.5, [], [2**52], [1.0], {}, {"sigma": 3}, *SOUND)
+
+
+def test_both_programs_read_the_same_events() -> None:
+    rng, read = random.Random(5), 0
+    for _ in range(5000):
+        event = json.loads(json.dumps(rng.choice(SOUND)))
+        places = [event, *(value for value in event.values() if isinstance(value, dict))]
+        place = rng.choice(places)
+        place[rng.choice(list(place))] = rng.choice(BOUNDS + OTHERS)
+        with suppress(ParameterError):
+            event_in(event)
+            second.check_event(event)
+            read += 1
+            continue
+        with pytest.raises(second.WrongError):
+            second.check_event(event)
+    assert read > 100
 
 
 def test_what_it_does_not_price_it_does_not_confirm() -> None:

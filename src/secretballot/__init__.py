@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     )
     from secretballot.core.ledger import Ledger
     from secretballot.core.private import Votes
-    from secretballot.door import PaidOutcome, estimate_minority, estimate_stability, release
+    from secretballot.door import PaidOutcome, estimate_stability, release
     from secretballot.ensemble.votes import (
         read_votes,
         votes_of_counts,
@@ -203,7 +203,6 @@ _HOMES = {
     "choose_candidate": "learners.selection.candidates",
     "classifier_by_plan": "runs.plan",
     "connect": "service.remote",
-    "estimate_minority": "door",
     "estimate_stability": "door",
     "fit_student": "students",
     "hold_out": "learners.selection.hold_out",
@@ -302,7 +301,6 @@ __all__ = [
     "choose_candidate",
     "classifier_by_plan",
     "connect",
-    "estimate_minority",
     "estimate_stability",
     "fit_student",
     "hold_out",

@@ -181,8 +181,15 @@ class ReleasedLabels:
     @property
     def by_record(self) -> bool:
         """Whether records voted for themselves, as the certificate says."""
-        mechanism = self.certificate.get("mechanism")
-        return isinstance(mechanism, dict) and mechanism.get("name") == "record-votes"
+        public = self.certificate.get("public")
+        return isinstance(public, dict) and public.get("method") == "record-votes"
+
+    @property
+    def votes_per_record(self) -> int:
+        """At how many points each record voted, where records voted for themselves."""
+        shape: dict[str, Any] = self.certificate["shape"]
+        replaced = shape["guarantee"]["relation"] == "replace-one"
+        return int(shape["moved"]) // (2 if replaced else 1)
 
     @property
     def answered(self) -> BoolArray:
@@ -350,9 +357,9 @@ class ReleasedTable(ReleasedSums):
 
     Examples
     --------
-    >>> terms = {"name": "votes-of-labels", "labels": ["a", "b"], "release": "labels",
-    ...          "rows": [4, 7], "answers": [[0, 1], [1, 1]]}
-    >>> table = sb.released.ReleasedTable({"mechanism": terms})
+    >>> answers = {"rows": [4, 7], "values": [[0, 1], [1, 1]]}
+    >>> public = {"method": "votes-of-labels", "labels": ["a", "b"]}
+    >>> table = sb.released.ReleasedTable({"public": public, "released": answers})
     >>> table.rows.tolist(), table.values.tolist()
     ([4, 7], [[0.0, 1.0], [1.0, 1.0]])
     """
@@ -360,19 +367,14 @@ class ReleasedTable(ReleasedSums):
     FORMAT: ClassVar[str] = "secretballot/released-table"
 
     @property
-    def _mechanism_terms(self) -> dict[str, Any]:
-        terms: dict[str, Any] = self.certificate["mechanism"]
-        return terms
-
-    @property
     def rows(self) -> IntArray:
         """Rows of the public pool that were answered, shape (n_asked,)."""
-        return _read_only_integers("rows", self._mechanism_terms["rows"])
+        return _read_only_integers("rows", self.certificate["released"]["rows"])
 
     @property
     def answers(self) -> IntArray:
         """The integers that were drawn, shape (n_asked, n_columns)."""
-        return _read_only_integers("answers", self._mechanism_terms["answers"])
+        return _read_only_integers("answers", self.certificate["released"]["values"])
 
     @property
     def values(self) -> FloatArray:
@@ -382,14 +384,12 @@ class ReleasedTable(ReleasedSums):
         range.
         """
         answers = self.answers.astype(np.float64)
-        if "target_range" not in self._mechanism_terms:
+        if "target_range" not in self.certificate["public"]:
             return answers
-        low, high = self._mechanism_terms["target_range"]
-        if self._mechanism_terms["rank"] is None:
-            answers = answers / self._mechanism_terms["n_teachers"]
-        return np.asarray(
-            low + answers * ((high - low) / (self._mechanism_terms["n_positions"] - 1))
-        )
+        (low, high), shape = self.certificate["public"]["target_range"], self.certificate["shape"]
+        if self.certificate["mechanism"]["kind"] == "noisy-means":
+            answers = answers / shape["n_teachers"]
+        return np.asarray(low + answers * ((high - low) / (shape["n_classes"] - 1)))
 
 
 def labels_of_table(table: ReleasedTable) -> list[ReleasedLabels]:
@@ -397,12 +397,12 @@ def labels_of_table(table: ReleasedTable) -> list[ReleasedLabels]:
 
     Of sets, the counts of a label are those of all sets that have it, and their noise adds up.
     """
-    terms = table.certificate["mechanism"]
-    teachers, n_labels = terms["n_teachers"], len(terms["labels"])
+    certificate, public = table.certificate, table.certificate["public"]
+    teachers, n_labels = certificate["shape"]["n_teachers"], len(public["labels"])
     answers, sigma = table.answers, None
-    if terms["release"] == "counts":
-        sigma = terms["sigma"]
-        if terms["ballot"] == "sets":
+    if certificate["mechanism"]["release"] == "counts":
+        sigma = certificate["mechanism"]["scale"]
+        if public["ballot"] == "sets":
             answers = answers @ _labels_of_sets(n_labels)
             sigma *= 2 ** ((n_labels - 1) / 2)
     return [

@@ -137,7 +137,7 @@ def no_repeated_field(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def check_values(value: object, depth: int = 0) -> None:
+def check_json(value: object, depth: int = 0, longest: int = 10_000) -> None:
     """Refuse JSON that is nested too deeply, or holds numbers or strings beyond bounds.
 
     Raises
@@ -148,13 +148,14 @@ def check_values(value: object, depth: int = 0) -> None:
     if depth > 32:
         raise WrongError("The certificate is nested more than 32 deep.")
     if isinstance(value, dict):
-        for item in value.values():
-            check_values(item, depth + 1)
+        for key, item in value.items():
+            # the weights of a table of abstentions are one text
+            check_json(item, depth + 1, 2**20 if key == "weights" else 10_000)
     elif isinstance(value, list):
         for item in value:
-            check_values(item, depth + 1)
-    elif isinstance(value, str) and len(value) > 10_000:
-        raise WrongError("The certificate holds a string of more than 10,000 characters.")
+            check_json(item, depth + 1)
+    elif isinstance(value, str) and len(value) > longest:
+        raise WrongError("The certificate holds a string that is too long.")
     elif isinstance(value, float) and not math.isfinite(value):
         raise WrongError("The certificate holds a number that is not finite.")
     elif isinstance(value, int) and not abs(value) <= _MAX_INTEGER:
@@ -182,7 +183,7 @@ def certificate_in(content: bytes) -> dict[str, Any]:
         raise WrongError(
             f"The certificate has version {shown(version)}; this program reads version 3."
         )
-    check_values(document)
+    check_json(document)
     body = {key: value for key, value in document.items() if key != "digest"}
     canonical = json.dumps(
         body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
@@ -277,7 +278,9 @@ _SHAPE: dict[str, Any] = {
     "neighbours": one_of(*_RELATIONS),
     "epsilon": is_epsilon,
     "delta": is_delta,
-    "mechanism": lambda value: isinstance(value, dict) and is_sentence(value.get("name")),
+    "mechanism": lambda value: isinstance(value, dict),
+    "shape": lambda value: isinstance(value, dict),
+    "public": lambda value: isinstance(value, dict) and is_sentence(value.get("method")),
     "events": (
         lambda value: isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)
     ),
@@ -313,6 +316,8 @@ _SHAPE: dict[str, Any] = {
         "count_columns": is_count,
         "labels_sha256": is_digest,
         "points_sha256?": is_digest,
+        "rows?": lambda value: isinstance(value, list),
+        "values?": lambda value: isinstance(value, list),
     },
     "plan?": {
         "planned": lambda value: is_count(value, 1),
@@ -330,11 +335,14 @@ _SHAPE: dict[str, Any] = {
 }
 _CHOICE_SHAPE = {
     "purpose": is_name,
-    "events": _SHAPE["events"],
+    **{name: _SHAPE[name] for name in ("mechanism", "shape", "public", "events")},
     "epsilon": is_epsilon,
     "delta": is_delta,
-    "outcome": lambda value: isinstance(value, dict),
     "reservation": lambda value: is_count(value, 1),
+}
+_OUTCOMES: dict[str, Callable[[Any], bool]] = {
+    "value": lambda value: type(value) is int,
+    "labels_sha256": is_digest,
 }
 _FILE_SHAPE = {"sha256": is_digest, "bytes": is_count}
 
@@ -378,128 +386,248 @@ def check_words(document: dict[str, Any]) -> None:
 
 # --- Mechanisms and their events ------------------------------------------------------------------
 
-_STREAM = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
-_TABLE = ("order", "charge", "false_answer", "max_unstable")
-_SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")
-_CONFIDENT = ("threshold", "threshold_sigma", "sigma", "max_answers")
-_ANSWERS_SOME = ("confident", "interactive")
-_TERMS = ("name", "n_queries", "n_classes", "calibration", "budget")
-_CALIBRATIONS = ("given", "tight", "paper", "liu2021", "btt2018")
-_MECHANISMS = {
-    "gaussian": {*_TERMS, "sigma", "release", "n_teachers"},
-    "laplace": {*_TERMS, "scale", "release"},
-    "vote-table": {*_TERMS, "weights", "n_teachers"},
-    "confident": {*_TERMS, *_CONFIDENT},
-    "interactive": {*_TERMS, *_CONFIDENT, "confidence"},
-    "sparse-vector": {*_TERMS, *_STREAM},
-    "abstention-table": {*_TERMS, *_TABLE},
-    "relabelled-sample": {*_TERMS, *_STREAM, *_SAMPLE},
-    "record-votes": {*_TERMS, "sigma", "votes_per_record", "neighbours"},
-}
-_ANSWERS_ALL = (
-    "gaussian",
-    "laplace",
-    "vote-table",
-    "record-votes",
-    "record-moments",
-    "record-moments-of-a-number",
-    "record-moments-of-labels",
-    "exponential-choice",
-)
-_UNCOVERED = {"expected_uncovered", "uncovered_votes"}
+_ANSWERS_SOME = "confident-labels"
+_ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
+_MOMENTS = ("record-moments", "record-moments-of-a-number", "record-moments-of-labels")
+_TABLES = ("votes-of-labels", "votes-of-numbers")
 _SUMMED = {
-    *("name", "n_stages", "sigma", "bound", "coordinates", "residual_units", "mark_weight"),
-    *("marks", "expected_uncovered", "n_records", "basis", "basis_sha256", "budget", "weights"),
-    *("covered_only", "sums"),
+    *("residual_units", "mark_weight", "marks", "expected_uncovered", "n_records", "basis"),
+    *("basis_sha256", "weights", "covered_only"),
 }
-_MOMENTS = {
-    "record-moments": {*_SUMMED, "n_classes"},
-    "record-moments-of-a-number": {*_SUMMED, "target_range"},
-    "record-moments-of-labels": {*_SUMMED, "labels"},
+#: By method: kinds of mechanisms, public settings, and those that may be missing.
+_METHODS: dict[str, tuple[tuple[str, ...], set[str], set[str]]] = {
+    "votes": (("noisy-votes", "table-labels", _ANSWERS_SOME, *_ABSTAINS), set(), {"confidence"}),
+    "record-votes": (("noisy-votes",), set(), {"expected_uncovered"}),
+    "record-moments": (("noisy-sums",), _SUMMED, {"start", "class_weights"}),
+    "record-moments-of-a-number": (("noisy-sums",), _SUMMED | {"target_range"}, set()),
+    "record-moments-of-labels": (("noisy-sums",), _SUMMED | {"labels"}, set()),
+    "votes-of-labels": (("noisy-votes",), {"labels", "ballot", "most_named"}, set()),
+    "votes-of-numbers": (("noisy-means", "vote-quantiles"), {"target_range"}, set()),
+    "exponential-choice": (("exponential-choice",), {"n_candidates"}, set()),
+    "stability-quantile": (("stability-quantile",), set(), set()),
 }
-_VOTED = ("name", "n_queries", "n_teachers", "budget", "rows", "answers")
-_TABLES = {
-    "votes-of-labels": {*_VOTED, "labels", "ballot", "most_named", "release", "sigma"},
-    "votes-of-numbers": {*_VOTED, "target_range", "n_positions", "statistic", "rank", "noise"},
-}
-#: Mechanisms whose outcome stands in their own fields.
+#: Methods whose outcome is no label.
 _WITHOUT_CLASSES = {*_MOMENTS, *_TABLES} - {"record-moments"}
 
 
-_POSITIVE = ("n_stages", "coordinates", "bound")
+def is_loss(value: object) -> bool:
+    return isinstance(value, float) and 2.0**-39 <= value <= 1e6
 
 
-def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
-    """Return the one event that a mechanism's whole plan is.
+def is_float(value: object) -> bool:
+    return isinstance(value, float)
+
+
+def is_float_scale(value: object) -> bool:
+    return isinstance(value, float) and is_scale(value)
+
+
+_STREAM_SHAPE = {
+    "sparse-vector": {
+        **dict.fromkeys(("threshold_scale", "query_scale"), is_float_scale),
+        "threshold": lambda value: is_threshold(value),
+    },
+    "abstention-table": {
+        **dict.fromkeys(
+            ("order", "charge", "false_answer"), lambda value: isinstance(value, float)
+        ),
+        "weights": lambda value: (
+            isinstance(value, str)
+            and re.fullmatch("([0-3][0-9a-f]{15}){1,32769}", value) is not None
+        ),
+    },
+}
+_KINDS: dict[str, dict[str, Any]] = {
+    "noisy-votes": {
+        "noise": one_of("gaussian", "laplace"),
+        "scale": is_float_scale,
+        "release": one_of("labels", "counts"),
+    },
+    "table-labels": {"weights": lambda value: are_weights(value)},
+    "confident-labels": {
+        **dict.fromkeys(("threshold", "max_answers"), lambda value: is_events_count(value)),
+        **dict.fromkeys(("threshold_sigma", "sigma"), is_float_scale),
+    },
+    **{
+        kind: {**fields, "max_abstentions": lambda value: is_events_count(value)}
+        for kind, fields in _STREAM_SHAPE.items()
+    },
+    "relabelled-sample": {"stream": lambda value: isinstance(value, dict)},
+    "noisy-means": {"sigma": is_float_scale},
+    "vote-quantiles": {"epsilon": is_loss, "rank": lambda value: is_events_count(value)},
+    "stability-quantile": {
+        "epsilon": is_loss,
+        "fraction": lambda value: isinstance(value, float) and 0 < value < 1,
+    },
+    "noisy-sums": {
+        "sigmas": lambda value: (
+            isinstance(value, list) and 1 <= len(value) <= 1000 and all(map(is_float_scale, value))
+        )
+    },
+    "exponential-choice": {
+        "epsilon": is_loss,
+        "rule": one_of("exponential", "permute-and-flip"),
+    },
+}
+_GUARANTEE = {"unit": one_of(*_UNITS), "relation": one_of(*_RELATIONS)}
+_SUM_SHAPE = {
+    "guarantee": _GUARANTEE,
+    "coordinates": lambda value: is_events_count(value),
+    "squared_sensitivity": lambda value: is_count(value, 1) and value < _MAX_INTEGER,
+}
+_VOTE_SHAPE = {
+    "guarantee": _GUARANTEE,
+    **dict.fromkeys(("n_queries", "moved"), lambda value: is_events_count(value)),
+    "n_classes": lambda value: is_count(value, 2) and value <= 2**16,
+    "n_teachers": lambda value: value is None or is_events_count(value),
+    "spare_rows": lambda value: is_count(value) and value <= 10**12,
+    "sample": lambda value: value is None or isinstance(value, dict),
+}
+_SAMPLE = {
+    **dict.fromkeys(("sampled", "out_of"), lambda value: is_events_count(value)),
+    "relabel_epsilon": lambda value: isinstance(value, float) and 2.0**-20 <= value <= 100,
+    **dict.fromkeys(("request", "serial"), is_name),
+}
+
+
+def check_model(value: dict[str, Any], kinds: dict[str, dict[str, Any]], place: str) -> None:
+    """Refuse an object of no known kind, or with other fields.
 
     Raises
     ------
     WrongError
-        If a threshold, a confidence, a scale or the number of classes is not one that it can be.
+        If it is one.
     """
-    name, n = mechanism["name"], mechanism["n_queries"]
-    stream = stream_of(mechanism)
-    if name in ("sparse-vector", "abstention-table"):
-        return stream
-    if name == "relabelled-sample":
-        sample = {key: mechanism[key] for key in ("sampled", "out_of", "relabel_epsilon")}
-        return {
-            "kind": "sampled",
-            "stream": stream,
-            "relation": mechanism["neighbours"],
-            **sample,
-        }
-    if name in _ANSWERS_SOME:
-        if not is_count(mechanism["threshold"], 1):
-            raise WrongError("The mechanism states no threshold.")
-        share = mechanism.get("confidence", 0.5)
-        if not isinstance(share, float) or not 0 < share < 1:
-            raise WrongError("The mechanism states a confidence that is no probability.")
-        return {
-            "kind": "confident",
-            "threshold_sigma": mechanism["threshold_sigma"],
-            "sigma": mechanism["sigma"],
-            "queries": n,
-            "answers": mechanism["max_answers"],
-            "n_classes": mechanism["n_classes"],
-            "threshold": None,
-            "n_teachers": None,
-        }
-    binary = mechanism["n_classes"] == 2
-    # a teacher that changes its vote moves one count of two classes, and two counts of more
-    moved = n * (1 if binary else 2)
-    if name == "laplace":
-        if not is_scale(mechanism["scale"]):
-            raise WrongError("The mechanism states no scale of its noise.")
-        return {"kind": "pure", "epsilon": 1 / mechanism["scale"], "count": moved}
-    if name == "vote-table":
-        if not binary:
-            raise WrongError("A table of chances is for two classes.")
-        return binary_labels(n, mechanism, "weights")
-    if name == "record-votes":
-        # A record that comes brings its votes; one that is replaced takes as many away besides.
-        each = 1 if mechanism["neighbours"] == "add-remove" else 2
-        moved = each * mechanism["votes_per_record"]
-    elif mechanism["release"] == "labels":
-        if binary:
-            return binary_labels(n, mechanism)
-        return {"kind": "class-labels", "sigma": mechanism["sigma"], "queries": n}
-    return {"kind": "counts", "sigma": mechanism["sigma"], "shifts": moved}
+    kind = value.get("kind")
+    if not isinstance(kind, str) or kind not in kinds:
+        raise WrongError(f"{place} {shown(kind)} is of no known kind.")
+    check_shape({key: one for key, one in value.items() if key != "kind"}, kinds[kind], place)
 
 
-def stream_of(mechanism: dict[str, Any]) -> dict[str, Any]:
-    """Return the event of a stream that a mechanism asks."""
-    by_table = "charge" in mechanism
-    fields = {key: mechanism.get(key) for key in (_TABLE if by_table else _STREAM)}
-    abstentions = fields.pop("max_unstable")
-    kind = "table-stream" if by_table else "sparse-stream"
-    return {"kind": kind, **fields, "abstentions": abstentions}
+def check_part(part: dict[str, Any]) -> None:
+    """Refuse mechanism, shape and event of a release, or of a choice, that do not fit each other.
+
+    Raises
+    ------
+    WrongError
+        If they do not.
+    """
+    mechanism, shape = part["mechanism"], part["shape"]
+    check_model(mechanism, _KINDS, "The mechanism")
+    kind = mechanism["kind"]
+    if kind == "noisy-sums":
+        check_shape(shape, _SUM_SHAPE, "shape")
+    elif kind == "exponential-choice":
+        check_shape(shape, {"guarantee": _GUARANTEE}, "shape")
+    else:
+        check_shape(shape, _VOTE_SHAPE, "shape")
+        check_votes(mechanism, shape)
+    if (shape["guarantee"]["unit"], shape["guarantee"]["relation"]) == ("label", "add-remove"):
+        raise WrongError("Labels are replaced; they do not come and go.")
+    if part["public"]["method"] == "votes" and shape.get("moved") != shape.get("n_queries"):
+        raise WrongError("A teacher may vote otherwise at every query.")
+    stated = part["events"][0]
+    check_event(stated)
+    # in Python 2.0 and true equal 2 and 1, so texts are compared
+    if json.dumps(stated, sort_keys=True) != json.dumps(event_of(mechanism, shape), sort_keys=True):
+        raise WrongError("The event is not the one of the mechanism.")
 
 
-def binary_labels(queries: int, terms: dict[str, Any], chances: str = "sigma") -> dict[str, Any]:
-    """Return the event of labels of two classes, with noise or a table."""
-    drawn = {chances: terms[chances], "n_teachers": terms["n_teachers"]}
-    return {"kind": "binary-labels", "chances": drawn, "queries": queries}
+def check_votes(mechanism: dict[str, Any], shape: dict[str, Any]) -> None:
+    """Refuse votes that are no votes of teachers or of records, or not what a mechanism takes.
+
+    Raises
+    ------
+    WrongError
+        If they are not.
+    """
+    teachers, sample = shape["n_teachers"], shape["sample"]
+    if teachers is None:
+        if sample is not None or mechanism.get("release") != "counts":
+            raise WrongError("Votes of records are released as counts.")
+    elif shape["moved"] > shape["n_queries"] or shape["spare_rows"]:
+        raise WrongError("Teachers vote once in each row, and only in those of queries.")
+    if (mechanism["kind"] == "relabelled-sample") != (sample is not None):
+        raise WrongError("A relabelled sample, and nothing else, prices a secret sample.")
+    if sample is not None:
+        check_model(mechanism["stream"], _KINDS, "The stream")
+        check_shape(sample, _SAMPLE, "shape.sample")
+        if mechanism["stream"]["kind"] not in _STREAM_SHAPE or shape["n_classes"] != 2:
+            raise WrongError("A relabelled sample is asked a stream, of two classes.")
+        if shape["guarantee"]["unit"] == "user":
+            raise WrongError("A relabelled sample is one of single records.")
+    if mechanism["kind"] == "table-labels" and shape["n_classes"] != 2:
+        raise WrongError("A table of chances is for two classes.")
+    if mechanism["kind"] == _ANSWERS_SOME and not (
+        mechanism["threshold"] <= teachers and mechanism["max_answers"] <= shape["n_queries"]
+    ):
+        raise WrongError("The threshold is above the number of teachers, or too many are answered.")
+    if mechanism["kind"] == "vote-quantiles" and mechanism["rank"] > teachers:
+        raise WrongError("The rank is that of no teacher.")
+
+
+def event_of(mechanism: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
+    """Return the one event that a whole release is: what was drawn, and how far one unit moves
+    it."""
+    kind, moved, teachers = mechanism["kind"], shape.get("moved", 0), shape.get("n_teachers")
+    classes = shape.get("n_classes")
+    # a teacher that changes its vote moves one count of two classes, and two counts of more; a
+    # record moves so many cells as the shape says
+    shifts = moved if classes == 2 or teachers is None else 2 * moved
+    match kind:
+        case "noisy-votes" if mechanism["noise"] == "laplace":
+            loss = least_quotient(1, mechanism["scale"])
+            return {"kind": "pure", "epsilon": loss, "count": shifts}
+        case "noisy-votes" if mechanism["release"] == "counts":
+            return {"kind": "counts", "sigma": mechanism["scale"], "shifts": shifts}
+        case "noisy-votes" if classes != 2:
+            return {"kind": "class-labels", "sigma": mechanism["scale"], "queries": moved}
+        case "noisy-votes" | "table-labels":
+            drawn = {"sigma": mechanism["scale"]} if kind == "noisy-votes" else {}
+            drawn |= {"weights": mechanism["weights"]} if kind == "table-labels" else {}
+            chances = {**drawn, "n_teachers": teachers}
+            return {"kind": "binary-labels", "chances": chances, "queries": moved}
+        case "confident-labels":
+            noise = {key: mechanism[key] for key in ("threshold_sigma", "sigma")}
+            answers = min(mechanism["max_answers"], moved)
+            counted = {"queries": moved, "answers": answers, "n_classes": classes}
+            passed = {"threshold": mechanism["threshold"], "n_teachers": teachers}
+            return {"kind": "confident", **noise, **counted, **passed}
+        case "sparse-vector":
+            noise = {key: mechanism[key] for key in ("threshold_scale", "query_scale", "threshold")}
+            stops = {"abstentions": mechanism["max_abstentions"], "refresh": True}
+            return {"kind": "sparse-stream", **noise, **stops}
+        case "abstention-table":
+            told = {key: mechanism[key] for key in ("order", "charge", "false_answer")}
+            return {"kind": "table-stream", **told, "abstentions": mechanism["max_abstentions"]}
+        case "relabelled-sample":
+            sample = {key: shape["sample"][key] for key in ("sampled", "out_of", "relabel_epsilon")}
+            sample["relation"] = shape["guarantee"]["relation"]
+            return {"kind": "sampled", "stream": event_of(mechanism["stream"], shape), **sample}
+        case "noisy-means":
+            squared = moved * (classes - 1) ** 2  # type: ignore[operator]
+            return sums_of([mechanism["sigma"]], squared, shape["n_queries"])
+        case "noisy-sums":
+            return sums_of(mechanism["sigmas"], shape["squared_sensitivity"], shape["coordinates"])
+        case "stability-quantile":
+            return {"kind": "pure", "epsilon": mechanism["epsilon"], "count": 1}
+    count = moved if kind == "vote-quantiles" else 1
+    if mechanism.get("rule") == "permute-and-flip":
+        return {"kind": "pure", "epsilon": mechanism["epsilon"], "count": 1}
+    return {"kind": "bounded-range", "epsilon": mechanism["epsilon"], "count": count}
+
+
+def sums_of(sigmas: list[float], squared: int, coordinates: int) -> dict[str, Any]:
+    stated = {"sigmas": sigmas, "squared_sensitivity": squared, "coordinates": coordinates}
+    return {"kind": "vector-sum", **stated, "count": 1}
+
+
+def least_quotient(numerator: int, denominator: float) -> float:
+    """Return the smallest float whose product with `denominator` is at least `numerator`."""
+    found = numerator / denominator
+    while Fraction(found) * Fraction(denominator) < numerator:
+        found = math.nextafter(found, math.inf)
+    return found
 
 
 def check_event(event: dict[str, Any]) -> None:
@@ -622,125 +750,81 @@ def is_threshold(value: object) -> bool:
 
 
 def check_mechanism(document: dict[str, Any]) -> str:
-    """Refuse a mechanism that is unknown, or whose event is another one than the certificate
-    states.
+    """Refuse a mechanism that is unknown, whose event is another one than the certificate states,
+    or whose settings contradict it.
 
     Raises
     ------
     WrongError
-        If it is unknown, or its event is another one.
+        If that is the case.
     """
-    mechanism, released = document["mechanism"], document["released"]
-    event, budget = (
-        document["events"][0],
-        {
-            "epsilon": document["epsilon"],
-            "delta": document["delta"],
-        },
-    )
-    check_event(event)
-    check_relation(event, document)
-    if (not released["classes"]) != (mechanism["name"] in _WITHOUT_CLASSES):
+    check_part(document)
+    mechanism, shape, released = document["mechanism"], document["shape"], document["released"]
+    public, guarantee = document["public"], document["shape"]["guarantee"]
+    if (guarantee["unit"], guarantee["relation"]) != (document["unit"], document["neighbours"]):
+        raise WrongError("The shape is about another unit or relation than the certificate.")
+    check_public(mechanism, public)
+    method = public["method"]
+    if (not released["classes"]) != (method in _WITHOUT_CLASSES):
         raise WrongError("Labels have two or more classes, and sums or tables alone have none.")
-    if mechanism["name"] == "exponential-choice":
-        check_chosen(document)
-        return "One candidate was chosen, by the pure event that is stated."
-    if mechanism["name"] in _TABLES:
-        check_table(document)
-        return "Answers to votes of teachers were released, by the event that is stated."
-    if mechanism["name"] in _MOMENTS:
-        check_moments(document)
-        return "Noisy sums over records were released, by the event that is stated."
-    fields = _MECHANISMS.get(mechanism["name"])
-    if mechanism["name"] == "record-votes" and not _UNCOVERED.isdisjoint(mechanism):
-        fields = _MECHANISMS["record-votes"] | _UNCOVERED
-    if mechanism["name"] == "relabelled-sample" and "charge" in mechanism:
-        fields = {*_TERMS, *_TABLE, *_SAMPLE}
-    if set(mechanism) != fields:
-        raise WrongError(
-            f"The mechanism {shown(mechanism['name'])} is unknown, or lacks or adds a field."
-        )
-    if mechanism["calibration"] not in _CALIBRATIONS:
-        raise WrongError("The mechanism states a calibration that there is not.")
-    if not is_count(mechanism["n_queries"], 1) or not is_count(mechanism["n_classes"], 2):
-        raise WrongError("The mechanism states no number of queries or of classes.")
-    if mechanism.get("release", "labels") not in ("labels", "counts"):
-        raise WrongError("The mechanism releases neither labels nor counts.")
-    if mechanism["name"] == "record-votes":
-        check_records(document)
-    # in Python 2.0 and true equal 2 and 1, so texts are compared
-    if json.dumps(event, sort_keys=True) != json.dumps(event_of(mechanism), sort_keys=True):
-        raise WrongError("The event is not the one of the mechanism.")
-    if mechanism["budget"] != budget or not all(map(is_number, mechanism["budget"].values())):
-        raise WrongError("The mechanism states another budget than the certificate.")
-    if mechanism["n_classes"] != len(released["classes"]):
-        raise WrongError("The mechanism states another number of classes than the certificate.")
-    if mechanism["name"] in _ANSWERS_SOME and mechanism["threshold"] > released["n_teachers"]:
-        raise WrongError("The threshold is above the number of teachers.")
-    if mechanism.get("n_teachers") not in (None, released["n_teachers"]) or (
-        released["n_teachers"] == 0
-    ) != (mechanism["name"] == "record-votes"):
+    if released["n_teachers"] != (shape.get("n_teachers") or 0):
         raise WrongError("The mechanism was priced for another number of teachers than voted.")
-    return f"The event is that of the mechanism {mechanism['name']!r}."
+    if "moved" in shape:
+        of_labels = document["unit"] == "label" and method != "votes"
+        if (shape["n_teachers"] is None) != (method == "record-votes") or of_labels:
+            raise WrongError("The votes are neither those of teachers nor those of records.")
+        if method not in _TABLES and shape["n_classes"] != len(released["classes"]):
+            raise WrongError("The shape states another number of classes than the certificate.")
+    if method == "record-votes":
+        check_records(document)
+    if method in _MOMENTS:
+        check_moments(document)
+    return f"The event is that of the mechanism {mechanism['kind']!r}."
 
 
-def check_relation(event: dict[str, Any], document: dict[str, Any]) -> None:
-    """Refuse an event that is about other neighbours than the certificate.
-
-    Raises
-    ------
-    WrongError
-        If it is, or is about records where the promise is not.
-    """
-    if event.get("relation", document["neighbours"]) != document["neighbours"]:
-        raise WrongError("The event was priced under another relation than the certificate states.")
-    if "relation" in event and document["unit"] != "record":
-        raise WrongError("The event is about single records, and the promise is not.")
-
-
-def check_chosen(document: dict[str, Any]) -> None:
-    """Refuse a choice among candidates that was drawn with less noise than its event states.
-
-    Raises
-    ------
-    WrongError
-        If the noise is less than the event states.
-    """
-    mechanism, event, released = document["mechanism"], document["events"][0], document["released"]
-    if (event["kind"], event.get("count")) != ("pure", 1) or mechanism.get("epsilon") != document[
-        "epsilon"
-    ]:
-        raise WrongError("A choice is one pure event at the promised epsilon, and this is another.")
-    scale, monotone = mechanism.get("scale"), mechanism.get("monotone")
-    if not isinstance(monotone, bool) or (monotone and document["neighbours"] != "add-remove"):
-        raise WrongError("Scores move one way under add-remove only.")
-    if not is_number(scale) or not scale * event["epsilon"] >= (1 if monotone else 2) * (1 - 1e-12):
-        raise WrongError("The scale of the choice is smaller than its event needs.")
-    if not is_count(mechanism.get("n_candidates"), 1) or not is_count(mechanism.get("outcome")):
-        raise WrongError("The choice states no candidates or no outcome.")
-    if not mechanism["outcome"] < mechanism["n_candidates"]:
-        raise WrongError("The choice fell on a candidate that there is not.")
-    if released["n_teachers"] or (document["unit"] == "user" != document["composition"]["unit"]):
-        raise WrongError("A choice has no teachers, and one by user is promised to users only.")
-
-
-def check_moments(document: dict[str, Any]) -> None:
-    """Refuse sums over records that are more, or drawn with less noise, than their event states.
+def check_public(mechanism: dict[str, Any], public: dict[str, Any]) -> None:
+    """Refuse settings of no known method, or of another one.
 
     Raises
     ------
     WrongError
         If they are.
     """
-    mechanism, released = document["mechanism"], document["released"]
-    of_classes = mechanism["name"] == "record-moments"
-    more = {"start", "class_weights"} if of_classes else set()
-    if set(mechanism) - more != _MOMENTS[mechanism["name"]]:
-        raise WrongError("The mechanism lacks or adds a field.")
-    stages, marks, stated = (mechanism[key] for key in ("n_stages", "marks", "n_records"))
-    if not all(is_count(mechanism[key], 1) for key in _POSITIVE):
-        raise WrongError("The sums state no number of stages or coordinates, or no bound.")
-    weight, of_labels = mechanism["mark_weight"], document["unit"] == "label"
+    kinds, needed, optional = _METHODS.get(public["method"], ((), set(), set()))
+    if mechanism["kind"] not in kinds:
+        raise WrongError(f"The method {shown(public['method'])} has no such mechanism.")
+    found = set(public) - {"method"}
+    candidates = public["method"] == "exponential-choice"  # whatever describes candidates may stand
+    if not needed <= found or not (candidates or found <= needed | optional):
+        raise WrongError("The public settings lack or add a field.")
+    if candidates and not is_count(public["n_candidates"], 1):
+        raise WrongError("The choice states no candidates.")
+    if public["method"] == "votes" and "confidence" in public:
+        share = public["confidence"]
+        if mechanism["kind"] != _ANSWERS_SOME or not isinstance(share, float) or not 0 < share < 1:
+            raise WrongError("The settings state a confidence that is no probability.")
+    if "expected_uncovered" in public:
+        share = public["expected_uncovered"]
+        if not is_number(share) or not 0 <= share <= 1:
+            raise WrongError("The expected share of uncovered records is no share.")
+
+
+def check_moments(document: dict[str, Any]) -> None:
+    """Refuse settings of sums over records that contradict the sums.
+
+    Raises
+    ------
+    WrongError
+        If they do.
+    """
+    mechanism, shape, released = document["mechanism"], document["shape"], document["released"]
+    public = document["public"]
+    of_classes = public["method"] == "record-moments"
+    sigmas, coordinates, marks = mechanism["sigmas"], shape["coordinates"], public["marks"]
+    stages, stated = len(sigmas), public["n_records"]
+    if len(set(sigmas)) > 1 or stages > 100:
+        raise WrongError("The stages have noise of several sizes, or are too many.")
+    weight, of_labels = public["mark_weight"], document["unit"] == "label"
     if of_labels and not of_classes:
         raise WrongError("Where labels alone are private, each is one of some classes.")
     if not is_count(weight) or (weight == 0) != of_labels:
@@ -755,81 +839,66 @@ def check_moments(document: dict[str, Any]) -> None:
         raise WrongError(
             "The number of records is private where one comes or goes, and only there."
         )
-    share = mechanism["expected_uncovered"]
-    if not is_number(share) or not 0 <= share <= 1:
-        raise WrongError("The expected share of uncovered records is no share.")
+    # a record that is replaced moves a sum by twice its longest vector
     replaced = 4 if document["neighbours"] == "replace-one" else 1
-    event = {
-        "kind": "vector-sum",
-        "sigmas": [mechanism["sigma"]],
-        "squared_sensitivity": replaced * mechanism["bound"] ** 2,
-        "coordinates": mechanism["coordinates"],
-        "count": stages,
-    }
-    if json.dumps(document["events"][0], sort_keys=True) != json.dumps(event, sort_keys=True):
-        raise WrongError("The event is not that of the sums.")
-    budget = {"epsilon": document["epsilon"], "delta": document["delta"]}
-    if mechanism["budget"] != budget or not all(map(is_number, mechanism["budget"].values())):
-        raise WrongError("The mechanism states another budget than the certificate.")
-    columns = columns_of(mechanism, released)
-    if released["n_teachers"]:
-        raise WrongError("Sums over records have no teachers.")
-    # one more record of a user who stays may move that user's vector by twice the bound
-    if (document["unit"] == "user") != (document["composition"]["unit"] == "user"):
-        raise WrongError("Sums by user and by record do not add to each other.")
-    if not mechanism["mark_weight"] <= mechanism["bound"] // 4:
+    if not weight <= math.isqrt(shape["squared_sensitivity"] // replaced) // 4:
         raise WrongError("A mark adds more than a quarter of the bound.")
-    coordinates = mechanism["coordinates"]
+    columns = columns_of(public, released)
     if coordinates <= len(marks) or (coordinates - len(marks)) % columns:
         raise WrongError("The coordinates are no whole number for each column of the model.")
-    basis = mechanism["basis"]
+    basis = public["basis"]
     named = isinstance(basis, dict) and is_sentence(basis.get("name"))
-    if not named or not is_digest(mechanism["basis_sha256"]):
+    if not named or not is_digest(public["basis_sha256"]):
         raise WrongError("The basis is not named, or its digest is none.")
-    lengths = {"sums": coordinates, "weights": coordinates - len(marks)}
-    for name, length in lengths.items():
-        if not isinstance(mechanism[name], list) or len(mechanism[name]) != stages:
-            raise WrongError(f"The mechanism's {name} are not one list for each stage.")
-        for one in mechanism[name]:
-            if not are_integers(one, length):
-                raise WrongError(f"The mechanism's {name} are not {length} integers each.")
-    if "start" in mechanism:
-        check_start(mechanism["start"], coordinates - len(marks), of_labels)
-    weights = mechanism.get("class_weights", [1.0] * len(released["classes"]))
+    check_lists(public["weights"], stages, coordinates - len(marks), "weights")
+    if "start" in public:
+        check_start(public["start"], coordinates - len(marks), of_labels)
+    weights = public.get("class_weights", [1.0] * len(released["classes"]))
     if not isinstance(weights, list) or len(weights) != len(released["classes"]):
         raise WrongError("The weights of classes are not one for each class.")
     if not all(is_number(one) and 0 < one < math.inf for one in weights):
         raise WrongError("A weight of a class is no positive number.")
-    covered = mechanism["covered_only"]
+    covered = public["covered_only"]
     if not isinstance(covered, list) or [type(one) for one in covered] != [bool] * stages:
         raise WrongError("The stages do not say which records they are about.")
-    units = mechanism["residual_units"]
+    units = public["residual_units"]
     if not are_integers(units, stages) or not all(1 <= unit <= 2**20 for unit in units):
         raise WrongError("The residual units are not one integer up to 2^20 for each stage.")
 
 
-def columns_of(mechanism: dict[str, Any], released: dict[str, Any]) -> int:
+def check_lists(values: object, rows: int, columns: int, name: str) -> None:
+    """Refuse what is not so many lists of so many integers.
+
+    Raises
+    ------
+    WrongError
+        If it is not.
+    """
+    if not isinstance(values, list) or len(values) != rows:
+        raise WrongError(f"The {name} are not {rows} lists.")
+    if not all(are_integers(one, columns) for one in values):
+        raise WrongError(f"The {name} are not {columns} integers each.")
+
+
+def columns_of(public: dict[str, Any], released: dict[str, Any]) -> int:
     """Return how many columns the model of noisy sums has.
 
     Raises
     ------
     WrongError
-        If the mechanism states other targets than the certificate, or labels of points stand beside
-        targets that have none.
+        If labels of points stand beside targets that have none, or these are none.
     """
-    if mechanism["name"] == "record-moments":
+    if public["method"] == "record-moments":
         classes = len(released["classes"])
-        if type(mechanism["n_classes"]) is not int or mechanism["n_classes"] != classes:
-            raise WrongError("The mechanism states another number of classes than the certificate.")
         return 1 if classes == 2 else classes
     if released["queries"]:
         raise WrongError("Sums were paid for, and no labels of points.")
-    if mechanism["name"] == "record-moments-of-labels":
-        labels = mechanism["labels"]
+    if public["method"] == "record-moments-of-labels":
+        labels = public["labels"]
         if not are_sentences(labels) or len(set(labels)) < len(labels):
             raise WrongError("The labels are no list of names.")
         return len(labels)
-    bounds = mechanism["target_range"]
+    bounds = public["target_range"]
     if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(is_number, bounds)):
         raise WrongError("The range of the numbers is none.")
     if not bounds[0] < bounds[1]:
@@ -837,107 +906,92 @@ def columns_of(mechanism: dict[str, Any], released: dict[str, Any]) -> int:
     return 1
 
 
-def check_table(document: dict[str, Any]) -> None:
-    """Refuse sets of labels, or numbers, that are more or other than their event pays for.
+def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
+    """Return for how many points a table is paid, how many integers answer each, and between which
+    numbers they lie.
+
+    Raises
+    ------
+    WrongError
+        If its settings contradict its shape.
+    """
+    mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
+    released, teachers, queries = document["released"], shape["n_teachers"], shape["n_queries"]
+    if released["queries"] or released["answered"] or "plan" in document:
+        raise WrongError("The answers are one table, without rounds, and list no labels.")
+    if public["method"] == "votes-of-numbers":
+        bounds, steps = public["target_range"], shape["n_classes"] - 1
+        if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(is_number, bounds)):
+            raise WrongError("The range of the numbers is none.")
+        if not bounds[0] < bounds[1] or not math.isfinite(bounds[1] - bounds[0]):
+            raise WrongError("The range of the numbers is empty.")
+        if shape["moved"] != queries:
+            raise WrongError("A teacher may change its number at every point.")
+        if mechanism["kind"] == "vote-quantiles":
+            return queries, 1, 0, steps
+        far = 40 * (mechanism["sigma"] + 1)
+        return queries, 1, -far, teachers * steps + far
+    labels, cap = public["labels"], public["most_named"]
+    sets = public["ballot"] == "sets"
+    if public["ballot"] not in ("labels", "sets"):
+        raise WrongError("The ballot is unknown.")
+    least, most = (2, 8) if sets else (1, 10_000)
+    if not are_sentences(labels) or not least <= len(set(labels)) == len(labels) <= most:
+        raise WrongError("The labels are no list of names, or too many or too few.")
+    if cap is not None and (sets or not is_count(cap, 1) or cap > len(labels)):
+        raise WrongError("The cap on the labels of a teacher is none.")
+    # two sets of one teacher differ in no more labels than there are, or than both name together
+    rows = 1 if sets else len(labels)
+    moved = min(rows, 2 * cap) if cap is not None else rows
+    points = queries // rows
+    votes = (points * rows, points * moved, 2 ** len(labels) if sets else 2, "gaussian")
+    if votes != (queries, shape["moved"], shape["n_classes"], mechanism["noise"]):
+        raise WrongError("The votes are not those of these labels, this ballot and this cap.")
+    if mechanism["release"] == "labels":
+        return points, len(labels), 0, 1
+    far = 40 * (mechanism["scale"] + 1)
+    return points, 2 ** len(labels) if sets else len(labels), -far, teachers + far
+
+
+def check_values(document: dict[str, Any]) -> None:
+    """Refuse released integers that are no labels, and more or other than the event pays for.
 
     Raises
     ------
     WrongError
         If they are.
     """
-    mechanism, released = document["mechanism"], document["released"]
-    if set(mechanism) != _TABLES[mechanism["name"]]:
-        raise WrongError("The mechanism lacks or adds a field.")
-    queries, teachers = mechanism["n_queries"], mechanism["n_teachers"]
-    if not is_count(queries, 1) or not is_count(teachers, 1) or teachers != released["n_teachers"]:
-        raise WrongError("The mechanism states no number of queries, or of other teachers.")
-    event, width, low, high = (
-        labels_terms(mechanism)
-        if mechanism["name"] == "votes-of-labels"
-        else numbers_terms(mechanism)
-    )
-    # as text, where 1 and 1.0 are two
-    if json.dumps(document["events"][0], sort_keys=True) != json.dumps(event, sort_keys=True):
-        raise WrongError("The event is not that of the answers.")
-    budget = {"epsilon": document["epsilon"], "delta": document["delta"]}
-    if mechanism["budget"] != budget or not all(map(is_number, mechanism["budget"].values())):
-        raise WrongError("The mechanism states another budget than the certificate.")
-    if released["classes"] or released["queries"] or document["unit"] == "label":
-        raise WrongError("The answers have no classes, list no labels, and are not about labels.")
-    if "plan" in document:
-        raise WrongError("The answers are one table, without rounds.")
-    rows, answers = mechanism["rows"], mechanism["answers"]
-    if not isinstance(rows, list) or not 1 <= len(rows) <= queries or not all(map(is_count, rows)):
-        raise WrongError("Other rows were answered than paid for.")
-    if len(set(rows)) < len(rows) or not isinstance(answers, list) or len(answers) != len(rows):
-        raise WrongError("A row was answered twice, or not at all.")
-    for answer in answers:
-        if not are_integers(answer, width) or not all(low <= value <= high for value in answer):
+    mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
+    values, rows = (document["released"].get(name) for name in ("values", "rows"))
+    if public["method"] in _TABLES:
+        points, width, low, high = table_of(document)
+        if not isinstance(rows, list) or not 1 <= len(rows) <= points:
+            raise WrongError("Other rows were answered than paid for.")
+        if not all(map(is_count, rows)) or len(set(rows)) < len(rows):
+            raise WrongError("A row was answered twice, or is none.")
+        check_lists(values, len(rows), width, "answers")
+        if not all(low <= one <= high for answer in values for one in answer):
             raise WrongError("An answer is none that the mechanism could have drawn.")
-
-
-def labels_terms(mechanism: dict[str, Any]) -> tuple[dict[str, Any], int, float, float]:
-    """Return the event of votes for sets of labels, and width and bounds of its answers.
-
-    Raises
-    ------
-    WrongError
-        If the mechanism states no such votes.
-    """
-    labels, cap = mechanism["labels"], mechanism["most_named"]
-    if not are_sentences(labels) or not 1 <= len(set(labels)) == len(labels) <= 10_000:
-        raise WrongError("The labels are no list of names.")
-    sets, alone = mechanism["ballot"] == "sets", mechanism["release"] == "labels"
-    if mechanism["ballot"] not in ("labels", "sets") or (sets and len(labels) > 8):
-        raise WrongError("The ballot is unknown, or has too many sets.")
-    if mechanism["release"] not in ("labels", "counts") or not is_scale(mechanism["sigma"]):
-        raise WrongError("The mechanism releases neither labels nor counts, or states no noise.")
-    if cap is not None and (sets or not is_count(cap, 1) or cap > len(labels)):
-        raise WrongError("The cap on the labels of a teacher is none.")
-    # two sets of one teacher differ in no more labels than there are, or than both name together
-    moved = 2 if sets else min(len(labels), 2 * cap if cap is not None else len(labels))
-    changes = mechanism["n_queries"] * moved
-    event = {"kind": "counts", "sigma": mechanism["sigma"], "shifts": changes}
-    if alone and not sets:
-        event = binary_labels(changes, mechanism)
-    if alone:
-        return event, len(labels), 0, 1
-    far = 40 * (mechanism["sigma"] + 1)
-    width = 2 ** len(labels) if sets else len(labels)
-    return event, width, -far, mechanism["n_teachers"] + far
-
-
-def numbers_terms(mechanism: dict[str, Any]) -> tuple[dict[str, Any], int, float, float]:
-    """Return the event of votes for numbers, and width and bounds of its answers.
-
-    Raises
-    ------
-    WrongError
-        If the mechanism states no such votes.
-    """
-    bounds, positions, rank = (mechanism[key] for key in ("target_range", "n_positions", "rank"))
-    if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(is_number, bounds)):
-        raise WrongError("The range of the numbers is none.")
-    if not bounds[0] < bounds[1] or not math.isfinite(bounds[1] - bounds[0]):
-        raise WrongError("The range of the numbers is empty.")
-    if not is_count(positions, 2) or positions > 2**16 or not is_number(mechanism["noise"]):
-        raise WrongError("The mechanism states no grid, or no noise.")
-    if mechanism["statistic"] not in ("mean", "quantile") or (rank is None) != (
-        mechanism["statistic"] == "mean"
-    ):
-        raise WrongError("The answers are neither means nor quantiles.")
-    queries, teachers, steps = mechanism["n_queries"], mechanism["n_teachers"], positions - 1
-    if rank is not None:
-        if not is_count(rank, 1) or rank > teachers:
-            raise WrongError("The rank is that of no teacher.")
-        event = {"kind": "bounded-range", "epsilon": mechanism["noise"], "count": queries}
-        return event, 1, 0, steps
-    # one teacher moves every sum by the whole grid at most
-    event = {"kind": "vector-sum", "sigmas": [mechanism["noise"]], "count": 1}
-    event["coordinates"] = queries
-    event["squared_sensitivity"] = queries * steps**2
-    far = 40 * (mechanism["noise"] + 1)
-    return event, 1, -far, teachers * steps + far
+        return
+    if rows is not None:
+        raise WrongError("Tables alone name rows.")
+    if mechanism["kind"] == "noisy-sums":
+        check_lists(values, len(mechanism["sigmas"]), shape["coordinates"], "sums")
+    elif mechanism["kind"] == "exponential-choice":
+        check_lists(values, 1, 1, "choices")
+        if not 0 <= values[0][0] < public["n_candidates"]:
+            raise WrongError("The choice fell on a candidate that there is not.")
+        names = public.get("candidates")
+        if names is not None and not (
+            isinstance(names, list) and len(names) == public["n_candidates"]
+        ):
+            raise WrongError("The candidates have not one name each.")
+    elif "expected_uncovered" in public:
+        check_lists(values, 1, 1, "votes of uncovered records")
+        # one cell for each vote of a record
+        check_range([values[0][0] // votes_of(shape)], document)
+    elif values is not None:
+        raise WrongError("Labels and their counts are all that the mechanism draws.")
 
 
 def check_start(start: object, n_weights: int, of_labels: bool) -> None:
@@ -960,38 +1014,30 @@ def are_integers(value: object, length: int) -> bool:
     return (
         isinstance(value, list)
         and len(value) == length
-        and all(type(item) is int and abs(item) <= _MAX_INTEGER for item in value)
+        and all(type(item) is int and abs(item) < _MAX_INTEGER for item in value)
     )
 
 
+def votes_of(shape: dict[str, Any]) -> int:
+    """Return how many votes a record casts; one that is replaced takes as many away."""
+    return int(shape["moved"] // (2 if shape["guarantee"]["relation"] == "replace-one" else 1))
+
+
 def check_records(document: dict[str, Any]) -> None:
-    """Refuse votes of records under another relation or for another unit than was promised.
+    """Refuse votes of records that do not fit in a table of these points.
 
     Raises
     ------
     WrongError
-        If a term does not fit.
+        If they do not.
     """
-    mechanism, by_user = document["mechanism"], document["unit"] == "user"
-    if mechanism["neighbours"] != document["neighbours"]:
-        raise WrongError(
-            "The votes were priced under another relation than the certificate states."
-        )
-    if not is_count(mechanism["votes_per_record"], 1) or (
-        mechanism["votes_per_record"] > mechanism["n_queries"]
-    ):
+    shape, votes = document["shape"], votes_of(document["shape"])
+    each = 2 if document["neighbours"] == "replace-one" else 1
+    if shape["moved"] != each * votes or not 1 <= votes <= shape["n_queries"]:
         raise WrongError("A record votes at no public point, or at more than there are.")
-    if "uncovered_votes" in mechanism:
-        share, votes = mechanism["expected_uncovered"], mechanism["uncovered_votes"]
-        if not is_number(share) or not 0 <= share <= 1:
-            raise WrongError("The expected share of uncovered records is no share.")
-        # one cell for each vote of a record
-        if type(votes) is not int:
-            raise WrongError("The votes of uncovered records are no integer.")
-        check_range([votes // mechanism["votes_per_record"]], 0, mechanism)
-    # which of a user's records votes may change with one more of them: that moves twice as much
-    if document["unit"] == "label" or by_user != (document["composition"]["unit"] == "user"):
-        raise WrongError("Votes of records by user and by record do not add to each other.")
+    spare = -(-votes // shape["n_classes"]) if "expected_uncovered" in document["public"] else 0
+    if shape["spare_rows"] != spare:
+        raise WrongError("Uncovered records have other rows than their votes need.")
     if "plan" in document:
         raise WrongError("Votes of records are one table, without rounds.")
 
@@ -1004,34 +1050,46 @@ def check_counts(document: dict[str, Any]) -> str:
     WrongError
         If there is more than was paid for.
     """
-    released, mechanism = document["released"], document["mechanism"]
+    released, mechanism, shape = document["released"], document["mechanism"], document["shape"]
+    check_values(document)
+    table = document["public"]["method"] in _TABLES
     # the number of columns follows from the mechanism; the certificate's own word is only compared
     columns = 0
-    if mechanism.get("release") == "counts" and mechanism["name"] not in _TABLES:
-        columns = 1 if mechanism["n_classes"] == 2 else mechanism["n_classes"]
-    if mechanism["name"] == "record-votes":
-        columns = mechanism["n_classes"]
+    if mechanism.get("release") == "counts" and not table:
+        one = shape["n_classes"] == 2 and shape["n_teachers"] is not None
+        columns = 1 if one else shape["n_classes"]
     if released["count_columns"] != columns:
         raise WrongError(
             f"{released['count_columns']} counts for each query were released, and {columns} paid"
             " for."
         )
-    if (
-        not released["answered"]
-        <= released["queries"]
-        <= mechanism.get("n_queries", released["queries"])
-    ):
+    queries, answered = released["queries"], released["answered"]
+    if not answered <= queries <= shape.get("n_queries", queries):
         raise WrongError("More was answered than asked, or more asked than planned.")
-    if released["answered"] > mechanism.get("max_answers", released["answered"]):
+    if answered > mechanism.get("max_answers", answered):
         raise WrongError("More was answered than paid for.")
-    if mechanism["name"] in _ANSWERS_ALL and released["answered"] != released["queries"]:
+    if mechanism["kind"] not in (_ANSWERS_SOME, *_ABSTAINS) and answered != queries:
         raise WrongError("The mechanism answers every query, and not all were answered.")
-    if mechanism["name"] in _TABLES:
-        return f"{len(mechanism['rows'])} answers, as paid for."
-    return (
-        f"{released['answered']} of {released['queries']} queries answered, as planned and paid"
-        " for."
-    )
+    if table:
+        return f"{len(released['rows'])} answers, as paid for."
+    return f"{answered} of {queries} queries answered, as planned and paid for."
+
+
+def adds_to(part: dict[str, Any], unit: str, relation: str) -> bool:
+    """Return whether the promise of a release, or of a choice, holds for another one.
+
+    Votes of teachers about all records of a user are about each; what else a user adds may change
+    by more. A record replaced is more than its label.
+    """
+    own = part["shape"]["guarantee"]
+    if (own["unit"], own["relation"]) == (unit, relation):
+        return True
+    if own["relation"] != relation:
+        return False
+    if relation == "add-remove":
+        by_teachers = part["shape"].get("n_teachers") is not None
+        return by_teachers and (own["unit"], unit) == ("user", "record")
+    return (own["unit"], unit) == ("record", "label")
 
 
 def check_account(document: dict[str, Any]) -> str:
@@ -1047,14 +1105,9 @@ def check_account(document: dict[str, Any]) -> str:
         raise WrongError(
             "A promise to users names the column that distinguishes them, and no other one does."
         )
-    own, promised = ((part["unit"], part["neighbours"]) for part in (document, composition))
-    if ("label", "add-remove") in (own, promised):
+    if (composition["unit"], composition["neighbours"]) == ("label", "add-remove"):
         raise WrongError("Labels are replaced; they do not come and go.")
-    covered = own == promised or (own, promised) in (
-        (("user", "add-remove"), ("record", "add-remove")),
-        (("record", "replace-one"), ("label", "replace-one")),
-    )
-    if not covered:
+    if not adds_to(document, composition["unit"], composition["neighbours"]):
         raise WrongError("The release is about another unit or relation than the dataset's budget.")
     parts = [document, *document.get("choices", ())]
     for key in ("epsilon", "delta"):
@@ -1105,7 +1158,7 @@ def check_plan(document: dict[str, Any]) -> str:
     """
     plan, used = document["plan"], document["released"]["queries"]
     if (
-        plan["planned"] != document["mechanism"].get("n_queries")
+        plan["planned"] != document["shape"].get("n_queries")
         or plan["used"] != used
         or sum(plan["rounds"]) != used
     ):
@@ -1145,40 +1198,20 @@ def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
     WrongError
         If the outcome is anything else.
     """
-    check_shape(choice, _CHOICE_SHAPE, f"Choice {number}")
-    outcome, event = choice["outcome"], choice["events"][0]
-    check_event(event)
-    check_relation(event, document)
-    # the outcome is the labels, which are checked with the release
-    if set(outcome) == {"labels_sha256"} and is_digest(outcome["labels_sha256"]):
+    outcome = "labels_sha256" if isinstance(choice, dict) and "labels_sha256" in choice else "value"
+    check_shape(choice, {**_CHOICE_SHAPE, outcome: _OUTCOMES[outcome]}, f"Choice {number}")
+    check_part(choice)
+    if not adds_to(choice, document["unit"], document["neighbours"]):
+        raise WrongError(f"Choice {number} is about another unit or relation.")
+    # of labels, which are checked with their release, the digest alone is stated
+    if outcome == "labels_sha256":
         return
-    if set(outcome) != {"mechanism", "value"} or not isinstance(outcome["mechanism"], dict):
-        raise WrongError(f"Choice {number} states no mechanism and value.")
-    mechanism, value = outcome["mechanism"], outcome["value"]
-    if mechanism.get("name") not in ("stability-quantile", "minority-sum", "exponential-choice"):
+    public, value = choice["public"], choice["value"]
+    if public["method"] not in ("stability-quantile", "exponential-choice"):
         raise WrongError(f"Choice {number} was drawn by no known mechanism.")
-    if (event["kind"], event.get("count")) != ("pure", 1) or mechanism.get("epsilon") != choice[
-        "epsilon"
-    ]:
-        raise WrongError(
-            f"Choice {number} is not the one pure event at the epsilon that it states."
-        )
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise WrongError(f"The outcome of choice {number} is no integer.")
-    if not all(is_count(mechanism.get(key, 1), 1) for key in ("n_points", "n_teachers")):
-        raise WrongError(f"Choice {number} states no number of points or of teachers.")
-    share = mechanism.get("fraction", 0.5)
-    if not isinstance(share, float) or not 0 <= share <= 1:
-        raise WrongError(f"Choice {number} states a fraction that is no number from 0 to 1.")
-    candidates: Any = mechanism.get("n_candidates")
-    if mechanism["name"] == "exponential-choice" and not (
-        is_count(candidates, 1) and 0 <= value < candidates
-    ):
+    check_public(choice["mechanism"], public)
+    if public["method"] == "exponential-choice" and not 0 <= value < public["n_candidates"]:
         raise WrongError(f"Choice {number} fell on a candidate that there is not.")
-    if mechanism.get("monotone", False) is not False and document["neighbours"] != "add-remove":
-        raise WrongError(
-            f"Choice {number} counts on scores that move one way, as they do under add-remove only."
-        )
 
 
 def check_choices(document: dict[str, Any]) -> str:
@@ -1251,7 +1284,7 @@ def check_files(document: dict[str, Any], folder: str) -> str:
         if (digest.hexdigest(), size) != (about["sha256"], about["bytes"]):
             raise WrongError(f"{name} is not the file that was released.")
     # the answers of a table stand on the certificate itself, and need no digest
-    table = document["mechanism"]["name"] in _TABLES
+    table = document["public"]["method"] in _TABLES
     if ("answers.csv" in listed) != table or ("labels.csv" in listed) == table:
         raise WrongError("The certificate lists another file of values than its mechanism has.")
     if not table and listed["labels.csv"]["sha256"] != document["released"]["labels_sha256"]:
@@ -1277,6 +1310,7 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
         If a row was not paid for, or is written in another way.
     """
     released, mechanism = document["released"], document["mechanism"]
+    most_silent = mechanism.get("stream", mechanism).get("max_abstentions", 0)
     names, columns = [class_text(value) for value in released["classes"]], released["count_columns"]
     counted = names[1:] if columns == 1 else names[:columns]
     header = ["query", "label", "abstained", *(f"noisy_count[{name}]" for name in counted)]
@@ -1310,12 +1344,12 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
                 )
             if label not in index:
                 raise WrongError(f"Row {asked.count} of labels.csv has a label that is no class.")
-            stops = mechanism["name"] not in _ANSWERS_SOME
-            if stops and abstained and abstained >= mechanism.get("max_unstable", 0):
+            stops = mechanism["kind"] != _ANSWERS_SOME
+            if stops and abstained and abstained >= most_silent:
                 raise WrongError(
                     f"Row {asked.count} of labels.csv is answered after the stream had stopped."
                 )
-            check_range(counts, released["n_teachers"], mechanism)
+            check_range(counts, document)
     except (csv.Error, ValueError, LookupError):
         problem = f"Row {asked.count + 1} of labels.csv is no row of a release."
     # raised after the handler, as the error at hand may quote the file
@@ -1341,45 +1375,50 @@ def check_answers(document: dict[str, Any], folder: str) -> str:
     WrongError
         If it is not.
     """
-    mechanism, found = document["mechanism"], hashlib.sha256()
-    check_table(document)
+    found, stated = hashlib.sha256(), hashlib.sha256()
+    check_part(document)
+    check_public(document["mechanism"], document["public"])
+    check_values(document)
     for block in blocks_of(os.path.join(folder, "answers.csv"), _MAX_LABELS):
         found.update(block)
-    lines = number_lines if mechanism["name"] == "votes-of-numbers" else set_lines
-    stated = hashlib.sha256()
-    for line in lines(mechanism):
+    numbers = document["public"]["method"] == "votes-of-numbers"
+    for line in (number_lines if numbers else set_lines)(document):
         stated.update(f"{line}\n".encode("utf-8", "surrogatepass"))
     if stated.hexdigest() != found.hexdigest():
         raise WrongError("answers.csv does not hold the answers of the certificate.")
-    return f"answers.csv holds the {len(mechanism['rows'])} answers of the certificate."
+    return f"answers.csv holds the {len(document['released']['rows'])} answers of the certificate."
 
 
-def number_lines(mechanism: dict[str, Any]) -> Iterator[str]:
+def number_lines(document: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of answers.csv of a table of numbers."""
-    low, high = mechanism["target_range"]
-    width = (high - low) / (mechanism["n_positions"] - 1)
-    votes = mechanism["n_teachers"] if mechanism["rank"] is None else 1
+    (low, high), shape = document["public"]["target_range"], document["shape"]
+    width = (high - low) / (shape["n_classes"] - 1)
+    votes = shape["n_teachers"] if document["mechanism"]["kind"] == "noisy-means" else 1
     yield "query,value"
-    for row, answer in zip(mechanism["rows"], mechanism["answers"], strict=True):
+    for row, answer in zip(
+        document["released"]["rows"], document["released"]["values"], strict=True
+    ):
         yield f"{row},{low + answer[0] / votes * width!r}"
 
 
-def set_lines(mechanism: dict[str, Any]) -> Iterator[str]:
+def set_lines(document: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of answers.csv of a table of sets of labels."""
-    labels, counts = mechanism["labels"], mechanism["release"] == "counts"
+    public, released = document["public"], document["released"]
+    labels, counts = public["labels"], document["mechanism"]["release"] == "counts"
     members = [[k] for k in range(len(labels))]  # of each count, the labels that it is about
-    if counts and mechanism["ballot"] == "sets":
+    if counts and public["ballot"] == "sets":
         members = [
             [k for k in range(len(labels)) if number & 2**k] for number in range(2 ** len(labels))
         ]
     counted = ["+".join(labels[k] for k in one) for one in members] if counts else []
     yield ",".join(map(cell, ["query", *labels, *(f"noisy_count[{name}]" for name in counted)]))
-    for row, answer in zip(mechanism["rows"], mechanism["answers"], strict=True):
+    for row, answer in zip(released["rows"], released["values"], strict=True):
         votes = [0] * len(labels)
         for count, one in zip(answer, members, strict=True):
             for k in one:
                 votes[k] += count
-        named = [int(2 * vote >= mechanism["n_teachers"]) for vote in votes] if counts else votes
+        teachers = document["shape"]["n_teachers"]
+        named = [int(2 * vote >= teachers) for vote in votes] if counts else votes
         yield ",".join(map(str, [row, *named, *(answer if counts else [])]))
 
 
@@ -1460,7 +1499,7 @@ def label_of(counts: list[int], n_teachers: int) -> int:
     return counts.index(max(counts))
 
 
-def check_range(counts: list[int], n_teachers: int, mechanism: dict[str, Any]) -> None:
+def check_range(counts: list[int], document: dict[str, Any]) -> None:
     """Refuse counts of one query that the stated noise does not reach.
 
     Raises
@@ -1468,10 +1507,12 @@ def check_range(counts: list[int], n_teachers: int, mechanism: dict[str, Any]) -
     WrongError
         If there is one.
     """
+    mechanism, teachers = document["mechanism"], document["shape"].get("n_teachers")
     # Laplace noise of a scale goes beyond sixty times of it with probability e^-60
-    far = 40 * (mechanism.get("sigma", 0) + 1.5 * mechanism.get("scale", 0) + 1)
+    wide = 1.5 if mechanism.get("noise") == "laplace" else 1
+    far = 40 * (wide * mechanism.get("scale", 0) + 1)
     # how many records voted is private, so a rule bounds their counts
-    most = 10**12 if mechanism["name"] == "record-votes" else n_teachers
+    most = 10**12 if teachers is None else teachers
     if any(not -far <= count <= most + far for count in counts):
         raise WrongError("A count was released that noise of the stated size does not reach.")
 
@@ -3241,7 +3282,7 @@ def findings_of(folder: str) -> Iterator[Finding]:
     found = [Finding("certificate", CONFIRMED, "Its digest fits, and every field is there.")]
     yield found[0]
     values: tuple[str, Callable[[], str]] = "labels", lambda: check_labels(document, folder)
-    if document["mechanism"]["name"] in _TABLES:
+    if document["public"]["method"] in _TABLES:
         values = "answers", lambda: check_answers(document, folder)
     for name, look in (("files", lambda: check_files(document, folder)), values):
         found.append(looked(name, look))

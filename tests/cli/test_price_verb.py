@@ -78,7 +78,7 @@ def test_what_is_said_before_is_what_the_certificate_says_after(
         assert said["queries"] == mechanism["n_queries"]
     elif mechanism["name"] == "vote-table":
         event = certificate["events"][0]
-        assert event["weights"] == mechanism["weights"]
+        assert event["chances"]["weights"] == mechanism["weights"]
         # for 60 teachers, an even number: the slope at an even vote
         moved = 0.5 - mechanism["weights"][1] / 2**53
         assert said["sigma"] == pytest.approx(1 / (math.sqrt(2 * math.pi) * moved))

@@ -29,13 +29,9 @@ SAMPLE: dict[str, Any] = {
     ("kind", "fields"),
     [
         (Guarantee, {"unit": "label", "relation": "add-remove"}),
-        (Sample, SAMPLE | {"sampled": 4}),
         (Sample, SAMPLE | {"relabel_epsilon": math.nan}),
-        (VoteShape, TEACHERS | {"moved": 11}),
-        (VoteShape, TEACHERS | {"spare_rows": 1}),
         (VoteShape, TEACHERS | {"n_queries": True}),
         (VoteShape, TEACHERS | {"n_teachers": 10**12 + 1}),
-        (VoteShape, TEACHERS | {"n_teachers": None, "sample": SAMPLE}),
         (VoteShape, TEACHERS | {"weights": 1}),
         (SumShape, {"guarantee": RECORD, "coordinates": 1, "squared_sensitivity": LARGEST + 1}),
     ],

@@ -22,7 +22,7 @@ from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.learners.moments.start import released_start
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_vector_sum, delta_upper
 from secretballot.privacy.mechanisms import NoisyVectorSum
-from secretballot.records import Records, Residuals, class_records
+from secretballot.records import Records, Residuals, private_records
 from secretballot.released import ReleasedLabels
 from secretballot.students.moment_links import ClassesLink
 
@@ -83,7 +83,7 @@ def asked(
 
 def records_of(rows: Sequence[tuple[int, int, int]]) -> Records:
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    return class_records(table[:, :2], table[:, 2], 2)
+    return private_records(table[:, :2], table[:, 2], 2)
 
 
 ROWS = [(1, 0, 1), (-2, 1, 0), (2, 2, 1)]
@@ -221,13 +221,13 @@ def test_sums_by_user_are_refused_in_an_account_about_records() -> None:
     )
     one_user = np.zeros(2, dtype=np.int64)
     sums = [
-        class_records(rows[:n], classes[:n], 2, one_user[:n], marks[:n]).sums(stage)._unseal()[0]
+        private_records(rows[:n], classes[:n], 2, one_user[:n], marks[:n]).sums(stage)._unseal()[0]
         for n in (1, 2)
     ]
     assert np.square(sums[1] - sums[0]).sum() > stage.bound**2
 
     table = np.array(ROWS)
-    after = class_records(table[:, :2], table[:, 2], 2, np.array([0, 0, 1]))
+    after = private_records(table[:, :2], table[:, 2], 2, np.array([0, 0, 1]))
     ledger = ledger_at()
     with pytest.raises(LedgerError, match="use a ledger about users"):
         release_sums(after, asked(), ledger, declaration={"unit": "user"})
@@ -324,7 +324,7 @@ def test_a_promise_about_something_else_is_refused_before_anything_is_spent() ->
         release_sums(records_of(ROWS), asked(), replaced)
     with pytest.raises(ParameterError, match="another relation"):
         release_sums(records_of(ROWS), asked(), replaced, declaration={"neighbours": "replace-one"})
-    with pytest.raises(ParameterError, match="bounded by record"):
+    with pytest.raises(ParameterError, match="made for unit 'record'"):
         release_sums(
             records_of(ROWS), asked(), ledger_at(unit="user"), declaration={"unit": "user"}
         )

@@ -179,6 +179,6 @@ def test_a_choice_by_user_does_not_add_to_a_promise_about_records() -> None:
     by_user = Scores.of_candidates([2, 2], Guarantee(unit="user", relation="add-remove"))
     with pytest.raises(sb.LedgerError, match="by user"):
         choose_by_scores(by_user, ledger, epsilon=0.1, declaration={"unit": "user"})
-    with pytest.raises(sb.ParameterError, match="counted by user"):
+    with pytest.raises(sb.ParameterError, match="made for unit 'user'"):
         choose_by_scores(by_user, ledger, epsilon=0.1)
     assert ledger.spent().epsilon == 0

@@ -10,7 +10,7 @@ from made_events import sums_event
 from secretballot.bases.integer_model import PROBABILITY_UNIT
 from secretballot.bases.integer_targets import IntegerLabels, IntegerLine
 from secretballot.privacy.accounting import delta_upper
-from secretballot.records import Records, Residuals, target_records
+from secretballot.records import Records, Residuals, private_records
 
 BOUND, UNIT = 3, 4
 #: A coordinate of 1 moves the prediction by a quarter.
@@ -32,7 +32,7 @@ def staged(sign: int | None) -> Residuals:
 
 def records_of(rows: list[tuple[int, int, int]]) -> Records:
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    return target_records(table[:, :2], table[:, 2:])
+    return private_records(table[:, :2], table[:, 2:], 0)
 
 
 @pytest.mark.parametrize("replaced", [False, True])
@@ -70,7 +70,7 @@ def staged_labels(sign: int | None) -> Residuals:
 
 def labelled(rows: list[tuple[int, int, int]]) -> Records:
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    return target_records(table[:, :1], table[:, 1:] * PROBABILITY_UNIT)
+    return private_records(table[:, :1], table[:, 1:] * PROBABILITY_UNIT, 0)
 
 
 def test_all_labels_of_a_record_together_stay_within_the_promise() -> None:

@@ -70,8 +70,8 @@ def test_the_same_request_gets_the_stored_answer() -> None:
 @pytest.mark.parametrize(
     ("secret", "aggregator", "words"),
     [
-        (votes(k=4), priced(3), "moves 4 counts"),
-        (votes(promise=REPLACED), priced(), "under 'replace-one'"),
+        (votes(k=4), priced(3), r"are \(4, "),
+        (votes(promise=REPLACED), priced(), "'replace-one'"),
         (votes(), sb.GaussianAggregator(20.0, 30, budget=BUDGET), "priced by a RecordVotesAgg"),
         (
             votes(),
@@ -100,7 +100,7 @@ def test_a_stream_has_no_votes_of_records() -> None:
 def test_votes_by_user_and_by_record_do_not_add_to_each_other_s_promise() -> None:
     # of each user one record votes: one more record of theirs may change which, at both its points
     for promise, ledger in ((USER, account()), (RECORD, account(unit="user"))):
-        with pytest.raises(sb.LedgerError, match="do not add to each other's promise"):
+        with pytest.raises(sb.LedgerError, match=r"does not add to|would promise neither"):
             sb.release(votes(promise=promise), priced(), ledger)
         assert not ledger.history()
     declaration = {"unit": "record", "neighbours": "add-remove"}

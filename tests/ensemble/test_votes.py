@@ -1,8 +1,5 @@
-import copy
-import pickle
 import stat
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -165,62 +162,6 @@ def test_take_keeps_the_rows_asked_for(counts):
 def test_take_refuses_what_is_no_row(counts, rows):
     with pytest.raises(ParameterError, match="rows"):
         counts.take(rows)
-
-
-def test_opened_counts_are_read_only(counts):
-    with pytest.raises(ValueError, match="read-only"):
-        counts._unseal()[0][:] = 9
-    assert counts._unseal()[0].dtype == np.int64
-
-
-def test_the_given_array_is_not_kept():
-    given_counts = COUNTS.astype(np.int32)
-    counts = votes_of_counts(given_counts)
-    given_counts[:] = 9
-    assert opened(counts) == COUNTS.tolist()
-
-
-@pytest.mark.parametrize(
-    "leak",
-    [
-        np.asarray,
-        np.array,
-        lambda counts: np.add(counts, 1),
-        lambda counts: np.sum([counts]),
-        list,
-        len,
-        lambda counts: counts[0],
-        lambda counts: counts[0, 0],
-        lambda counts: 3 in counts,
-        lambda counts: [*counts],
-        *(pickle.dumps, copy.copy, copy.deepcopy, joblib.hash, pd.DataFrame, pd.Series),
-        lambda counts: pd.api.interchange.from_dataframe(counts),
-        vars,
-        lambda counts: counts.__counts,
-        lambda counts: counts + 1,
-        lambda counts: float(counts),
-        lambda counts: counts < 3,
-    ],
-)
-@pytest.mark.filterwarnings("ignore:.*interchange.*")
-def test_values_refuse_to_leave(counts, leak):
-    with pytest.raises((TypeError, AttributeError)) as caught:
-        leak(counts)
-    assert "[1, 3]" not in str(caught.value)
-
-
-def test_only_the_shape_is_shown(counts):
-    assert repr(counts) == str(counts) == f"{counts}"
-    assert "n_teachers=4" in repr(counts)
-    assert "values=<private>" in repr(counts)
-    assert "<private>" not in counts._repr_html_()
-    assert bool(counts)
-    assert counts != votes_of_counts(COUNTS)
-
-
-def test_equality_is_identity_and_tells_nothing(counts):
-    assert counts == counts
-    assert hash(counts) == hash(counts)
 
 
 def test_write_goes_into_a_closed_folder_with_mode_0600(counts, tmp_path):

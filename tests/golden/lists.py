@@ -7,7 +7,7 @@ from typing import Any
 
 from golden.dice import Dice
 
-LISTS = 5_200
+LISTS = 10_000
 FEW = 300  # the first ones, small enough for every run of the tests
 
 NeutralEvent = dict[str, Any]

@@ -105,7 +105,7 @@ def label_private(table: dict[str, Any], epsilon: float, **settings: Any) -> Rel
 def label_private_moments(table: dict[str, Any], epsilon: float) -> Released:
     model = sb.LabelPrivateMomentsClassifier(budget=budget(epsilon))
     model.fit(table["X"], table["y"], classes=table["classes"])
-    return of_labels(model, sums=model.certificate_["mechanism"]["sums"])
+    return of_labels(model, sums=model.certificate_["released"]["values"])
 
 
 @method
@@ -162,7 +162,7 @@ def moments(
         first.fit(table["X"], table["y"], X_public=table["X_public"], classes=table["classes"])
         given["start"] = first.released_labels_
     model.fit(table["X"], y, X_public=table["X_public"], **given)
-    return {"sums": model.certificate_["mechanism"]["sums"], "model": model}
+    return {"sums": model.certificate_["released"]["values"], "model": model}
 
 
 @method
@@ -290,7 +290,7 @@ def session(table: dict[str, Any], mechanism: str, **terms: Any) -> Released:
     plan = {
         "gaussian": lambda: sb.GaussianAggregator(**terms),
         "laplace": lambda: sb.LaplaceAggregator(**terms),
-        "sparse-vector": lambda: sb.SparseVectorAggregator(refresh=True, **terms),
+        "sparse-vector": lambda: sb.SparseVectorAggregator(**terms),
         "abstention-table": lambda: sb.AbstentionTableAggregator(**terms),
         "confident": lambda: sb.ConfidentAggregator(**terms),
     }[mechanism]()
@@ -363,8 +363,7 @@ def estimates(table: dict[str, Any], epsilon: float) -> Released:
     ones = np.random.RandomState(31).randint(21, size=60)
     counts = sb.votes_of_counts(np.column_stack([20 - ones, ones]), classes=[0, 1], n_teachers=20)
     stable = sb.estimate_stability(counts, account(), fraction=0.5, epsilon=epsilon)
-    minority = sb.estimate_minority(counts, account(), epsilon=epsilon)
-    return {"outcomes": [stable.outcome, minority.outcome]}
+    return {"outcomes": [stable.outcome]}
 
 
 def clinic_parts() -> tuple[Any, Any, Any]:

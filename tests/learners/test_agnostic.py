@@ -565,6 +565,6 @@ def test_the_stability_labeler_takes_its_numbers_from_public_ones() -> None:
     printed = sb.StabilityLabeler(
         budget=BUDGET, n_queries=30, alpha=0.02, calibration="btt2018"
     )._calibrated_terms(2)
-    assert tight[0].max_unstable == tight_stream(BUDGET, 30, 0.02, 0.05, None).max_unstable
+    assert tight[0].max_unstable == tight_stream(BUDGET, 30, 0.02, 0.05, None).abstentions
     assert printed[0].max_unstable == printed_abstentions(30, 0.02, 0.05)
     assert printed[1] > 10 * tight[1]

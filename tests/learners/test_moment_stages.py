@@ -8,7 +8,7 @@ from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import with_constant
 from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.targets import ClassTarget
-from secretballot.records import class_records
+from secretballot.records import private_records
 
 
 def stages_of(
@@ -89,6 +89,6 @@ def test_records_are_left_out_of_the_sum_that_is_asked() -> None:
     rng = np.random.default_rng(1)
     coordinates = stages.pool[:50]
     marks = np.column_stack([np.ones(50, int), rng.random(50) < 0.4])
-    records = class_records(coordinates, rng.integers(0, 2, 50), 2, None, marks)
+    records = private_records(coordinates, rng.integers(0, 2, 50), 2, None, marks)
     total = records.sums(stages.asked_after([]))._unseal()[0]
     assert total[-1] == stages.mark_weight * marks[:, 1].sum()

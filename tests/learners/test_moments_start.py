@@ -20,7 +20,7 @@ from secretballot.learners.moments.stages import MomentStages, staged_sums
 from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.moments.targets import ClassTarget
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.records import class_records
+from secretballot.records import private_records
 from secretballot.students.moment_links import ClassesLink
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -239,7 +239,7 @@ def test_no_record_moves_a_stage_by_more_than_the_bound_whatever_the_start(steep
         for label in (0, 1):
             for k in range(40):
                 own = slice(k, k + 1)
-                one = class_records(rows[own], np.array([label]), 2, None, marks[own])
+                one = private_records(rows[own], np.array([label]), 2, None, marks[own])
                 norm = float(np.linalg.norm(one.sums(asked)._unseal()[0].astype(float)))
                 longest = max(longest, norm)
     # what is paid for is the bound, and some records reach it

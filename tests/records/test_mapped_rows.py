@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.integer_model import IntegerModel, with_constant
-from secretballot.records import Residuals, class_records, mapped_rows, vector_sums
+from secretballot.records import Residuals, mapped_rows, private_records, vector_sums
 
 N = 300
 RNG = np.random.default_rng(0)
@@ -52,7 +52,8 @@ def test_the_sums_are_those_of_the_whole_table_to_the_last_bit(
     weights = RNG.normal(0, 3, (whole.shape[1], 3))
     stage = Residuals(IntegerModel.of(weights), 1024, 3_000_000)
     sums = [
-        class_records(rows, classes, 3, persons).sums(stage)._unseal()[0] for rows in (whole, found)
+        private_records(rows, classes, 3, persons).sums(stage)._unseal()[0]
+        for rows in (whole, found)
     ]
     assert (sums[0] == sums[1]).all()
     assert sums[0].any()
@@ -71,7 +72,7 @@ def test_what_is_in_memory_is_bounded_by_blocks(
     numbers = len(table) * (basis.n_directions_ + 1)
     tracemalloc.start()
     rows, _ = mapped_rows.mapped_rows(basis, table)
-    class_records(rows, np.zeros(len(table), dtype=np.int64), 2).sums(stage)._unseal()[0]
+    private_records(rows, np.zeros(len(table), dtype=np.int64), 2).sums(stage)._unseal()[0]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # a fraction of a byte for each coordinate, and four for those that are kept

@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from made_events import counts_event, label_event, sparse_event
-from secretballot.privacy.accounting import (
-    Event,
-    PrivacyBudget,
-    price,
-)
+from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector
+from secretballot.core.types import Guarantee, VoteShape
+from secretballot.privacy.accounting import PrivacyBudget, price
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -32,29 +29,29 @@ def certified(
     classes: Sequence[Any],
     labels: np.ndarray,
     *,
-    events: Sequence[Event],
-    mechanism: dict[str, Any],
+    mechanism: Mechanism,
     counts: np.ndarray | None = None,
     sigma: float | None = None,
     kind: str = "basic",
+    n_queries: int | None = None,
     **changes: Any,
 ) -> ReleasedLabels:
     """Return a release of these labels, bought at (1, 1e-5) of (4, 4e-5)."""
     budget, queries = PrivacyBudget(1.0, 1e-5), 3 * np.arange(len(labels))
-    plan = {
-        "n_queries": len(labels),
-        "n_classes": len(classes),
-        "calibration": "given",
-        "budget": budget.to_json(),
-    }
-    if mechanism["name"] == "gaussian":
-        plan |= {"release": "counts" if counts is not None else "labels", "n_teachers": None}
-    mechanism = plan | mechanism
+    planned = len(labels) if n_queries is None else n_queries
+    shape = VoteShape(
+        guarantee=Guarantee(unit="user", relation="add-remove"),
+        n_queries=planned,
+        n_classes=len(classes),
+        n_teachers=250,
+        moved=planned,
+    )
     given = {
-        "budget": budget,
-        "events": events,
-        "price": price(events, epsilon=budget.epsilon),
         "mechanism": mechanism,
+        "shape": shape,
+        "public": {"method": "votes"},
+        "budget": budget,
+        "price": price([mechanism.event(shape)], epsilon=budget.epsilon),
         "composition": {
             "kind": kind,
             "dataset": "registry-2026",
@@ -75,57 +72,44 @@ def certified(
     )
 
 
-def binary(classes: Sequence[Any] = ("no", "yes"), n: int = 60, **changes: Any) -> ReleasedLabels:
+def binary(
+    classes: Sequence[Any] = ("no", "yes"), n: int = 60, scale: float = 32.0, **changes: Any
+) -> ReleasedLabels:
     """Return released binary counts."""
     rng = np.random.default_rng(5)
     counts = np.clip(rng.normal(130, 90, n), -100, 350).astype(int)
-    mechanism = {
-        "name": "gaussian",
-        "sigma": 32.0,
-        "n_queries": n,
-        "n_classes": 2,
-        "release": "counts",
-    }
     labels = (2 * counts >= 250).astype(int)
-    given = {"events": [counts_event(32.0, n)], "mechanism": mechanism} | changes
-    return certified(classes, labels, counts=counts, sigma=32.0, **given)
+    mechanism = NoisyVotes(scale=scale, release="counts")
+    return certified(classes, labels, mechanism=mechanism, counts=counts, sigma=scale, **changes)
 
 
 def multi(classes: Sequence[Any] = (0, 1, 2), n: int = 40, **changes: Any) -> ReleasedLabels:
     """Return released counts of several classes."""
     counts = np.random.default_rng(6).integers(-50, 250, (n, len(classes)))
-    mechanism = {"name": "gaussian", "sigma": 60.0, "n_classes": len(classes)}
-    given = {"events": [counts_event(60.0, 2 * n)], "mechanism": mechanism} | changes
-    return certified(classes, counts.argmax(axis=1), counts=counts, sigma=60.0, **given)
+    mechanism = NoisyVotes(scale=60.0, release="counts")
+    labels = counts.argmax(axis=1)
+    return certified(classes, labels, mechanism=mechanism, counts=counts, sigma=60.0, **changes)
 
 
 def withheld(
-    classes: Sequence[Any] = ("a", "b", "c"), n: int = 50, **changes: Any
+    classes: Sequence[Any] = ("a", "b", "c"), n: int = 50, stops: int = 4, **changes: Any
 ) -> ReleasedLabels:
     """Return labels from a sparse vector, some of them withheld."""
     labels = np.random.default_rng(7).integers(0, len(classes), n)
     labels[[n // 8, n // 3, n // 2]] = -1
     labels[9 * n // 10 :] = -1  # nothing is answered after the fourth abstention
-    scales = {
-        "threshold_scale": 30.0,
-        "query_scale": 60.0,
-        "threshold": 1200,
-        "max_unstable": 4,
-        "refresh": True,
-    }
-    given = {
-        "events": [sparse_event(*scales.values())],
-        "mechanism": {"name": "sparse-vector", **scales},
-    } | changes
-    return certified(classes, labels, **given)
+    mechanism = SparseVector(
+        threshold_scale=30.0, query_scale=60.0, threshold=1200, max_abstentions=stops
+    )
+    return certified(classes, labels, mechanism=mechanism, **changes)
 
 
-def voted(classes: Sequence[Any] = ("no", "yes"), n: int = 60, **changes: Any) -> ReleasedLabels:
+def voted(
+    classes: Sequence[Any] = ("no", "yes"), n: int = 60, scale: float = 32.0, **changes: Any
+) -> ReleasedLabels:
     """Return binary labels alone."""
     labels = np.random.default_rng(8).integers(0, 2, n)
-    mechanism = {"name": "gaussian", "sigma": 32.0}
-    given = {"events": [label_event(32.0, n)], "mechanism": mechanism} | changes
-    return certified(classes, labels, **given)
+    return certified(classes, labels, mechanism=NoisyVotes(scale=scale), **changes)
 
 
 @pytest.fixture(params=[binary, multi, withheld], ids=lambda make: make.__name__)

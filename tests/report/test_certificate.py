@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 
-from made_events import counts_event
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels
@@ -64,7 +63,7 @@ def test_a_declaration_with_unknown_words_is_refused(
 
 def test_events_beyond_the_promise_get_no_certificate(make_binary: Make) -> None:
     with pytest.raises(CertificateError, match="more than the promised"):
-        make_binary(events=[counts_event(5.0, 60)])
+        make_binary(scale=5.0)
     with pytest.raises(CertificateError, match="more than the promised"):
         make_binary(budget=PrivacyBudget(0.1, 1e-5))
 
@@ -72,7 +71,7 @@ def test_events_beyond_the_promise_get_no_certificate(make_binary: Make) -> None
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}])
 def test_values_that_json_lacks_are_refused(make_binary: Make, value: object) -> None:
     with pytest.raises(CertificateError):
-        make_binary(mechanism={"name": "gaussian", "sigma": value})
+        make_binary(public={"method": "votes", "confidence": value})
 
 
 @pytest.mark.parametrize(

@@ -149,15 +149,7 @@ def test_a_story_of_another_release_is_refused(
 
 def test_a_story_that_denies_the_plan_is_refused(story: QueryStory, make_withheld: Make) -> None:
     plan = {"planned": 80, "used": 50, "rounds": [20, 30], "strategy": STRATEGY, "left": "kept"}
-    scales = {
-        "threshold_scale": 30.0,
-        "query_scale": 60.0,
-        "threshold": 1200,
-        "max_unstable": 4,
-        "refresh": True,
-    }
-    mechanism = {"name": "sparse-vector", **scales, "n_queries": 80}
-    check_story(story, make_withheld(mechanism=mechanism, plan=plan))
+    check_story(story, make_withheld(n_queries=80, plan=plan))
     for change in ({"rounds": [25, 25]}, {"strategy": {"name": "passive"}}):
         with pytest.raises(DataError, match="other rounds or another strategy"):
-            check_story(story, make_withheld(mechanism=mechanism, plan=plan | change))
+            check_story(story, make_withheld(n_queries=80, plan=plan | change))

@@ -69,17 +69,18 @@ def test_what_is_read_back_is_the_release(model: sb.RecordVotesClassifier) -> No
 
 CHANGES: dict[str, Any] = {
     "teachers are named": lambda d: d["released"].update(n_teachers=40),
-    "another relation": lambda d: d["mechanism"].update(
-        neighbours="replace-one" if d["neighbours"] == "add-remove" else "add-remove"
+    "another relation": lambda d: d["shape"]["guarantee"].update(
+        relation="replace-one" if d["neighbours"] == "add-remove" else "add-remove"
     ),
-    "more votes": lambda d: d["mechanism"].update(votes_per_record=7),
-    "no votes": lambda d: d["mechanism"].update(votes_per_record=0),
-    "fewer points than votes": lambda d: d["mechanism"].update(n_queries=5),
-    "less noise": lambda d: d["mechanism"].update(sigma=d["mechanism"]["sigma"] * 0.99),
+    "more votes": lambda d: d["shape"].update(moved=d["shape"]["moved"] + 2),
+    "no votes": lambda d: d["shape"].update(moved=0),
+    "fewer points than votes": lambda d: d["shape"].update(n_queries=5),
+    "less noise": lambda d: d["mechanism"].update(scale=d["mechanism"]["scale"] * 0.99),
     "less noise, also in the event": lambda d: (
-        d["mechanism"].update(sigma=d["mechanism"]["sigma"] * 0.99),
+        d["mechanism"].update(scale=d["mechanism"]["scale"] * 0.99),
         d["events"][0].update(sigma=d["events"][0]["sigma"] * 0.99),
     ),
+    "more spare rows": lambda d: d["shape"].update(spare_rows=7),
     "fewer shifts": lambda d: d["events"][0].update(shifts=5),
     "by user": lambda d: d.update(unit="user", unit_column="patient"),
     "labels": lambda d: d.update(unit="label"),
@@ -94,12 +95,12 @@ CHANGES: dict[str, Any] = {
             "left": "none",
         }
     ),
-    "no share": lambda d: d["mechanism"].update(expected_uncovered=1.5),
-    "one of two terms": lambda d: d["mechanism"].pop("expected_uncovered"),
-    "no votes of uncovered records": lambda d: d["mechanism"].pop("uncovered_votes"),
-    "votes that noise does not reach": lambda d: d["mechanism"].update(uncovered_votes=-(10**6)),
-    "half a vote": lambda d: d["mechanism"].update(uncovered_votes=0.5),
-    "another field": lambda d: d["mechanism"].update(n_records=4711),
+    "no share": lambda d: d["public"].update(expected_uncovered=1.5),
+    "one of two terms": lambda d: d["public"].pop("expected_uncovered"),
+    "no votes of uncovered records": lambda d: d["released"].pop("values"),
+    "votes that noise does not reach": lambda d: d["released"].update(values=[[-(10**6)]]),
+    "half a vote": lambda d: d["released"].update(values=[[0.5]]),
+    "another field": lambda d: d["public"].update(n_records=4711),
 }
 
 

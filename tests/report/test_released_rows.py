@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from made_events import sparse_event
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.labels_file import labels_blocks
 from secretballot.report.certificate.verify import Verification, verify_certificate
@@ -15,14 +14,6 @@ from secretballot.report.certificate.verify import Verification, verify_certific
 Make = Callable[..., ReleasedLabels]
 MakeFolder = Callable[[ReleasedLabels], Path]
 Seal = Callable[[Path, dict[str, Any]], None]
-
-SCALES = {
-    "threshold_scale": 30.0,
-    "query_scale": 60.0,
-    "threshold": 1200,
-    "max_unstable": 4,
-    "refresh": True,
-}
 
 
 @pytest.fixture
@@ -90,10 +81,7 @@ def test_thirty_abstentions_and_answers_at_one_that_was_paid_for_are_refused(
     forge: Any, make_withheld: Make
 ) -> None:
     labels = np.where(np.arange(60) % 2, 0, -1)
-    scales = SCALES | {"max_unstable": 1}
-    honest = make_withheld(
-        n=60, events=[sparse_event(*scales.values())], mechanism={"name": "sparse-vector", **scales}
-    )
+    honest = make_withheld(n=60, stops=1)
     found = failures(forge(honest, rows_of(honest, labels=labels), answered=30))
     assert set(found) == {"labels"}
 

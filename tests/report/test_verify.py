@@ -2,7 +2,6 @@
 not."""
 
 import copy
-import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -131,8 +130,8 @@ def test_a_field_that_is_gone_or_added_is_seen(make_binary: Make) -> None:
 @pytest.mark.parametrize(
     "places",
     [
-        [("epsilon",), ("price", "epsilon"), ("mechanism", "budget", "epsilon")],
-        [("events", 0, "sigma"), ("mechanism", "sigma")],
+        [("epsilon",), ("price", "epsilon")],
+        [("events", 0, "sigma"), ("mechanism", "scale")],
     ],
     ids=["epsilon", "sigma"],
 )
@@ -140,9 +139,7 @@ def test_a_forger_with_a_new_digest_cannot_promise_less(
     make_binary: Make, places: list[Place], factor: float
 ) -> None:
     sigma = calibrate_gaussian(PrivacyBudget(1.0, 1e-5), 60)
-    release = make_binary(
-        events=[counts_event(sigma, 60)], mechanism={"name": "gaussian", "sigma": sigma}
-    )
+    release = make_binary(scale=sigma)
     assert verify_certificate(release.certificate).ok
     start = sigma if "sigma" in places[0] else 1.0
     # The forger states the dearest delta that is still promised.
@@ -158,7 +155,6 @@ def test_a_smaller_delta_is_refused_even_with_all_its_figures(make_binary: Make)
     small = certificate["price"]["delta_recomputed"] / 2
     places: list[Place] = [
         ("delta",),
-        ("mechanism", "budget", "delta"),
         ("price", "delta"),
         ("price", "delta_recomputed"),
     ]
@@ -168,9 +164,18 @@ def test_a_smaller_delta_is_refused_even_with_all_its_figures(make_binary: Make)
 @pytest.mark.parametrize(
     ("changes", "check"),
     [
-        ([(("mechanism", "sigma"), 999.0)], "mechanism"),
-        ([(("mechanism", "n_classes"), 3)], "mechanism"),
-        ([(("mechanism", "budget"), {"epsilon": 0.5, "delta": 1e-5})], "mechanism"),
+        ([(("mechanism", "scale"), 999.0)], "mechanism"),
+        ([(("mechanism", "scale"), 32)], "mechanism"),
+        ([(("mechanism", "kind"), "exact-votes")], "mechanism"),
+        ([(("shape", "n_classes"), 3)], "mechanism"),
+        ([(("shape", "n_teachers"), 249)], "mechanism"),
+        ([(("shape", "moved"), 30)], "mechanism"),
+        ([(("shape", "guarantee", "unit"), "record")], "mechanism"),
+        ([(("shape", "spare_rows"), 1)], "mechanism"),
+        ([(("public", "method"), "record-votes")], "mechanism"),
+        ([(("public", "confidence"), 0.9)], "mechanism"),
+        ([(("released", "values"), [[201]])], "released"),
+        ([(("released", "rows"), [1])], "released"),
         ([(("price", "epsilon"), 2.0)], "price"),
         ([(("price", "delta_recomputed"), 1e-300)], "price"),
         ([(("released", "queries"), 61)], "released"),
@@ -192,9 +197,15 @@ def test_a_smaller_delta_is_refused_even_with_all_its_figures(make_binary: Make)
         ([(("purpose",), "x" * 20_000)], "format"),
         ([(("mechanism", "release"), "labels")], "mechanism"),
         ([(("mechanism", "release"), "exact votes")], "mechanism"),
-        ([(("mechanism", "n_queries"), 30)], "mechanism"),
-        ([(("mechanism", "n_queries"), 30), (("events", 0, "shifts"), 30)], "released"),
-        ([(("mechanism", "n_queries"), 120)], "mechanism"),
+        ([(("shape", "n_queries"), 30)], "mechanism"),
+        (
+            [
+                (("shape", "n_queries"), 30),
+                (("shape", "moved"), 30),
+                (("events", 0, "shifts"), 30),
+            ],
+            "released",
+        ),
         ([(("mechanism", "calibration"), "my own")], "mechanism"),
         ([(("price", "delta_recomputed"), 2e-5)], "price"),
         ([(("composition", "spent_after", "epsilon"), 4.1)], "budget"),
@@ -202,14 +213,14 @@ def test_a_smaller_delta_is_refused_even_with_all_its_figures(make_binary: Make)
         ([(("composition", "spent_after", "epsilon"), 0.5)], "budget"),
         ([(("composition", "budget", "epsilon"), 1.2)], "budget"),
         ([(("composition", "neighbours"), "replace-one")], "budget"),
-        ([(("neighbours",), "replace-one")], "budget"),
-        ([(("unit",), "record"), (("unit_column",), None)], "budget"),
+        ([(("neighbours",), "replace-one")], "mechanism"),
+        ([(("unit",), "record"), (("unit_column",), None)], "mechanism"),
         ([(("noise", "exact"), False)], "noise"),
         ([(("events", 0, "kind"), "magic")], "events"),
         ([(("events", 0, "version"), 2)], "events"),
         ([(("events", 0, "sigma"), "32")], "events"),
         ([(("events", 0, "shifts"), 1.5)], "events"),
-        ([(("events", 0, "sigma"), 1e300), (("mechanism", "sigma"), 1e300)], "events"),
+        ([(("events", 0, "sigma"), 1e300), (("mechanism", "scale"), 1e300)], "events"),
     ],
 )
 def test_a_forger_cannot_break_what_must_agree(
@@ -225,9 +236,11 @@ def test_one_shift_for_each_histogram_is_too_few(make_multi: Make) -> None:
 
 
 def test_labels_alone_do_not_pay_for_counts(make_binary: Make) -> None:
-    release = make_binary(events=[label_event(32.0, 60, None)])
-    assert failed(release.certificate) == {"mechanism"}
-    assert failed(forged(release.certificate, (("mechanism", "release"), "labels"))) == {"released"}
+    certificate = make_binary().certificate
+    alone = (("events",), [json_of(label_event(32.0, 60, 250))])
+    assert failed(forged(certificate, alone)) == {"mechanism"}
+    of_labels = (("mechanism", "release"), "labels")
+    assert "released" in failed(forged(certificate, alone, of_labels))
 
 
 @pytest.mark.parametrize(
@@ -244,22 +257,23 @@ def test_labels_alone_do_not_pay_for_counts(make_binary: Make) -> None:
 def test_labels_of_three_classes_are_paid_for_as_such_or_as_counts(
     make_voted: Make, event: Event, held: bool
 ) -> None:
-    release = make_voted(
-        ("a", "b", "c"), events=[event], mechanism={"name": "gaussian", "sigma": 60.0}
+    document = forged(
+        make_voted(("a", "b", "c"), scale=60.0).certificate, (("events",), [json_of(event)])
     )
-    assert (failed(release.certificate) == set()) == held
-    document = json.loads(json.dumps(release.certificate))
+    assert ("mechanism" not in failed(document)) == held
     if held:
-        assert "gaussian" in second.check_mechanism(document)
+        assert "noisy-votes" in second.check_mechanism(document)
     else:
         with pytest.raises(second.WrongError, match="not the one"):
             second.check_mechanism(document)
 
 
 def test_labels_of_three_classes_do_not_pay_for_counts(make_multi: Make) -> None:
-    release = make_multi(events=[class_event(60.0, 40)])
-    assert failed(release.certificate) == {"mechanism"}
-    assert failed(forged(release.certificate, (("mechanism", "release"), "labels"))) == {"released"}
+    certificate = make_multi().certificate
+    alone = (("events",), [json_of(class_event(60.0, 40))])
+    assert failed(forged(certificate, alone)) == {"mechanism"}
+    of_labels = (("mechanism", "release"), "labels")
+    assert "released" in failed(forged(certificate, alone, of_labels))
 
 
 def test_a_sparse_vector_does_not_pay_for_counts(make_withheld: Make) -> None:
@@ -273,12 +287,14 @@ def test_more_queries_than_the_plan_are_refused_where_they_do_not_enter_the_pric
 ) -> None:
     certificate = make_withheld().certificate
     assert failed(forged(certificate, (("released", "queries"), 51))) == {"released"}
-    assert failed(forged(certificate, (("mechanism", "n_queries"), 1))) == {"released"}
+    assert failed(forged(certificate, (("shape", "n_queries"), 1), (("shape", "moved"), 1))) == {
+        "released"
+    }
 
 
 def test_labels_priced_for_another_number_of_teachers_are_refused(make_binary: Make) -> None:
-    release = make_binary(events=[label_event(32.0, 60, 249)])
-    assert "mechanism" in failed(release.certificate)
+    other = (("events",), [json_of(label_event(32.0, 60, 249))])
+    assert "mechanism" in failed(forged(make_binary().certificate, other))
 
 
 def test_a_release_by_user_counts_in_a_budget_for_records_under_add_remove_only(
@@ -286,7 +302,8 @@ def test_a_release_by_user_counts_in_a_budget_for_records_under_add_remove_only(
 ) -> None:
     by_record = (("composition", "unit"), "record")
     assert verify_certificate(forged(make_binary().certificate, by_record)).ok
-    replaced = [(("neighbours",), "replace-one"), (("composition", "neighbours"), "replace-one")]
+    places = (("neighbours",), ("composition", "neighbours"), ("shape", "guarantee", "relation"))
+    replaced = [(place, "replace-one") for place in places]
     assert verify_certificate(forged(make_binary().certificate, *replaced)).ok
     assert failed(forged(make_binary().certificate, by_record, *replaced)) == {"budget"}
 

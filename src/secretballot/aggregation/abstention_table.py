@@ -18,6 +18,7 @@ from secretballot.aggregation.base import (
     check_fields,
     check_votes,
 )
+from secretballot.core import mechanisms
 from secretballot.core.noise import NoiseSource
 from secretballot.core.streams import BITS, MAX_DISTANCE
 from secretballot.exceptions import Parameter, ParameterError
@@ -177,6 +178,16 @@ class AbstentionTableAggregator(Aggregator):
     def most_abstentions(self) -> int:
         """Abstentions after which nothing more is answered: `max_unstable`."""
         return self.max_unstable
+
+    def core_mechanism(self, n_teachers: int) -> mechanisms.AbstentionTable:
+        """Return the mechanism of the core that draws the same answers."""
+        return mechanisms.AbstentionTable(
+            order=self.table.order,
+            charge=self.table.charge,
+            false_answer=self.table.false_answer,
+            max_abstentions=self.max_unstable,
+            weights=mechanisms.weights_text(self.mechanism(n_teachers).weights),
+        )
 
     def events(self, n_teachers: int) -> tuple[Event, ...]:
         """Return what one release is to the accountant; the number of teachers does not enter."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import FARTHEST, check_count
+from secretballot.core.mechanisms import Mechanism
 from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, epsilon_upper
@@ -154,6 +155,15 @@ class Aggregator(ABC):
         None where teachers learn from all records.
         """
         return None
+
+    @abstractmethod
+    def core_mechanism(self, n_teachers: int) -> Mechanism:
+        """Return the mechanism of the core that draws the same answers, at the same price."""
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public settings beside the mechanism, as a certificate has them."""
+        return {"method": "votes"}
 
     @abstractmethod
     def events(self, n_teachers: int) -> tuple[Event, ...]:

@@ -27,6 +27,7 @@ from secretballot.aggregation.base import (
 )
 from secretballot.aggregation.gaussian import right_chance
 from secretballot.aggregation.noisy_voting import is_drowned
+from secretballot.core.mechanisms import ConfidentLabels
 from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import (
@@ -201,6 +202,15 @@ class ConfidentAggregator(Aggregator):
     def most_answers(self) -> int:
         """Answers after which nothing more is answered: `max_answers`."""
         return self.max_answers
+
+    def core_mechanism(self, n_teachers: int) -> ConfidentLabels:
+        """Return the mechanism of the core that draws the same answers."""
+        return ConfidentLabels(
+            threshold=self.threshold,
+            threshold_sigma=self.threshold_sigma,
+            sigma=self.sigma,
+            max_answers=self.max_answers,
+        )
 
     def _all_events(self) -> tuple[Event, ...]:
         event = Confident(
@@ -409,6 +419,11 @@ class InteractiveAggregator(ConfidentAggregator):
             delta=delta,
             calibration=calibration,
         )
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public settings beside the mechanism, as a certificate has them."""
+        return {**super().public, "confidence": self.confidence}
 
     @classmethod
     def _field_names(cls) -> tuple[str, ...]:

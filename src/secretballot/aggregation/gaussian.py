@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from scipy.special import ndtr
@@ -15,6 +15,7 @@ from secretballot.aggregation.base import (
     check_fields,
 )
 from secretballot.aggregation.noisy_voting import NoisyVoting, is_drowned
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.noise import check_scale
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
@@ -35,10 +36,6 @@ from secretballot.privacy.mechanisms import (
     GaussianNoisyHistogram,
     GaussianNoisyMajority,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 _FIELDS = ("sigma", "n_queries", "n_classes", "release", "n_teachers", "calibration", "budget")
 
@@ -237,6 +234,11 @@ class GaussianAggregator(NoisyVoting):
         if self.release == "counts":
             return GaussianNoisyHistogram(self.sigma, self.n_classes)
         return GaussianNoisyArgmax(self.sigma, self.n_classes)
+
+    def core_mechanism(self, n_teachers: int) -> NoisyVotes:
+        """Return the mechanism of the core that draws the same answers."""
+        release: Literal["labels", "counts"] = "counts" if self.release == "counts" else "labels"
+        return NoisyVotes(scale=self.sigma, release=release)
 
     def _all_events(self) -> tuple[Event, ...]:
         if self.n_classes == 2 and self.release == "labels":

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from secretballot.aggregation.base import (
     check_fields,
 )
 from secretballot.aggregation.noisy_voting import NoisyVoting, is_drowned
+from secretballot.core.exponential import least_quotient
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.noise import check_scale
 from secretballot.privacy.accounting import (
     Event,
@@ -135,10 +137,13 @@ class LaplaceAggregator(NoisyVoting):
         queries = check_count("n_queries", n_queries)
         parts = queries * _parts_per_query(check_count("n_classes", n_classes, minimum=2))
         scale = 1 / calibrate_pure(budget, parts)
-        # what is drawn has the loss 1 / scale as a float gives it; it is priced before it is used
-        while (
-            not delta_upper([Pure(epsilon=1 / scale, count=parts)], budget.epsilon) <= budget.delta
-        ):
+
+        def keeps(scale: float) -> bool:
+            part = Pure(epsilon=least_quotient(1, scale), count=parts)
+            return delta_upper([part], budget.epsilon) <= budget.delta
+
+        # a quotient of floats: it is priced before it is used
+        while not keeps(scale):
             scale *= 1 + 1e-12
         return cls(
             scale,
@@ -165,9 +170,14 @@ class LaplaceAggregator(NoisyVoting):
             return LaplaceNoisyHistogram(self.scale, self.n_classes)
         return LaplaceNoisyArgmax(self.scale, self.n_classes)
 
+    def core_mechanism(self, n_teachers: int) -> NoisyVotes:
+        """Return the mechanism of the core that draws the same answers."""
+        release: Literal["labels", "counts"] = "counts" if self.release == "counts" else "labels"
+        return NoisyVotes(noise="laplace", scale=self.scale, release=release)
+
     def _all_events(self) -> tuple[Event, ...]:
         parts = _parts_per_query(self.n_classes) * self.n_queries
-        return (Pure(epsilon=1 / self.scale, count=parts),)
+        return (Pure(epsilon=least_quotient(1, self.scale), count=parts),)
 
     def events(self, n_teachers: int) -> tuple[Event, ...]:
         """Return what one release is to the accountant; the number of teachers does not enter."""

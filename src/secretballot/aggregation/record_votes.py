@@ -13,8 +13,9 @@ from secretballot.aggregation.base import (
     budget_or_price,
     check_fields,
 )
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.noise import NoiseSource, check_scale
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import Counts, Event, PrivacyBudget, calibrate_gaussian
 from secretballot.privacy.mechanisms import GaussianNoisyTable
 
@@ -38,11 +39,6 @@ def moved_cells(votes_per_record: int, neighbours: str) -> int:
     A record that comes or goes brings its votes or takes them away. One that is replaced does both.
     """
     return votes_per_record if neighbours == "add-remove" else 2 * votes_per_record
-
-
-def asked_terms(mechanism: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a certificate's mechanism without what was drawn: as `describe` writes it."""
-    return {name: value for name, value in mechanism.items() if name != UNCOVERED_VOTES}
 
 
 class RecordVotesAggregator(Aggregator):
@@ -185,6 +181,17 @@ class RecordVotesAggregator(Aggregator):
             return 0
         return -(-self.votes_per_record // self.n_classes)
 
+    def core_mechanism(self, n_teachers: int) -> NoisyVotes:
+        """Return the mechanism of the core that draws the same counts."""
+        return NoisyVotes(scale=self.sigma, release="counts")
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public settings beside the mechanism, as a certificate has them."""
+        counted = self.expected_uncovered is not None
+        share = {"expected_uncovered": self.expected_uncovered} if counted else {}
+        return {"method": "record-votes", **share}
+
     def events(self, n_teachers: int) -> tuple[Event, ...]:
         """Return what one release is to the accountant; the number of records has no say in it."""
         return (
@@ -241,26 +248,10 @@ class RecordVotesAggregator(Aggregator):
         Answers
             The noisy counts, and the class with the largest at each point, the first of ties; the
             votes of uncovered records, of all their cells together, under `UNCOVERED_VOTES`.
-
-        Raises
-        ------
-        DataError
-            If the counts do not fit; no count is named.
         """
         self.check_useful(n_teachers)
-        votes = np.asarray(counts)
-        if (
-            votes.dtype.kind not in "iu"
-            or votes.ndim != 2
-            or votes.shape[1] != self.n_classes
-            or not 0 < len(votes) - self.rows_of_uncovered <= self.n_queries
-        ):
-            raise DataError(
-                f"counts have dtype {votes.dtype} and shape {votes.shape}; give integers for at"
-                f" most {self.n_queries} points and {self.n_classes} classes."
-            )
         cells = moved_cells(self.votes_per_record, self.neighbours)
-        whole = GaussianNoisyTable(self.sigma, cells).release(votes, noise)
+        whole = GaussianNoisyTable(self.sigma, cells).release(counts, noise)
         drawn, beyond = np.split(whole, [len(whole) - self.rows_of_uncovered])
         outcome = {}
         if self.expected_uncovered is not None:

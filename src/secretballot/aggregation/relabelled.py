@@ -14,6 +14,7 @@ from secretballot.aggregation.base import (
     check_fields,
 )
 from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
+from secretballot.core.mechanisms import RelabelledSample
 from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
@@ -21,10 +22,11 @@ from secretballot.privacy.accounting import (
     PrivacyBudget,
     Sampled,
     SparseStream,
+    Stream,
     TableStream,
 )
 
-_NOISE = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
+_NOISE = ("threshold_scale", "query_scale", "threshold", "max_unstable")
 _SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")
 _TABLE = ("order", "charge", "false_answer", "max_unstable")
 _TERMS = (*_SAMPLE, "n_queries", "n_classes", "calibration", "budget")
@@ -98,6 +100,8 @@ class RelabelledAggregator(Aggregator):
             raise ParameterError(
                 Parameter("event"), f" is a {type(event).__name__}; give a Sampled."
             )
+        if isinstance(event.stream, SparseStream) and not event.stream.refresh:
+            raise ParameterError("Noise on a threshold is drawn anew after each abstention.")
         self.event = event
         self.n_queries = check_count("n_queries", n_queries)
         self.calibration = check_choice("calibration", calibration, ("given", "tight", "paper"))
@@ -125,6 +129,10 @@ class RelabelledAggregator(Aggregator):
         """Abstentions after which nothing more is answered."""
         return self._stream_voting.max_unstable
 
+    def core_mechanism(self, n_teachers: int) -> RelabelledSample:
+        """Return the mechanism of the core that draws the same answers."""
+        return RelabelledSample(stream=self._stream_voting.core_mechanism(n_teachers))
+
     def events(self, n_teachers: int) -> tuple[Event, ...]:
         """Return what one release is to the accountant; the number of teachers does not enter."""
         check_count("n_teachers", n_teachers)
@@ -135,7 +143,7 @@ class RelabelledAggregator(Aggregator):
         rebuilds it."""
         return {
             "name": self.name,
-            **self.event.stream.model_dump(exclude={"kind", "abstentions"}),
+            **self.event.stream.model_dump(exclude={"kind", "abstentions", "refresh"}),
             "max_unstable": self.event.stream.abstentions,
             **self.sample,
             "n_queries": self.n_queries,
@@ -161,11 +169,15 @@ class RelabelledAggregator(Aggregator):
             raise ParameterError(
                 Parameter("n_classes"), " is not 2; a relabelled sample has two classes."
             )
-        kind = TableStream if by_table else SparseStream
         stopped = given.pop("max_unstable")
         drawn = {field: given.pop(field) for field in noise if field != "max_unstable"}
         sample = {field: given.pop(field) for field in _SAMPLE if field != "neighbours"}
-        stream, relation = kind(abstentions=stopped, **drawn), given.pop("neighbours")
+        stream: Stream = (
+            TableStream(abstentions=stopped, **drawn)
+            if by_table
+            else SparseStream(abstentions=stopped, refresh=True, **drawn)
+        )
+        relation = given.pop("neighbours")
         return cls(Sampled(stream=stream, relation=relation, **sample), **given)
 
     def answer_probability(self, distance: int) -> float:

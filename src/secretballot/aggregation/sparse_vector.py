@@ -17,6 +17,7 @@ from secretballot.aggregation.base import (
     check_fields,
     check_votes,
 )
+from secretballot.core import mechanisms
 from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
@@ -34,7 +35,7 @@ from secretballot.privacy.mechanisms import (
     stability,
 )
 
-_NOISE = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
+_NOISE = ("threshold_scale", "query_scale", "threshold", "max_unstable")
 _FIELDS = (*_NOISE, "n_queries", "n_classes", "calibration", "budget")
 _HARDLY_EVER = 0.01  # a unanimous vote answered less often than this makes a release useless
 
@@ -131,8 +132,6 @@ class SparseVectorAggregator(Aggregator):
         noise.
     max_unstable : int
         Number T of abstentions at which the stream stops.
-    refresh : bool
-        True: fresh threshold noise after each abstention. False: threshold noise drawn once.
     n_queries : int
         Most queries that one release asks; it does not enter the price.
     n_classes : int
@@ -181,16 +180,13 @@ class SparseVectorAggregator(Aggregator):
         threshold: int,
         max_unstable: int,
         *,
-        refresh: bool,
         n_queries: int,
         n_classes: int = 2,
         budget: PrivacyBudget | None = None,
         delta: float | None = None,
         calibration: str = "given",
     ) -> None:
-        self.mechanism = SparseVector(
-            threshold_scale, query_scale, threshold, max_unstable, refresh
-        )
+        self.mechanism = SparseVector(threshold_scale, query_scale, threshold, max_unstable, True)
         self.n_queries = check_count("n_queries", n_queries)
         self.n_classes = check_count("n_classes", n_classes, minimum=2)
         self.release = "labels"
@@ -251,7 +247,6 @@ class SparseVectorAggregator(Aggregator):
             event.query_scale,
             event.threshold,
             unstable,
-            refresh=event.refresh,
             n_queries=queries,
             n_classes=n_classes,
             budget=budget,
@@ -273,6 +268,15 @@ class SparseVectorAggregator(Aggregator):
         """Abstentions after which nothing more is answered: `max_unstable`."""
         return self.max_unstable
 
+    def core_mechanism(self, n_teachers: int) -> mechanisms.SparseVector:
+        """Return the mechanism of the core that draws the same answers."""
+        return mechanisms.SparseVector(
+            threshold_scale=self.mechanism.threshold_scale,
+            query_scale=self.mechanism.query_scale,
+            threshold=self.mechanism.threshold,
+            max_abstentions=self.max_unstable,
+        )
+
     def _all_events(self) -> tuple[Event, ...]:
         return (self.mechanism.event(),)
 
@@ -291,7 +295,6 @@ class SparseVectorAggregator(Aggregator):
             "query_scale": noise.query_scale,
             "threshold": noise.threshold,
             "max_unstable": noise.max_below,
-            "refresh": noise.refresh,
             "n_queries": self.n_queries,
             "n_classes": self.n_classes,
             "calibration": self.calibration,

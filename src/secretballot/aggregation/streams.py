@@ -42,7 +42,6 @@ def stream_aggregator(
         stream.query_scale,
         stream.threshold,
         stream.abstentions,
-        refresh=stream.refresh,
         n_queries=n_queries,
         n_classes=n_classes,
         budget=budget,

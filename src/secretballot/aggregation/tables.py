@@ -5,15 +5,16 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import STATISTICS, check_choice, check_count, shown
 from secretballot.aggregation.base import WeakSignalWarning, budget_or_price, widest_count
+from secretballot.core.mechanisms import Mechanism, NoisyMeans, NoisyVotes, VoteQuantiles
 from secretballot.core.noise import ExactNoise, check_scale
-from secretballot.core.types import VoteShape
+from secretballot.core.types import Guarantee, VoteShape
 from secretballot.ensemble.vote_tables import (
     check_ballot,
     checked_labels,
@@ -24,12 +25,9 @@ from secretballot.ensemble.vote_tables import (
 )
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import (
-    BinaryLabels,
-    Counts,
     Event,
-    GaussianChances,
     PrivacyBudget,
-    VectorSum,
+    calibrate_argmax_gaussian,
     calibrate_bounded_range,
     calibrate_gaussian,
     calibrate_label_gaussian,
@@ -67,13 +65,24 @@ class TableVoting(ABC):
     budget: PrivacyBudget
 
     @property
-    @abstractmethod
     def event(self) -> Event:
-        """What one table is to the accountant."""
+        """What one table is to the accountant, under either relation."""
+        guarantee = Guarantee(unit="record", relation="add-remove")
+        return self.core_mechanism.event(self.shape_of(guarantee))
+
+    @property
+    @abstractmethod
+    def core_mechanism(self) -> Mechanism:
+        """The mechanism of the core that draws the same answers."""
 
     @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """Return the parameters as a JSON object, as a certificate has them."""
+    def shape_of(self, guarantee: Guarantee) -> VoteShape:
+        """Return the shape of the votes that this is calibrated for."""
+
+    @property
+    @abstractmethod
+    def public(self) -> dict[str, Any]:
+        """Public settings beside mechanism and shape, as a certificate has them."""
 
     @abstractmethod
     def asked(self, shape: VoteShape) -> int:
@@ -125,7 +134,8 @@ class LabelSetVoting(TableVoting):
     Sensitivity : at each query at most m counts move by one vote each, with m the number of labels
         or twice `most_named`, whichever is less; of sets 2.
     Price : m * n_queries adaptive labels of the label-only game, where labels alone are released
-        one by one; else as many unit shifts of discrete Gaussian noise.
+        one by one; of sets alone, n_queries labels of more classes; of counts, as many unit shifts
+        of discrete Gaussian noise.
     Source : Dziedzic et al. 2022, arXiv:2211.15410, for the three ballots; the prices are proved in
         docs/explanation/prices.md, section 16.
     Rounding : upward, in the accountant.
@@ -197,6 +207,8 @@ class LabelSetVoting(TableVoting):
         # as `event` prices it
         if release == "labels" and ballot == "labels":
             sigma = calibrate_label_gaussian(budget, changes, n_teachers)
+        elif release == "labels":
+            sigma = calibrate_argmax_gaussian(budget, n_queries)
         else:
             sigma = calibrate_gaussian(budget, changes)
         return cls(
@@ -216,28 +228,31 @@ class LabelSetVoting(TableVoting):
         return 2 ** len(self.labels) if self.ballot == "sets" else len(self.labels)
 
     @property
-    def event(self) -> Counts | BinaryLabels:
-        """What one table is to the accountant."""
-        changes = self.n_queries * moved_by_query(len(self.labels), self.ballot, self.most_named)
-        if self.release == "labels" and self.ballot == "labels":
-            return BinaryLabels(
-                chances=GaussianChances(sigma=self.sigma, n_teachers=self.n_teachers),
-                queries=changes,
-            )
-        return Counts(sigma=self.sigma, shifts=changes)
+    def core_mechanism(self) -> NoisyVotes:
+        """The mechanism of the core that draws the same answers."""
+        release: Literal["labels", "counts"] = "counts" if self.release == "counts" else "labels"
+        return NoisyVotes(scale=self.sigma, release=release)
 
-    def describe(self) -> dict[str, Any]:
-        """Return the parameters as a JSON object, as a certificate has them."""
+    def shape_of(self, guarantee: Guarantee) -> VoteShape:
+        """Return the shape of the votes: a row for each label of a query, or one of sets."""
+        sets, rows = self.ballot == "sets", len(self.labels)
+        moved = 1 if sets else moved_by_query(rows, self.ballot, self.most_named)
+        return VoteShape(
+            guarantee=guarantee,
+            n_queries=self.n_queries * (1 if sets else rows),
+            n_classes=self.n_columns if sets else 2,
+            n_teachers=self.n_teachers,
+            moved=self.n_queries * moved,
+        )
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public settings beside mechanism and shape, as a certificate has them."""
         return {
-            "name": self.name,
+            "method": self.name,
             "labels": list(self.labels),
             "ballot": self.ballot,
             "most_named": self.most_named,
-            "release": self.release,
-            "sigma": self.sigma,
-            "n_queries": self.n_queries,
-            "n_teachers": self.n_teachers,
-            "budget": self.budget.to_json(),
         }
 
     def asked(self, shape: VoteShape) -> int:
@@ -248,12 +263,10 @@ class LabelSetVoting(TableVoting):
         ParameterError
             If they are on other labels, by another ballot or of other teachers.
         """
-        rows = 1 if self.ballot == "sets" else len(self.labels)
+        own = self.shape_of(shape.guarantee)
+        rows, moved = own.n_queries // self.n_queries, own.moved // self.n_queries
         asked = shape.n_queries // rows
-        moved = 1 if rows == 1 else moved_by_query(rows, self.ballot, self.most_named)
-        facts = (shape.n_queries, shape.n_classes, shape.n_teachers, shape.moved)
-        classes = self.n_columns if self.ballot == "sets" else 2
-        if facts != (asked * rows, classes, self.n_teachers, asked * moved):
+        if shape != own.model_copy(update={"n_queries": asked * rows, "moved": asked * moved}):
             raise ParameterError(
                 "LabelSetVoting is calibrated for other votes; calibrate it for the labels, the"
                 " ballot, the cap and the number of teachers of these votes. Nothing was spent."
@@ -425,29 +438,26 @@ class NumberVoting(TableVoting):
         )
 
     @property
-    def event(self) -> Event:
-        """What one table is to the accountant."""
-        if self.rank is not None:
-            return VoteQuantile(self.noise, self.rank, self.n_positions).event(self.n_queries)
-        # one teacher moves the sums of all queries, each by at most the whole grid
-        squared = self.n_queries * (self.n_positions - 1) ** 2
-        return VectorSum(
-            sigmas=(self.noise,), squared_sensitivity=squared, coordinates=self.n_queries
+    def core_mechanism(self) -> NoisyMeans | VoteQuantiles:
+        """The mechanism of the core that draws the same answers."""
+        if self.rank is None:
+            return NoisyMeans(sigma=self.noise)
+        return VoteQuantiles(epsilon=self.noise, rank=self.rank)
+
+    def shape_of(self, guarantee: Guarantee) -> VoteShape:
+        """Return the shape of the votes, whose classes are positions."""
+        return VoteShape(
+            guarantee=guarantee,
+            n_queries=self.n_queries,
+            n_classes=self.n_positions,
+            n_teachers=self.n_teachers,
+            moved=self.n_queries,
         )
 
-    def describe(self) -> dict[str, Any]:
-        """Return the parameters as a JSON object, as a certificate has them."""
-        return {
-            "name": self.name,
-            "target_range": list(self.target_range),
-            "n_positions": self.n_positions,
-            "statistic": self.statistic,
-            "rank": self.rank,
-            "noise": self.noise,
-            "n_queries": self.n_queries,
-            "n_teachers": self.n_teachers,
-            "budget": self.budget.to_json(),
-        }
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public settings beside mechanism and shape, as a certificate has them."""
+        return {"method": self.name, "target_range": list(self.target_range)}
 
     def asked(self, shape: VoteShape) -> int:
         """Return the number of queries of votes.

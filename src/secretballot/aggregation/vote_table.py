@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_choice, check_count, shown
 from secretballot.aggregation.base import WeakSignalWarning, budget_or_price, check_fields
 from secretballot.aggregation.noisy_voting import NoisyVoting, is_drowned
+from secretballot.core.mechanisms import TableLabels
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.privacy.accounting import (
     CHANCE_BITS,
@@ -21,10 +22,6 @@ from secretballot.privacy.accounting import (
     estimated_vote_table,
 )
 from secretballot.privacy.mechanisms import VoteTableMajority
-
-if TYPE_CHECKING:
-    pass
-
 
 _FIELDS = ("weights", "n_queries", "n_classes", "n_teachers", "calibration", "budget")
 
@@ -161,6 +158,10 @@ class VoteTableAggregator(NoisyVoting):
 
     def _mechanism_for(self, n_teachers: int) -> VoteTableMajority:
         return VoteTableMajority(self.weights, n_teachers)
+
+    def core_mechanism(self, n_teachers: int) -> TableLabels:
+        """Return the mechanism of the core that draws the same labels."""
+        return TableLabels(weights=self.weights)
 
     def events(self, n_teachers: int) -> tuple[BinaryLabels]:
         """Return what one release of `n_queries` queries is to the accountant.

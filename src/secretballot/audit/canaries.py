@@ -383,7 +383,7 @@ def audit_canaries(
 
 def _certified_sigma(certificate: Mapping[str, Any] | None) -> float:
     """Return the noise that a certificate states, in votes."""
-    sigma = ((certificate or {}).get("mechanism") or {}).get("sigma")
+    sigma = ((certificate or {}).get("mechanism") or {}).get("scale")
     if not isinstance(sigma, float) or not sigma > 0:
         raise DataError(
             "The certificate of a run states no Gaussian noise; canaries attack Gaussian voting."

@@ -88,9 +88,11 @@ def fitted_rotation(
 
 def with_fixed_signs(axes: FloatArray) -> FloatArray:
     """Return axes whose largest weight is positive: an eigenvector's sign is the library's whim.
+    Of nearly equal ones the first decides, as last digits differ between processors.
 
     Axes are the columns of an array of shape (n_inputs, n_axes).
     """
-    largest = np.abs(axes).argmax(axis=0)
+    sizes = np.abs(axes)
+    largest = (sizes >= (1 - 1e-6) * sizes.max(axis=0)).argmax(axis=0)
     signs = np.sign(axes[largest, np.arange(axes.shape[1])])
     return axes * np.where(signs == 0, 1.0, signs)

@@ -519,6 +519,7 @@ def _print_forecast_of_rare(outcome: "LearnOutcome", forecast: "RareForecast") -
 def print_lines(outcome: "LearnOutcome") -> None:
     """Print the outcome for a person."""
     from secretballot.report.certificate.plan_checks import total_price
+    from secretballot.report.certificate.terms import stated
 
     # First what a person wants to know, last what there is to do.
     certificate = outcome.certificate
@@ -527,17 +528,13 @@ def print_lines(outcome: "LearnOutcome") -> None:
     price = f"epsilon {epsilon:g}, delta {delta:g}"
     say(f"guarantee    {price} for each {certificate['unit']}")
     if outcome.method == "moments":
-        n_stages, coordinates = (
-            certificate["mechanism"][name] for name in ("n_stages", "coordinates")
-        )
+        n_stages, coordinates = (stated(certificate)[name] for name in ("n_stages", "coordinates"))
         say(f"released     {n_stages} noisy sums of {coordinates:,} numbers, over all records")
         say(f"labels       {outcome.queries:,} public points, by the model that the sums fix")
         if outcome.spread is not None:
             say(f"spread       {outcome.spread.words}")
     elif outcome.method == "record-votes":
-        votes, n_classes = (
-            certificate["mechanism"][name] for name in ("votes_per_record", "n_classes")
-        )
+        votes, n_classes = (stated(certificate)[name] for name in ("votes_per_record", "n_classes"))
         say(f"released     {outcome.queries:,} times {n_classes} noisy counts of votes")
         points = "public point" if votes == 1 else f"{votes:,} public points"
         say(f"votes        of each {certificate['unit']} at the {points} nearest to it")

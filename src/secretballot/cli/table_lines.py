@@ -33,19 +33,22 @@ def print_table_lines(outcome: "TableOutcome") -> None:
         _print_metrics(outcome.metrics)
     price = f"epsilon {certificate['epsilon']:g}, delta {certificate['delta']:g}"
     say(f"guarantee    {price} for each {certificate['unit']}")
-    say(f"released     {_released_words(certificate['mechanism'], outcome.queries)}")
+    say(f"released     {_released_words(certificate, outcome.queries)}")
     print_folders(outcome)
 
 
-def _released_words(terms: "Mapping[str, Any]", queries: int) -> str:
+def _released_words(certificate: "Mapping[str, Any]", queries: int) -> str:
     """Return what was released, in words."""
+    from secretballot.report.certificate.terms import stated
+
+    terms = stated(certificate)
     points = f"at {queries:,} public points"
     if "labels" in terms:
         what = "labels" if terms["release"] == "labels" else "noisy counts of labels"
         if terms["release"] == "counts" and terms["ballot"] == "sets":
             what = "noisy counts of sets of labels"
         return f"{what}, {len(terms['labels'])} of them, {points}"
-    if terms["rank"] is None:
+    if "rank" not in terms:
         return f"noisy means of the votes {points}"
     return f"quantiles of the votes, of rank {terms['rank']} of {terms['n_teachers']}, {points}"
 

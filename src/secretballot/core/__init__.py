@@ -1,4 +1,4 @@
-"""What the guarantee rests on; but for the ledger it imports nothing else of the project."""
+"""What the guarantee rests on; it imports nothing else of the project."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

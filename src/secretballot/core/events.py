@@ -9,14 +9,14 @@ Proofs: `docs/explanation/prices.md`.
 """
 
 import functools
-import json
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
 from secretballot.core import class_games, confident_games, label_games, sampling, streams
 from secretballot.core.errors import ParameterError
@@ -40,7 +40,7 @@ from secretballot.core.types import (
     Scale,
     Squared,
     Threshold,
-    fault_of,
+    model_in,
 )
 
 #: Orders of a table: below, a divergence bounds next to nothing; above, no promise needs them.
@@ -63,11 +63,24 @@ FEW_ORDERS = 8  # at which the divergences of labels of more than two classes ar
 
 
 class Event(Model, ABC):
-    """Base of all events."""
+    """Base of all events.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.Pure(epsilon=0.5, count=2)
+    >>> event.model_dump()
+    {'kind': 'pure', 'epsilon': 0.5, 'count': 2}
+    >>> accounting.event_in(event.model_dump()) == event
+    True
+    """
 
     kind: str
     #: Name of the field by which equal events add up, if any.
     counted: ClassVar[str] = ""
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        return [pair for pair in super().__repr_args__() if pair[0] != "kind"]
 
     @property
     def times(self) -> int:
@@ -121,7 +134,22 @@ class Event(Model, ABC):
 
 
 class Counts(Event):
-    """Integers released with discrete Gaussian noise, each moved by at most one."""
+    """Integers released with discrete Gaussian noise, each moved by at most one.
+
+    Parameters
+    ----------
+    sigma : float
+        Scale of the discrete Gaussian, P(x) proportional to exp(-x^2 / (2 sigma^2)), in votes.
+    shifts : int
+        Number of released integers that one teacher can move: one per binary query, two per
+        histogram of more than two classes.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> accounting.delta_upper([accounting.Counts(sigma=40.0, shifts=100)], 1.0) < 1e-3
+    True
+    """
 
     kind: Literal["counts"] = "counts"
     sigma: Scale
@@ -138,8 +166,18 @@ class Counts(Event):
 class VectorSum(Event):
     """Sums of bounded integer vectors with discrete Gaussian noise on each coordinate.
 
-    `squared_sensitivity` is the largest squared L2 distance of two neighbouring sums; there are
-    `count` sums for each of the `sigmas`, adaptively chosen.
+    Parameters
+    ----------
+    sigmas : sequence of float
+        Scales of the noise on each coordinate, in units of the grid.
+    squared_sensitivity : int
+        Largest squared L2 distance of two neighbouring sums, in units of the grid: b where each
+        unit's vector has a squared norm of at most b and a unit comes or goes, 4 b where one is
+        replaced.
+    coordinates : int
+        Number of integers in one sum.
+    count : int
+        Number of sums for each of the scales, adaptively chosen.
 
     Privacy
     -------
@@ -148,6 +186,13 @@ class VectorSum(Event):
         (composition); docs/explanation/prices.md, section 10. Canonne, Kamath, Steinke 2020,
         Theorem 14, for the divergences.
     Rounding : upward.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.VectorSum(sigmas=[80.0], squared_sensitivity=4, coordinates=10)
+    >>> accounting.delta_upper([event], 1.0) < 1e-6
+    True
     """
 
     kind: Literal["vector-sum"] = "vector-sum"
@@ -174,7 +219,24 @@ class VectorSum(Event):
 
 
 class BinaryLabels(Event):
-    """Labels of two classes released alone, adaptively chosen."""
+    """Labels of two classes released alone, adaptively chosen.
+
+    Parameters
+    ----------
+    chances : GaussianChances or TableChances
+        How each label is drawn from the votes.
+    queries : int
+        Number of labels.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> chances = accounting.GaussianChances(sigma=40.0)
+    >>> labels = accounting.BinaryLabels(chances=chances, queries=20)
+    >>> counts = accounting.Counts(sigma=40.0, shifts=20)
+    >>> accounting.delta_upper([labels], 1.0) < accounting.delta_upper([counts], 1.0)
+    True
+    """
 
     kind: Literal["binary-labels"] = "binary-labels"
     chances: Chances
@@ -212,7 +274,23 @@ class BinaryLabels(Event):
 
 class ClassLabels(Event):
     """Labels of more than two classes released alone: the class with the most votes after discrete
-    Gaussian noise on each. The number of classes enters no price."""
+    Gaussian noise on each.
+
+    Parameters
+    ----------
+    sigma : float
+        Scale of the noise on every class's count, in votes.
+    queries : int
+        Number of labels, adaptively asked. The number of classes enters no price.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> labels = accounting.ClassLabels(sigma=40.0, queries=60)
+    >>> counts = accounting.Counts(sigma=40.0, shifts=120)
+    >>> accounting.delta_upper([labels], 1.0) < accounting.delta_upper([counts], 1.0)
+    True
+    """
 
     kind: Literal["class-labels"] = "class-labels"
     sigma: Scale
@@ -247,9 +325,27 @@ class Confident(Event):
     """Queries that a noisy threshold lets pass or refuses; those that pass get a noisy label.
 
     A query is refused or answered given all earlier answers, and each kind of answer has a number
-    fixed beforehand: an adaptive composition of its `parts`. Of two classes a query is a step of
-    a game by itself as well, which is cheaper where a threshold of votes of so many teachers keeps
-    uncertain labels back.
+    fixed beforehand: an adaptive composition of its `parts`. Of two classes a query is a step of a
+    game by itself as well, which is cheaper where a threshold keeps uncertain labels back.
+
+    Parameters
+    ----------
+    threshold_sigma, sigma : float
+        Scales of the noise on the highest count, and on the counts that a label is read off, in
+        votes.
+    queries, answers : int
+        Most queries that are asked, and most of them that are answered.
+    n_classes : int
+    threshold, n_teachers : int, optional
+        Votes that the highest count must reach, of how many; predictions may only lower it.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> noise = {"threshold_sigma": 150.0, "sigma": 40.0}
+    >>> event = accounting.Confident(**noise, queries=640, answers=286, n_classes=10)
+    >>> accounting.epsilon_upper([event], 1e-5) < 2.4
+    True
     """
 
     kind: Literal["confident"] = "confident"
@@ -336,14 +432,44 @@ class _Parts(Event):
 
 
 class Pure(_Parts):
-    """Parts of which nothing more is known."""
+    """Parts of which nothing more is known than that each is epsilon-DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure privacy loss of one part, in nats.
+    count : int
+        Number of parts, adaptively chosen.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> accounting.delta_upper([accounting.Pure(epsilon=0.5, count=2)], 1.0)
+    0.0
+    """
 
     kind: Literal["pure"] = "pure"
 
 
 class BoundedRange(_Parts):
     """Draws whose privacy loss lies in an interval of length epsilon, which holds 0: those of the
-    exponential mechanism (prices.md, section 16)."""
+    exponential mechanism (prices.md, section 16).
+
+    Parameters
+    ----------
+    epsilon : float
+        Length of the interval, in nats.
+    count : int
+        Number of draws, adaptively chosen.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> draws = accounting.BoundedRange(epsilon=0.1, count=40)
+    >>> parts = accounting.Pure(epsilon=0.1, count=40)
+    >>> accounting.epsilon_upper([draws], 1e-6) < 0.6 * accounting.epsilon_upper([parts], 1e-6)
+    True
+    """
 
     kind: Literal["bounded-range"] = "bounded-range"
 
@@ -357,7 +483,24 @@ class BoundedRange(_Parts):
 
 class StableTests(Event):
     """Distance-to-instability tests: the value itself where distance + discrete Laplace noise >
-    threshold."""
+    threshold.
+
+    Parameters
+    ----------
+    scale : float
+        Scale of the discrete Laplace noise, P(x) proportional to exp(-|x| / scale), in votes.
+    threshold : int
+        In votes; at least 0.
+    count : int
+        Number of tests, adaptively chosen.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.StableTests(scale=4.0, threshold=60, count=1)
+    >>> accounting.delta_upper([event], 0.5) < 1e-6
+    True
+    """
 
     kind: Literal["stable-tests"] = "stable-tests"
     scale: Scale
@@ -381,7 +524,25 @@ class StableTests(Event):
 class SparseStream(Event):
     """A stream of such tests under the sparse vector, stopped at the last of its abstentions.
 
-    With `refresh` the threshold's noise is drawn anew after each abstention, else once.
+    Parameters
+    ----------
+    threshold_scale, query_scale : float
+        Scales of the discrete Laplace noise on the threshold and on every query's distance, in
+        votes.
+    threshold : int
+        Public threshold, in votes; at least 0.
+    abstentions : int
+        Number T of abstentions at which the stream stops.
+    refresh : bool
+        Whether the threshold's noise is drawn anew after each abstention, or once.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> noise = {"threshold_scale": 20.0, "query_scale": 40.0, "threshold": 800}
+    >>> event = accounting.SparseStream(**noise, abstentions=2, refresh=True)
+    >>> accounting.delta_upper([event], 1.0) < 1e-6
+    True
     """
 
     kind: Literal["sparse-stream"] = "sparse-stream"
@@ -428,8 +589,32 @@ class TableStream(Event):
     """A stream of exact pluralities, released or withheld by a table of chances that keeps two
     inequalities of one order (prices.md, section 14), stopped at the last of its abstentions.
 
-    Every table that keeps them, and answers at a tie with a chance of at most `false_answer`, has
-    the same price.
+    A query whose plurality is d votes from changing is withheld with probability f(d). Between
+    neighbours f = f(d), g = f(d + 1), with s = 1 - f, t = 1 - g,
+
+        f^a g^(1-a) e^-charge + s^a t^(1-a) <= 1, and the same with f, s and g, t exchanged,
+
+    at the order a. Every table that keeps them, and answers at d = 0 with a chance of at most
+    `false_answer`, has the same price.
+
+    Parameters
+    ----------
+    order : float
+        Order a of the inequalities, above 1.
+    charge : float
+        What one abstention may add to the logarithm of the moment of that order.
+    false_answer : float
+        Largest chance of an answer at distance 0, where a vote decides which answer it is.
+    abstentions : int
+        Number T of abstentions at which the stream stops.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> chances = {"order": 27.0, "charge": 0.25, "false_answer": 4e-9}
+    >>> event = accounting.TableStream(**chances, abstentions=50)
+    >>> accounting.delta_upper([event], 1.0) < 1e-6
+    True
     """
 
     kind: Literal["table-stream"] = "table-stream"
@@ -456,7 +641,33 @@ Stream = SparseStream | TableStream
 
 class Sampled(Event):
     """A stream asked of teachers that learned from a secret random sample of the records,
-    relabelled. The sample is drawn for this stream alone and never released."""
+    relabelled. The sample is drawn for this stream alone and never released.
+
+    A labelling of its points is chosen with probability proportional to exp(-relabel_epsilon *
+    mistakes / 2) among those that a class of hypotheses gives; one record of the relabelled sample
+    reaches one teacher.
+
+    Parameters
+    ----------
+    stream : SparseStream or TableStream
+        What the teachers are asked by.
+    sampled, out_of : int
+        Under "replace-one" `sampled` of `out_of` records are drawn without replacement, in random
+        order. Under "add-remove" each record is taken by itself with probability `sampled` /
+        `out_of`.
+    relation : {"replace-one", "add-remove"}
+        That the promise is about.
+    relabel_epsilon : float
+        Parameter of the choice of a labelling, in nats.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> stream = accounting.calibrate_stream(sb.PrivacyBudget(1.0, 1e-6), 1)
+    >>> drawn = {"sampled": 10, "out_of": 1000, "relation": "replace-one"}
+    >>> accounting.Sampled(stream=stream, **drawn, relabel_epsilon=1.0).rate
+    0.01
+    """
 
     kind: Literal["sampled"] = "sampled"
     stream: Annotated[Stream, Field(discriminator="kind")]
@@ -534,15 +745,7 @@ def event_in(content: object) -> Event:
     ParameterError
         If the kind is unknown, or a parameter is missing, extra, of another type or out of range.
     """
-    try:
-        event = _ANY.validate_json(json.dumps(content), strict=True)
-    except ValidationError as error:
-        raise fault_of(error) from None
-    except (TypeError, ValueError, RecursionError):
-        raise ParameterError("An event must be a JSON object.") from None
-    if event.model_dump(mode="json") != content:
-        raise ParameterError(f"An event of kind {event.kind} must state all its parameters.")
-    return event
+    return model_in(_ANY, content, "An event")
 
 
 def _renyi_profile(event: Event, charges: FloatArray | None = None) -> tuple[Profile, float]:

@@ -49,6 +49,12 @@ class Totals:
         Sum of their epsilons, or of their divergences.
     failure : Fraction
         Sum of their deltas, or of their failure probabilities.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> accounting.Totals(1).plus(accounting.Totals(2)).grants
+    3
     """
 
     grants: int = 0
@@ -68,6 +74,13 @@ class Filter(ABC):
     """Admits releases one by one.
 
     The whole sequence stays within the budget, however each release was chosen.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> rule = accounting.filter_for("renyi", sb.PrivacyBudget(2.0, 1e-6))
+    >>> isinstance(rule, accounting.Filter)
+    True
     """
 
     order: float | None = None
@@ -93,7 +106,19 @@ class Filter(ABC):
 
 
 class BasicFilter(Filter):
-    """Sum of epsilons, sum of deltas; as decimal fractions, so that ten times 0.1 is 1."""
+    """Sum of epsilons, sum of deltas; as decimal fractions, so that ten times 0.1 is 1.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> rule = accounting.BasicFilter(sb.PrivacyBudget(1.0, 0.0))
+    >>> release = (accounting.Pure(epsilon=0.1, count=1),), sb.PrivacyBudget(0.1, 0.0)
+    >>> spent = accounting.Totals()
+    >>> for _ in range(10):
+    ...     spent = spent.plus(rule.costs(*release))
+    >>> rule.spent(spent), rule.admits(spent, *release)
+    ((1.0, 0.0), False)
+    """
 
     def costs(self, events: Sequence[Event], price: PrivacyBudget) -> Totals:
         return Totals(1, _decimal_fraction(price.epsilon), _decimal_fraction(price.delta))
@@ -136,6 +161,14 @@ class RenyiFilter(Filter):
     ------
     ParameterError
         If the order is not above 1, delta is 0, or the order leaves nothing of epsilon.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> rule = accounting.RenyiFilter(sb.PrivacyBudget(2.0, 1e-6))
+    >>> release = (accounting.Counts(sigma=400.0, shifts=100),), sb.PrivacyBudget(0.3, 1e-9)
+    >>> rule.spent(rule.costs(*release))[0] < 0.2
+    True
     """
 
     order: float

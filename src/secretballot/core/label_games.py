@@ -78,7 +78,21 @@ _Point = tuple[int, int]  # chance and gap to the next one, in units of 2^-53
 
 
 class GaussianChances(Model):
-    """Labels 1 if 2 (count + discrete Gaussian noise) >= K, for one number K of teachers or all."""
+    """Labels 1 if 2 (count + discrete Gaussian noise) >= K.
+
+    Parameters
+    ----------
+    sigma : float
+        Scale of the noise, in votes.
+    n_teachers : int or None
+        Number K of teachers; None prices labels for every K at once.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> accounting.GaussianChances(sigma=40.0, n_teachers=250)
+    GaussianChances(sigma=40.0, n_teachers=250)
+    """
 
     sigma: Scale
     n_teachers: Count | None = None
@@ -86,7 +100,25 @@ class GaussianChances(Model):
 
 class TableChances(Model):
     """Labels drawn from a table: with the margin m the minority's label has the chance
-    weights[m // 2] / 2^53, the last weight standing for all larger margins."""
+    weights[m // 2] / 2^53, the last weight standing for all larger margins.
+
+    Parameters
+    ----------
+    weights : sequence of int
+        Chances of the minority's label, in units of 2^-53, for margins from the smallest on: 0, 2,
+        4, ... for an even number of teachers, 1, 3, 5, ... for an odd one. None is larger than the
+        one before or below 1, and the last is below 2^52. An even vote is a fair coin: its weight
+        is 2^52.
+    n_teachers : int
+        Number K of teachers.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> table = accounting.TableChances(weights=[2**52, 2**51, 2**50], n_teachers=10)
+    >>> [chance / 2**53 for chance in table.chances]
+    [0.125, 0.25, 0.5, 0.75, 0.875]
+    """
 
     weights: Annotated[tuple[Squared, ...], Field(min_length=1, max_length=MAX_WEIGHTS)]
     n_teachers: Count

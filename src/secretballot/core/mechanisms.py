@@ -21,11 +21,11 @@ from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from secretballot.core import events
 from secretballot.core.errors import ParameterError
-from secretballot.core.exponential import MAX_SCORE, least_quotient
+from secretballot.core.exponential import least_quotient
 from secretballot.core.label_games import (
     CHANCE_BITS,
     MAX_WEIGHTS,
@@ -46,6 +46,7 @@ from secretballot.core.types import (
     SumShape,
     Threshold,
     VoteShape,
+    model_in,
 )
 
 ABSTAINED = -1  # stands for the papers' bottom sign
@@ -502,40 +503,9 @@ class VoteQuantiles(Mechanism):
         return np.array(drawn, dtype=np.int64)[:, None], state
 
 
-class _PoolEstimate(Mechanism):
-    """One integer about all rows, with discrete Laplace noise; it may be negative."""
-
-    epsilon: DrawLoss
-
-    @property
-    def stops_at(self) -> int:
-        return 1
-
-    def _event(self, shape: VoteShape) -> events.Event:
-        # what a row adds to a sum, and the scale, must stay integers that are drawn exactly
-        rows, most = shape.n_queries * teachers_of(shape), self.epsilon * 2.0**39
-        if not (rows <= LARGEST and self._moved(shape) <= most):
-            raise ParameterError("The pool is too large for this epsilon; take a part of it.")
-        return events.Pure(epsilon=self.epsilon, count=1)
-
-    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
-        scale = least_quotient(self._moved(shape), self.epsilon)
-        noisy = self._exact(opened[0]) + noise.discrete_laplace(scale, 1)
-        return _released(noisy)[:, None], State(1)
-
-    def answer_shape(self, shape: VoteShape) -> tuple[int, int]:
-        return 1, 1
-
-    @abstractmethod
-    def _moved(self, shape: VoteShape) -> int:
-        """Return by how much the exact integer can move."""
-
-    @abstractmethod
-    def _exact(self, votes: IntArray) -> int: ...
-
-
-class StabilityQuantile(_PoolEstimate):
-    """The smallest distance to instability but floor(fraction * n_rows), in votes.
+class StabilityQuantile(Mechanism):
+    """The smallest distance to instability but floor(fraction * n_rows), in votes, with discrete
+    Laplace noise: one integer about all rows, which may be negative.
 
     Privacy
     -------
@@ -545,33 +515,26 @@ class StabilityQuantile(_PoolEstimate):
     """
 
     kind: Literal["stability-quantile"] = "stability-quantile"
+    epsilon: DrawLoss
     fraction: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True)]
 
-    def _moved(self, shape: VoteShape) -> int:
+    @property
+    def stops_at(self) -> int:
         return 1
 
-    def _exact(self, votes: IntArray) -> int:
-        rank = math.floor(Fraction(self.fraction) * len(votes))
-        return int(np.partition(stability(votes), rank)[rank])
+    def _event(self, shape: VoteShape) -> events.Event:
+        teachers_of(shape)
+        return events.Pure(epsilon=self.epsilon, count=1)
 
+    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+        distances = stability(opened[0])
+        rank = math.floor(Fraction(self.fraction) * len(distances))
+        scale = least_quotient(1, self.epsilon)
+        noisy = np.partition(distances, rank)[rank] + noise.discrete_laplace(scale, 1)
+        return _released(noisy)[:, None], State(1)
 
-class MinoritySum(_PoolEstimate):
-    """The number of votes that are not for their row's plurality, over all rows.
-
-    Privacy
-    -------
-    Sensitivity : 1 for each of `moved` rows.
-    Price : epsilon, pure.
-    Source : errata 10.
-    """
-
-    kind: Literal["minority-sum"] = "minority-sum"
-
-    def _moved(self, shape: VoteShape) -> int:
-        return shape.moved
-
-    def _exact(self, votes: IntArray) -> int:
-        return int((votes.sum(axis=1) - votes.max(axis=1)).sum())
+    def answer_shape(self, shape: VoteShape) -> tuple[int, int]:
+        return 1, 1
 
 
 class NoisySums(Mechanism):
@@ -644,13 +607,12 @@ class ExponentialChoice(Mechanism):
     def _draw(self, shape: ScoreShape, opened: Opened, noise: Noise, state: State) -> Drawn:
         moved = 1 if shape.guarantee.relation == "add-remove" else 2
         scale = least_quotient(moved, self.epsilon)
-        scores = [np.clip(one, -MAX_SCORE, MAX_SCORE) for one in opened]  # what can be drawn from
-        if len(scores) == 1:
+        if len(opened) == 1:
             flipped = self.rule == "permute-and-flip"
             draw = noise.flipped_index if flipped else noise.exponential_index
-            chosen = draw(scores[0], scale)
+            chosen = draw(opened[0], scale)
         else:
-            found = noise.exponential_range(scores[0], scores[1], scale)
+            found = noise.exponential_range(opened[0], opened[1], scale)
             chosen = ABSTAINED if found is None else found[1] * (found[1] + 1) // 2 + found[0]
         return np.array([[chosen]], dtype=np.int64), State(1)
 
@@ -669,11 +631,33 @@ AnyMechanism = Annotated[
     | NoisyMeans
     | VoteQuantiles
     | StabilityQuantile
-    | MinoritySum
     | NoisySums
     | ExponentialChoice,
     Field(discriminator="kind"),
 ]
+_ANY: TypeAdapter[Mechanism] = TypeAdapter(AnyMechanism)
+
+
+def mechanism_in(content: object) -> Mechanism:
+    """Return the mechanism of a JSON object that `Mechanism.model_dump` gave.
+
+    Raises
+    ------
+    ParameterError
+        If the kind is unknown, or a parameter is missing, extra, of another type or out of range.
+    """
+    return model_in(_ANY, content, "A mechanism")
+
+
+def shape_in(mechanism: Mechanism, content: object) -> Shape:
+    """Return the shape of a JSON object that the shape of what `mechanism` takes gave.
+
+    Raises
+    ------
+    ParameterError
+        If it is another one, or a field is missing, extra, of another type or out of range.
+    """
+    return model_in(TypeAdapter[Shape](mechanism.takes), content, "A shape")
 
 
 def teachers_of(shape: VoteShape) -> int:

@@ -5,13 +5,14 @@ How far one unit moves them is checked here, or follows from how they are made h
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot.core.errors import DataError, Parameter, ParameterError
+from secretballot.core.exponential import MAX_SCORE
 from secretballot.core.types import (
     LARGEST,
     FloatArray,
@@ -28,6 +29,13 @@ from secretballot.core.types import (
 MOST = 10**12
 
 
+def _refused(what: str) -> Callable[..., Any]:
+    def refuse(self: "Private", *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError(self._refusal.format(what))
+
+    return refuse
+
+
 class Private:
     """Refuse every way in which Python, numpy or a notebook would take values out of an object
     unasked.
@@ -40,42 +48,21 @@ class Private:
     _refusal: ClassVar[str] = (
         "private values refuse to {}; release them through secretballot.release."
     )
-
-    def _refuse(self, what: str) -> NoReturn:
-        raise TypeError(self._refusal.format(what))
-
-    def _repr_html_(self) -> str:
-        return f"<code>{self!r}</code>".replace("<private>", "&lt;private&gt;")
-
-    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
-        self._refuse("become an array")
-
-    def __iter__(self) -> NoReturn:
-        self._refuse("be iterated")
-
-    def __len__(self) -> NoReturn:
-        self._refuse("be measured")
-
-    def __getitem__(self, item: object) -> NoReturn:
-        self._refuse("be indexed")
-
-    def __contains__(self, item: object) -> NoReturn:
-        self._refuse("be searched")
-
-    def __float__(self) -> NoReturn:
-        self._refuse("become a number")
+    __array__ = _refused("become an array")
+    __iter__ = _refused("be iterated")
+    __len__ = _refused("be measured")
+    __getitem__ = _refused("be indexed")
+    __contains__ = _refused("be searched")
+    __float__ = _refused("become a number")
+    __reduce_ex__ = _refused("be pickled or copied")
+    __getstate__ = _refused("be taken apart")
+    __dataframe__ = _refused("become a table")
 
     def __bool__(self) -> bool:
         return True
 
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        self._refuse("be pickled or copied")
-
-    def __getstate__(self) -> NoReturn:
-        self._refuse("be taken apart")
-
-    def __dataframe__(self, *args: object, **kwargs: object) -> NoReturn:
-        self._refuse("become a table")
+    def _repr_html_(self) -> str:
+        return f"<code>{self!r}</code>".replace("<private>", "&lt;private&gt;")
 
 
 class Sealed(Private):
@@ -99,8 +86,7 @@ class Sealed(Private):
         return self.__integers
 
     def __repr__(self) -> str:
-        facts = ", ".join(f"{name}={value!r}" for name, value in self.shape)
-        return f"{type(self).__name__}({facts}, values=<private>)"
+        return f"{type(self).__name__}({self.shape!r}, values=<private>)"
 
 
 class Votes(Sealed):
@@ -169,7 +155,7 @@ class Votes(Sealed):
         -------
         Sensitivity : in each of `moved` rows one vote goes from one class to another.
         """
-        table = _table(counts, "counts")
+        table = _table(counts)
         k = int(table[0].sum())
         if not k > 0 or not (table.sum(axis=1) == k).all():
             raise DataError(Parameter("counts"), " are not one vote from each teacher in each row.")
@@ -235,10 +221,10 @@ class Votes(Sealed):
         total = np.zeros((n_queries + spare_rows) * n_classes, dtype=np.int64)
         for block in cells:
             voted = np.sort(block, axis=1)
-            if voted.shape[1:] != (votes_per_record,) or voted.dtype.kind not in "iu":
-                raise DataError(f"Records do not name {votes_per_record} cells each, as integers.")
-            if not ((voted >= 0) & (voted < len(total))).all() or not np.diff(voted).all():
-                raise DataError("A record votes outside of the table, or twice for one cell.")
+            fits = voted.shape[1] == votes_per_record and voted.dtype.kind in "iu"
+            inside = (voted >= 0) & (voted < len(total))
+            if not (fits and inside.all() and np.diff(voted).all()):
+                raise DataError(f"Records do not name {votes_per_record} cells of the table each.")
             total += np.bincount(voted.ravel().astype(np.int64), minlength=len(total))
         # a bound that no real table meets: it moves no count by more than what it bounds moves
         return cls(shape, classes, np.minimum(total, MOST).reshape(-1, n_classes))
@@ -257,17 +243,12 @@ class Votes(Sealed):
             If they are not.
         """
         chosen, n_queries = np.asarray(rows), self.shape.n_queries
-        if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or not chosen.size:
-            raise ParameterError(
-                Parameter("rows"), " must be a list of one or more whole row numbers."
-            )
-        if not (chosen.min() >= 0 and chosen.max() < n_queries):
+        whole = chosen.ndim == 1 and chosen.dtype.kind in "iu" and chosen.size
+        if not whole or len(np.unique(chosen[(chosen >= 0) & (chosen < n_queries)])) < chosen.size:
             raise ParameterError(
                 Parameter("rows"),
-                f" must lie from 0 to {n_queries - 1}, the queries that were voted on.",
+                f" must be whole numbers from 0 to {n_queries - 1}, one or more, each once.",
             )
-        if len(np.unique(chosen)) < len(chosen):
-            raise ParameterError(Parameter("rows"), " name a row twice; name each row once.")
         parts = (np.concatenate([one[chosen], one[n_queries:]]) for one in Sealed._unseal(self))
         return Votes(self.shape.first(len(chosen)), self.classes, *parts)
 
@@ -327,10 +308,10 @@ class RecordSums(Sealed):
         )
         total = np.zeros(coordinates, dtype=np.int64)
         for block in blocks:
-            left, right, beside = _floats(block, bound)
-            if left.shape[1] * right.shape[1] + beside.shape[1] != coordinates:
+            found = _sum_within(_floats(block, bound), squared)
+            if len(found) != coordinates:
                 raise DataError("Blocks of vectors do not have the coordinates of the sum.")
-            total += _sum_within(left, right, beside, squared)
+            total += found
         return cls(shape, total)
 
     @classmethod
@@ -392,16 +373,17 @@ class Scores(Sealed):
     Attributes
     ----------
     shape : ScoreShape
-    n_candidates : int
-        Public.
     """
 
-    __slots__ = ("n_candidates",)
+    __slots__ = ()
     shape: ScoreShape
 
-    def __init__(self, shape: ScoreShape, n_candidates: int, *integers: IntArray) -> None:
-        super().__init__(shape, *integers)
-        self.n_candidates = n_candidates
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates; public."""
+        first, *last = Sealed._unseal(self)
+        m = len(first)
+        return m * (m + 1) // 2 + 1 if last else m
 
     @classmethod
     def of_candidates(cls, scores: ArrayLike, guarantee: Guarantee) -> Self:
@@ -423,8 +405,7 @@ class Scores(Sealed):
         -------
         Sensitivity : 1 for every score; under add-remove all move one way.
         """
-        table = _scores(scores)
-        return cls(ScoreShape(guarantee=guarantee), len(table), table)
+        return cls(ScoreShape(guarantee=guarantee), _scores(scores))
 
     @classmethod
     def of_ranges(cls, starts: ArrayLike, ends: ArrayLike, guarantee: Guarantee) -> Self:
@@ -451,36 +432,31 @@ class Scores(Sealed):
         first, last = _scores(starts), _scores(ends)
         if len(first) != len(last):
             raise DataError(Parameter("ends"), " are not one for each start.")
-        return cls(
-            ScoreShape(guarantee=guarantee), len(first) * (len(first) + 1) // 2 + 1, first, last
-        )
+        return cls(ScoreShape(guarantee=guarantee), first, last)
 
 
-def _table(values: ArrayLike, name: str) -> NDArray[Any]:
+def _table(values: ArrayLike) -> NDArray[Any]:
     """Return a copy of a table of counts, int64."""
     table = np.asarray(values)
     if table.dtype.kind not in "iu" or table.ndim != 2 or not table.shape[0] or table.shape[1] < 2:
         raise DataError(
-            Parameter(name),
-            f" have dtype {table.dtype} and shape {table.shape}; give integers, one row for each"
-            " query and one column for each of two or more classes.",
+            Parameter("counts"),
+            " are no integers, one row for each query and one column for each of two or more"
+            " classes.",
         )
     # before any is added up: sums of larger ones would wrap
     if not ((table >= 0) & (table <= MOST)).all():
-        raise DataError(Parameter(name), " are below 0 or too large.")
+        raise DataError(Parameter("counts"), " are below 0 or too large.")
     return np.array(table, dtype=np.int64, order="C")
 
 
 def _scores(values: ArrayLike) -> IntArray:
-    """Return a copy of a list of scores, int64; cut where differences of two would wrap, which
-    moves none by more."""
+    """Return a copy of a list of scores, int64; cut to what can be drawn from, which moves none
+    by more."""
     table = np.asarray(values)
     if table.dtype.kind not in "iu" or table.ndim != 1 or not table.size:
-        raise DataError(
-            Parameter("scores"),
-            f" have dtype {table.dtype} and shape {table.shape}; give a list of integers.",
-        )
-    cut: IntArray = np.clip(table, -LARGEST // 2, LARGEST // 2).astype(np.int64)
+        raise DataError(Parameter("scores"), " are no list of integers.")
+    cut: IntArray = np.clip(table, -MAX_SCORE, MAX_SCORE).astype(np.int64)
     return cut
 
 
@@ -488,16 +464,9 @@ def _floats(parts: tuple[IntArray, ...], bound: int) -> tuple[FloatArray, ...]:
     """Return integers as floats, exactly; rows with one that no short vector has are zero."""
     if any(one.ndim != 2 or one.dtype.kind not in "iu" for one in parts):
         raise DataError("Vectors are no tables of integers.")
-    left, right, beside = parts
-    # where one factor is zero the other one adds nothing
-    left = np.where((right != 0).any(axis=1, keepdims=True), left, 0)
-    right = np.where((left != 0).any(axis=1, keepdims=True), right, 0)
-    fits = np.ones(len(left), dtype=np.bool_)
-    for one in (left, right, beside):
-        fits &= ((one >= -bound) & (one <= bound)).all(axis=1)
-    return tuple(
-        np.where(fits[:, None], one, 0).astype(np.float64) for one in (left, right, beside)
-    )
+    short = [((one >= -bound) & (one <= bound)).all(axis=1) for one in parts]
+    fits = np.all(short, axis=0)[:, None]
+    return tuple(np.where(fits, one, 0).astype(np.float64) for one in parts)
 
 
 def _squares(rows: FloatArray) -> IntArray:
@@ -514,8 +483,9 @@ def _fits(left: FloatArray, right: FloatArray, squared: int | IntArray) -> NDArr
     return fits
 
 
-def _sum_within(left: FloatArray, right: FloatArray, beside: FloatArray, squared: int) -> IntArray:
+def _sum_within(parts: tuple[FloatArray, ...], squared: int) -> IntArray:
     """Return the sum of all vectors of at most this squared norm, int64."""
+    left, right, beside = parts
     rest = squared - _squares(beside)
     fits = (rest >= 0) & _fits(left, right, rest)
     kept = np.where(fits[:, None], left, 0)

@@ -1,12 +1,21 @@
 """Arrays, bounds and models that all modules of the core share."""
 
-from typing import Annotated, Any, Literal, Protocol, Self
+import json
+from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from secretballot.core.errors import (
+    LONGEST_SHOWN,
     LONGEST_WORDS,
     Parameter,
     ParameterError,
@@ -57,8 +66,40 @@ def fault_of(error: ValidationError) -> ParameterError:
     if isinstance(cause, ParameterError):
         return cause
     names = [str(part) for part in first["loc"] if isinstance(part, str)]
-    said = plain_line(f" is {shown(first['input'])}: {first['msg']}.", longest=LONGEST_WORDS)
-    return ParameterError(Parameter(names[-1]) if names else "A value", said)
+    said = f" is {shown(first['input'])}: {first['msg']}."
+    if first["type"] == "missing":
+        said = " is missing."
+    name = names[-1] if names else ""
+    # a stranger may have chosen the name
+    plain = name.isidentifier() and len(name) <= LONGEST_SHOWN
+    place = Parameter(name) if plain else shown(name) if name else "A value"
+    return ParameterError(place, plain_line(said, longest=LONGEST_WORDS))
+
+
+Found = TypeVar("Found", bound=BaseModel)
+
+
+def model_in(kind: TypeAdapter[Found], content: object, name: str) -> Found:
+    """Return the model whose `model_dump` gave a JSON object, field by field.
+
+    Raises
+    ------
+    ParameterError
+        If a field is missing, extra, of another type or out of range.
+    """
+    try:
+        found = kind.validate_json(json.dumps(content), strict=True)
+    except ValidationError as error:
+        raise fault_of(error) from None
+    except (TypeError, ValueError, RecursionError):
+        raise ParameterError(f"{name} must be a JSON object.") from None
+    # as text: 1.0 and true are equal to 1, and defaults stand for what is left out
+    stated, read = (
+        json.dumps(one, sort_keys=True) for one in (content, found.model_dump(mode="json"))
+    )
+    if stated != read:
+        raise ParameterError(f"{name} must state all its fields, scales as numbers with a point.")
+    return found
 
 
 #: Largest integer, in size, that is stated or released: beyond it programs read JSON differently.
@@ -87,14 +128,11 @@ class Guarantee(Model):
         does; `by_teachers` says that votes of teachers are released. What one record adds by itself
         may change by more. A label replaced is a record replaced, and not the other way round.
         """
-        if self == account:
-            return True
-        pair = self.unit, account.unit
-        if self.relation != account.relation:
-            return False
         if self.relation == "add-remove":
-            return by_teachers and pair == ("user", "record")
-        return pair == ("record", "label")
+            more = by_teachers and (self.unit, account.unit) == ("user", "record")
+        else:
+            more = (self.unit, account.unit) == ("record", "label")
+        return self.relation == account.relation and (more or self.unit == account.unit)
 
 
 class Sample(Model):
@@ -105,12 +143,6 @@ class Sample(Model):
     relabel_epsilon: Annotated[float, Field(ge=2.0**-20, le=100)]
     request: Name  # it was drawn for this one alone
     serial: Name  # random
-
-    @model_validator(mode="after")
-    def _check_size(self) -> Self:
-        if not self.sampled <= self.out_of:
-            raise ParameterError("A sample holds at most all records.")
-        return self
 
 
 class VoteShape(Model):
@@ -135,21 +167,10 @@ class VoteShape(Model):
     spare_rows: Annotated[int, Field(ge=0, le=10**12, strict=True)] = 0
     sample: Sample | None = None
 
-    @model_validator(mode="after")
-    def _check_rows(self) -> Self:
-        if self.n_teachers is not None and not (
-            self.moved <= self.n_queries and self.spare_rows == 0
-        ):
-            raise ParameterError("Teachers vote once in each row, and only in those of queries.")
-        if self.n_teachers is None and self.sample is not None:
-            raise ParameterError("Teachers learn from a sample; records vote for themselves.")
-        return self
-
     @property
     def shifts(self) -> int:
         """Noised integers that one unit moves, by one each; of two classes one count is noised."""
-        two_counts = self.n_teachers is not None and self.n_classes > 2
-        return 2 * self.moved if two_counts else self.moved
+        return self.moved if self.n_teachers is None or self.n_classes == 2 else 2 * self.moved
 
     def first(self, n: int) -> "VoteShape":
         """Return the shape of `n` of the queries; all rows that move may be among them."""

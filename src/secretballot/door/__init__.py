@@ -14,7 +14,6 @@ from secretballot.door.batch import release
 from secretballot.door.outcomes import (
     PaidOutcome,
     choose_by_scores,
-    estimate_minority,
     estimate_stability,
 )
 from secretballot.door.stream import ReleaseStream, StreamAnswers
@@ -25,7 +24,6 @@ __all__ = [
     "ReleaseStream",
     "StreamAnswers",
     "choose_by_scores",
-    "estimate_minority",
     "estimate_stability",
     "release",
     "release_table",

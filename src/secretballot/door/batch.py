@@ -10,17 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import IntArray
-from secretballot._validation import MOST_ROWS, name_part
+from secretballot._validation import MOST_ROWS, check_instance, name_part
 from secretballot.aggregation import Aggregator, Answers, RecordVotesAggregator
 from secretballot.aggregation.base import widest_count
-from secretballot.aggregation.record_votes import UNCOVERED_VOTES, asked_terms
+from secretballot.aggregation.record_votes import UNCOVERED_VOTES
 from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import Mechanism
 from secretballot.core.noise import NoiseSource
 from secretballot.core.private import MOST, Votes
+from secretballot.core.types import VoteShape
 from secretballot.door import purchase
 from secretballot.door.outcomes import PaidOutcome, check_outcomes
 from secretballot.exceptions import Argument, DataError, ParameterError
-from secretballot.privacy.accounting import Event, Price
+from secretballot.privacy.accounting import Price, PrivacyBudget
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     build_certificate,
@@ -108,7 +110,8 @@ def release(
     Price : `aggregator.events`, priced by `privacy.accounting` at `aggregator.budget`.
     Rounding : upward.
     """
-    purchase.check_types(aggregator, ledger, counts)
+    purchase.check_types(aggregator, ledger)
+    check_instance("counts", counts, Votes, hint="give Votes, as votes_of_counts makes them")
     purchase.check_votes_of_records(counts, aggregator)
     declaration = purchase.declaration_of(counts, declaration)
     n_teachers = counts.shape.n_teachers or 0
@@ -118,21 +121,27 @@ def release(
     # a stored answer comes before the account is looked at: it was paid for, and costs nothing
     declared = check_declaration(declaration)
 
+    mechanism, shape = purchase.terms_of(
+        aggregator, counts.shape.n_classes, n_teachers, declared, key
+    )
+
     def known(content: bytes) -> ReleasedLabels:
         stored = ReleasedLabels.from_json(json.loads(content))
-        return _same_question(stored, aggregator, named, declared, points_sha256, key)
+        terms = mechanism, shape, aggregator.public, aggregator.budget
+        return _same_question(stored, terms, named, points_sha256, key)
 
     answered = ledger.released(key)
     if answered is not None:
         return known(answered)
 
     # all that can be refused is refused before anything is reserved
-    purchase.check_one_record_of_a_user(counts, ledger)
+    if counts.shape.n_teachers is None:
+        purchase.check_one_record_of_a_user(counts.shape.guarantee, ledger)
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
     check_outcomes(choices, ledger, declared)
     purchase.check_sample(aggregator.sample, declaration, key)
     purchase.check_predictions(aggregator, predictions, len(rows), n_teachers)
-    events = purchase.events_of(aggregator, counts.shape.n_classes, n_teachers)
+    events = (purchase.event_of(aggregator, mechanism, shape),)
     paid = purchase.priced(events, aggregator.budget)
     # before the purchase: an installation that cannot draw must cost nothing
     noise = purchase.noise_source()
@@ -142,7 +151,8 @@ def release(
         counts,
         aggregator,
         named,
-        events=events,
+        mechanism=mechanism,
+        shape=shape,
         paid=paid,
         noise=noise,
         purpose=purpose,
@@ -178,20 +188,17 @@ def release(
 
 def _same_question(
     stored: ReleasedLabels,
-    aggregator: Aggregator,
+    terms: tuple[Mechanism, VoteShape, dict[str, Any], PrivacyBudget],
     named: IntArray,
-    declared: Mapping[str, object],
     points_sha256: str | None,
     request: str,
 ) -> ReleasedLabels:
     """Return the stored answer if it answers this very question."""
-    described = json.loads(json.dumps(aggregator.describe()))
     certificate = stored.certificate
     same = (
-        described == asked_terms(certificate["mechanism"])
+        purchase.has_terms(certificate, *terms)
         and np.array_equal(stored.queries, named)
         and certificate["released"].get("points_sha256") == points_sha256
-        and all(certificate[name] == declared[name] for name in ("unit", "neighbours"))
     )
     if not same:
         raise ParameterError(
@@ -280,7 +287,8 @@ def _released_labels(
     answers: Answers,
     composition: dict[str, Any],
     *,
-    events: tuple[Event, ...],
+    mechanism: Mechanism,
+    shape: VoteShape,
     paid: Price,
     noise: NoiseSource,
     purpose: str,
@@ -291,15 +299,17 @@ def _released_labels(
     classes, n_teachers = counts.classes, counts.shape.n_teachers or 0
     # the certificate says what was drawn and what it cost; it is part of the stored answer
     certificate = build_certificate(
+        mechanism=mechanism,
+        shape=shape,
+        public=aggregator.public,
         budget=aggregator.budget,
-        events=events,
         price=paid,
-        mechanism={**aggregator.describe(), **answers.outcome},
         composition=composition,
         noise={"exact": noise.exact, "description": noise.description},
         released=describe_released(
             rows, answers.labels, classes, n_teachers, answers.noisy_counts, points_sha256
-        ),
+        )
+        | ({"values": [[one] for one in answers.outcome.values()]} if answers.outcome else {}),
         declaration=declaration,
         purpose=purpose,
         choices=[choice.to_certificate() for choice in choices] or None,

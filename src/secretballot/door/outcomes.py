@@ -12,13 +12,23 @@ import numpy as np
 
 from secretballot._validation import shown
 from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import (
+    ExponentialChoice,
+    Mechanism,
+    Shape,
+    StabilityQuantile,
+    State,
+    mechanism_in,
+    range_of,
+    shape_in,
+)
 from secretballot.core.noise import ExactNoise
 from secretballot.core.private import Scores, Votes
-from secretballot.core.types import Guarantee
+from secretballot.core.types import Guarantee, ScoreShape
 from secretballot.door import purchase
-from secretballot.exceptions import LedgerError, Parameter, ParameterError
+from secretballot.ensemble.votes import guarantee_of
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, calibrate_pure
-from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
 from secretballot.report.certificate.build import (
     build_certificate,
     check_declaration,
@@ -27,7 +37,7 @@ from secretballot.report.certificate.build import (
 )
 from secretballot.report.certificate.chosen import EXPONENTIAL
 
-_STORED = ("purpose", "mechanism", "outcome", "unit", "neighbours", "composition", "drawn")
+_STORED = ("purpose", "public", "outcome", "epsilon", "composition", "drawn")
 
 
 @dataclass(frozen=True)
@@ -38,16 +48,16 @@ class PaidOutcome:
     ----------
     purpose : str
         What it is for.
-    mechanism : dict
-        Name and parameters of the mechanism, as JSON values.
+    mechanism : Mechanism
+        What drew.
+    shape : VoteShape or ScoreShape
+        Of what it was drawn from.
+    public : dict
+        ``method`` and public settings, as JSON values.
     outcome : int
         The number: votes, or the position of the chosen candidate.
-    event : Event
-        What was drawn.
     epsilon, delta : float
         What was paid for it.
-    unit, neighbours : str
-        Whose data the price is about, and the relation.
     composition : dict
         The ledger that paid, as a certificate states it: its name, its promise, and what was spent
         just after.
@@ -59,20 +69,34 @@ class PaidOutcome:
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(1.0, 0.0))
     >>> votes = sb.votes_of_counts([[3, 97], [60, 40]])
     >>> paid = sb.estimate_stability(votes, ledger, fraction=0.5, epsilon=0.5)
-    >>> paid.epsilon, paid.delta, paid.mechanism["name"], paid.reservation
+    >>> paid.epsilon, paid.delta, paid.public["method"], paid.reservation
     (0.5, 0.0, 'stability-quantile', 1)
     """
 
     purpose: str
-    mechanism: dict[str, Any]
+    mechanism: Mechanism
+    shape: Shape
+    public: dict[str, Any]
     outcome: int
-    event: Event
     epsilon: float
     delta: float
-    unit: str
-    neighbours: str
     composition: dict[str, Any]
     drawn: dict[str, Any]
+
+    @property
+    def event(self) -> Event:
+        """What was drawn, to the accountant."""
+        return self.mechanism.event(self.shape)
+
+    @property
+    def unit(self) -> str:
+        """Whose data the price is about."""
+        return self.shape.guarantee.unit
+
+    @property
+    def neighbours(self) -> str:
+        """The relation."""
+        return self.shape.guarantee.relation
 
     @property
     def reservation(self) -> int:
@@ -83,10 +107,13 @@ class PaidOutcome:
         """Return the entry for the ``choices`` of a certificate."""
         return {
             "purpose": self.purpose,
+            "mechanism": self.mechanism.model_dump(mode="json"),
+            "shape": self.shape.model_dump(mode="json"),
+            "public": self.public,
             "events": [self.event.model_dump(mode="json")],
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "outcome": {"mechanism": self.mechanism, "value": self.outcome},
+            "value": self.outcome,
             "reservation": self.reservation,
         }
 
@@ -139,59 +166,19 @@ def estimate_stability(
     """
     purchase.check_counts(counts)
     declaration = purchase.declaration_of(counts, declaration)
-    mechanism = StabilityQuantile(fraction, _drawn_at(epsilon))
-    about = {
-        "name": "stability-quantile",
-        "fraction": mechanism.fraction,
-        "epsilon": float(epsilon),
-    }
+    mechanism = StabilityQuantile(epsilon=_drawn_at(epsilon), fraction=fraction)
+    declared = check_declaration(declaration)
+    guarantee = guarantee_of(declared["unit"], declared["neighbours"])
     # the votes are opened inside the draw, hence after the price is reserved
     return _paid_outcome(
-        {**about, "n_points": counts.shape.n_queries, "n_teachers": counts.shape.n_teachers},
-        mechanism.event(),
-        lambda noise: mechanism.release(counts._unseal()[0], noise),
+        mechanism,
+        counts.shape.model_copy(update={"guarantee": guarantee}),
+        {"method": mechanism.kind},
+        float(epsilon),
+        lambda noise: int(mechanism.draw(counts.shape, counts._unseal(), noise, State())[0][0, 0]),
         ledger,
         request,
         purpose or "how stable the votes are",
-        declaration,
-    )
-
-
-def estimate_minority(
-    counts: Votes,
-    ledger: Ledger,
-    *,
-    epsilon: float,
-    request: str | None = None,
-    purpose: str = "",
-    declaration: Mapping[str, object] | None = None,
-) -> PaidOutcome:
-    """Release how many votes on a public pool are in the minority of their point.
-
-    Parameters, with their shapes, and errors are those of `estimate_stability`; the outcome is a
-    number of votes.
-
-    Privacy
-    -------
-    Unit, relation : as declared.
-    Sensitivity : n_points votes, because one teacher may change its vote on every point
-        (`MinoritySum`).
-    Price : (epsilon, 0), by discrete Laplace noise of scale n_points / epsilon.
-    Source : Bassily, Thakurta, Thakkar 2018, Remark 1, as differences 10 puts it right.
-    Rounding : upward.
-    """
-    purchase.check_counts(counts)
-    declaration = purchase.declaration_of(counts, declaration)
-    mechanism = MinoritySum(_drawn_at(epsilon), counts.shape.n_queries)
-    about = {"name": "minority-sum", "n_points": mechanism.n_points, "epsilon": float(epsilon)}
-    # the votes are opened inside the draw, hence after the price is reserved
-    return _paid_outcome(
-        {**about, "n_teachers": counts.shape.n_teachers},
-        mechanism.event(),
-        lambda noise: mechanism.release(counts._unseal()[0], noise),
-        ledger,
-        request,
-        purpose or "how often the teachers disagree",
         declaration,
     )
 
@@ -250,19 +237,17 @@ def choose_by_scores(
     """
     # unit and relation first: scale and price follow from how the scores move under them
     made = scores.shape.guarantee
-    _check_scores_declared(made, check_declaration(declaration))
-    check_scores_account(ledger, made.unit, made.relation)
-    mechanism = ExponentialMechanism(_drawn_at(epsilon), monotone=made.relation == "add-remove")
-    stated: dict[str, Any] = {
-        "name": "exponential-choice",
-        "epsilon": float(epsilon),
-        "monotone": mechanism.monotone,
-    }
+    purchase.check_declared(made, check_declaration(declaration), by_teachers=False)
+    check_scores_account(ledger, made)
+    mechanism = ExponentialChoice(epsilon=_drawn_at(epsilon))
+    stated: dict[str, Any] = {"method": EXPONENTIAL, "n_candidates": scores.n_candidates}
     if names is not None:
         stated["candidates"] = _distinct_names(names, scores.n_candidates)
     return _paid_outcome(
-        {**(about or {}), **stated, "n_candidates": scores.n_candidates},
-        mechanism.event(),
+        mechanism,
+        scores.shape,
+        {**(about or {}), **stated},
+        float(epsilon),
         lambda noise: drawn_by(mechanism, scores, noise),
         ledger,
         request,
@@ -273,13 +258,11 @@ def choose_by_scores(
     )
 
 
-def check_scores_account(ledger: Ledger, unit: str, neighbours: str) -> None:
-    """Refuse an account to whose promise a choice by this unit and relation does not add.
+def check_scores_account(ledger: Ledger, made: Guarantee) -> None:
+    """Refuse an account to whose promise a choice by scores of this guarantee does not add.
 
-    Votes by user add to a promise about records: one more record changes the one teacher of its
-    user, at the same price. A choice by user does not. One more record may change which record of
-    its user counts: then some scores rise and some fall, and the choice loses up to log((1 + e^(2
-    epsilon)) / 2) of it.
+    One more record may change which record of its user counts: then some scores rise and some fall,
+    and the choice loses up to log((1 + e^(2 epsilon)) / 2) of it.
 
     Raises
     ------
@@ -287,27 +270,22 @@ def check_scores_account(ledger: Ledger, unit: str, neighbours: str) -> None:
         If it does not; nothing was spent.
     """
     purchase.check_ledger(ledger)
-    ledger.check_promise(unit, neighbours)
-    if unit == "user" and ledger.unit != "user":
-        raise LedgerError(
-            f"The ledger of {ledger.dataset!r} is about records, and a choice by user does not add"
-            " to that: one more record of a user may change what counts of it; use a ledger about"
-            " users. Nothing was spent."
-        )
+    ledger.check_promise(made.unit, made.relation)
+    purchase.check_one_record_of_a_user(made, ledger)
 
 
-def drawn_by(mechanism: ExponentialMechanism, scores: Scores, noise: ExactNoise) -> int:
+def drawn_by(mechanism: ExponentialChoice, scores: Scores, noise: ExactNoise) -> int:
     """Return the number of the candidate that is drawn; of ranges without listing them."""
     opened = scores._unseal()
+    chosen = int(mechanism.draw(scores.shape, opened, noise, State())[0][0, 0])
     if len(opened) == 1:
-        return mechanism.release(opened[0], noise)
-    starts, ends = opened
-    drawn = mechanism.release_range(starts, ends, noise)
-    if drawn is None:
+        return chosen
+    found = range_of(chosen)
+    if found is None:
         return 0
     # as `IntervalDichotomies` counts them
-    first, last = drawn
-    return 1 + first * len(starts) - first * (first - 1) // 2 + last - first
+    first, last = found
+    return 1 + first * len(opened[0]) - first * (first - 1) // 2 + last - first
 
 
 def _drawn_at(epsilon: float) -> float:
@@ -360,15 +338,14 @@ def covers(paid: tuple[str, str], asked: tuple[str, str]) -> bool:
     All records of a user are more than one record of theirs; a record replaced is more than its
     label changed. Not the other way round.
     """
-    return paid == asked or (paid, asked) in (
-        (("user", "add-remove"), ("record", "add-remove")),
-        (("record", "replace-one"), ("label", "replace-one")),
-    )
+    return guarantee_of(*paid).adds_to(guarantee_of(*asked), by_teachers=True)
 
 
 def _paid_outcome(
-    mechanism: dict[str, Any],
-    event: Event,
+    mechanism: Mechanism,
+    shape: Shape,
+    public: dict[str, Any],
+    epsilon: float,
     draw: Callable[[ExactNoise], int],
     ledger: Ledger,
     request: str | None,
@@ -387,20 +364,21 @@ def _paid_outcome(
     key = uuid.uuid4().hex if request is None else request
     purchase.check_sample(None, declaration, key)
     stored = ledger.released(key)
-    known = functools.partial(
-        _same_question,
-        mechanism=mechanism,
-        event=event,
-        promise=(unit, neighbours),
-        request=key,
-    )
+    asked = mechanism, shape, json.loads(json.dumps(public)), epsilon
+    known = functools.partial(_same_question, asked=asked, request=key)
     if stored is not None:
         return known(stored)
     ledger.check_promise(unit, neighbours)
-    budget = PrivacyBudget(mechanism["epsilon"], 0.0)
+    budget = PrivacyBudget(epsilon, 0.0)
     # before the purchase: an installation that cannot draw must cost nothing
     noise = purchase.exact_noise()
-    describe = functools.partial(_outcome_of, purpose, mechanism, event, unit, neighbours)
+
+    def describe(outcome: int, composition: dict[str, Any]) -> PaidOutcome:
+        drawn = time_and_software()
+        return PaidOutcome(
+            purpose, mechanism, shape, public, outcome, epsilon, 0.0, composition, drawn
+        )
+
     account = purchase.composition_of(ledger, 0)
     room = purchase.room_for(_stored_fields(describe(_WIDEST, account)))
     certificate = dummy_certificate(describe(0, account), noise, declaration, classes, beside)
@@ -411,7 +389,7 @@ def _paid_outcome(
 
     return purchase.drawn_once(
         ledger,
-        (event,),
+        (mechanism.event(shape),),
         budget,
         certificate,
         drawn,
@@ -443,22 +421,20 @@ def dummy_certificate(
     beside : sequence of mapping
         What else is listed under ``choices``.
     """
-    mechanism = {"n_candidates": 1, "monotone": False, **choice.mechanism}
-    scale = ExponentialMechanism(
-        choice.event.epsilon,  # type: ignore[attr-defined]
-        monotone=mechanism["monotone"],
-    ).scale
+    own = ExponentialChoice(epsilon=_drawn_at(choice.epsilon))
+    shape = ScoreShape(guarantee=choice.shape.guarantee)
     one = np.zeros(1, dtype=np.int64)
     number = 1 + max((entry["reservation"] for entry in beside), default=0)
     budget = PrivacyBudget(choice.epsilon, choice.delta)
     return build_certificate(
+        mechanism=own,
+        shape=shape,
+        public={"n_candidates": 1, **choice.public, "method": EXPONENTIAL},
         budget=budget,
-        events=(choice.event,),
-        price=purchase.priced((choice.event,), budget),
-        mechanism={**mechanism, "name": EXPONENTIAL, "scale": scale, "outcome": 0},
+        price=purchase.priced((own.event(shape),), budget),
         composition=choice.composition,
         noise={"exact": noise.exact, "description": noise.description},
-        released=describe_released(one, one, classes, 0),
+        released=describe_released(one, one, classes, 0) | {"values": [[0]]},
         declaration=declaration,
         purpose=choice.purpose,
         choices=[*beside, choice.to_certificate() | {"reservation": number}],
@@ -468,60 +444,35 @@ def dummy_certificate(
 _WIDEST = -(2**63)  # no outcome has more digits
 
 
-def _outcome_of(
-    purpose: str,
-    mechanism: dict[str, Any],
-    event: Event,
-    unit: str,
-    neighbours: str,
-    outcome: int,
-    composition: dict[str, Any],
-) -> PaidOutcome:
-    return PaidOutcome(
-        purpose,
-        mechanism,
-        outcome,
-        event,
-        mechanism["epsilon"],
-        0.0,
-        unit,
-        neighbours,
-        composition,
-        time_and_software(),
-    )
-
-
 def _stored_fields(choice: PaidOutcome) -> dict[str, Any]:
-    return {field: getattr(choice, field) for field in _STORED}
+    models = {"mechanism": choice.mechanism, "shape": choice.shape}
+    return {field: getattr(choice, field) for field in _STORED} | {
+        name: model.model_dump(mode="json") for name, model in models.items()
+    }
+
+
+def choice_of(stored: Mapping[str, Any]) -> PaidOutcome:
+    """Return the choice whose fields were stored."""
+    mechanism = mechanism_in(stored["mechanism"])
+    shape = shape_in(mechanism, stored["shape"])
+    fields = {field: stored[field] for field in _STORED}
+    return PaidOutcome(mechanism=mechanism, shape=shape, delta=0.0, **fields)
 
 
 def _same_question(
-    content: bytes, mechanism: dict[str, Any], event: Event, promise: tuple[str, str], request: str
+    content: bytes, asked: tuple[Mechanism, Shape, dict[str, Any], float], request: str
 ) -> PaidOutcome:
     """Return the stored answer if it answers this very question, about the same unit and
     relation."""
     stored = json.loads(content)
-    same = (
-        isinstance(stored, dict)
-        and set(stored) == set(_STORED)
-        and stored["mechanism"] == mechanism
+    if isinstance(stored, dict) and set(stored) == {*_STORED, "mechanism", "shape"}:
+        found = choice_of(stored)
+        if (found.mechanism, found.shape, found.public, found.epsilon) == asked:
+            return found
+    raise ParameterError(
+        f"The request {request!r} was answered before, with another question; ask the same"
+        " again, or use a new request."
     )
-    if not (same and (stored["unit"], stored["neighbours"]) == promise):
-        raise ParameterError(
-            f"The request {request!r} was answered before, with another question; ask the same"
-            " again, or use a new request."
-        )
-    return PaidOutcome(event=event, epsilon=mechanism["epsilon"], delta=0.0, **stored)
-
-
-def _check_scores_declared(made: Guarantee, declared: Mapping[str, object]) -> None:
-    """Refuse a declaration that promises more than the scores are counted for."""
-    given = Guarantee.model_validate({"unit": declared["unit"], "relation": declared["neighbours"]})
-    if not made.adds_to(given, by_teachers=False):
-        raise ParameterError(
-            f"The scores are counted by {made.unit} under {made.relation!r}, and {given.unit} under"
-            f" {given.relation!r} is declared; declare what was counted. Nothing was spent."
-        )
 
 
 def _distinct_names(names: Sequence[str], n_candidates: int) -> list[str]:

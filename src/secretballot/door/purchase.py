@@ -18,11 +18,14 @@ from secretballot.aggregation import (
 )
 from secretballot.aggregation.base import AnswerRun
 from secretballot.aggregation.confident import ConfidentVoting, predicted_votes
+from secretballot.aggregation.record_votes import moved_cells
 from secretballot.core.ledger import Ledger, LedgerEntry
 from secretballot.core.ledger.rows import UnknownEndError
+from secretballot.core.mechanisms import Mechanism, Shape
 from secretballot.core.noise import ExactNoise, NoiseSource, ready_sampler
 from secretballot.core.private import Votes
 from secretballot.core.signals import signals_held_back
+from secretballot.core.types import Guarantee, Sample, VoteShape
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import (
     BudgetError,
@@ -48,8 +51,6 @@ _SPARE = 256
 
 #: More files than a release has: the certificate that lists those is no longer than this one.
 _LISTED = (LABELS_FILE, *(f"queries-{'x' * 20}.{place}" for place in range(19)))
-
-_NONE_NEEDED = object()  # None is what a caller may have given for votes
 
 
 def check_ledger(ledger: object) -> None:
@@ -80,16 +81,14 @@ def check_counts(counts: Votes) -> int:
     return n_teachers
 
 
-def check_types(aggregator: object, ledger: object, counts: object = _NONE_NEEDED) -> None:
-    """Refuse an aggregator, an account or votes that are none.
+def check_types(aggregator: object, ledger: object) -> None:
+    """Refuse an aggregator or an account that is none.
 
     Raises
     ------
     ParameterError
         If one of them is none.
     """
-    if counts is not _NONE_NEEDED:
-        check_instance("counts", counts, Votes, hint="give Votes, such as votes_of_counts makes")
     hint = "give a calibrated aggregator, such as GaussianAggregator.calibrate returns"
     check_instance("aggregator", aggregator, Aggregator, hint=hint)
     check_ledger(ledger)
@@ -110,45 +109,35 @@ def check_votes_of_records(counts: Votes, aggregator: Aggregator) -> None:
             "Votes of records are priced by a RecordVotesAggregator, and votes of teachers by the"
             " others; use the one that fits. Nothing was spent."
         )
-    if not isinstance(aggregator, RecordVotesAggregator):
-        if shape.moved != shape.n_queries:
+    if isinstance(aggregator, RecordVotesAggregator):
+        relation, rows = aggregator.neighbours, aggregator.rows_of_uncovered
+        priced = moved_cells(aggregator.votes_per_record, relation), relation, rows
+        cast = shape.moved, shape.guarantee.relation, shape.spare_rows
+        if cast != priced:
             raise ParameterError(
-                "These are votes for several labels; release them by release_table. Nothing was"
-                " spent."
+                "The counts that one unit moves, the relation and the rows for uncovered records"
+                f" are {cast} of these votes, and the aggregator prices {priced}; calibrate it for"
+                " what was cast. Nothing was spent."
             )
-        return
-    priced = aggregator.events(0)[0].shifts, aggregator.neighbours  # type: ignore[attr-defined]
-    if (shape.moved, shape.guarantee.relation) != priced:
-        raise ParameterError(
-            f"One unit moves {shape.moved} counts of these votes under"
-            f" {shape.guarantee.relation!r}, and the aggregator prices {priced[0]} under"
-            f" {priced[1]!r}; calibrate it for what was cast. Nothing was spent."
-        )
-    if shape.spare_rows != aggregator.rows_of_uncovered:
-        raise ParameterError(
-            "Votes of uncovered records are counted apart by the votes or by the aggregator, and"
-            " not by both; use expected_uncovered= where records were told apart, and only there."
-            " Nothing was spent."
-        )
 
 
-def check_one_record_of_a_user(counts: Votes, ledger: Ledger) -> None:
-    """Refuse votes of records by user in an account about records.
+def check_one_record_of_a_user(made: Guarantee, ledger: Ledger) -> None:
+    """Refuse what is counted or bounded by user in an account about records.
 
-    Of each user one record votes, and one more record of theirs may change which: then twice as
-    many counts move as were paid for.
+    One more record of a user that stays may change what all of them add by more than was paid for:
+    which of them votes, which scores count it, or a vector to another one within the bound. Votes
+    of teachers are not like that.
 
     Raises
     ------
     LedgerError
         If that is the case; nothing was spent.
     """
-    unit = counts.shape.guarantee.unit
-    if counts.shape.n_teachers is None and (unit == "user") != (ledger.unit == "user"):
+    if made.unit == "user" != ledger.unit:
         raise LedgerError(
-            f"The ledger of {ledger.dataset!r} is about {ledger.unit}s, and the votes are by"
-            f" {unit}; votes of records by user and by record do not add to each other's"
-            f" promise, so use a ledger about {unit}s. Nothing was spent."
+            f"The ledger of {ledger.dataset!r} is about {ledger.unit}s, and what is released by"
+            " user does not add to that: one more record of a user may change more than was paid"
+            " for; use a ledger about users. Nothing was spent."
         )
 
 
@@ -267,24 +256,33 @@ def declaration_of(
         if (made.unit, made.relation) == ("record", "add-remove"):
             return None
         return {"unit": made.unit, "neighbours": made.relation}
-    if not keeps_promise(counts, declaration):
-        raise ParameterError(
-            f"The votes were made for unit {made.unit!r} under {made.relation!r}, and the"
-            " declaration says otherwise; declare what they were made for, or make them anew."
-            " Nothing was spent."
-        )
+    check_declared(made, declaration, by_teachers=counts.shape.n_teachers is not None)
     return declaration
 
 
-def keeps_promise(counts: Votes, declared: Mapping[str, object]) -> bool:
-    """Return whether one unit as declared moves no more votes than the shape of these says."""
+def check_declared(
+    made: Guarantee,
+    declared: Mapping[str, object],
+    *,
+    by_teachers: bool,
+) -> None:
+    """Refuse a declaration under which one unit may move more than a container's shape says.
+
+    Raises
+    ------
+    ParameterError
+        If it is one.
+    """
     unit, neighbours = declared.get("unit", "record"), declared.get("neighbours", "add-remove")
-    promised = guarantee_of(unit, neighbours)
-    by_teachers = counts.shape.n_teachers is not None
-    return counts.shape.guarantee.adds_to(promised, by_teachers=by_teachers)
+    if not made.adds_to(guarantee_of(unit, neighbours), by_teachers=by_teachers):
+        raise ParameterError(
+            f"What is private was made for unit {made.unit!r} under {made.relation!r}, and"
+            f" {unit!r} under {neighbours!r} is declared; declare what it was made for, or make it"
+            " anew. Nothing was drawn."
+        )
 
 
-def _check_readable(certificate: Mapping[str, Any]) -> None:
+def check_readable(certificate: Mapping[str, Any]) -> None:
     """Refuse a certificate that one of the verifiers would refuse, such as one with classes that
     are too long.
 
@@ -350,7 +348,45 @@ def exact_noise() -> ExactNoise:
     return ExactNoise()
 
 
-def events_of(aggregator: Aggregator, n_classes: int, n_teachers: int) -> tuple[Event, ...]:
+def terms_of(
+    aggregator: Aggregator,
+    n_classes: int,
+    n_teachers: int,
+    declared: Mapping[str, object],
+    request: str,
+) -> tuple[Mechanism, VoteShape]:
+    """Return what the core would draw the aggregator's answers by, and from.
+
+    Raises
+    ------
+    ParameterError
+        If it is calibrated for other votes.
+    """
+    if n_classes != aggregator.n_classes:
+        raise ParameterError(
+            f"The votes are on {n_classes} classes, but the aggregator is calibrated for"
+            f" {aggregator.n_classes}; calibrate it with n_classes={n_classes}."
+        )
+    moved, spare, sample = aggregator.n_queries, 0, None
+    if isinstance(aggregator, RecordVotesAggregator):
+        moved = moved_cells(aggregator.votes_per_record, aggregator.neighbours)
+        spare = aggregator.rows_of_uncovered
+    if aggregator.sample is not None:
+        terms = {key: value for key, value in aggregator.sample.items() if key != "neighbours"}
+        sample = Sample(**terms, request=request, serial=request)
+    shape = VoteShape(
+        guarantee=guarantee_of(declared["unit"], declared["neighbours"]),
+        n_queries=aggregator.n_queries,
+        n_classes=n_classes,
+        n_teachers=n_teachers or None,
+        moved=moved,
+        spare_rows=spare,
+        sample=sample,
+    )
+    return aggregator.core_mechanism(n_teachers), shape
+
+
+def event_of(aggregator: Aggregator, mechanism: Mechanism, shape: VoteShape) -> Event:
     """Return what the aggregator's answers are to the accountant, if it fits the votes.
 
     Raises
@@ -358,13 +394,31 @@ def events_of(aggregator: Aggregator, n_classes: int, n_teachers: int) -> tuple[
     ParameterError
         If it is calibrated for other votes, or would answer nothing.
     """
-    if n_classes != aggregator.n_classes:
-        raise ParameterError(
-            f"The votes are on {n_classes} classes, but the aggregator is calibrated for"
-            f" {aggregator.n_classes}; calibrate it with n_classes={n_classes}."
-        )
-    aggregator.check_useful(n_teachers)
-    return aggregator.events(n_teachers)
+    aggregator.check_useful(shape.n_teachers or 0)
+    aggregator.events(shape.n_teachers or 0)  # refuses other teachers than it was priced for
+    return mechanism.event(shape)
+
+
+def has_terms(
+    certificate: Mapping[str, Any],
+    mechanism: Mechanism,
+    shape: Shape,
+    public: Mapping[str, Any],
+    budget: PrivacyBudget,
+) -> bool:
+    """Return whether a certificate is about these terms at this price; its public settings may say
+    more, which followed from what was drawn."""
+    own = {
+        "mechanism": mechanism.model_dump(mode="json"),
+        "shape": shape.model_dump(mode="json"),
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+    }
+    # through JSON, as the stored certificate went, so that equal terms compare as equal
+    asked = json.loads(json.dumps(dict(public)))
+    return all(certificate[name] == value for name, value in own.items()) and all(
+        certificate["public"].get(name) == value for name, value in asked.items()
+    )
 
 
 def priced(events: tuple[Event, ...], budget: PrivacyBudget) -> Price:
@@ -451,7 +505,7 @@ def reserved(
     LedgerError
         If the ledger cannot be used, or the request was forfeited.
     """
-    _check_readable(certificate)
+    check_readable(certificate)
     try:
         return ledger.reserve(
             events, budget, request=request, purpose=purpose, queries=queries, room=room

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import ExponentialChoice
 from secretballot.core.private import Scores
+from secretballot.core.types import ScoreShape
 from secretballot.door import purchase
 from secretballot.door.outcomes import (
     PaidOutcome,
@@ -14,10 +16,13 @@ from secretballot.door.outcomes import (
     drawn_by,
     dummy_certificate,
 )
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_pure
-from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.report.certificate.build import time_and_software
+from secretballot.report.certificate.chosen import EXPONENTIAL
+
+_DRAWN = ("n_candidates", "outcome", "composition", "drawn")
 
 
 class ReservedOutcome:
@@ -73,11 +78,12 @@ class ReservedOutcome:
         purpose: str,
         classes: Sequence[object] = (0, 1),
     ) -> None:
-        check_scores_account(ledger, unit, neighbours)
+        check_scores_account(ledger, guarantee_of(unit, neighbours))
         self.ledger, self.request, self.purpose = ledger, request, purpose
         self.epsilon, self.unit, self.neighbours = float(epsilon), unit, neighbours
         drawn_at = calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)
-        self._mechanism = ExponentialMechanism(drawn_at, monotone=neighbours == "add-remove")
+        self._mechanism = ExponentialChoice(epsilon=drawn_at)
+        self._shape = ScoreShape(guarantee=guarantee_of(unit, neighbours))
         self.reservation = self._reservation(classes)
 
     def drawn(self) -> tuple[PaidOutcome, dict[str, Any]] | None:
@@ -92,25 +98,23 @@ class ReservedOutcome:
         if content is None:
             return None
         stored = json.loads(content)
-        terms = (stored[name] for name in ("mechanism", "outcome", "composition", "drawn"))
-        return self._choice_of(*terms), stored["about"]
+        return self._choice_of(**{name: stored[name] for name in _DRAWN}), stored["about"]
 
     def _choice_of(
         self,
-        mechanism: dict[str, Any],
+        n_candidates: int,
         outcome: int,
         composition: dict[str, Any],
         drawn: dict[str, Any],
     ) -> PaidOutcome:
         return PaidOutcome(
             self.purpose,
-            mechanism,
+            self._mechanism,
+            self._shape,
+            {"method": EXPONENTIAL, "n_candidates": n_candidates},
             outcome,
-            self._mechanism.event(),
             self.epsilon,
             0.0,
-            self.unit,
-            self.neighbours,
             composition,
             drawn,
         )
@@ -145,7 +149,7 @@ class ReservedOutcome:
         found = self.drawn()
         if found is None:
             content = {
-                "mechanism": self._described_mechanism(scores.n_candidates),
+                "n_candidates": scores.n_candidates,
                 "composition": purchase.composition_of(self.ledger, self.reservation),
                 "about": dict(about),
                 "drawn": time_and_software(),
@@ -160,21 +164,17 @@ class ReservedOutcome:
             assert found is not None  # stored answers are never removed
         return found
 
-    def _described_mechanism(self, n_candidates: int) -> dict[str, Any]:
-        monotone = self._mechanism.monotone
-        about = {"name": "exponential-choice", "epsilon": self.epsilon, "monotone": monotone}
-        return {**about, "n_candidates": n_candidates}
-
     def _reservation(self, classes: Sequence[object]) -> int:
         """Return the number of the reservation, made now if there is none."""
-        events, budget = (self._mechanism.event(),), PrivacyBudget(self.epsilon, 0.0)
+        budget = PrivacyBudget(self.epsilon, 0.0)
+        events = (self._mechanism.event(self._shape),)
         entry = self.ledger.entry(self.request)
         if entry is not None:
             return purchase.checked_entry(entry, events, budget).id
         # before the purchase: an installation that cannot draw must cost nothing
         noise = purchase.exact_noise()
         account = purchase.composition_of(self.ledger, 0)
-        choice = self._choice_of(self._described_mechanism(1), 0, account, time_and_software())
+        choice = self._choice_of(1, 0, account, time_and_software())
         declaration = {"unit": self.unit, "neighbours": self.neighbours}
         number, _ = purchase.reserved(
             self.ledger,

@@ -13,9 +13,10 @@ from secretballot._typing import IntArray
 from secretballot._validation import LARGEST_INTEGER
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.rows import UnknownEndError, repeated
+from secretballot.core.mechanisms import NoisySums
 from secretballot.core.noise import ExactNoise
 from secretballot.core.signals import signals_held_back
-from secretballot.core.types import Guarantee
+from secretballot.core.types import Guarantee, SumShape
 from secretballot.door import purchase
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Price, PrivacyBudget, VectorSum
@@ -29,7 +30,7 @@ from secretballot.report.certificate.build import (
     describe_released,
 )
 
-_WIDEST = -LARGEST_INTEGER  # no released integer has more digits
+_WIDEST = 1 - LARGEST_INTEGER  # no released integer has more digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +43,8 @@ class StagedSums:
     n_stages : int
     budget : PrivacyBudget
     about : mapping
-        Everything that the outcome depends on besides the records, as JSON values: for the
-        certificate, and what tells this request from another one.
+        ``method`` and all other public settings, as JSON values: for the certificate, and what
+        tells this request from another one.
     stage : callable
         Returns, from the sums released so far, what the next stage asks of every record.
     outcome : callable
@@ -70,6 +71,16 @@ class StagedSums:
     def event(self) -> VectorSum:
         """What all stages together are to the accountant."""
         return self.mechanism.event(self.n_stages)
+
+    def terms(self, declared: Mapping[str, object]) -> tuple[NoisySums, SumShape]:
+        """Return what the core would draw the sums by, and from."""
+        unit, relation = str(declared["unit"]), str(declared["neighbours"])
+        shape = SumShape(
+            guarantee=Guarantee.model_validate({"unit": unit, "relation": relation}),
+            coordinates=self.mechanism.coordinates,
+            squared_sensitivity=self.mechanism.squared_sensitivity,
+        )
+        return NoisySums(sigmas=(self.mechanism.sigma,) * self.n_stages), shape
 
 
 def release_sums(
@@ -131,7 +142,13 @@ def release_sums(
     """
     purchase.check_ledger(ledger)
     declared = check_declaration(declaration)
-    _check_promise_of(asked.mechanism, records.guarantee, ledger, declared)
+    if asked.mechanism.replaced != (declared["neighbours"] == "replace-one"):
+        raise ParameterError(
+            f"The noise is for another relation than {declared['neighbours']!r}; calibrate it"
+            " again. Nothing was spent."
+        )
+    purchase.check_declared(records.guarantee, declared, by_teachers=False)
+    purchase.check_one_record_of_a_user(records.guarantee, ledger)
     key = uuid.uuid4().hex if request is None else request
     question = _question_of(asked, declared)
     stored = ledger.released(key)
@@ -175,40 +192,12 @@ def release_sums(
     return released
 
 
-def _check_promise_of(
-    mechanism: NoisyVectorSum,
-    bounded: Guarantee,
-    ledger: Ledger,
-    declared: Mapping[str, object],
-) -> None:
-    """Refuse noise for another relation, or vectors of another unit, than is declared, and vectors
-    of users in an account about records."""
-    if mechanism.replaced != (declared["neighbours"] == "replace-one"):
-        raise ParameterError(
-            f"The noise is for another relation than {declared['neighbours']!r}; calibrate it"
-            " again. Nothing was spent."
-        )
-    if (bounded.unit, bounded.relation) != (declared["unit"], declared["neighbours"]):
-        raise ParameterError(
-            f"The vectors are bounded by {bounded.unit} under {bounded.relation!r}, and unit"
-            f" {declared['unit']!r} under {declared['neighbours']!r} is declared; declare what is"
-            " bounded. Nothing was spent."
-        )
-    # of a user that stays, one more record moves the vector from one within the bound to another:
-    # that is up to twice the bound
-    if bounded.unit == "user" != ledger.unit:
-        raise LedgerError(
-            f"The ledger of {ledger.dataset!r} is about {ledger.unit}s, and the vectors are by"
-            " user; sums by user do not add to a promise about records, so use a ledger about"
-            " users. Nothing was spent."
-        )
-
-
 def _question_of(asked: StagedSums, declared: Mapping[str, object]) -> bytes:
     """Return what tells this request from others: the digest of its public terms."""
     terms = {
         "about": asked.about,
         "events": [asked.event.model_dump(mode="json")],
+        "budget": asked.budget.to_json(),
         "classes": list(asked.classes),
         "points_sha256": asked.points_sha256,
         "unit": [declared["unit"], declared["unit_column"], declared["neighbours"]],
@@ -275,10 +264,10 @@ def _stage_sum(records: Records, asked: StagedSums, before: Sequence[IntArray]) 
     """Return the exact sum of the next stage, which must be what was paid for."""
     sums, paid = records.sums(asked.stage(before)), asked.mechanism
     made = sums.shape.squared_sensitivity, sums.shape.coordinates
-    if made != (paid.squared_sensitivity, paid.coordinates):
+    priced = paid.squared_sensitivity, paid.coordinates
+    if made != priced:
         raise ParameterError(
-            f"One unit moves a stage's sum by a squared norm of {made[0]} in {made[1]} coordinates,"
-            f" and {paid.squared_sensitivity} in {paid.coordinates} were paid for."
+            f"Squared sensitivity and coordinates of a stage are {made}; {priced} were paid for."
         )
     return sums._unseal()[0]
 
@@ -325,21 +314,20 @@ def _certified_release(
     """Return what the stages come to, with its certificate."""
     fields, labels = outcome
     rows = np.arange(len(labels))
+    mechanism, shape = asked.terms(check_declaration(declaration))
     certificate = build_certificate(
+        mechanism=mechanism,
+        shape=shape,
+        public={**asked.about, **fields},
         budget=asked.budget,
-        events=(asked.event,),
         price=paid,
-        mechanism={
-            **asked.about,
-            **fields,
-            "sums": [one.tolist() for one in sums],
-        },
         composition=purchase.composition_of(ledger, reservation),
         noise={"exact": noise.exact, "description": noise.description},
         # 0: no teachers vote, the labels are those of one model
         released=describe_released(
             rows, labels, asked.classes, 0, points_sha256=asked.points_sha256
-        ),
+        )
+        | {"values": [one.tolist() for one in sums]},
         declaration=declaration,
         purpose=purpose,
     )
@@ -369,14 +357,11 @@ def _has_same_terms(
 ) -> bool:
     """Return whether a stored release has the terms that are asked for."""
     document = stored.certificate
-    known = document["mechanism"]
-    plain = json.loads(json.dumps(dict(asked.about)))
-    promise = ("unit", "unit_column", "neighbours")
     return (
         # what was not asked for is another question
-        all(known.get(name) == plain.get(name) for name in ("start",))
-        and all(known.get(name) == value for name, value in plain.items())
-        and all(document[name] == declared[name] for name in promise)
+        document["public"].get("start") == asked.about.get("start")
+        and purchase.has_terms(document, *asked.terms(declared), asked.about, asked.budget)
+        and document["unit_column"] == declared["unit_column"]
         and list(getattr(stored, "classes", ())) == list(asked.classes)
         and document["released"].get("points_sha256") == asked.points_sha256
     )

@@ -15,6 +15,7 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.noise import ExactNoise
 from secretballot.core.private import Votes
 from secretballot.door import purchase
+from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.privacy.accounting import Price
 from secretballot.released import ReleasedTable
@@ -173,14 +174,12 @@ def _same_table(
     document = json.loads(content)
     if document.get("format") == ReleasedTable.FORMAT:
         found = ReleasedTable.from_json(document)
-        mechanism = found.certificate["mechanism"]
-        # through JSON, as the stored certificate went, so that equal terms compare as equal
-        asked = json.loads(json.dumps(voting.describe()))
-        promise = ("unit", "unit_column", "neighbours")
+        shape = voting.shape_of(guarantee_of(declared["unit"], declared["neighbours"]))
+        terms = voting.core_mechanism, shape, voting.public, voting.budget
         if (
-            all(mechanism.get(name) == value for name, value in asked.items())
-            and mechanism["rows"] == rows.tolist()
-            and all(found.certificate[name] == declared[name] for name in promise)
+            purchase.has_terms(found.certificate, *terms)
+            and found.certificate["released"]["rows"] == rows.tolist()
+            and found.certificate["unit_column"] == declared["unit_column"]
             and found.certificate["released"].get("points_sha256") == points_sha256
         ):
             return found
@@ -221,21 +220,20 @@ def _certified_table(
     points_sha256: str | None,
 ) -> ReleasedTable:
     """Return the answers with their certificate, on which they stand."""
+    declared = check_declaration(declaration)
     certificate = build_certificate(
+        mechanism=voting.core_mechanism,
+        shape=voting.shape_of(guarantee_of(declared["unit"], declared["neighbours"])),
+        public=voting.public,
         budget=voting.budget,
-        events=(voting.event,),
         price=paid,
-        mechanism={
-            **voting.describe(),
-            "rows": rows.tolist(),
-            "answers": answers.tolist(),
-        },
         composition=composition,
         noise={"exact": noise.exact, "description": noise.description},
-        # rows and answers stand in the mechanism; what is left to describe has no labels
+        # what is described beside rows and values has no labels
         released=describe_released(
             _NO_ROWS, _NO_ROWS, (), voting.n_teachers, points_sha256=points_sha256
-        ),
+        )
+        | {"rows": rows.tolist(), "values": answers.tolist()},
         declaration=declaration,
         purpose=purpose,
     )

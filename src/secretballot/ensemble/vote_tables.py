@@ -58,11 +58,11 @@ def check_ballot(ballot: object, most_named: object, n_labels: int) -> int | Non
         If the ballot is unknown, has too many labels for sets, or the cap is out of range.
     """
     check_choice("ballot", ballot, BALLOTS)
-    if ballot == "sets" and n_labels > MOST_IN_SETS:
+    if ballot == "sets" and not 2 <= n_labels <= MOST_IN_SETS:
         raise ParameterError(
             Parameter("ballot"),
-            f" is 'sets', and {n_labels} labels have 2^{n_labels} sets; at most {MOST_IN_SETS}"
-            " labels are counted so. Use 'labels'.",
+            f" is 'sets', and {n_labels} labels have 2^{n_labels} sets; 2 to {MOST_IN_SETS} labels"
+            " are counted so. Use 'labels'.",
         )
     if most_named is None:
         return None
@@ -137,7 +137,7 @@ def label_votes(
         )
     if cast.dtype.kind not in "biuf" or not ((cast == 0) | (cast == 1)).all():
         raise DataError(Parameter("votes"), " hold something else than 0 and 1.")
-    ballots = ((cast[:, number].astype(bool), None) for number in range(cast.shape[1]))
+    ballots = ((one.astype(bool), None) for one in np.moveaxis(cast, 1, 0))
     promise = guarantee_of(unit, neighbours)
     return counted_labels(ballots, names, promise, ballot=ballot, most_named=most_named)
 
@@ -181,11 +181,9 @@ def counted_labels(
     # added up as they come: memory holds the counts and one ballot
     for named, sure in ballots:
         one = named if cap is None else capped(named, cap, sure)
-        if ballot == "sets":
-            cells = np.zeros((len(one), 2 ** len(names)), dtype=np.int64)
-            cells[np.arange(len(one)), as_set_numbers(one)] = 1
-        else:
-            cells = one.astype(np.int64)
+        # of sets a teacher names one
+        of_set = np.eye(2 ** len(names), dtype=np.int64) if ballot == "sets" else None
+        cells = one.astype(np.int64) if of_set is None else of_set[as_set_numbers(one)]
         total = cells if total is None else total + cells
         teachers += 1
     if total is None:

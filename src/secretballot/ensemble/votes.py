@@ -169,10 +169,8 @@ def guarantee_of(unit: object, neighbours: object) -> Guarantee:
     ParameterError
         If one is unknown, or the two do not go together.
     """
-    of, relation = (
-        check_choice("unit", unit, UNITS),
-        check_choice("neighbours", neighbours, NEIGHBOURS),
-    )
+    of = check_choice("unit", unit, UNITS)
+    relation = check_choice("neighbours", neighbours, NEIGHBOURS)
     check_relation(of, relation)
     return Guarantee(unit=of, relation=relation)
 

@@ -48,7 +48,7 @@ def read_release(folder: str | Path) -> ReleasedLabels | ReleasedTable:
         table.labels,
         tuple(bound["classes"]),
         bound["n_teachers"],
-        None if table.noisy_counts is None else certificate["mechanism"]["sigma"],
+        None if table.noisy_counts is None else certificate["mechanism"]["scale"],
         table.noisy_counts,
         door,
     )

@@ -30,15 +30,15 @@ def model_of_certificate(job: ReleaseJob) -> MomentsStudent:
         )
     if job.X_public is None:
         raise DataError("The model needs the public points of the release; give them as X_public.")
-    mechanism = certificate["mechanism"]
-    basis = _basis_by_settings(mechanism["basis"]).fit(job.X_public)
+    public = certificate["public"]
+    basis = _basis_by_settings(public["basis"]).fit(job.X_public)
     pool = with_constant(basis.integers(job.X_public))
-    weights = np.array(mechanism["weights"][-1], dtype=np.int64)
+    weights = np.array(public["weights"][-1], dtype=np.int64)
     n_classes = len(job.labels.classes)
     shape = (pool.shape[1], 1 if n_classes == 2 else n_classes)
     # in any other basis the weights would be those of another model
     digest = hashlib.sha256(pool.astype("<i8").tobytes()).hexdigest()
-    if digest != mechanism["basis_sha256"] or weights.size != shape[0] * shape[1]:
+    if digest != public["basis_sha256"] or weights.size != shape[0] * shape[1]:
         raise DataError(
             "The public points do not give the basis of the certificate: their coordinates have"
             " another digest. Give the very points of the release, with the versions of numpy and"

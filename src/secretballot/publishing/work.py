@@ -111,7 +111,7 @@ def _metrics_of_job(job: ReleaseJob, student: Any) -> Metrics | TableMetrics | N
 
 def _student_of_table(job: ReleaseJob, table: ReleasedTable, say: Callable[[str], None]) -> Any:
     """Return the student of a table, fitted here or before; None where there is none."""
-    of_numbers = "target_range" in table.certificate["mechanism"]
+    of_numbers = "target_range" in table.certificate["public"]
     match job.student:
         case None:
             return None
@@ -181,6 +181,6 @@ def _hypothesis_of_certificate(job: ReleaseJob, name: str) -> HypothesisStudent:
     points = np.asarray(take_rows(job.X_public, job.labels.queries))
     hypotheses = hypotheses_by_name(name, points.shape[1])
     hypothesis = hypotheses.dichotomies(points).hypothesis(
-        job.labels.certificate["mechanism"]["outcome"]
+        job.labels.certificate["released"]["values"][0][0]
     )
     return HypothesisStudent.of(hypothesis, hypotheses, list(job.labels.classes), points.shape[1])

@@ -7,9 +7,8 @@ alone, to the last bit. Only the door may have the sum.
 from secretballot.records.vector_sums import (
     Records,
     Residuals,
-    class_records,
     label_records,
-    target_records,
+    private_records,
 )
 
-__all__ = ["Records", "Residuals", "class_records", "label_records", "target_records"]
+__all__ = ["Records", "Residuals", "label_records", "private_records"]

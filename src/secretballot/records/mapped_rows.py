@@ -48,7 +48,6 @@ class MappedRows(Private):
     ----------
     shape : tuple of int
         Records, and coordinates of each, the constant's last.
-    ndim : int
 
     Examples
     --------
@@ -58,18 +57,17 @@ class MappedRows(Private):
     (MappedRows(<private>), True)
     """
 
-    __slots__ = ("__basis", "__table", "ndim", "shape")
+    __slots__ = ("__basis", "__table", "shape")
     _refusal = "mapped rows refuse to {}; ask the door for a noisy sum over them."
 
     def __init__(self, basis: _FittedBasis, table: Any) -> None:
         self.__basis, self.__table = basis, table
         self.shape = n_rows(table), basis.n_directions_ + 1
-        self.ndim = 2
 
-    def __len__(self) -> int:  # type: ignore[override]
+    def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: slice | IntArray) -> IntArray:  # type: ignore[override]
+    def __getitem__(self, rows: slice | IntArray) -> IntArray:
         """Return the coordinates of some records, int64."""
         if isinstance(rows, slice):
             part = row_block(self.__table, *rows.indices(len(self))[:2])

@@ -1,14 +1,12 @@
 """What each record adds to a sum: its coordinates times what a public model misses of its target:
 a class, several labels, or a number."""
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import LARGEST_INTEGER, check_count
 from secretballot.bases.integer_model import (
     LARGEST_COORDINATE,
     PROBABILITY_UNIT,
@@ -17,16 +15,9 @@ from secretballot.bases.integer_model import (
 from secretballot.bases.integer_targets import TargetModel
 from secretballot.core.private import Private, RecordSums
 from secretballot.core.types import Guarantee
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.records.mapped_rows import MappedRows
 
-#: Bound of a vector's norm, whose square a certificate can state.
-LARGEST_BOUND = math.isqrt(LARGEST_INTEGER)
-#: Integers for 1.0 in a residual, at most: finer ones tell no more than probabilities do, and the
-#: squares of residuals add up to less than 2^63.
-LARGEST_UNIT = PROBABILITY_UNIT
-#: Of a record: that it is there, and what else is counted.
-MOST_MARKS = 4
 _BLOCK_ENTRIES = 2**18  # numbers that one block of rows takes, which stays in the cache
 _LARGEST_ENTRY = 2**44  # of the sum over one person's rows
 
@@ -40,21 +31,14 @@ class Residuals:
     model : IntegerModel or TargetModel
         What is predicted so far.
     unit : int
-        Integers for 1.0 in a residual, at most `LARGEST_UNIT`.
+        Integers for 1.0 in a residual, at most `PROBABILITY_UNIT`.
     bound : int
-        Largest L2 norm of the vector of one unit of privacy, at most `LARGEST_BOUND`.
+        Largest L2 norm of the vector of one unit of privacy; what is longer adds nothing.
     mark_weight : int
-        What a record adds to one further coordinate for each of its marks; at most a quarter of the
-        bound.
+        What a record adds to one further coordinate for each of its marks.
     n_marks : int
-        Number of marks, at most `MOST_MARKS`.
     without_marked : bool
         Whether a record with the last mark adds its marks alone.
-
-    Raises
-    ------
-    ParameterError
-        If a number is out of its range.
 
     Examples
     --------
@@ -72,22 +56,9 @@ class Residuals:
     without_marked: bool = False
 
     def __post_init__(self) -> None:
-        if not check_count("unit", self.unit) <= LARGEST_UNIT:
-            raise ParameterError(
-                f"The residual unit is {self.unit}; it must be at most {LARGEST_UNIT}."
-            )
-        if not check_count("bound", self.bound) <= LARGEST_BOUND:
-            raise ParameterError(
-                Parameter("bound"), f" is {self.bound}; it must be at most {LARGEST_BOUND}."
-            )
-        if self.without_marked and not self.n_marks:
-            raise ParameterError("A stage without marked records has no mark to know them by.")
-        # four marks of a quarter of the bound each leave the rest of a vector most of it
-        if not 0 <= self.n_marks <= MOST_MARKS or not 0 <= self.mark_weight <= self.bound // 4:
-            raise ParameterError(
-                f"A stage has {self.n_marks} marks of weight {self.mark_weight}; it takes up to"
-                f" {MOST_MARKS}, of at most a quarter of the bound, {self.bound}."
-            )
+        # squares of finer residuals could add up to more than 2^63
+        if not self.unit <= PROBABILITY_UNIT:
+            raise ParameterError(f"The residual unit is {self.unit}, above {PROBABILITY_UNIT}.")
 
     @property
     def n_coordinates(self) -> int:
@@ -102,7 +73,7 @@ Block = tuple[IntArray, IntArray, IntArray]
 class Records(Private):
     """Private records, of which each stage makes a sealed sum.
 
-    Made by `class_records`, `target_records`, `label_records` or `parted_records`.
+    Made by `private_records`, `label_records` or `parted_records`.
 
     Parameters
     ----------
@@ -113,8 +84,8 @@ class Records(Private):
 
     Examples
     --------
-    >>> from secretballot.records import class_records
-    >>> class_records(np.array([[3, 4]]), np.array([1]), 2)
+    >>> from secretballot.records import private_records
+    >>> private_records(np.array([[3, 4]]), np.array([1]), 2)
     Records(Guarantee(unit='record', relation='add-remove'), records=<private>)
     """
 
@@ -147,24 +118,25 @@ class Records(Private):
         return f"Records({self.guarantee!r}, records=<private>)"
 
 
-def class_records(
+def private_records(
     coordinates: IntArray | MappedRows,
-    classes: IntArray,
+    targets: IntArray,
     n_classes: int,
     persons: IntArray | None = None,
     marks: IntArray | None = None,
     relation: str = "add-remove",
 ) -> Records:
-    """Return records whose target is a class.
+    """Return records whose target is a class, or one or more numbers.
 
     Parameters
     ----------
     coordinates : ndarray of int, or MappedRows, of shape (n_records, n_coordinates)
-        Each row a function of that record and public values alone. None beyond
-        `LARGEST_COORDINATE`.
-    classes : ndarray of int64, shape (n_records,)
-        Indices from 0.
+        Each row a function of that record and public values alone; cut to `LARGEST_COORDINATE`.
+    targets : ndarray of int64, shape (n_records,) or (n_records, n_columns)
+        Indices from 0, of classes. Or numbers from 0 to `PROBABILITY_UNIT`, and cut to lie there;
+        a negative one is missing, and its record adds nothing in that column.
     n_classes : int
+        0 of numbers.
     persons : ndarray of int64, shape (n_records,), optional
         Number of the person whose record it is; all records of one are bounded together.
     marks : ndarray of 0 and 1, shape (n_records, n_marks), optional
@@ -174,44 +146,18 @@ def class_records(
     Raises
     ------
     DataError
-        If the shapes do not fit, or a coordinate is too large; no value is named.
+        If the shapes do not fit; no value is named.
     """
-    part = _Part(coordinates, classes, persons, marks)
-    columns = 1 if n_classes == 2 else n_classes
-    return Records(lambda asked: part.vectors(asked, columns, IntegerModel), part.promise(relation))
-
-
-def target_records(
-    coordinates: IntArray | MappedRows,
-    targets: IntArray,
-    persons: IntArray | None = None,
-    marks: IntArray | None = None,
-    relation: str = "add-remove",
-) -> Records:
-    """Return records whose targets are numbers; the other parameters are those of `class_records`.
-
-    Parameters
-    ----------
-    coordinates : ndarray of int, or MappedRows, of shape (n_records, n_coordinates)
-    targets : ndarray of int64, shape (n_records, n_columns)
-        From 0 to `PROBABILITY_UNIT`, and cut to lie there; a negative one is missing, and its
-        record adds nothing in that column.
-
-    Raises
-    ------
-    DataError
-        If the shapes do not fit, or a coordinate is too large; no value is named.
-    """
-    if targets.ndim != 2:
+    if targets.ndim != (1 if n_classes else 2):
         raise DataError("Targets of records are no table; give one row for each record.")
-    part = _Part(coordinates, np.clip(targets, -1, PROBABILITY_UNIT), persons, marks)
-    columns = targets.shape[1]
-    return Records(lambda asked: part.vectors(asked, columns, TargetModel), part.promise(relation))
+    part = _Part(coordinates, targets, n_classes, persons, marks)
+    unit = "record" if persons is None else "user"
+    return Records(part.vectors, Guarantee.model_validate({"unit": unit, "relation": relation}))
 
 
 def label_records(coordinates: IntArray | MappedRows, classes: IntArray, n_classes: int) -> Records:
     """Return records of which the classes alone are private; parameters, with their shapes, are
-    those of `class_records`.
+    those of `private_records`.
 
     Notes
     -----
@@ -220,10 +166,8 @@ def label_records(coordinates: IntArray | MappedRows, classes: IntArray, n_class
     by the unit that is asked, another one down (of two classes there is one entry, which moves by
     the unit). That has at most twice the length that is asked as bound.
     """
-    part = _Part(coordinates, classes)
-    columns = 1 if n_classes == 2 else n_classes
-    guarantee = Guarantee(unit="label", relation="replace-one")
-    return Records(lambda asked: part.labelled_rows(asked, columns), guarantee)
+    part = _Part(coordinates, classes, n_classes)
+    return Records(part.labelled_rows, Guarantee(unit="label", relation="replace-one"))
 
 
 def parted_records(parts: Callable[[], Iterator[Records]], guarantee: Guarantee) -> Records:
@@ -248,68 +192,64 @@ class _Part:
         self,
         coordinates: IntArray | MappedRows,
         targets: IntArray,
+        n_classes: int,
         persons: IntArray | None = None,
         marks: IntArray | None = None,
     ) -> None:
         marks = np.empty((len(coordinates), 0), dtype=np.int64) if marks is None else marks
         given = [one for one in (targets, marks, persons) if one is not None]
-        if coordinates.ndim != 2 or any(len(one) != len(coordinates) for one in given):
+        if len(coordinates.shape) != 2 or any(len(one) != len(coordinates) for one in given):
             raise DataError(
                 "Coordinates, classes and persons of records do not fit together; give one row, one"
                 " class and one person for each record."
             )
-        self._coordinates = _four_byte_coordinates(coordinates)
-        self._targets, self._persons = targets.astype(np.int64), persons
+        self._coordinates = coordinates
+        cut = targets if n_classes else np.clip(targets, -1, PROBABILITY_UNIT)
+        self._targets, self._persons = cut.astype(np.int64), persons
         self._marks = (marks != 0).astype(np.int8)
+        self._kind = IntegerModel if n_classes else TargetModel
+        columns = n_classes if n_classes > 2 else 1 if n_classes else targets.shape[1]
+        self._shape = coordinates.shape[1], columns
 
-    def promise(self, relation: str) -> Guarantee:
-        """Return whose vectors are bounded."""
-        unit = "record" if self._persons is None else "user"
-        return Guarantee.model_validate({"unit": unit, "relation": relation})
-
-    def vectors(
-        self, asked: Residuals, n_columns: int, kind: type[IntegerModel | TargetModel]
-    ) -> Iterator[Block]:
+    def vectors(self, asked: Residuals) -> Iterator[Block]:
         """Return coordinates, residuals and weighted marks; those of one person as one row."""
-        self._check(asked, n_columns, kind)
+        self._check(asked)
         return self._of_records(asked) if self._persons is None else self._of_persons(asked)
 
-    def labelled_rows(self, asked: Residuals, n_columns: int) -> Iterator[Block]:
+    def labelled_rows(self, asked: Residuals) -> Iterator[Block]:
         """Return shortened coordinates, labels, and what the model predicts of them."""
-        self._check(asked, n_columns, IntegerModel)
+        self._check(asked)
         assert isinstance(asked.model, IntegerModel)
-        moved = asked.unit**2 * (1 if n_columns == 1 else 2)
-        for rows in self._slices(self._coordinates.shape[1]):
-            coordinates = self._coordinates[rows].astype(np.int64)
+        moved = asked.unit**2 * min(2, self._shape[1])
+        for rows in self._slices():
+            coordinates = self._cut(rows)
             lengths = np.full(len(coordinates), moved)
             kept = _shortened_rows(coordinates, lengths, 4 * asked.bound**2)
             yield kept, self._targets[rows], asked.model.parts_of(coordinates, asked.unit)
 
-    def _check(
-        self, asked: Residuals, n_columns: int, kind: type[IntegerModel | TargetModel]
-    ) -> None:
-        if asked.n_marks != self._marks.shape[1]:
-            raise ParameterError(
-                f"The stage asks for {asked.n_marks} marks, and the records have"
-                f" {self._marks.shape[1]}."
-            )
+    def _check(self, asked: Residuals) -> None:
         # found out here, as a class that the model does not know would raise for its records alone
-        shape = self._coordinates.shape[1], n_columns
-        if asked.model.weights.shape != shape or not isinstance(asked.model, kind):
+        fits = asked.model.weights.shape == self._shape and isinstance(asked.model, self._kind)
+        if not fits or asked.n_marks != self._marks.shape[1]:
+            need = *self._shape, self._marks.shape[1], self._kind.__name__
             raise ParameterError(
-                f"The stage's model has weights of shape {asked.model.weights.shape}; the records"
-                f" need {shape[0]} by {shape[1]}, of the kind {kind.__name__}."
+                "The stage's model or its marks do not fit the records, which need"
+                f" coordinates, columns, marks and kind {need}."
             )
 
-    def _slices(self, width: int) -> Iterator[slice]:
-        size = max(1, _BLOCK_ENTRIES // width)
+    def _cut(self, rows: "slice | IntArray") -> IntArray:
+        found = np.clip(self._coordinates[rows], -LARGEST_COORDINATE, LARGEST_COORDINATE)
+        return found.astype(np.int64)
+
+    def _slices(self) -> Iterator[slice]:
+        size = max(1, _BLOCK_ENTRIES // self._shape[0])
         for start in range(0, len(self._coordinates), size):
             yield slice(start, start + size)
 
     def _of_records(self, asked: Residuals) -> Iterator[Block]:
         # the marks are orthogonal to the rest, which gets what they leave of the bound
         rest = asked.bound**2 - asked.n_marks * asked.mark_weight**2
-        for rows in self._slices(self._coordinates.shape[1]):
+        for rows in self._slices():
             coordinates, residuals = self._residuals(rows, asked)
             kept = _shortened_products(coordinates, residuals, rest)
             yield kept, residuals, asked.mark_weight * self._marks[rows].astype(np.int64)
@@ -352,7 +292,7 @@ class _Part:
     def _residuals(self, rows: "slice | IntArray", asked: Residuals) -> tuple[IntArray, IntArray]:
         """Return coordinates of some records, and what the model misses of them in the units that
         are asked; each row a function of that record and of what is asked."""
-        coordinates, targets = self._coordinates[rows].astype(np.int64), self._targets[rows]
+        coordinates, targets = self._cut(rows), self._targets[rows]
         if isinstance(asked.model, IntegerModel):
             residuals = -asked.model.parts_of(coordinates, asked.unit)
             # of two classes one residual is the other's negative
@@ -373,24 +313,6 @@ def _shortened_products(coordinates: IntArray, residuals: IntArray, squared_boun
     return _shortened_rows(coordinates, of_residuals, squared_bound)
 
 
-def _four_byte_coordinates(coordinates: IntArray | MappedRows) -> IntArray | MappedRows:
-    """Return coordinates in four bytes each, as no coordinate needs more; mapped rows as they are.
-
-    Raises
-    ------
-    DataError
-        If one is too large.
-    """
-    if isinstance(coordinates, MappedRows):
-        return coordinates
-    # the least integer of 64 bits is its own absolute value
-    if coordinates.size and not (
-        coordinates.max() <= LARGEST_COORDINATE and coordinates.min() >= -LARGEST_COORDINATE
-    ):
-        raise DataError(f"A coordinate is beyond {LARGEST_COORDINATE} in size; cut them first.")
-    return coordinates.astype(np.int32, copy=False)
-
-
 def _shortened_rows(coordinates: IntArray, of_residuals: IntArray, squared_bound: int) -> IntArray:
     """Return coordinates whose product with residuals of these squared norms has at most this
     squared norm, per row.
@@ -401,6 +323,7 @@ def _shortened_rows(coordinates: IntArray, of_residuals: IntArray, squared_bound
     of_coordinates = np.einsum("ij,ij->i", coordinates, coordinates)
     lengths = np.sqrt(of_coordinates.astype(np.float64)) * np.sqrt(of_residuals.astype(np.float64))
     factors = np.minimum(1.0, np.sqrt(float(squared_bound)) / np.maximum(lengths, 1.0))
+    factors[of_residuals == 0] = 0  # what adds nothing is no reason to leave its marks out
     kept: IntArray = np.trunc(coordinates * factors[:, None]).astype(np.int64)
     return kept
 

@@ -240,10 +240,10 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
         job = _release_job(run, model, inputs)
         made = publish(folder.release, job, damaged=folder.damaged, say=watch.step)
         forget_table(folder.vault)
-    mechanism = model.certificate_["mechanism"]
+    public = model.certificate_["public"]
     return ChooseOutcome(
         certificate=made.certificate,
-        chosen=_chosen_words(mechanism, inputs.schema, inputs.classes),
+        chosen=_chosen_words(public, inputs.schema, inputs.classes),
         n_candidates=model.n_candidates_,
         metrics=metrics_on_test(made.student, inputs),
         release=folder.release,
@@ -363,10 +363,10 @@ def _outcome_again(folder: RunFolder, watch: Watch, run: ChooseRun) -> ChooseOut
     certificate = again.certificate
     chosen, problem = "", False
     try:
-        mechanism = certificate["mechanism"]
-        n_candidates = int(mechanism["n_candidates"])
+        public = certificate["public"]
+        n_candidates = int(public["n_candidates"])
         chosen = _chosen_words(
-            mechanism,
+            public,
             Schema.read(folder.release / "schema.json"),
             certificate["released"]["classes"],
         )
@@ -389,14 +389,14 @@ def _outcome_again(folder: RunFolder, watch: Watch, run: ChooseRun) -> ChooseOut
     )
 
 
-def _chosen_words(mechanism: Mapping[str, Any], schema: Schema, classes: Sequence[Any]) -> str:
+def _chosen_words(public: Mapping[str, Any], schema: Schema, classes: Sequence[Any]) -> str:
     """Return the name of the chosen candidate; of a hypothesis, a cut in words, any other as JSON.
 
     Numbers are those of the encoded column.
     """
-    if "chosen" in mechanism:
-        return str(mechanism["chosen"])
-    hypothesis = mechanism["hypothesis"]
+    if "chosen" in public:
+        return str(public["chosen"])
+    hypothesis = public["hypothesis"]
     if "direction" not in hypothesis:
         return json.dumps(hypothesis)
     column = schema.feature_names[hypothesis.get("feature", 0)]
@@ -435,9 +435,7 @@ def _chosen_file(run: ChooseRun, model: SemiPrivateClassifier) -> SavedStudent:
     """Return the file of the chosen candidate, as it was when it was chosen."""
     path = run.candidates[model.choice_.outcome]
     content = path.read_bytes()
-    if not model.certificate_["mechanism"]["chosen"].endswith(
-        sha256(content).hexdigest()[:_DIGITS]
-    ):
+    if not model.certificate_["public"]["chosen"].endswith(sha256(content).hexdigest()[:_DIGITS]):
         raise DataError(
             f"The file {str(path)!r} was changed while the run was at work; put it back, and"
             " repeat."

@@ -27,7 +27,7 @@ from secretballot.planning.plan.model import Task
 from secretballot.planning.search.best_setting import FRONTIER
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.records import Records, class_records
+from secretballot.records import Records, private_records
 from secretballot.students.names import student_by_name
 
 TURNS = 4  # at each epsilon, on rows that are divided anew
@@ -285,7 +285,7 @@ class _StandIn:
             beyond = ~self._basis.covered(records)
         # the marks of a record: that it is there, and that the public points do not cover it
         marks = np.column_stack([np.ones(len(beyond)), beyond]).astype(np.int64)
-        self._records = class_records(mapped, y[private], task.n_classes, None, marks)
+        self._records = private_records(mapped, y[private], task.n_classes, None, marks)
 
     def said_by_run(self, budget: PrivacyBudget, rng: np.random.Generator) -> IntArray:
         """Return what the student of one simulated run says of the scored rows."""

@@ -15,10 +15,11 @@ from secretballot.ensemble.rows import as_table, n_rows, take_rows
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.stages import MomentStages
 from secretballot.learners.moments.targets import ClassTarget
-from secretballot.records import class_records
+from secretballot.records import private_records
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.coverage import public_records
 from secretballot.report.certificate.moments import CLASS_WEIGHTS
+from secretballot.report.certificate.terms import stated
 from secretballot.runs.moments_forecast import noisy_sums
 from secretballot.students import MomentsStudent
 
@@ -81,8 +82,8 @@ def moments_spread(
     seed : int
         Of what is tried; it protects nothing.
     """
-    mechanism, rng = released.certificate["mechanism"], np.random.default_rng(seed)
-    other = {"start", CLASS_WEIGHTS} & set(mechanism)
+    terms, rng = stated(released.certificate), np.random.default_rng(seed)
+    other = {"start", CLASS_WEIGHTS} & set(terms)
     if released.certificate["unit"] == "label" or other:
         return None
     rows = as_table(X_public)
@@ -94,16 +95,16 @@ def moments_spread(
         stages = MomentStages(
             pool,
             ClassTarget(tuple(released.classes)),
-            tuple(mechanism["residual_units"]),
-            mechanism["bound"],
-            mechanism["mark_weight"],
-            tuple(mechanism["marks"]),
-            mechanism["expected_uncovered"],
-            public_records(mechanism),
-            mechanism["sigma"],
+            tuple(terms["residual_units"]),
+            terms["bound"],
+            terms["mark_weight"],
+            tuple(terms["marks"]),
+            terms["expected_uncovered"],
+            public_records(terms),
+            terms["sigma"],
         )
         # the released number, with its noise: all that is tried follows from the release
-        n_records = max(1, round(stages.records_of([np.array(one) for one in mechanism["sums"]])))
+        n_records = max(1, round(stages.records_of([np.array(one) for one in terms["values"]])))
         if n_records > MOST_RECORDS:
             return None
         own = chances.argmax(axis=1)
@@ -123,7 +124,7 @@ def _labels_of_run(
     # each counts once, and the public points cover all of them
     marks = np.zeros((n_records, len(stages.marks)), dtype=np.int64)
     marks[:, : len(stages.marks) - 1] = 1
-    records = class_records(stages.pool[rows], labels, chances.shape[1], None, marks)
+    records = private_records(stages.pool[rows], labels, chances.shape[1], None, marks)
     fresh = replace(stages, _fits={})
     model = fresh.fit_after(noisy_sums(records, fresh, len(stages.units), rng)).model
     return np.asarray(model.labels(stages.pool))  # type: ignore[union-attr]

@@ -107,15 +107,16 @@ def public_warnings_noted(watch: Watch) -> Iterator[None]:
 
 def note_few_answers(released: ReleasedLabels, watch: Watch) -> None:
     """Say so where hardly any query was answered: it was paid for all the same."""
-    mechanism = released.certificate.get("mechanism", {})
+    kind = released.certificate.get("mechanism", {}).get("kind")
+    corrects = "confidence" in released.certificate.get("public", {})
     answered, asked = int(released.answered.sum()), len(released.queries)
     # few corrections of a student are no bad sign
-    if answered < FEW * asked and mechanism.get("name") != "interactive":
+    if answered < FEW * asked and not corrects:
         advice = (
             "the sparse vector needs votes that nearly all agree. Use more teachers, fewer"
             " abstentions (--max-unstable) or the Gaussian aggregator."
         )
-        if mechanism.get("name") == "confident":
+        if kind == "confident-labels":
             advice = "few votes reached the threshold. Use a lower one (--threshold)."
         watch.note(
             f"Only {answered} of {asked} queries were answered, and the price is spent; {advice}",

@@ -17,7 +17,6 @@ from secretballot.exceptions import DataError
 from secretballot.released import ReleasedLabels
 
 #: Name of the mechanism whose certificate says what was confirmed.
-INTERACTIVE = "interactive"
 _NO_LABEL = -1
 
 
@@ -109,12 +108,12 @@ def with_confirmations(fit: Any, X_public: Any, released: ReleasedLabels) -> Rel
         The whole public pool.
     released : ReleasedLabels
     """
-    mechanism = released.certificate.get("mechanism", {})
+    public = released.certificate.get("public", {})
     rounds = released.certificate.get("plan", {}).get("rounds", ())
-    if mechanism.get("name") != INTERACTIVE or sum(rounds) != len(released.queries):
+    if "confidence" not in public or sum(rounds) != len(released.queries):
         return released
     student = StudentInRounds(
-        fit, X_public, released.classes, released.n_teachers, mechanism["confidence"]
+        fit, X_public, released.classes, released.n_teachers, public["confidence"]
     )
     start = 0
     # round by round, since the student of each round learns from those before

@@ -216,7 +216,7 @@ def _fit_counts(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
             asked,
             released.noisy_counts[answered],
             sigma=float(released.sigma or 0),
-            votes_per_record=released.certificate["mechanism"]["votes_per_record"],
+            votes_per_record=released.votes_per_record,
             classes=released.class_values,
             pool=pool,
         )

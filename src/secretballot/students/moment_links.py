@@ -5,7 +5,8 @@ from typing import Protocol
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, log_softmax
+from scipy.sparse.linalg import LinearOperator, cg
+from scipy.special import expit, log_softmax, softmax
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.bases.integer_model import PROBABILITY_UNIT, IntegerModel
@@ -20,6 +21,7 @@ LINE_PRIOR, LEVEL_PRIOR = 0.01, 1 / 12
 #: Variance that a linear model is assumed to leave.
 LINE_VARIANCE = 0.02
 _NEWTON_STEPS = 100
+_LAST_STEPS = 3
 _SETTLED = 1e-12  # gain of the objective, below which a search ends
 
 
@@ -258,5 +260,22 @@ def _softmax_weights(asked: MomentEquations) -> FloatArray:
         method="L-BFGS-B",
         options={"maxiter": 500, "ftol": 1e-10, "gtol": 1e-7},
     )
-    weights: FloatArray = found.x.reshape(start.shape)
-    return weights
+    weights: FloatArray = found.x
+
+    def curved(flat: FloatArray) -> FloatArray:
+        shares = softmax(points @ weights.reshape(start.shape), axis=1)
+        moved = flat.reshape(start.shape)
+        change = points @ moved
+        change = shares * (change - (shares * change).sum(axis=1, keepdims=True))
+        pulled = points.T @ (counts[:, None] * change) / len(points)
+        found: FloatArray = (pulled + penalty[:, None] * moved).ravel()
+        return found
+
+    # Newton's steps to the last digits, which would otherwise move with the processor
+    for _ in range(_LAST_STEPS):
+        hessian = LinearOperator((start.size, start.size), matvec=curved, dtype=np.float64)
+        weights = weights - cg(hessian, objective(weights)[1], rtol=1e-10)[0]
+    moved = weights.reshape(start.shape) - start
+    # what moves all classes alike changes no prediction
+    level: FloatArray = start + moved - moved.mean(axis=1, keepdims=True)
+    return level

@@ -174,7 +174,7 @@ def fit_table_student(
         raise DataError(
             f"The release asked row {table.rows.max()} of a public pool of {n_public} rows."
         )
-    terms = table.certificate["mechanism"]
+    terms = table.certificate["public"]
     # only tables of numbers have a range; those of labels have a student for each
     if "target_range" in terms:
         template = default_regressor() if student is None else student
@@ -209,7 +209,7 @@ def table_student_of(student: Any, table: ReleasedTable) -> Any:
     """
     if isinstance(student, TableStudent):
         return student
-    terms = table.certificate["mechanism"]
+    terms = table.certificate["public"]
     if "target_range" in terms and hasattr(student, "predict"):
         return NumberStudent(student, tuple(terms["target_range"]))
     labels = terms.get("labels")

@@ -127,10 +127,11 @@ def _dummy_release(teaching: Teaching, n_points: int) -> ReleasedLabels:
         about["sigma"], about["n_teachers"] = teaching.sigma, 0 if by_record else teaching.votes
         if by_record:
             about["certificate"] = {
-                "mechanism": {
-                    "name": "record-votes",
-                    "votes_per_record": teaching.votes_per_record,
-                }
+                "public": {"method": "record-votes"},
+                "shape": {
+                    "guarantee": {"unit": "record", "relation": "add-remove"},
+                    "moved": teaching.votes_per_record,
+                },
             }
     return ReleasedLabels(np.arange(n_points), labels, **about)
 

@@ -22,8 +22,10 @@ from made_events import (
 )
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
+    Counts,
     Event,
     PrivacyBudget,
+    Totals,
     delta_upper,
     epsilon_upper,
     event_in,
@@ -169,6 +171,13 @@ def test_renyi_filter_counts_failures_apart() -> None:
     # fails with probability 1e-6, more than the share kept for failures
     leaky = stable_event(1000.0, 13_000, 1)
     assert not admits(rule, [], ((leaky,), PrivacyBudget(0.5, 1e-6)))
+
+
+def test_a_filter_admits_nothing_without_a_bound() -> None:
+    rule = filter_for("renyi", PrivacyBudget(1.0, 1e-6))
+    unbounded = Counts.model_construct(sigma=math.nan, shifts=1)
+    for event in (unbounded, abstention_event(1.001, 1e-9, 1e-12, 1)):
+        assert not rule.admits(Totals(), (event,), PrivacyBudget(0.1, 1e-9))
 
 
 def test_renyi_filter_remembers_its_order() -> None:

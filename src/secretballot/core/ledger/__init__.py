@@ -7,6 +7,17 @@ is never refunded.
 `postgres` keep the rows in a file or a database, and `urls` reads how a database is named.
 """
 
-from secretballot.core.ledger.account import Amount, Ledger, LedgerEntry, State
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from secretballot.core.ledger.account import Amount, Ledger, LedgerEntry, State
 
 __all__ = ["Amount", "Ledger", "LedgerEntry", "State"]
+
+
+def __getattr__(name: str) -> Any:
+    # who only reads the name of a place waits for no arrays
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.account"), name)

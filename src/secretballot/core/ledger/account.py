@@ -120,7 +120,9 @@ class LedgerEntry:
     --------
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(1.0, 0.0))
     >>> votes = sb.votes_of_counts([[3, 97]])
-    >>> paid = sb.estimate_minority(votes, ledger, epsilon=0.5, request="how stable")
+    >>> paid = sb.estimate_stability(
+    ...     votes, ledger, fraction=0.5, epsilon=0.5, request="how stable"
+    ... )
     >>> entry = ledger.entry("how stable")
     >>> entry.id, entry.state, entry.epsilon
     (1, 'committed', 0.5)

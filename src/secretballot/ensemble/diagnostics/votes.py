@@ -156,12 +156,13 @@ def diagnose_stability(counts: Votes, needed: Mapping[int, float]) -> Diagnosis:
 
 def _opened_counts(counts: Votes) -> IntArray:
     check_instance("counts", counts, Votes)
-    if counts.shape.n_teachers is None:
-        raise DataError(Parameter("counts"), " are votes of records; give those of teachers.")
     return counts._unseal()[0]
 
 
 def _vote_sizes(counts: Votes) -> dict[str, int]:
     shape = counts.shape
-    assert shape.n_teachers is not None
-    return {"queries": shape.n_queries, "classes": shape.n_classes, "teachers": shape.n_teachers}
+    return {
+        "queries": shape.n_queries,
+        "classes": shape.n_classes,
+        "teachers": shape.n_teachers or 0,
+    }

@@ -134,14 +134,15 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                     "neighbours": self.neighbours,
                 },
             )
-        _refuse_other_weights(stages, released.certificate["mechanism"])
+        _refuse_other_weights(stages, released.certificate)
         self.certificate_ = released.certificate
-        mechanism = released.certificate["mechanism"]
-        self.coverage_ = stages.coverage_of([np.array(one) for one in mechanism["sums"]])
+        self.coverage_ = stages.coverage_of(_sums_of(released.certificate))
         if self.coverage_.is_poor:
             warnings.warn(self.coverage_.warning, UserWarning, stacklevel=4)
         private.note_columns(self)
-        return LearntModel(basis, last_weights(mechanism, pool.shape[1]), released)
+        return LearntModel(
+            basis, last_weights(released.certificate["public"], pool.shape[1]), released
+        )
 
     def _checked_budget(self, units: Any) -> PrivacyBudget:
         """Return the budget, after refusing settings that cannot be."""
@@ -162,7 +163,11 @@ class MomentsLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
         return budget
 
 
-def _refuse_other_weights(stages: MomentStages, mechanism: Mapping[str, Any]) -> None:
+def _sums_of(certificate: Mapping[str, Any]) -> list[IntArray]:
+    return [np.array(one) for one in certificate["released"]["values"]]
+
+
+def _refuse_other_weights(stages: MomentStages, certificate: Mapping[str, Any]) -> None:
     """Refuse an answer that was stored under this request for other weights of classes.
 
     Raises
@@ -170,8 +175,8 @@ def _refuse_other_weights(stages: MomentStages, mechanism: Mapping[str, Any]) ->
     ParameterError
         If it was; nothing further was spent.
     """
-    asked = stages.class_weights_after([np.array(one) for one in mechanism["sums"]])
-    stored = mechanism.get(CLASS_WEIGHTS)
+    asked = stages.class_weights_after(_sums_of(certificate))
+    stored = certificate["public"].get(CLASS_WEIGHTS)
     # another version of numpy may have found the last digit otherwise
     alike = asked is not None and stored is not None and np.allclose(stored, asked, atol=0.0)
     if not alike and (asked is not None or stored is not None):
@@ -215,9 +220,9 @@ def checked_basis_and_budget(basis: object, budget: object) -> PrivacyBudget:
     return known
 
 
-def last_weights(mechanism: Mapping[str, Any], n_coordinates: int) -> IntArray:
+def last_weights(public: Mapping[str, Any], n_coordinates: int) -> IntArray:
     """Return the weights of the last stage, shape (n_coordinates, n_columns)."""
-    weights: IntArray = np.array(mechanism["weights"][-1], dtype=np.int64)
+    weights: IntArray = np.array(public["weights"][-1], dtype=np.int64)
     return weights.reshape(n_coordinates, -1)
 
 

@@ -177,7 +177,7 @@ class LabelPrivateMomentsClassifier(
         self.certificate_ = released.certificate
         self.classes_ = np.asarray(list(target.classes))
         note_columns(self, X)
-        weights = last_weights(self.certificate_["mechanism"], points.shape[1])
+        weights = last_weights(self.certificate_["public"], points.shape[1])
         model = MomentsStudent(basis, weights, list(target.classes))
         self.student_ = student_of_labels(self.student, model, typed, released, self.random_state)
         return self

@@ -27,7 +27,7 @@ from secretballot.learners.training.stored_input import (
     numbers_of_units,
 )
 from secretballot.records.mapped_rows import mapped_rows
-from secretballot.records.vector_sums import Records, parted_records
+from secretballot.records.vector_sums import Records, parted_records, private_records
 
 
 class PrivateInput(ABC):
@@ -177,4 +177,4 @@ def _bounded_records(
     coordinates, covered = mapped_rows(basis, X)
     beyond = (~covered).astype(np.int64)
     marks = np.column_stack([*([np.ones_like(beyond)] if counted else []), beyond])
-    return target.records(coordinates, targets, persons, marks, relation)
+    return private_records(coordinates, targets, len(target.classes), persons, marks, relation)

@@ -372,12 +372,8 @@ def _asked_by(
     target, n_stages = stages.target, len(stages.units)
     coordinates = stages.pool.shape[1] * target.link.n_columns + len(stages.marks)
     about = {
-        "name": target.name,
-        "n_stages": n_stages,
+        "method": target.name,
         **target.about,
-        "sigma": stages.sigma,
-        "bound": stages.bound,
-        "coordinates": coordinates,
         "residual_units": list(stages.units),
         "mark_weight": stages.mark_weight,
         "marks": list(stages.marks),
@@ -386,7 +382,6 @@ def _asked_by(
         "basis": dict(basis),
         # of one byte order, so that every machine finds the same digest
         "basis_sha256": hashlib.sha256(stages.pool.astype("<i8").tobytes()).hexdigest(),
-        "budget": budget.to_json(),
         **({} if stages.start is None else {"start": stages.start.to_json()}),
     }
     return StagedSums(

@@ -15,8 +15,6 @@ from secretballot.ensemble.vote_tables import checked_labels, checked_range
 from secretballot.exceptions import DataError, Parameter
 from secretballot.learners.training.inputs import class_indices, declared_classes
 from secretballot.learners.training.target_cells import cells_of, columns_of, number_of
-from secretballot.records import Records, class_records, target_records
-from secretballot.records.mapped_rows import MappedRows
 from secretballot.report.certificate.moments import LABELS_MOMENTS, MOMENTS, TARGET_MOMENTS
 from secretballot.students.moment_links import ClassesLink, LabelsLink, LineLink, Link
 
@@ -69,27 +67,6 @@ class Target(ABC):
             If they are not one for each record; no value is named.
         """
 
-    def records(
-        self,
-        coordinates: IntArray | MappedRows,
-        targets: IntArray,
-        persons: IntArray | None,
-        marks: IntArray,
-        relation: str,
-    ) -> Records:
-        """Return records, sealed, with the targets that `read` gave.
-
-        Parameters
-        ----------
-        coordinates : ndarray of int64, shape (n_records, n_coordinates), or MappedRows
-        targets : ndarray of int64, one row for each record
-        persons : ndarray of int64, shape (n_records,), or None
-            Number of each record's person.
-        marks : ndarray of int64, shape (n_records, n_marks)
-        relation : {"add-remove", "replace-one"}
-        """
-        return target_records(coordinates, targets, persons, marks, relation)
-
 
 @dataclass(frozen=True)
 class ClassTarget(Target):
@@ -112,7 +89,7 @@ class ClassTarget(Target):
 
     @property
     def about(self) -> Mapping[str, Any]:
-        return {"n_classes": len(self.classes)}
+        return {}
 
     @property
     def link(self) -> ClassesLink:
@@ -126,16 +103,6 @@ class ClassTarget(Target):
 
     def read(self, y: Any, n_records: int) -> IntArray:
         return class_indices(y, self.classes, n_records)
-
-    def records(
-        self,
-        coordinates: IntArray | MappedRows,
-        targets: IntArray,
-        persons: IntArray | None,
-        marks: IntArray,
-        relation: str,
-    ) -> Records:
-        return class_records(coordinates, targets, len(self.classes), persons, marks, relation)
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from secretballot._nearest_points import NearestPoints
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
 from secretballot.aggregation import RecordVotesAggregator
-from secretballot.aggregation.record_votes import asked_terms
 from secretballot.core.ledger import Ledger
 from secretballot.door import release
-from secretballot.door.purchase import check_keeping
+from secretballot.door.purchase import check_keeping, has_terms, terms_of
 from secretballot.ensemble.record_votes import votes_of_records
 from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.ensemble.stored_table import StoredTable
@@ -50,6 +49,7 @@ from secretballot.learners.training.surroundings import warn_inside_sklearn
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.coverage import coverage_by_votes
+from secretballot.report.certificate.terms import stated
 from secretballot.students import RecordVotesStudent, fit_student, learns_from_counts
 from secretballot.students.trial import Teaching, try_student
 
@@ -306,7 +306,7 @@ class RecordVotesClassifier(
         self.released_labels_, self.certificate_ = found, found.certificate
         self.votes_per_record_ = aggregator.votes_per_record
         assert found.noisy_counts is not None
-        counted = coverage_by_votes(found.certificate["mechanism"], found.noisy_counts)
+        counted = coverage_by_votes(stated(found.certificate), found.noisy_counts)
         self.coverage_ = None if counted is None else counted[0]
         if self.coverage_ is not None and self.coverage_.is_poor:
             warnings.warn(self.coverage_.warning, UserWarning, stacklevel=2)
@@ -401,13 +401,14 @@ class RecordVotesClassifier(
         if stored is None:
             return None
         content = json.loads(stored)
+        unit = "user" if by_unit else "record"
+        declared = {"unit": unit, "neighbours": self.neighbours}
+        terms = terms_of(aggregator, len(names), 0, declared, self.request)
         # what is of another kind answered another question
         known = content["format"] == ReleasedLabels.FORMAT
         found = ReleasedLabels.from_json(content) if known else None
         if found is None or not (
-            asked_terms(found.certificate["mechanism"])
-            == json.loads(json.dumps(aggregator.describe()))
-            and found.certificate["unit"] == ("user" if by_unit else "record")
+            has_terms(found.certificate, *terms, aggregator.public, aggregator.budget)
             and list(found.classes) == names
             and np.array_equal(found.queries, asked)
             and found.certificate["released"].get("points_sha256")

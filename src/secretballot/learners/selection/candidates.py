@@ -196,7 +196,7 @@ def choose_candidate(
         check_stored_table(stored, y, units, example, values)
     else:
         X, example = _with_public_types(X, X_public)
-    check_scores_account(ledger, unit, neighbours)
+    check_scores_account(ledger, guarantee_of(unit, neighbours))
     # labels are read before a candidate is tried, and scores are counted after
     index = None if stored is not None else class_indices(y, values, n_rows(X))
     for name, model in zip(names, models, strict=True):
@@ -283,7 +283,7 @@ def certified(
     if entries:
         lines = with_choices_named(lines)
     if (
-        any(choice.mechanism["name"] == "exponential-choice" for choice in choices)
+        any(choice.public["method"] == "exponential-choice" for choice in choices)
         and INDEPENDENT not in lines
     ):
         lines.append(INDEPENDENT)
@@ -353,10 +353,11 @@ def _as_choice(other: ReleasedLabels) -> dict[str, Any]:
     certificate = other.certificate
     return {
         "purpose": "a release that was compared and not chosen",
-        "events": certificate["events"],
+        **{name: certificate[name] for name in ("mechanism", "shape", "events")},
+        "public": {"method": certificate["public"]["method"]},
         "epsilon": certificate["epsilon"],
         "delta": certificate["delta"],
-        "outcome": {"labels_sha256": certificate["released"]["labels_sha256"]},
+        "labels_sha256": certificate["released"]["labels_sha256"],
         "reservation": certificate["composition"]["reservation"],
     }
 

@@ -10,7 +10,6 @@ from secretballot.door.outcomes import PaidOutcome
 from secretballot.exceptions import ParameterError
 from secretballot.learners.selection.candidates import certified
 from secretballot.privacy.accounting import PrivacyBudget, price
-from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import build_certificate, describe_released
 
@@ -48,21 +47,15 @@ def chosen_release(
     """
     # The noise source is asked for its description alone: nothing is drawn any more.
     noise = purchase.exact_noise()
-    epsilon = choice.event.epsilon  # type: ignore[attr-defined]
-    mechanism = ExponentialMechanism(epsilon, monotone=choice.mechanism["monotone"])
     document = build_certificate(
+        mechanism=choice.mechanism,
+        shape=choice.shape,
+        public={**choice.public, **about},
         budget=PrivacyBudget(choice.epsilon, choice.delta),
-        events=(choice.event,),
         price=price((choice.event,), epsilon=choice.epsilon),
-        mechanism={
-            **choice.mechanism,
-            "scale": mechanism.scale,
-            "outcome": choice.outcome,
-            **about,
-        },
         composition=choice.composition,
         noise={"exact": noise.exact, "description": noise.description},
-        released=describe_released(rows, labels, classes, 0),
+        released=describe_released(rows, labels, classes, 0) | {"values": [[choice.outcome]]},
         declaration={
             "unit": choice.unit,
             "unit_column": unit_column,

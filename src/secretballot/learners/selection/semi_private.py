@@ -422,7 +422,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         account = account_of_fit(
             self.ledger, required_budget(self.budget), unit=unit, neighbours=self.neighbours
         )
-        check_scores_account(account, unit, self.neighbours)
+        check_scores_account(account, guarantee_of(unit, self.neighbours))
         return account
 
     def _protected_unit(self, by_unit: bool) -> str:

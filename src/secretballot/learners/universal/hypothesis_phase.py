@@ -51,7 +51,7 @@ class EndlessPart:
         self.hypothesis: Hypothesis = hypotheses.dichotomies(self.points[self._rows]).hypothesis(
             choice.outcome
         )
-        self.n_candidates = int(choice.mechanism["n_candidates"])
+        self.n_candidates = int(choice.public["n_candidates"])
 
     @classmethod
     def begun(cls, reserved: ReservedOutcome, hypotheses: HypothesisClass) -> "EndlessPart | None":

@@ -30,9 +30,7 @@ from secretballot.core.renyi import ORDERS, delta_of, lost_epsilon
 from secretballot.core.streams import (
     epoch_loss,
     false_answer,
-    hit_charges,
     one_vote_charges,
-    pure_bound,
 )
 from secretballot.core.types import MAX_SCALE, MIN_SCALE
 from secretballot.exceptions import Parameter, ParameterError
@@ -560,11 +558,11 @@ def calibrate_bounded_range(budget: PrivacyBudget, count: int) -> float:
 
 
 def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseStream:
-    """Return the sparse vector, of either kind, that answers the least stable queries within the
+    """Return the sparse vector that answers the least stable queries within the
     budget.
 
-    Candidates: threshold noise refreshed or drawn once, some ratios of the two noises, several ways
-    to split delta. Compared by the distance at which a query is answered with probability 0.999.
+    Candidates: scales by either bound of its price, some ratios of the two noises, several ways to
+    split delta. Compared by the distance at which a query is answered with probability 0.999.
 
     Raises
     ------
@@ -577,14 +575,14 @@ def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseS
 
 @functools.lru_cache(maxsize=256)  # as for `_gaussian_sigma`
 def _least_sparse_vector(budget: PrivacyBudget, t: int) -> SparseStream:
-    # so many refreshed epochs cannot be composed exactly; then the threshold noise is drawn once
+    # so many epochs cannot be composed exactly; then each abstention is charged
     kinds = (True, False) if t < MOST_ANSWERS else (False,)
     candidates = [
         event
-        for refresh in kinds
-        for ratio in (RATIOS if refresh else (*RATIOS, LARGE_RATIO))
+        for composed in kinds
+        for ratio in (RATIOS if composed else (*RATIOS, LARGE_RATIO))
         for share in (*FAILURE_SHARES, PURE_FAILURE)
-        if (event := _sparse_vector(budget, t, refresh, ratio, share)) is not None
+        if (event := _sparse_vector(budget, t, composed, ratio, share)) is not None
     ]
     for found in sorted(candidates, key=needed_distance):
         if delta_upper([found], budget.epsilon) <= budget.delta:
@@ -612,7 +610,7 @@ def needed_distance(event: Stream, probability: float = 0.999) -> float:
 
 
 def _sparse_vector(
-    budget: PrivacyBudget, t: int, refresh: bool, ratio: float, share: float
+    budget: PrivacyBudget, t: int, composed: bool, ratio: float, share: float
 ) -> SparseStream | None:
     """Return the event with least scale whose failures take `share` of delta; its price is still
     to be checked."""
@@ -625,15 +623,14 @@ def _sparse_vector(
             query_scale=ratio * scale,
             threshold=0,
             abstentions=t,
-            refresh=refresh,
+            refresh=True,
         )
 
-    # where noise is refreshed only an epoch's loss counts, (1 + 2 / ratio) / scale: one search
-    # serves all ratios
-    if refresh:
-        scale = _pattern_scale(budget, t, refresh, 1.0, failure) * (1 + 2 / ratio) / 3
+    # of composed epochs only the loss counts, (1 + 2 / ratio) / scale: one search serves all ratios
+    if composed:
+        scale = _pattern_scale(budget, t, composed, 1.0, failure) * (1 + 2 / ratio) / 3
     else:
-        scale = _pattern_scale(budget, t, refresh, ratio, failure)
+        scale = _pattern_scale(budget, t, composed, ratio, failure)
     if not math.isfinite(scale):
         return None
     found = event(scale).changed(threshold=_least_threshold(event(scale), single))
@@ -642,7 +639,7 @@ def _sparse_vector(
 
 @functools.lru_cache(maxsize=64)
 def _pattern_scale(
-    budget: PrivacyBudget, t: int, refresh: bool, ratio: float, failure: float
+    budget: PrivacyBudget, t: int, composed: bool, ratio: float, failure: float
 ) -> float:
     """Return the least threshold scale at which the pattern of answers keeps delta less `failure`.
 
@@ -655,26 +652,25 @@ def _pattern_scale(
             query_scale=ratio * scale,
             threshold=0,
             abstentions=t,
-            refresh=refresh,
+            refresh=True,
         )
-        return _pattern_delta(event, budget.epsilon) <= budget.delta - failure
+        return _pattern_delta(event, budget.epsilon, composed) <= budget.delta - failure
 
     # the pure bound, at which any delta is kept, is the largest scale that can be needed
-    pure = (t * (1 + 2 / ratio) if refresh else 1 + 2 * t / ratio) / budget.epsilon
+    pure = t * (1 + 2 / ratio) / budget.epsilon
     return bisect_down(fits, 1e-3 * pure, pure * (1 + 1e-9), tolerance=1e-6)
 
 
-def _pattern_delta(event: SparseStream, epsilon: float) -> float:
+def _pattern_delta(event: SparseStream, epsilon: float, composed: bool) -> float:
     """Return about delta of the pattern of answers and abstentions, labels that differ aside."""
-    t, refresh = event.abstentions, event.refresh
-    loss, count = (epoch_loss(event), t) if refresh else (pure_bound(event, t), 1)
-    losses = (count - 2.0 * np.arange(count + 1)) * loss
+    t = event.abstentions
+    if not composed:
+        charges = one_vote_charges(event, t, ORDERS)
+        return float(delta_of(charges, ORDERS, np.array([epsilon]))[0])
+    loss = epoch_loss(event)
+    losses = (t - 2.0 * np.arange(t + 1)) * loss
     gain = -np.expm1(np.minimum(0.0, epsilon - losses))
-    found = float(response_weights(count, loss) @ gain)
-    if refresh:
-        return found
-    charges = np.minimum(hit_charges(event, t, ORDERS), one_vote_charges(event, t, ORDERS))
-    return min(found, float(delta_of(charges, ORDERS, np.array([epsilon]))[0]))
+    return float(response_weights(t, loss) @ gain)
 
 
 def _least_threshold(event: SparseStream, single: float) -> int:

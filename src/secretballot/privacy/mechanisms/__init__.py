@@ -11,7 +11,6 @@ from secretballot.privacy.mechanisms.error_level import (
     answerable_fraction,
     choose_max_unstable,
     quantile_slack,
-    unstable_share_bound,
 )
 from secretballot.privacy.mechanisms.exponential_mechanism import ExponentialMechanism
 from secretballot.privacy.mechanisms.mechanism import Mechanism
@@ -32,9 +31,7 @@ from secretballot.privacy.mechanisms.noisy_table import GaussianNoisyTable
 from secretballot.privacy.mechanisms.noisy_threshold import GaussianThreshold
 from secretballot.privacy.mechanisms.noisy_vector_sum import NoisyVectorSum
 from secretballot.privacy.mechanisms.pool_estimates import (
-    MinoritySum,
     StabilityQuantile,
-    minority_votes,
     stability_quantile,
 )
 from secretballot.privacy.mechanisms.sparse_vector import SparseVector, SparseVectorRun
@@ -60,7 +57,6 @@ __all__ = [
     "LaplaceNoisyHistogram",
     "LaplaceNoisyMajority",
     "Mechanism",
-    "MinoritySum",
     "NoisyVectorSum",
     "QuantileSlack",
     "SparseVector",
@@ -72,12 +68,10 @@ __all__ = [
     "choose_max_unstable",
     "majority",
     "margin",
-    "minority_votes",
     "plurality",
     "quantile_slack",
     "stability",
     "stability_quantile",
-    "unstable_share_bound",
 ]
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
@@ -97,6 +91,5 @@ MECHANISMS: tuple[type[Mechanism], ...] = (
     AbstentionTable,
     ExponentialMechanism,
     StabilityQuantile,
-    MinoritySum,
     VoteQuantile,
 )

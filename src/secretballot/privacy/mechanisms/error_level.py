@@ -2,8 +2,8 @@
 charge.
 
 Bassily, Thakurta, Thakkar 2018, remark 1, sets the number T of abstentions by a private estimate of
-how often the teachers disagree. Here it is one number over a fixed public pool (`StabilityQuantile`
-or `MinoritySum`), read with a stated failure probability. All inputs are released numbers and
+how often the teachers disagree. Here it is one number over a fixed public pool
+(`StabilityQuantile`), read with a stated failure probability. All inputs are released numbers and
 public settings.
 """
 
@@ -14,7 +14,7 @@ from secretballot._validation import check_count, check_finite, check_probabilit
 from secretballot.core.streams import false_answer, laplace_above
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.accounting import SparseStream
-from secretballot.privacy.mechanisms.pool_estimates import MinoritySum, StabilityQuantile
+from secretballot.privacy.mechanisms.pool_estimates import StabilityQuantile
 
 _ROUNDING = 1 + 1e-9  # float error of the tails used here stays far below
 
@@ -125,52 +125,6 @@ def answerable_fraction(
     """
     slack = quantile_slack(quantile, event, n_queries, beta)
     return 1 - quantile.fraction if released > event.threshold + slack.total else 0.0
-
-
-def unstable_share_bound(
-    released: int, estimate: MinoritySum, n_teachers: int, distance: int, beta: float
-) -> float:
-    """Return a share of the pool that at most lies below a distance to instability, except with
-    probability `beta`.
-
-    Parameters
-    ----------
-    released : int
-        Released number of minority votes.
-    estimate : MinoritySum
-        What it was released by.
-    n_teachers : int
-        Votes per point.
-    distance : int
-        Distance from which on a point counts as stable, in votes.
-    beta : float
-        Probability that the noise of the estimate breaks the bound.
-
-    Returns
-    -------
-    float
-        A share in [0, 1]; 1 where nothing is shown.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range.
-
-    Notes
-    -----
-    With v votes in the minority the margin is at least n_teachers - 2 v, and the distance is at
-    least d >= 1 where the margin is at least 2 d + 1. So points below d have more than (n_teachers
-    - 2 d - 1) / 2 minority votes each, and the sum has room for so many of them (Bassily, Thakurta,
-    Thakkar 2018, lemma 3.3, in integers and for votes of any accuracy).
-    """
-    k, d = check_count("n_teachers", n_teachers), check_count("distance", distance)
-    chance = check_probability("beta", beta)
-    allowed = (k - 2 * d - 1) // 2
-    if allowed < 0:
-        return 1.0
-    lost = _first_integer(lambda votes: laplace_above(votes, estimate.scale) * _ROUNDING <= chance)
-    room = max(0, released + lost) // (allowed + 1)
-    return min(1.0, room / estimate.n_points)
 
 
 def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> int:

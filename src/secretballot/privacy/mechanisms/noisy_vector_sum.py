@@ -52,7 +52,7 @@ class NoisyVectorSum:
     >>> mechanism.release(np.array([5, -2, 0]), sb.audit.ScriptedNoise([1, 0, -7])).tolist()
     [6, -2, -7]
     >>> mechanism.event(2)
-    VectorSum(sigmas=(80.0,), squared_sensitivity=100, coordinates=3, count=2)
+    VectorSum(sigmas=(80.0, 80.0), squared_sensitivity=100, coordinates=3, count=1)
     """
 
     sigma: float
@@ -73,10 +73,9 @@ class NoisyVectorSum:
     def event(self, count: int = 1) -> VectorSum:
         """Return what `count` sums, adaptively chosen, are to the accountant."""
         return VectorSum(
-            sigmas=(self.sigma,),
+            sigmas=(self.sigma,) * count,
             squared_sensitivity=self.squared_sensitivity,
             coordinates=self.coordinates,
-            count=count,
         )
 
     def release(self, total: IntArray, noise: NoiseSource) -> IntArray:

@@ -9,14 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_count, check_probability
+from secretballot._validation import check_probability
 from secretballot.core.noise import NoiseSource, least_scale
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter
 from secretballot.privacy.accounting import Pure
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
 from secretballot.privacy.mechanisms.stability import stability
-
-MAX_POINTS = 2**22  # times 2^40 votes still fits 64 bits
 
 
 def stability_quantile(counts: IntArray, fraction: float) -> int:
@@ -38,19 +36,6 @@ def stability_quantile(counts: IntArray, fraction: float) -> int:
     # too few beyond
     rank = math.floor(Fraction(check_probability("fraction", fraction)) * len(distances))
     return int(np.partition(distances, rank)[rank])
-
-
-def minority_votes(counts: IntArray) -> int:
-    """Return the number of votes that are not for their point's plurality, over all points
-    together: private.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (n_points, n_classes)
-        Votes.
-    """
-    votes = _check_pool(counts)
-    return int((votes.sum(axis=1) - votes.max(axis=1)).sum())
 
 
 @dataclass(frozen=True)
@@ -148,109 +133,6 @@ class StabilityQuantile(Mechanism):
         return _laplace_pmf(
             np.asarray(outcomes) - stability_quantile(counts, self.fraction), self.scale
         )
-
-
-@dataclass(frozen=True)
-class MinoritySum(Mechanism):
-    """Release the number of votes against their point's plurality, over a pool, with discrete
-    Laplace noise.
-
-    Parameters
-    ----------
-    epsilon : float
-        Price of one release, in nats.
-    n_points : int
-        Number of points of the public pool; at most 2^22.
-
-    Privacy
-    -------
-    Unit : one record or user, which reaches one shard, hence one teacher.
-    Relation : add or remove one unit, or replace it in place.
-    Sensitivity : n_points. One teacher moves one vote at every point, and the highest count there
-        by at most 1, while the number of all votes stays. It is 1 per point, as `l1_sensitivity`
-        says.
-    Price : per release (epsilon, 0): noise of scale n_points / epsilon.
-    Source : Bassily, Thakurta, Thakkar 2018, remark 1, corrected: the mean share of teachers in the
-        minority has sensitivity 1 / n_teachers, and this is that mean in integers.
-    Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact
-        arithmetic.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range.
-
-    Examples
-    --------
-    >>> from secretballot.privacy import mechanisms
-    >>> counts = np.array([[10, 90], [40, 60], [49, 51]])
-    >>> mechanism = mechanisms.MinoritySum(epsilon=0.5, n_points=3)
-    >>> mechanism.release(counts, sb.audit.ScriptedNoise([0]))
-    99
-    >>> mechanism.sensitivity
-    3
-    """
-
-    epsilon: float
-    n_points: int
-    l1_sensitivity: ClassVar[int] = 1
-    squared_l2_sensitivity: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "n_points", check_count("n_points", self.n_points))
-        if not self.n_points <= MAX_POINTS:
-            raise ParameterError(
-                Parameter("n_points"),
-                f" is {self.n_points}; it must be at most 2^22. Take a part of the pool.",
-            )
-        least_scale(self.n_points, self.epsilon)
-        object.__setattr__(self, "epsilon", float(self.epsilon))
-
-    @property
-    def sensitivity(self) -> int:
-        """How far the exact number can move when one teacher changes its votes on all points."""
-        return self.n_points
-
-    @property
-    def scale(self) -> float:
-        """Scale of the noise, in votes."""
-        return least_scale(self.sensitivity, self.epsilon)
-
-    def event(self, count: int = 1) -> Pure:
-        """Return what `count` releases, of any pools of this size, are to the accountant."""
-        return Pure(epsilon=self.epsilon, count=count)
-
-    def release(self, counts: IntArray, noise: NoiseSource) -> int:
-        """Return the noisy number of votes; it may be negative.
-
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (n_points, n_classes)
-        noise : NoiseSource
-
-        Raises
-        ------
-        DataError
-            If `counts` do not fit, or have another number of points than was priced; no value is
-            named.
-        """
-        return self._exact_sum(counts) + int(noise.discrete_laplace(self.scale, 1)[0])
-
-    def distribution(self, counts: IntArray, outcomes: IntArray) -> FloatArray:
-        """Return the probability of each of some outcomes: private, for audits and tests.
-
-        `counts` has shape (n_points, n_classes), the result the shape of `outcomes`.
-        """
-        return _laplace_pmf(np.asarray(outcomes) - self._exact_sum(counts), self.scale)
-
-    def _exact_sum(self, counts: IntArray) -> int:
-        votes = _check_pool(counts)
-        if len(votes) != self.n_points:
-            raise DataError(
-                Parameter("counts"),
-                f" have {len(votes)} points; the noise is for the {self.n_points} of n_points.",
-            )
-        return minority_votes(votes)
 
 
 def _check_pool(counts: IntArray) -> IntArray:

@@ -8,14 +8,15 @@ from typing import Any
 from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.labels_file import quoted_if_needed
 from secretballot.report.certificate.regular_files import read_regular
-from secretballot.report.certificate.vote_tables import LABEL_VOTES, check_table
+from secretballot.report.certificate.terms import check_terms, stated
+from secretballot.report.certificate.vote_tables import LABEL_VOTES, table_columns
 from secretballot.report.wording import count_text
 
 ANSWERS_FILE = "answers.csv"
 _MAX_BYTES = 250 * 10**6
 
 
-def answers_bytes(mechanism: Mapping[str, Any]) -> bytes:
+def answers_bytes(certificate: Mapping[str, Any]) -> bytes:
     """Return the bytes of ``answers.csv`` (UTF-8, lines end in a line feed).
 
     Of numbers: ``query``, the row of the public pool, and ``value``, the released number in its own
@@ -24,11 +25,12 @@ def answers_bytes(mechanism: Mapping[str, Any]) -> bytes:
 
     Parameters
     ----------
-    mechanism : mapping
-        Of the certificate of a table, as `vote_tables.check_table` accepts it.
+    certificate : mapping
+        Of a table, that verifies.
     """
-    of_labels = mechanism["name"] == LABEL_VOTES
-    lines = _lines_of_labels(mechanism) if of_labels else _lines_of_numbers(mechanism)
+    terms = stated(certificate)
+    of_labels = terms["method"] == LABEL_VOTES
+    lines = _lines_of_labels(terms) if of_labels else _lines_of_numbers(terms)
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
 
@@ -43,37 +45,38 @@ def check_answers(document: Mapping[str, Any], path: Path) -> str:
     DataError
         If it cannot be read.
     """
-    check_table(document)  # before so many sets are listed as a stranger's labels have
-    if read_regular(path, _MAX_BYTES) != answers_bytes(document["mechanism"]):
+    # before so many sets are listed as a stranger's labels have
+    table_columns(document, *check_terms(document))  # type: ignore[arg-type]
+    if read_regular(path, _MAX_BYTES) != answers_bytes(document):
         raise CertificateError(f"{ANSWERS_FILE} does not hold the answers of the certificate.")
-    answers = count_text(len(document["mechanism"]["rows"]), "answer")
+    answers = count_text(len(document["released"]["rows"]), "answer")
     return f"{ANSWERS_FILE} holds the {answers} of the certificate, as paid for."
 
 
-def _lines_of_numbers(mechanism: Mapping[str, Any]) -> Iterator[str]:
-    low, high = mechanism["target_range"]
-    step = (high - low) / (mechanism["n_positions"] - 1)
+def _lines_of_numbers(terms: Mapping[str, Any]) -> Iterator[str]:
+    low, high = terms["target_range"]
+    step = (high - low) / (terms["n_classes"] - 1)
     # a sum of all votes is told of a mean, and a position of the grid of a quantile
-    parts = mechanism["n_teachers"] if mechanism["rank"] is None else 1
+    parts = terms["n_teachers"] if "rank" not in terms else 1
     yield "query,value"
-    for row, (answer,) in zip(mechanism["rows"], mechanism["answers"], strict=True):
+    for row, (answer,) in zip(terms["rows"], terms["values"], strict=True):
         yield f"{row},{low + answer / parts * step!r}"
 
 
-def _lines_of_labels(mechanism: Mapping[str, Any]) -> Iterator[str]:
-    names, counted = list(mechanism["labels"]), mechanism["release"] == "counts"
-    in_sets = counted and mechanism["ballot"] == "sets"
+def _lines_of_labels(terms: Mapping[str, Any]) -> Iterator[str]:
+    names, counted = list(terms["labels"]), terms["release"] == "counts"
+    in_sets = counted and terms["ballot"] == "sets"
     places = range(len(names))
     sets = [[k for k in places if number >> k & 1] for number in range(2 ** len(names) * in_sets)]
     columns = ["+".join(names[k] for k in one) for one in sets] if in_sets else names
     header = ["query", *names, *(f"noisy_count[{name}]" for name in columns if counted)]
     yield ",".join(map(quoted_if_needed, header))
-    for row, answer in zip(mechanism["rows"], mechanism["answers"], strict=True):
+    for row, answer in zip(terms["rows"], terms["values"], strict=True):
         votes = answer
         if in_sets:
             votes = [
                 sum(answer[number] for number, one in enumerate(sets) if k in one) for k in places
             ]
         # at least half of the teachers, as the students read them
-        given = [int(2 * one >= mechanism["n_teachers"]) for one in votes] if counted else answer
+        given = [int(2 * one >= terms["n_teachers"]) for one in votes] if counted else answer
         yield ",".join(map(str, [row, *given, *(answer if counted else ())]))

@@ -14,7 +14,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,8 +27,9 @@ from secretballot._validation import (
     check_relation,
     shown,
 )
+from secretballot.core.mechanisms import Mechanism, Shape
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
-from secretballot.privacy.accounting import Event, Price, PrivacyBudget, delta_upper
+from secretballot.privacy.accounting import Price, PrivacyBudget, delta_upper
 from secretballot.report.certificate.fields import (
     FORMAT,
     VERSION,
@@ -43,6 +44,9 @@ from secretballot.report.certificate.standing import (
     standing_limits,
     with_choices_named,
 )
+
+if TYPE_CHECKING:  # it draws, and certificates are public
+    from secretballot.core.releasing import Released
 
 # "sample" is for the door alone (`door.purchase.check_sample`): the events state it, so the
 # certificate need not
@@ -140,10 +144,11 @@ def _n_count_columns(noisy_counts: IntArray | None) -> int:
 
 def build_certificate(
     *,
+    mechanism: Mechanism,
+    shape: Shape,
+    public: Mapping[str, object],
     budget: PrivacyBudget,
-    events: Sequence[Event],
     price: Price,
-    mechanism: Mapping[str, object],
     composition: Mapping[str, object],
     noise: Mapping[str, object],
     released: Mapping[str, object],
@@ -157,21 +162,24 @@ def build_certificate(
 
     Parameters
     ----------
+    mechanism : Mechanism
+        What drew.
+    shape : VoteShape, SumShape or ScoreShape
+        Of what it was drawn from.
+    public : mapping
+        ``method`` and its public settings, as docs/reference/certificate.md lists them.
     budget : PrivacyBudget
         The promise: the (epsilon, delta) that was reserved for the release.
-    events : sequence of Event
-        Everything that was drawn.
     price : Price
         How the price was computed.
-    mechanism : mapping
-        Name and parameters of the mechanism, from the aggregator's `describe`.
     composition : mapping
         ``kind``, ``dataset``, ``unit``, ``neighbours``, ``budget``, ``spent_after``, ``durable``
         and ``reservation`` of the ledger.
     noise : mapping
         ``exact`` and ``description`` of the source of noise.
     released : mapping
-        What `describe_released` returned.
+        What `describe_released` returned; with ``values``, lists of the released integers that are
+        no labels, and of a table the ``rows`` that they answer.
     declaration : mapping, optional
         ``unit``, ``unit_column``, ``neighbours``; further ``assumptions`` and ``not_protected``, as
         lists of sentences. Without it the unit is a record, added or removed, and the certificate
@@ -185,8 +193,9 @@ def build_certificate(
         ``"none"``. The price is that of the whole reservation: a smaller epsilon for stopping early
         would be false.
     choices : sequence of mapping, optional
-        Everything chosen with private data for this release: ``purpose``, ``events`` (as JSON
-        objects), ``epsilon``, ``delta``, ``outcome`` and the ``reservation`` it was paid under.
+        Everything chosen with private data for this release: ``purpose``, ``mechanism``, ``shape``,
+        ``public``, ``events`` (as JSON objects), ``epsilon``, ``delta``, ``value`` or
+        ``labels_sha256``, and the ``reservation`` it was paid under.
         ``spent_after`` must count them.
     drawn : mapping, optional
         What `time_and_software` returned when the noise was drawn; by default it was drawn now.
@@ -201,7 +210,8 @@ def build_certificate(
     """
     # the door has priced the events before; here they are priced once more, so that a certificate
     # with a smaller promise than its events cost is never written, whoever asks for it
-    delta = delta_upper(events, budget.epsilon)
+    event = mechanism.event(shape)
+    delta = delta_upper((event,), budget.epsilon)
     if not delta <= budget.delta:
         raise CertificateError(
             f"The events cost delta {delta:.6g} at epsilon {budget.epsilon:.6g}, more than the"
@@ -213,11 +223,13 @@ def build_certificate(
         "version": VERSION,
         "issued": drawn["issued"],
         "purpose": purpose,
-        **check_declaration(declaration, mechanism=str(mechanism.get("name"))),
+        **check_declaration(declaration, mechanism=str(public["method"])),
         "epsilon": float(budget.epsilon),
         "delta": float(budget.delta),
-        "mechanism": dict(mechanism),
-        "events": [event.model_dump(mode="json") for event in events],
+        "mechanism": mechanism.model_dump(mode="json"),
+        "shape": shape.model_dump(mode="json"),
+        "public": dict(public),
+        "events": [event.model_dump(mode="json")],
         "price": _price_fields(budget, price, delta),
         "composition": dict(composition),
         "noise": dict(noise),
@@ -234,6 +246,60 @@ def build_certificate(
         plain["assumptions"] = with_choices_named(plain["assumptions"])
     plain["digest"] = certificate_digest(plain)
     return dict(plain)
+
+
+def certificate_of(
+    done: "Released",
+    described: Mapping[str, object],
+    *,
+    follows: Mapping[str, object] | None = None,
+    declaration: Mapping[str, object] | None = None,
+    plan: Mapping[str, object] | None = None,
+    choices: Sequence[Mapping[str, object]] | None = None,
+) -> dict[str, Any]:
+    """Return the certificate of what `core.releasing` has released.
+
+    Parameters
+    ----------
+    done : Released
+        Its public settings hold ``method``.
+    described : mapping
+        What was released, as `build_certificate` takes it.
+    follows : mapping, optional
+        What follows from released integers and stands with the public settings.
+    declaration, plan, choices
+        As for `build_certificate`.
+
+    Raises
+    ------
+    CertificateError, ParameterError
+        As for `build_certificate`.
+    """
+    account, noise = done.account, dict(done.noise)
+    return build_certificate(
+        mechanism=done.mechanism,
+        shape=done.shape,
+        public={**done.public, **(follows or {})},
+        budget=done.budget,
+        price=done.price,
+        composition={
+            "kind": account.composition,
+            "dataset": account.dataset,
+            "unit": account.guarantee.unit,
+            "neighbours": account.guarantee.relation,
+            "budget": account.budget.to_json(),
+            "spent_after": dict(zip(("epsilon", "delta"), account.spent_after, strict=True)),
+            "durable": account.durable,
+            "reservation": account.reservation,
+        },
+        noise={name: noise[name] for name in ("exact", "description")},
+        released=described,
+        declaration=declaration,
+        purpose=done.purpose,
+        plan=plan,
+        choices=choices,
+        drawn={"issued": done.issued, "software": noise["software"]},
+    )
 
 
 def with_about(certificate: Mapping[str, Any], about: Mapping[str, str]) -> dict[str, Any]:

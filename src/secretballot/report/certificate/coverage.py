@@ -60,30 +60,30 @@ class Coverage:
         )
 
 
-def coverage_on(mechanism: Mapping[str, Any]) -> tuple[Coverage, float, float] | None:
+def coverage_on(terms: Mapping[str, Any]) -> tuple[Coverage, float, float] | None:
     """Return what the marks say, as `counted_by_marks`; None where the public points are the
     records' own.
 
     Parameters
     ----------
-    mechanism : mapping
-        Of a certificate of noisy sums.
+    terms : mapping
+        What `stated` returns of a certificate of noisy sums.
     """
-    if not mechanism["marks"]:
+    if not terms["marks"]:
         return None
     return counted_by_marks(
-        mechanism["sums"],
-        mechanism["marks"],
-        mechanism["mark_weight"],
-        mechanism["sigma"],
-        public_records(mechanism),
-        mechanism["expected_uncovered"],
+        terms["values"],
+        terms["marks"],
+        terms["mark_weight"],
+        terms["sigma"],
+        public_records(terms),
+        terms["expected_uncovered"],
     )
 
 
-def public_records(mechanism: Mapping[str, Any]) -> float | None:
+def public_records(terms: Mapping[str, Any]) -> float | None:
     """Return how many records there are, where that is public; else None."""
-    return None if mechanism["n_records"] is None else float(mechanism["n_records"])
+    return None if terms["n_records"] is None else float(terms["n_records"])
 
 
 def counted_by_marks(
@@ -123,26 +123,26 @@ def counted_by_marks(
 
 
 def coverage_by_votes(
-    mechanism: Mapping[str, Any], noisy_counts: IntArray
+    terms: Mapping[str, Any], noisy_counts: IntArray
 ) -> tuple[Coverage, float, float] | None:
     """Return what the counts of votes of records say; as `counted_by_marks`, but the error is that
     of the number of records. None where uncovered records were not told apart.
 
     Parameters
     ----------
-    mechanism : mapping
-        Of a certificate of votes of records.
+    terms : mapping
+        What `stated` returns of a certificate of votes of records.
     noisy_counts : ndarray of int64, shape (n_points, n_classes)
         Released.
     """
-    if "uncovered_votes" not in mechanism:
+    if "expected_uncovered" not in terms:
         return None
-    k, sigma = mechanism["votes_per_record"], float(mechanism["sigma"])
+    k, sigma = terms["votes_per_record"], float(terms["sigma"])
     counts = np.asarray(noisy_counts)
     # every record casts k votes, here or in the cells of the uncovered ones
     error = sigma * math.sqrt(counts.size + k) / k
-    uncovered = mechanism["uncovered_votes"] / k
+    uncovered = terms["values"][0][0] / k
     number = max(float(counts.sum()) / k + uncovered, error, 1.0)
     share = min(max(uncovered / number, 0.0), 1.0)
     of_share = math.hypot(sigma / math.sqrt(k), share * error) / number
-    return Coverage(share, of_share, mechanism["expected_uncovered"]), number, error
+    return Coverage(share, of_share, terms["expected_uncovered"]), number, error

@@ -66,24 +66,6 @@ def _is_beyond(event: Event) -> bool:
     return False
 
 
-def check_relation_of(event: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-    """Refuse an event that was priced under another relation than its certificate states.
-
-    Raises
-    ------
-    CertificateError
-        If it was, or is about records where the certificate promises something to users.
-    """
-    if event.get("relation", document["neighbours"]) != document["neighbours"]:
-        raise CertificateError(
-            "The event was priced under another relation than the release states."
-        )
-    if "relation" in event and document["unit"] == "user":
-        raise CertificateError(
-            "The event speaks of single records, and the release promises something to users."
-        )
-
-
 def events_delta(events: Sequence[Event], epsilon: float) -> float:
     """Return the delta that events cost at `epsilon`; exactly 0 where pure ones add up to it.
 
@@ -94,30 +76,3 @@ def events_delta(events: Sequence[Event], epsilon: float) -> float:
     if all(isinstance(event, Pure) for event in events) and total <= epsilon * SLACK:
         return 0.0
     return delta_upper(events, epsilon)
-
-
-def paid_queries(events: Sequence[Event], n_classes: int, columns: int) -> int | None:
-    """Return for how many queries Gaussian events pay; None where another mechanism answered.
-
-    Parameters
-    ----------
-    events : sequence of Event
-    n_classes : int
-        Number of classes.
-    columns : int
-        Noisy counts released for each query; 0 for labels alone.
-    """
-    shifts_per_query = 1 if n_classes == 2 and columns < 2 else 2
-    # labels alone cover no count, and those of two classes no third class
-    alone = columns == 0
-    paid = 0
-    for event in events:
-        if isinstance(event, Counts):
-            paid += event.shifts // shifts_per_query
-        elif isinstance(event, BinaryLabels):
-            paid += event.queries if alone and shifts_per_query == 1 else 0
-        elif isinstance(event, ClassLabels):
-            paid += event.queries if alone and shifts_per_query == 2 else 0
-        else:
-            return None
-    return paid

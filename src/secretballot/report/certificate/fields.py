@@ -22,6 +22,7 @@ LEFT = ("kept", "returned", "forfeited", "none")
 _MAX_BYTES = 10 * 1000 * 1000
 _MAX_DEPTH = 32
 _MAX_TEXT = 10_000  # characters of one string
+_MAX_TABLE = 2**20  # of the weights of a table of abstentions
 _MAX_CHOICES = 100
 _MAX_FILES = 1000
 _MAX_NAME = 255  # characters of a file name
@@ -126,7 +127,9 @@ def _refuse_other_than_json(value: object, place: str, depth: int) -> None:
         raise CertificateError(f"{place} is {value}; numbers must be finite.")
     elif isinstance(value, int) and not abs(value) <= LARGEST_INTEGER:
         raise CertificateError(f"{place} is an integer beyond 2^53.")
-    elif isinstance(value, str) and len(value) > _MAX_TEXT:
+    elif isinstance(value, str) and len(value) > (
+        _MAX_TABLE if place.endswith(".weights") else _MAX_TEXT
+    ):
         raise CertificateError(
             f"{place} has a string of {len(value)} characters; at most {_MAX_TEXT} are read."
         )
@@ -214,7 +217,10 @@ _RULES: dict[str, Rule] = {
     "epsilon": _EPSILON,
     "delta": _DELTA,
     "mechanism": _OBJECT,
-    "mechanism.name": _WORDS,
+    "mechanism.kind": _WORDS,
+    "shape": _OBJECT,
+    "public": _OBJECT,
+    "public.method": _WORDS,
     "events": _EVENTS,
     "price": _OBJECT,
     "price.epsilon": _EPSILON,
@@ -275,16 +281,21 @@ _PLAN: dict[str, Rule] = {
 }
 _CHOICE: dict[str, Rule] = {
     "purpose": _NAME,
+    "mechanism": _OBJECT,
+    "shape": _OBJECT,
+    "public": (
+        lambda value: isinstance(value, Mapping) and is_sentence(value.get("method")),
+        "a JSON object with a method",
+    ),
     "events": _EVENTS,
     "epsilon": _EPSILON,
     "delta": _DELTA,
-    "outcome": (
-        lambda value: (
-            isinstance(value, Mapping) and set(value) in ({"mechanism", "value"}, {"labels_sha256"})
-        ),
-        "mechanism and value, or labels_sha256",
-    ),
     "reservation": _count_rule(1),
+}
+#: What came out: one number, or labels.
+_OUTCOMES: dict[str, Rule] = {
+    "value": (lambda value: type(value) is int, "an integer"),
+    "labels_sha256": _HEX,
 }
 _FILE: dict[str, Rule] = {"sha256": _HEX, "bytes": _count_rule(0)}
 
@@ -302,7 +313,7 @@ _CLOSED_OBJECTS = (
 )
 _OPTIONAL_FIELDS = {
     "": ("plan", "choices", "files", "about", "format", "version"),
-    "released": ("points_sha256",),
+    "released": ("points_sha256", "rows", "values"),
 }
 
 
@@ -380,7 +391,10 @@ def check_optional_fields(document: Mapping[str, Any]) -> list[str]:
                 f"The field choices must be a list of at most {_MAX_CHOICES} JSON objects."
             )
         for index, choice in enumerate(choices):
-            _check_parts(f"choices[{index}]", choice, _CHOICE)
+            of_labels = isinstance(choice, Mapping) and "labels_sha256" in choice
+            outcome = "labels_sha256" if of_labels else "value"
+            rules = _CHOICE | {outcome: _OUTCOMES[outcome]}
+            _check_parts(f"choices[{index}]", choice, rules)
     if "files" in document:
         _check_files(document["files"])
     if "about" in document:

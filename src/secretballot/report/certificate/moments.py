@@ -1,11 +1,13 @@
 """Releases of noisy sums over records: labels of a model that the certificate's sums fix."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from secretballot._validation import check_count, check_finite
+from secretballot.core.mechanisms import NoisySums
+from secretballot.core.types import SumShape
 from secretballot.exceptions import CertificateError
-from secretballot.privacy.accounting import VectorSum
 from secretballot.report.certificate.coverage import RECORDS, UNCOVERED
 from secretballot.report.certificate.fields import is_digest, is_sentence
 
@@ -34,13 +36,12 @@ LABEL_MOMENTS_ASSUMPTIONS = (
     _BASIS_ASSUMPTION,
 )
 _COMMON = {
-    *("name", "n_stages", "sigma", "bound", "coordinates", "residual_units"),
-    *("mark_weight", "marks", "expected_uncovered", "n_records", "basis", "basis_sha256"),
-    *("budget", "weights", "covered_only", "sums"),
+    *("residual_units", "mark_weight", "marks", "expected_uncovered", "n_records"),
+    *("basis", "basis_sha256", "weights", "covered_only"),
 }
-#: What the mechanisms say of themselves, by their names.
+#: Public settings, and what follows from the released sums, by method.
 MOMENTS_FIELDS = {
-    MOMENTS: {*_COMMON, "n_classes"},
+    MOMENTS: _COMMON,
     TARGET_MOMENTS: {*_COMMON, "target_range"},
     LABELS_MOMENTS: {*_COMMON, "labels"},
 }
@@ -51,77 +52,57 @@ _MARKS: tuple[list[str], ...] = ([RECORDS, UNCOVERED], [UNCOVERED], [])
 
 def has_moments(certificate: Mapping[str, Any]) -> bool:
     """Return whether the release is that of noisy sums over records, without teachers."""
-    return certificate["mechanism"]["name"] in MOMENTS_FIELDS
+    return certificate["public"]["method"] in MOMENTS_FIELDS
 
 
-def moments_event(mechanism: Mapping[str, Any], neighbours: str) -> VectorSum:
-    """Return the event of all stages.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range.
-    """
-    # a record that is replaced moves each sum by twice its bound, squared: four times
-    replaced = 4 if neighbours == "replace-one" else 1
-    return VectorSum(
-        sigmas=(mechanism["sigma"],),
-        squared_sensitivity=replaced * check_count("bound", mechanism["bound"]) ** 2,
-        coordinates=mechanism["coordinates"],
-        count=mechanism["n_stages"],
-    )
+def bound_of(squared_sensitivity: int, *, replaced: bool) -> int:
+    """Return the longest vector of one unit, whose replacement moves a sum by twice as much."""
+    return math.isqrt(squared_sensitivity // (4 if replaced else 1))
 
 
-def check_moments(document: Mapping[str, Any]) -> None:
-    """Refuse sums that are more, or wider, than the event pays for, or contradict the release.
+def check_moments(document: Mapping[str, Any], mechanism: NoisySums, shape: SumShape) -> None:
+    """Refuse sums that are more than the event pays for, or settings that contradict the release.
 
-    The fields are those of `MOMENTS_FIELDS` already.
+    The settings are those of `MOMENTS_FIELDS` already.
 
     Raises
     ------
     CertificateError
-        If mechanism, sums and released labels contradict each other.
+        If settings, sums and released labels contradict each other.
     ParameterError
-        If a parameter is out of its range.
+        If a setting is out of its range.
     """
-    mechanism, released = document["mechanism"], document["released"]
-    if released["n_teachers"]:
-        raise CertificateError("Sums over records have no teachers; the certificate names some.")
-    if released["count_columns"] or released["answered"] != released["queries"]:
-        raise CertificateError(
-            "A model labels every public point, with a label alone; the certificate says otherwise."
-        )
-    # one more record of a user who stays may move that user's vector by twice the bound
-    if (document["unit"] == "user") != (document["composition"]["unit"] == "user"):
-        raise CertificateError("Sums by user and by record do not add to each other's promise.")
-    n_stages = check_count("n_stages", mechanism["n_stages"])
-    coordinates = check_count("coordinates", mechanism["coordinates"])
+    public, released = document["public"], document["released"]
+    n_stages, coordinates = len(mechanism.sigmas), shape.coordinates
     if n_stages > _MOST_STAGES:
         raise CertificateError(f"The mechanism states more than {_MOST_STAGES} stages.")
-    weight = check_count("mark_weight", mechanism["mark_weight"], minimum=0)
-    if not weight <= mechanism["bound"] // 4:
+    if len(set(mechanism.sigmas)) > 1:
+        raise CertificateError("The stages have noise of several sizes.")
+    replaced = shape.guarantee.relation == "replace-one"
+    weight = check_count("mark_weight", public["mark_weight"], minimum=0)
+    if not weight <= bound_of(shape.squared_sensitivity, replaced=replaced) // 4:
         raise CertificateError("A mark adds more than a quarter of the bound.")
-    marks = mechanism["marks"]
+    marks = public["marks"]
     if marks not in _MARKS:
         raise CertificateError("The marks are none that records have.")
     # features that are public are the public points: nothing is counted beside
-    of_labels = document["unit"] == "label" and mechanism["name"] == MOMENTS
+    of_labels = document["unit"] == "label" and public["method"] == MOMENTS
     if (document["unit"] == "label", not marks, weight == 0) != (of_labels,) * 3:
         raise CertificateError("Sums count records or users beside, and only those of labels none.")
-    if not 0 <= check_finite("expected_uncovered", mechanism["expected_uncovered"]) <= 1:
+    if not 0 <= check_finite("expected_uncovered", public["expected_uncovered"]) <= 1:
         raise CertificateError("The expected share of uncovered records is no share.")
-    if (mechanism["n_records"] is None) != (RECORDS in marks):
+    if (public["n_records"] is None) != (RECORDS in marks):
         raise CertificateError(
             "The sums count records where no number of them is stated, and only there."
         )
-    if (mechanism["n_records"] is None) != (document["neighbours"] == "add-remove"):
+    if (public["n_records"] is None) == replaced:
         raise CertificateError(
             "The number of records is public where one is replaced, and private where one comes or"
             " goes; the certificate says otherwise."
         )
-    if mechanism["n_records"] is not None:
-        check_count("n_records", mechanism["n_records"])
-    covered_only = mechanism["covered_only"]
+    if public["n_records"] is not None:
+        check_count("n_records", public["n_records"])
+    covered_only = public["covered_only"]
     if not (
         isinstance(covered_only, list)
         and len(covered_only) == n_stages
@@ -131,22 +112,21 @@ def check_moments(document: Mapping[str, Any]) -> None:
     n_columns = _columns_of(document)
     if coordinates <= len(marks) or (coordinates - len(marks)) % n_columns:
         raise CertificateError("The coordinates are no whole number for each column of the model.")
-    basis = mechanism["basis"]
+    basis = public["basis"]
     if not (
         isinstance(basis, Mapping)
         and is_sentence(basis.get("name"))
-        and is_digest(mechanism["basis_sha256"])
+        and is_digest(public["basis_sha256"])
     ):
         raise CertificateError("The basis is not named, or its digest is none.")
-    _check_lists("sums", mechanism["sums"], n_stages, coordinates)
-    _check_lists("weights", mechanism["weights"], n_stages, coordinates - len(marks))
-    if STARTED in mechanism:
-        _check_start(mechanism[STARTED], coordinates - len(marks), of_labels=of_labels)
-    if CLASS_WEIGHTS in mechanism:
-        _check_class_weights(mechanism[CLASS_WEIGHTS], len(document["released"]["classes"]))
-    _check_lists("residual_units", [mechanism["residual_units"]], 1, n_stages)
+    _check_lists("weights", public["weights"], n_stages, coordinates - len(marks))
+    if STARTED in public:
+        _check_start(public[STARTED], coordinates - len(marks), of_labels=of_labels)
+    if CLASS_WEIGHTS in public:
+        _check_class_weights(public[CLASS_WEIGHTS], len(released["classes"]))
+    _check_lists("residual_units", [public["residual_units"]], 1, n_stages)
     # beyond, the squares by which a vector's length is found would not fit their integers
-    if not all(1 <= unit <= _LARGEST_UNIT for unit in mechanism["residual_units"]):
+    if not all(1 <= unit <= _LARGEST_UNIT for unit in public["residual_units"]):
         raise CertificateError(f"A residual unit is not from 1 to {_LARGEST_UNIT}.")
 
 
@@ -158,20 +138,20 @@ def _columns_of(document: Mapping[str, Any]) -> int:
     CertificateError
         If labels were released beside a target that has none, or its terms are none.
     """
-    mechanism, released = document["mechanism"], document["released"]
-    if mechanism["name"] == MOMENTS:
+    public, released = document["public"], document["released"]
+    if public["method"] == MOMENTS:
         # of two classes one column says both
         return 1 if len(released["classes"]) == 2 else len(released["classes"])
     if released["queries"]:
         raise CertificateError("Sums were paid for, and no labels; the certificate lists some.")
-    if mechanism["name"] == LABELS_MOMENTS:
-        labels = mechanism["labels"]
+    if public["method"] == LABELS_MOMENTS:
+        labels = public["labels"]
         if not (isinstance(labels, list) and labels and all(map(is_sentence, labels))):
             raise CertificateError("labels is no list of names.")
         if len(set(labels)) < len(labels):
             raise CertificateError("labels names one twice.")
         return len(labels)
-    bounds = mechanism["target_range"]
+    bounds = public["target_range"]
     numbers = isinstance(bounds, list) and len(bounds) == 2
     if not numbers or not (
         check_finite("target_range", bounds[0]) < check_finite("target_range", bounds[1])
@@ -215,9 +195,9 @@ def _check_start(start: object, n_weights: int, *, of_labels: bool) -> None:
 def _check_lists(name: str, lists: object, n_lists: int, length: int) -> None:
     """Refuse anything but so many lists of so many integers."""
     if not (isinstance(lists, list) and len(lists) == n_lists):
-        raise CertificateError(f"The mechanism's {name} are not one list for each stage.")
+        raise CertificateError(f"The {name} are not one list for each stage.")
     for one in lists:
         if not (isinstance(one, list) and len(one) == length):
-            raise CertificateError(f"A list of the mechanism's {name} has not {length} integers.")
+            raise CertificateError(f"A list of the {name} has not {length} integers.")
         if not all(type(value) is int for value in one):
-            raise CertificateError(f"The mechanism's {name} hold something else than integers.")
+            raise CertificateError(f"The {name} hold something else than integers.")

@@ -4,16 +4,20 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.chosen import EXPONENTIAL
 from secretballot.report.certificate.events import (
     SLACK,
-    check_relation_of,
     events_delta,
-    paid_queries,
     read_events,
 )
-from secretballot.report.certificate.fields import is_digest
+from secretballot.report.certificate.terms import (
+    STABILITY,
+    check_event,
+    check_integers,
+    check_public,
+)
 from secretballot.report.wording import count_text, number_text
 
 _SLOW_EVENTS = (
@@ -23,9 +27,8 @@ _SLOW_EVENTS = (
     "sampled",
 )
 _MAX_SLOW_EVENTS = 10
+_ANY = (-math.inf, math.inf)
 _MAX_LABELS = 5_000  # in all choices: about the time of one large release
-# Mechanisms that a number to set something by is drawn by.
-_SELECTING_MECHANISMS = ("stability-quantile", "minority-sum", EXPONENTIAL)
 
 
 def total_price(certificate: Mapping[str, Any]) -> tuple[float, float]:
@@ -60,7 +63,7 @@ def check_plan(document: Mapping[str, Any]) -> str:
     # one of them contradicts another
     plan, released, rounds = document["plan"], document["released"], document["plan"]["rounds"]
     planned, used = plan["planned"], plan["used"]
-    if document["mechanism"].get("n_queries") != planned:
+    if document["shape"].get("n_queries") != planned:
         raise CertificateError(
             f"The plan is of {planned} queries, and the mechanism was set up for another number."
         )
@@ -83,13 +86,6 @@ def check_plan(document: Mapping[str, Any]) -> str:
     if plan["left"] == "returned" and document["composition"]["kind"] != "renyi":
         raise CertificateError(
             "The plan says that unused queries were returned; only a Renyi ledger can refund them."
-        )
-    paid = paid_queries(
-        read_events(document["events"]), len(released["classes"]), released["count_columns"]
-    )
-    if paid is not None and not planned <= paid:
-        raise CertificateError(
-            f"The events pay for {paid} queries, and the plan is of {planned}: not all is priced."
         )
     asked, turns = count_text(planned, "reserved query"), count_text(len(rounds), "round")
     return f"{used} of {asked} used, in {turns}; the price is that of the whole reservation."
@@ -114,9 +110,7 @@ def check_choices(document: Mapping[str, Any]) -> str:
                 f"Choice {number} cost delta {cost:.6g} at epsilon {choice['epsilon']:.6g}; it"
                 f" states {choice['delta']:.6g}."
             )
-        for event in choice["events"]:
-            check_relation_of(event, document)
-        _check_outcome(number, choice, document["neighbours"])
+        _check_outcome(number, choice, document)
         reservations.append(choice["reservation"])
     if len(set(reservations)) < len(reservations):
         raise CertificateError(
@@ -157,50 +151,23 @@ def _refuse_slow_choices(choices: Sequence[Mapping[str, Any]]) -> None:
         )
 
 
-def _check_outcome(number: int, choice: Mapping[str, Any], neighbours: str) -> None:
-    """Refuse a choice that states more than the one number, or the labels, of its event."""
-    # labels are named by their digest alone; of a number, everything that the outcome states must
-    # be what one draw of the priced event can tell
-    if "labels_sha256" in choice["outcome"]:
-        if not is_digest(choice["outcome"]["labels_sha256"]):
-            raise CertificateError(
-                f"Choice {number} names labels by something else than their SHA-256."
-            )
+def _check_outcome(number: int, choice: Mapping[str, Any], document: Mapping[str, Any]) -> None:
+    """Refuse a choice that is about another promise, or states more than the one number, or the
+    labels, of its event."""
+    mechanism, shape = check_event(choice)
+    promise = Guarantee(unit=document["unit"], relation=document["neighbours"])
+    by_teachers = isinstance(shape, VoteShape) and shape.n_teachers is not None
+    if not shape.guarantee.adds_to(promise, by_teachers=by_teachers):
+        raise CertificateError(f"Choice {number} is about another unit or relation.")
+    # labels are named by their digest alone; of a number, everything that is stated must be what
+    # one draw of the priced event can tell
+    if "labels_sha256" in choice:
         return
-    mechanism, value = choice["outcome"]["mechanism"], choice["outcome"]["value"]
-    if not isinstance(mechanism, Mapping) or mechanism.get("name") not in _SELECTING_MECHANISMS:
+    public = choice["public"]
+    if public["method"] not in (STABILITY, EXPONENTIAL):
         raise CertificateError(
             f"Choice {number} was drawn by no known mechanism; update secretballot."
         )
-    if [(event.get("kind"), event.get("count")) for event in choice["events"]] != [("pure", 1)]:
-        raise CertificateError(
-            f"Choice {number} is one number, drawn once by a pure event; it states others."
-        )
-    if mechanism.get("epsilon") != choice["epsilon"]:
-        raise CertificateError(f"Choice {number} was drawn at another epsilon than it states.")
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise CertificateError(
-            f"The outcome of choice {number} is no integer, and only that was paid for."
-        )
-    for key in ("n_points", "n_teachers"):
-        if key in mechanism and not _checked_integer(mechanism, key) >= 1:
-            raise CertificateError(
-                f"Choice {number} states a {key} that is no integer of at least 1."
-            )
-    share = mechanism.get("fraction", 0.5)
-    if not isinstance(share, float) or not 0 <= share <= 1:
-        raise CertificateError(f"Choice {number} states a fraction that is no number from 0 to 1.")
-    if mechanism["name"] == EXPONENTIAL and not 0 <= value < _checked_integer(
-        mechanism, "n_candidates"
-    ):
-        raise CertificateError(f"Choice {number} fell on a candidate that there is not.")
-    if mechanism.get("monotone", False) is not False and neighbours != "add-remove":
-        raise CertificateError(
-            f"Choice {number} counts on scores that move one way, as they do under add-remove only."
-        )
-
-
-def _checked_integer(mechanism: Mapping[str, Any], key: str) -> int:
-    """Return an integer of a mechanism, 0 where there is none."""
-    count = mechanism.get(key)
-    return count if isinstance(count, int) and not isinstance(count, bool) else 0
+    check_public(mechanism, public)
+    low, high = (0, public["n_candidates"] - 1) if public["method"] == EXPONENTIAL else _ANY
+    check_integers([[choice["value"]]], 1, 1, low, high)

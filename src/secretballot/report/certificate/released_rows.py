@@ -17,12 +17,8 @@ from secretballot.report.certificate.labels_file import (
     quoted_if_needed,
     read_labels,
 )
-from secretballot.report.certificate.mechanism_terms import (
-    ANSWERS_SOME,
-    most_abstentions,
-    noise_of_counts,
-)
 from secretballot.report.certificate.regular_files import read_regular
+from secretballot.report.certificate.terms import most_abstentions, noise_of_counts, terms_in
 
 MAX_BYTES = 250 * 10**6
 
@@ -44,7 +40,7 @@ def check_rows(document: Mapping[str, Any], path: Path) -> str:
     DataError
         If the file cannot be read or is not as a release writes it.
     """
-    released, mechanism = document["released"], document["mechanism"]
+    released, mechanism = document["released"], terms_in(document)[0]
     table = read_labels(
         read_regular(path, MAX_BYTES), released["classes"], released["count_columns"]
     )
@@ -57,8 +53,7 @@ def check_rows(document: Mapping[str, Any], path: Path) -> str:
             f" {released['queries']} and {released['answered']}."
         )
     _check_queries(table.queries)
-    if mechanism["name"] not in ANSWERS_SOME:
-        _check_stop(answered, most_abstentions(mechanism))
+    _check_stop(answered, most_abstentions(mechanism))
     if table.noisy_counts is not None:
         _check_counts(table, table.noisy_counts, *_reach(document))
     return f"labels.csv holds {found[0]} queries, {found[1]} answered, as they were paid for."
@@ -89,9 +84,11 @@ def _check_queries(queries: IntArray) -> None:
         raise CertificateError("labels.csv names a query twice; each was paid for once.")
 
 
-def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int) -> None:
+def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int | None) -> None:
     """Refuse an answer after the last abstention that was paid for; rows after it have none."""
     abstained = np.flatnonzero(~answered)
+    if most is None:
+        return
     if not most:
         if len(abstained):
             raise CertificateError("labels.csv has abstentions, and the mechanism never abstains.")
@@ -105,7 +102,7 @@ def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int) -> N
 def _reach(document: Mapping[str, Any]) -> tuple[int, float]:
     """Return the largest count that was cast, and how far noise moves one."""
     most = LARGEST_COUNT if is_by_record(document) else document["released"]["n_teachers"]
-    return most, FARTHEST * (noise_of_counts(document["mechanism"]) + 1)
+    return most, FARTHEST * (noise_of_counts(terms_in(document)[0]) + 1)
 
 
 def _check_counts(table: LabelsTable, counts: IntArray, most: int, far: float) -> None:

@@ -5,23 +5,28 @@ that is smaller than they cost. What it cannot know is whether the events are wh
 the digest is not a signature, so take certificates from those you trust, over a channel you trust.
 """
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from secretballot._validation import check_relation, plain_line, shown
+from secretballot._validation import FARTHEST, plain_line, shown
+from secretballot.core.mechanisms import ExponentialChoice, Mechanism, NoisySums, Shape
 from secretballot.core.sampler import draws_wrong_noise
+from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import CertificateError, SecretBallotError
 from secretballot.privacy.accounting import Event, delta_upper
 from secretballot.report.certificate.answers_file import ANSWERS_FILE, check_answers
 from secretballot.report.certificate.build import check_digest
-from secretballot.report.certificate.by_record import RECORD_VOTES, check_by_record, is_by_record
-from secretballot.report.certificate.chosen import EXPONENTIAL, check_chosen, is_chosen
+from secretballot.report.certificate.by_record import (
+    EXPECTED_UNCOVERED,
+    LARGEST_COUNT,
+    is_by_record,
+)
 from secretballot.report.certificate.events import (
     SLACK,
-    check_relation_of,
     read_events,
 )
 from secretballot.report.certificate.fields import (
@@ -30,14 +35,7 @@ from secretballot.report.certificate.fields import (
     check_format,
     read_certificate,
 )
-from secretballot.report.certificate.mechanism_terms import (
-    check_terms,
-    count_columns_of,
-    event_of_terms,
-    most_answers,
-    most_queries,
-)
-from secretballot.report.certificate.moments import MOMENTS_FIELDS, check_moments, has_moments
+from secretballot.report.certificate.moments import check_moments
 from secretballot.report.certificate.plan_checks import (
     check_choices,
     check_plan,
@@ -57,7 +55,16 @@ from secretballot.report.certificate.signature import (
     read_public_key,
 )
 from secretballot.report.certificate.standing import contradict_choices
-from secretballot.report.certificate.vote_tables import check_table, has_table
+from secretballot.report.certificate.terms import (
+    answers_all,
+    check_integers,
+    check_terms,
+    count_columns_of,
+    most_answers,
+    noise_of_counts,
+    terms_in,
+)
+from secretballot.report.certificate.vote_tables import has_table, table_columns
 from secretballot.report.wording import count_text
 
 _LONGEST_DETAIL = 300  # characters
@@ -300,27 +307,25 @@ def _check_price(document: Mapping[str, Any]) -> str:
 
 
 def _check_mechanism(document: Mapping[str, Any]) -> str:
-    # the terms first: events are made of them
-    check_terms(document)
-    if not is_chosen(document) and _events_of(document) != [event_of_terms(document)]:
-        raise CertificateError(
-            "The events are not those of the mechanism: its noise, its queries and what it releases"
-            " have another price."
-        )
-    for event in document["events"]:
-        check_relation_of(event, document)
-    if is_chosen(document):
-        check_chosen(document)
-    elif has_moments(document):
-        check_moments(document)
+    mechanism, shape = check_terms(document)
+    if isinstance(mechanism, NoisySums):
+        check_moments(document, mechanism, shape)  # type: ignore[arg-type]
     elif is_by_record(document):
-        check_by_record(document)
-    elif has_table(document):
-        check_table(document)
-    elif not document["released"]["n_teachers"]:
-        raise CertificateError("Votes are those of teachers, and the certificate names none.")
+        _check_by_record(document, shape)  # type: ignore[arg-type]
     _check_assumed(document)
     return "The events are exactly those of the mechanism."
+
+
+def _check_by_record(document: Mapping[str, Any], shape: VoteShape) -> None:
+    """Refuse votes of records that do not fit in a table of these points."""
+    each = 2 if shape.guarantee.relation == "replace-one" else 1
+    votes = shape.moved // each
+    # one cell for each vote of an uncovered record
+    spare = -(-votes // shape.n_classes) if EXPECTED_UNCOVERED in document["public"] else 0
+    if shape.moved % each or not 1 <= votes <= shape.n_queries or shape.spare_rows != spare:
+        raise CertificateError("A record votes at more public points than there are, or at none.")
+    if "plan" in document:
+        raise CertificateError("Votes of records are released as one table, without rounds.")
 
 
 def _check_assumed(document: Mapping[str, Any]) -> None:
@@ -334,50 +339,75 @@ def _check_assumed(document: Mapping[str, Any]) -> None:
 
 
 def _check_released(document: Mapping[str, Any]) -> str:
-    released, mechanism = document["released"], document["mechanism"]
-    queries, answered, columns = (
-        released["queries"],
-        released["answered"],
-        released["count_columns"],
-    )
+    released, (mechanism, shape) = document["released"], terms_in(document)
+    queries, answered = released["queries"], released["answered"]
+    _check_values(document, mechanism, shape)
+    if has_table(document):
+        return f"{count_text(len(released['rows']), 'answer')}, paid for by the events."
     # noisy counts cost more than labels alone: what was released must be what the mechanism's
     # events pay for
-    if not answered <= queries:
-        raise CertificateError(f"{answered} answers to {queries} queries are too many.")
-    if columns != count_columns_of(mechanism):
+    columns = count_columns_of(mechanism, shape)
+    if released["count_columns"] != columns:
         raise CertificateError(
-            f"{columns} noisy counts for each query were released; the mechanism and its events pay"
-            f" for {count_columns_of(mechanism)}."
+            f"{released['count_columns']} noisy counts for each query were released; the mechanism"
+            f" and its events pay for {columns}."
         )
-    if mechanism["name"] in _ANSWERS_ALL and answered != queries:
+    if answers_all(mechanism) and answered != queries:
         raise CertificateError("The mechanism answers every query; the certificate says otherwise.")
-    planned = most_queries(mechanism)
-    if planned is not None and not queries <= planned:
-        raise CertificateError(f"The events pay for {planned} queries; {queries} were released.")
-    most = most_answers(mechanism)
-    if most is not None and not answered <= most:
+    if isinstance(shape, VoteShape) and not queries <= shape.n_queries:
+        raise CertificateError(
+            f"The events pay for {shape.n_queries} queries; {queries} were released."
+        )
+    most = queries if most_answers(mechanism) is None else most_answers(mechanism)
+    if not answered <= min(queries, most):  # type: ignore[type-var]
         raise CertificateError(f"The events pay for {most} answers; {answered} were released.")
-    if has_table(document):
-        return f"{count_text(len(mechanism['rows']), 'answer')}, paid for by the events."
     return f"{answered} of {queries} queries answered, all of them paid for by the events."
+
+
+def _check_values(document: Mapping[str, Any], mechanism: Mechanism, shape: Shape) -> None:
+    """Refuse released integers, other than labels and their counts, that no draw can give, or
+    that are more than the events pay for."""
+    released, public = document["released"], document["public"]
+    values, rows = released.get("values"), released.get("rows")
+    if has_table(document):
+        assert isinstance(shape, VoteShape)
+        points, width, low, high = table_columns(document, mechanism, shape)
+        if not isinstance(rows, list) or not all(type(row) is int and row >= 0 for row in rows):
+            raise CertificateError("rows is no list of rows of the public pool.")
+        if not rows or len(set(rows)) < len(rows) or not len(rows) <= points:
+            raise CertificateError("rows names none, one twice, or more than were paid for.")
+        check_integers(values, len(rows), width, low, high)
+        return
+    if rows is not None:
+        raise CertificateError("Only tables name rows of the public pool.")
+    if isinstance(mechanism, NoisySums):
+        check_integers(values, *mechanism.answer_shape(shape), -math.inf, math.inf)
+    elif isinstance(mechanism, ExponentialChoice):
+        check_integers(values, 1, 1, 0, public["n_candidates"] - 1)
+        names = public.get("candidates")
+        if names is not None and not (
+            isinstance(names, list) and len(names) == public["n_candidates"]
+        ):
+            raise CertificateError("The names of the candidates are not one for each of them.")
+    elif EXPECTED_UNCOVERED in public:
+        assert isinstance(shape, VoteShape)
+        votes = shape.moved // (2 if shape.guarantee.relation == "replace-one" else 1)
+        far = FARTHEST * (noise_of_counts(mechanism) + 1)
+        check_integers(values, 1, 1, -votes * far, votes * (LARGEST_COUNT + far))
+    elif values is not None:
+        raise CertificateError("Labels and their counts are all that was released.")
 
 
 def _check_budget(document: Mapping[str, Any]) -> str:
     composition = document["composition"]
-    released, promised = ((part["unit"], part["neighbours"]) for part in (document, composition))
-    for pair in (released, promised):
-        check_relation(*pair)
-    # A ledger about records takes releases by user too, but not the other way, and only under
-    # add-remove; one about labels takes releases by record, since a changed label is a record
-    # replaced.
-    covered = (released, promised) in (
-        (("user", "add-remove"), ("record", "add-remove")),
-        (("record", "replace-one"), ("label", "replace-one")),
-    )
-    if released != promised and not covered:
+    shape = terms_in(document)[1]
+    account = Guarantee(unit=composition["unit"], relation=composition["neighbours"])
+    by_teachers = isinstance(shape, VoteShape) and shape.n_teachers is not None
+    if not shape.guarantee.adds_to(account, by_teachers=by_teachers):
         raise CertificateError(
-            f"The release is by {released[0]} under {released[1]}, and the dataset's budget by"
-            f" {promised[0]} under {promised[1]}; the one does not add to the other."
+            f"The release is by {document['unit']} under {document['neighbours']!r}, and the"
+            f" dataset's budget by {account.unit} under {account.relation!r}; the one does not add"
+            " to the other."
         )
     budget, spent = composition["budget"], composition["spent_after"]
     # the account is stated by the ledger, not computed here: it must at least be possible
@@ -399,7 +429,7 @@ def _check_budget(document: Mapping[str, Any]) -> str:
         if composition["durable"]
         else "memory only, so earlier runs are not counted"
     )
-    amount = f"epsilon {spent['epsilon']:.6g} of {budget['epsilon']:.6g} for each {promised[0]}"
+    amount = f"epsilon {spent['epsilon']:.6g} of {budget['epsilon']:.6g} for each {account.unit}"
     if composition["durable"] and stands_alone(document):
         return (
             f"Spent by this release: {amount}, by an account of its own; other releases from the"
@@ -425,8 +455,6 @@ def _check_software(document: Mapping[str, Any]) -> str:
     return f"The noise was drawn by OpenDP {shown(version)}, not known to be wrong."
 
 
-# mechanisms that never abstain
-_ANSWERS_ALL = ("gaussian", "laplace", "vote-table", RECORD_VOTES, EXPONENTIAL, *MOMENTS_FIELDS)
 _GATES = (("format", check_format), ("fields", check_fields))
 _TERMS = (("digest", check_digest), ("events", _check_events), ("mechanism", _check_mechanism))
 _CONTENTS = (

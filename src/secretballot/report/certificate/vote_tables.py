@@ -4,150 +4,89 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from secretballot._validation import (
-    FARTHEST,
-    check_choice,
-    check_count,
-    check_finite,
-    check_positive,
-)
+from secretballot._validation import FARTHEST, check_choice, check_count, check_finite
+from secretballot.core.mechanisms import Mechanism, NoisyMeans, NoisyVotes
+from secretballot.core.types import VoteShape
 from secretballot.exceptions import CertificateError
-from secretballot.privacy.accounting import (
-    BinaryLabels,
-    BoundedRange,
-    Counts,
-    Event,
-    GaussianChances,
-    VectorSum,
-)
 from secretballot.report.certificate.fields import is_sentence
 
 LABEL_VOTES = "votes-of-labels"
 NUMBER_VOTES = "votes-of-numbers"
-_COMMON = {"name", "n_queries", "n_teachers", "budget", "rows", "answers"}
-#: What the mechanisms say of themselves, by their names.
-TABLE_FIELDS = {
-    LABEL_VOTES: {*_COMMON, "labels", "ballot", "most_named", "release", "sigma"},
-    NUMBER_VOTES: {*_COMMON, "target_range", "n_positions", "statistic", "rank", "noise"},
+#: By method: kinds of mechanisms, public settings, and none that may be missing.
+TABLE_FIELDS: dict[str, tuple[set[str], set[str], set[str]]] = {
+    LABEL_VOTES: ({"noisy-votes"}, {"labels", "ballot", "most_named"}, set()),
+    NUMBER_VOTES: ({"noisy-means", "vote-quantiles"}, {"target_range"}, set()),
 }
-_MOST_LABELS, _MOST_IN_SETS, _MOST_POSITIONS = 10_000, 8, 2**16
+_MOST_LABELS, _MOST_IN_SETS = 10_000, 8
 
 
 def has_table(certificate: Mapping[str, Any]) -> bool:
     """Return whether teachers voted for sets of labels, or for numbers."""
-    return certificate["mechanism"]["name"] in TABLE_FIELDS
+    return certificate["public"]["method"] in TABLE_FIELDS
 
 
-def moved_by_query(mechanism: Mapping[str, Any]) -> int:
-    """Return how many counts of one query a teacher moves by one, at most, in votes of labels.
+def table_columns(
+    document: Mapping[str, Any], mechanism: Mechanism, shape: VoteShape
+) -> tuple[int, int, float, float]:
+    """Return for how many points a table is paid, how many integers the answer of each has, and
+    between which numbers they lie.
 
-    Raises
-    ------
-    ParameterError
-        If a term is out of its range.
-    """
-    if check_choice("ballot", mechanism["ballot"], ("labels", "sets")) == "sets":
-        return 2
-    labels, cap = len(mechanism["labels"]), mechanism["most_named"]
-    # a set gives way to another: what is in one of them alone moves
-    return labels if cap is None else min(labels, 2 * check_count("most_named", cap))
-
-
-def table_event(mechanism: Mapping[str, Any]) -> Event:
-    """Return the event of a whole table.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range.
-    """
-    queries = check_count("n_queries", mechanism["n_queries"])
-    if mechanism["name"] == LABEL_VOTES:
-        release = check_choice("release", mechanism["release"], ("labels", "counts"))
-        changes, sigma = queries * moved_by_query(mechanism), mechanism["sigma"]
-        # each label is a vote on two classes, which has a price of its own, by a game
-        if release == "labels" and mechanism["ballot"] == "labels":
-            chances = GaussianChances(sigma=sigma, n_teachers=mechanism["n_teachers"])
-            return BinaryLabels(chances=chances, queries=changes)
-        return Counts(sigma=sigma, shifts=changes)
-    steps = check_count("n_positions", mechanism["n_positions"], minimum=2) - 1
-    if check_choice("statistic", mechanism["statistic"], ("mean", "quantile")) == "quantile":
-        return BoundedRange(epsilon=mechanism["noise"], count=queries)
-    return VectorSum(
-        sigmas=(mechanism["noise"],),
-        squared_sensitivity=queries * steps**2,
-        coordinates=queries,
-    )
-
-
-def check_table(document: Mapping[str, Any]) -> None:
-    """Refuse answers that are more, or other, than the event pays for, or contradict the release.
-
-    The fields are those of `TABLE_FIELDS` already.
+    The settings are those of `TABLE_FIELDS` already.
 
     Raises
     ------
     CertificateError
-        If mechanism, answers and the rest contradict each other.
+        If settings and shape contradict each other.
     ParameterError
-        If a parameter is out of its range.
+        If a setting is out of its range.
     """
-    mechanism, released = document["mechanism"], document["released"]
+    released, teachers = document["released"], shape.n_teachers or 0
     if released["queries"] or released["answered"] or released["count_columns"]:
         raise CertificateError(
-            "The answers stand in the mechanism, and no labels were released; the certificate"
-            " lists some."
+            "The answers are released values, and no labels were released; the certificate lists"
+            " some."
         )
-    teachers = check_count("n_teachers", mechanism["n_teachers"])
-    if document["unit"] == "label":
-        raise CertificateError("Votes of teachers are about records or users, not about labels.")
     if "plan" in document:
         raise CertificateError("The answers are released as one table, without rounds.")
-    width, low, high = _columns_and_bounds(mechanism, teachers)
-    rows, answers = mechanism["rows"], mechanism["answers"]
-    if not isinstance(rows, list) or not all(type(row) is int and row >= 0 for row in rows):
-        raise CertificateError("rows is no list of rows of the public pool.")
-    if not rows or len(set(rows)) < len(rows) or not len(rows) <= mechanism["n_queries"]:
-        raise CertificateError("rows names none, one twice, or more than were paid for.")
-    if not isinstance(answers, list) or len(answers) != len(rows):
-        raise CertificateError("There is not one answer for each row.")
-    # type(value) is int: True counts as an integer elsewhere, and as none in JSON
-    for answer in answers:
-        if not isinstance(answer, list) or len(answer) != width:
-            raise CertificateError(f"An answer is no list of {width} integers.")
-        if not all(type(value) is int and low <= value <= high for value in answer):
-            raise CertificateError("An answer is no integer that the mechanism could have drawn.")
-
-
-def _columns_and_bounds(mechanism: Mapping[str, Any], teachers: int) -> tuple[int, float, float]:
-    """Return how many integers an answer has, and between which numbers they lie."""
-    if mechanism["name"] == LABEL_VOTES:
-        labels, sets = mechanism["labels"], mechanism["ballot"] == "sets"
-        if not (isinstance(labels, list) and labels and all(map(is_sentence, labels))):
-            raise CertificateError("labels is no list of names.")
-        most = _MOST_IN_SETS if sets else _MOST_LABELS
-        if len(set(labels)) < len(labels) or len(labels) > most:
-            raise CertificateError("labels names one twice, or too many.")
-        cap = mechanism["most_named"]
-        if cap is not None and (sets or not check_count("most_named", cap) <= len(labels)):
-            raise CertificateError("most_named is a cap that these labels do not have.")
-        if mechanism["release"] == "labels":
-            return len(labels), 0, 1
-        far = FARTHEST * (check_positive("sigma", mechanism["sigma"]) + 1)
-        return 2 ** len(labels) if sets else len(labels), -far, teachers + far
-    bounds, steps = mechanism["target_range"], mechanism["n_positions"] - 1
+    if isinstance(mechanism, NoisyVotes):
+        return _columns_of_labels(document["public"], mechanism, shape)
+    if shape.moved != shape.n_queries:
+        raise CertificateError("A teacher may vote for another number at every point.")
+    bounds, steps = document["public"]["target_range"], shape.n_classes - 1
     if not isinstance(bounds, list) or len(bounds) != 2:
         raise CertificateError("target_range is no two numbers.")
     first, last = (check_finite("target_range", bound) for bound in bounds)
     # finite bounds may lie further apart than the largest double
-    if not first < last or not math.isfinite(last - first) or steps >= _MOST_POSITIONS:
-        raise CertificateError("target_range or n_positions is out of range.")
-    rank = mechanism["rank"]
-    if (rank is None) != (mechanism["statistic"] == "mean"):
-        raise CertificateError("A quantile states its rank, and a mean none.")
-    if rank is not None:
-        if not check_count("rank", rank) <= teachers:
-            raise CertificateError("The rank is above the number of teachers.")
-        return 1, 0, steps
-    far = FARTHEST * (check_positive("noise", mechanism["noise"]) + 1)
-    return 1, -far, teachers * steps + far
+    if not first < last or not math.isfinite(last - first):
+        raise CertificateError("target_range is out of range.")
+    if not isinstance(mechanism, NoisyMeans):
+        return shape.n_queries, 1, 0, steps
+    far = FARTHEST * (mechanism.sigma + 1)
+    return shape.n_queries, 1, -far, teachers * steps + far
+
+
+def _columns_of_labels(
+    public: Mapping[str, Any], mechanism: NoisyVotes, shape: VoteShape
+) -> tuple[int, int, float, float]:
+    labels, cap = public["labels"], public["most_named"]
+    sets = check_choice("ballot", public["ballot"], ("labels", "sets")) == "sets"
+    if not (isinstance(labels, list) and labels and all(map(is_sentence, labels))):
+        raise CertificateError("labels is no list of names.")
+    least, most = (2, _MOST_IN_SETS) if sets else (1, _MOST_LABELS)
+    if len(set(labels)) < len(labels) or not least <= len(labels) <= most:
+        raise CertificateError("labels names one twice, too many, or too few for sets.")
+    if cap is not None and (sets or not check_count("most_named", cap) <= len(labels)):
+        raise CertificateError("most_named is a cap that these labels do not have.")
+    # a set gives way to another: what is in one of them alone moves
+    rows, moved = len(labels), len(labels) if cap is None else min(len(labels), 2 * cap)
+    if sets:
+        rows, moved = 1, 1
+    points = shape.n_queries // rows
+    paid = shape.n_queries, shape.moved, shape.n_classes, mechanism.noise
+    if paid != (points * rows, points * moved, 2 ** len(labels) if sets else 2, "gaussian"):
+        raise CertificateError("The votes are not those of these labels, this ballot and this cap.")
+    if mechanism.release == "labels":
+        return points, len(labels), 0, 1
+    far = FARTHEST * (mechanism.scale + 1)
+    width = mechanism.answer_shape(shape)[1] * rows
+    return points, width, -far, (shape.n_teachers or 0) + far

@@ -24,25 +24,25 @@ _SMALLEST = 0.01  # on the axis; a number that came out as 0 stands there
 _STAGE_COLOURS = (BLUE, ORANGE, INK)
 
 
-def released_sizes(mechanism: Mapping[str, Any]) -> list[FloatArray]:
+def released_sizes(terms: Mapping[str, Any]) -> list[FloatArray]:
     """Return, for each stage, the sizes of the released numbers over their noise, largest first.
 
     What counts records is left out: arrays of shape (n_coordinates,).
     """
-    n_marks = len(mechanism["marks"])
-    stages = [np.array(one[: len(one) - n_marks], dtype=np.float64) for one in mechanism["sums"]]
-    return [np.sort(np.abs(one))[::-1] / mechanism["sigma"] for one in stages]
+    n_marks = len(terms["marks"])
+    stages = [np.array(one[: len(one) - n_marks], dtype=np.float64) for one in terms["values"]]
+    return [np.sort(np.abs(one))[::-1] / terms["sigma"] for one in stages]
 
 
-def draw_moments(mechanism: Mapping[str, Any]) -> str:
+def draw_moments(terms: Mapping[str, Any]) -> str:
     """Draw the released numbers of every stage by size, beside what noise alone would give.
 
     Parameters
     ----------
-    mechanism : mapping
-        Of a certificate of noisy sums.
+    terms : mapping
+        What `stated` returns of a certificate of noisy sums.
     """
-    sizes = released_sizes(mechanism)
+    sizes = released_sizes(terms)
     n = len(sizes[0])
     places = np.arange(1, n + 1)
     # the middle of the r-th largest of n, for a normal distribution

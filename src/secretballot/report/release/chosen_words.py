@@ -19,7 +19,7 @@ def chosen_words(certificate: Mapping[str, Any]) -> str:
     certificate : mapping
         Of a choice among candidates.
     """
-    mechanism = certificate["mechanism"]
+    mechanism = certificate["public"]
     of = f" ({shown(mechanism['hypotheses'])})" if "hypotheses" in mechanism else ""
     return (
         f"The model is one of {number_text(mechanism['n_candidates'])} candidates{of}, drawn by its"

@@ -127,7 +127,7 @@ def write_files(
     # which binds all the others, comes last, so that a folder which was cut short has none and
     # nobody can take it for a release.
     if isinstance(released, ReleasedTable):
-        content = answers_bytes(released.certificate["mechanism"])
+        content = answers_bytes(released.certificate)
         written.write(ANSWERS_FILE, "the released answers, one line for each query", content)
     else:
         _write_labels(written, released)
@@ -357,7 +357,7 @@ def _formula_like(released: ReleasedLabels | ReleasedTable) -> list[str]:
     """Return the classes, or names of labels, that a spreadsheet might take for a formula."""
     names: Sequence[object]
     if isinstance(released, ReleasedTable):
-        names = released.certificate["mechanism"].get("labels", [])
+        names = released.certificate["public"].get("labels", [])
     else:
         names = released.classes
     texts = [class_text(value) for value in names]

@@ -215,7 +215,7 @@ def _good_and_bad(
     careful = caution(released.certificate)
     of_table = isinstance(released, ReleasedTable)
     how_good = _how_good_of_table(metrics) if of_table else _how_good(metrics)
-    said = "numbers" if "target_range" in released.certificate["mechanism"] else "probabilities"
+    said = "numbers" if "target_range" in released.certificate["public"] else "probabilities"
     points = [
         "It knows what is true of many: patterns of large groups come through the noise, those of"
         " small groups and rare classes may not.",

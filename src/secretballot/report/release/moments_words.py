@@ -11,6 +11,7 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.by_record import is_by_record
 from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
 from secretballot.report.certificate.moments import CLASS_WEIGHTS, STARTED, has_moments
+from secretballot.report.certificate.terms import stated
 from secretballot.report.pictures.moments import draw_columns, draw_moments, released_sizes
 from secretballot.report.student.raw_columns import encoded_width
 from secretballot.report.wording import count_text, number_text, shown, unit_noun, value_text
@@ -21,7 +22,6 @@ MOMENTS_SENTENCE = (
 )
 _PARAMETERS = {
     "n_stages": "stages, each one noisy sum",
-    "n_classes": "classes",
     "sigma": "standard deviation of the noise on every number",
     "bound": "largest length of a vector",
     "coordinates": "numbers in a sum",
@@ -36,6 +36,9 @@ _PARAMETERS = {
     "class_weights": "what the decisions of the model count each class for",
     "start": "digest of the certificate of the labels that the first stage started from",
 }
+_NOT_SHOWN = {
+    *("kind", "method", "guarantee", "sigmas", "squared_sensitivity", "rows", "values", "weights"),
+}
 _CLEAR = 2.0  # standard deviations of the noise: larger ones are rarely noise
 _BY_CHANCE = 0.0455  # share of pure noise beyond that
 
@@ -48,7 +51,7 @@ def moments_words(certificate: Mapping[str, Any]) -> str:
     certificate : mapping
         Of noisy sums over records.
     """
-    mechanism, unit = certificate["mechanism"], unit_noun(certificate["unit"])
+    mechanism, unit = stated(certificate), unit_noun(certificate["unit"])
     if unit == "label":
         return _label_moments_words(mechanism)
     together = " of one person together" if certificate["unit"] == "user" else ""
@@ -76,7 +79,7 @@ def _start_words(mechanism: Mapping[str, Any]) -> str:
 
 def _class_weights_words(certificate: Mapping[str, Any]) -> str:
     """Return by how much decisions count each class, in a sentence; nothing where all are alike."""
-    weights = certificate["mechanism"].get(CLASS_WEIGHTS)
+    weights = stated(certificate).get(CLASS_WEIGHTS)
     if weights is None:
         return ""
     classes = certificate["released"]["classes"]
@@ -105,10 +108,10 @@ def _label_moments_words(mechanism: Mapping[str, Any]) -> str:
 
 def _number_of_records(certificate: Mapping[str, Any]) -> str:
     """Return how many records there are and how far the public points cover them."""
-    counted = coverage_on(certificate["mechanism"])
+    counted = coverage_on(stated(certificate))
     assert counted is not None  # else labels alone are private
-    n_records = certificate["mechanism"]["n_records"]
-    covered_only = certificate["mechanism"]["covered_only"]
+    n_records = stated(certificate)["n_records"]
+    covered_only = stated(certificate)["covered_only"]
     return f"{_counted_words(*counted, n_records)}{_left_out_words(covered_only)}"
 
 
@@ -146,7 +149,7 @@ def votes_coverage_words(released: ReleasedLabels) -> str:
     """Return how many records voted and how far the public points cover them, of votes of records;
     or that nobody looked."""
     assert released.noisy_counts is not None
-    counted = coverage_by_votes(released.certificate["mechanism"], released.noisy_counts)
+    counted = coverage_by_votes(stated(released.certificate), released.noisy_counts)
     if counted is None:
         return (
             "Whether the public points cover the records was not looked at: a record votes at its"
@@ -158,7 +161,7 @@ def votes_coverage_words(released: ReleasedLabels) -> str:
 
 def coverage_warning(released: ReleasedLabels) -> str:
     """Return what to say aloud of public points that miss a part of the records; else nothing."""
-    mechanism, counted = released.certificate["mechanism"], None
+    mechanism, counted = stated(released.certificate), None
     if has_moments(released.certificate):
         counted = coverage_on(mechanism)
     elif is_by_record(released.certificate) and released.noisy_counts is not None:
@@ -168,7 +171,7 @@ def coverage_warning(released: ReleasedLabels) -> str:
 
 def moments_facts(certificate: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that the page shows at a glance."""
-    mechanism = certificate["mechanism"]
+    mechanism = stated(certificate)
     return {
         "stages": mechanism["n_stages"],
         "coordinates": mechanism["coordinates"],
@@ -181,7 +184,7 @@ def moments_rows(mechanism: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the parameters as pairs of words, without the long lists of the certificate."""
     found = []
     for key, value in mechanism.items():
-        if key in ("name", "budget", "sums", "weights") or value is None:
+        if key in _NOT_SHOWN or value is None:
             continue
         if key == STARTED:
             value = value["certificate"]
@@ -213,7 +216,7 @@ def moments_pictures(
     schema : mapping or None
         Public description of the columns, as JSON values.
     """
-    pictures = {"moments": draw_moments(certificate["mechanism"])}
+    pictures = {"moments": draw_moments(stated(certificate))}
     basis = getattr(student, "basis", None)
     if X_public is not None and isinstance(basis, TableBasis):
         names, shares = _named_shares(student, X_public, schema)
@@ -248,7 +251,7 @@ def _columns_of_schema(schema: Mapping[str, Any]) -> list[str]:
 
 def moments_captions(certificate: Mapping[str, Any]) -> dict[str, str]:
     """Return a caption for each picture."""
-    sizes = released_sizes(certificate["mechanism"])
+    sizes = released_sizes(stated(certificate))
     clear = [int((size > _CLEAR).sum()) for size in sizes]
     n = len(sizes[0])
     stages = " and ".join(f"{number:,} in stage {place + 1}" for place, number in enumerate(clear))

@@ -17,6 +17,7 @@ from secretballot.report.certificate.chosen import EXPONENTIAL, is_chosen
 from secretballot.report.certificate.moments import MOMENTS, has_moments
 from secretballot.report.certificate.plan_checks import stands_alone, total_price
 from secretballot.report.certificate.standing import UNSEEN_TEACHERS
+from secretballot.report.certificate.terms import CONFIDENCE, stated
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.certificate.vote_tables import has_table
 from secretballot.report.extras import require_extra
@@ -81,17 +82,17 @@ _SENTENCES = {
         " distribution on the integers) is added to the count before it is used; its promise needs"
         " no delta."
     ),
-    "vote-table": (
+    "table-labels": (
         "Votes are counted, and the class that has fewer of them is told with a chance that a"
         " public table gives for the margin: one half where the vote is even, and less the clearer"
         " it is. Each label is drawn by itself."
     ),
-    "confident": (
+    "confident-labels": (
         "A query is answered only if the highest number of votes for a class, with random noise of"
         " a Gaussian distribution on the integers, reaches a threshold; then the class with the"
         " most votes under fresh noise is told. After a fixed number of answers it stops."
     ),
-    "interactive": (
+    CONFIDENCE: (
         "A student that learned from answers before predicts every query. It is corrected only if"
         " the number of votes that contradict it, with random noise of a Gaussian distribution on"
         " the integers, reaches a threshold; then the class with the most votes under fresh noise"
@@ -118,12 +119,12 @@ _SENTENCES = {
         " number of withheld answers the stream stops."
     ),
 }
+_NOT_SHOWN = {"kind", "method", "noise", "guarantee", "moved", "spare_rows", "sample", "rows"}
 _PARAMETERS = {
     "sigma": ("standard deviation of the noise", "votes"),
     "n_candidates": ("candidates", ""),
-    "monotone": ("all scores move one way", ""),
-    "scale": ("scale of the exponential mechanism", "mistakes"),
-    "outcome": ("number of the chosen one", ""),
+    "scale": ("scale of the noise", "votes"),
+    "values": ("released number", ""),
     "hypotheses": ("class of hypotheses", ""),
     "n_public": ("public points that made it finite", ""),
     "points_sha256": ("SHA-256 of these points, as doubles row by row", ""),
@@ -131,10 +132,8 @@ _PARAMETERS = {
     "n_classes": ("classes", ""),
     "votes_per_record": ("public points that one record votes for", ""),
     "expected_uncovered": ("share of uncovered records where they are like the public points", ""),
-    "uncovered_votes": ("noisy votes of uncovered records", "votes"),
     "n_teachers": ("teachers it was calibrated for", ""),
     "release": ("what is released", ""),
-    "calibration": ("calibration", ""),
     "weights": ("chances of the minority's label, margin by margin", ""),
     "threshold_scale": ("scale of the noise on the threshold", "votes"),
     "query_scale": ("scale of the noise on each query", "votes"),
@@ -142,11 +141,9 @@ _PARAMETERS = {
     "threshold_sigma": ("standard deviation of the noise at the threshold", "votes"),
     "max_answers": ("answers after which it stops", ""),
     "confidence": ("probability from which on a prediction counts as confirmed", ""),
-    "max_unstable": ("withheld answers after which it stops", ""),
-    "refresh": ("fresh threshold noise after each withheld answer", ""),
+    "max_abstentions": ("withheld answers after which it stops", ""),
     "sampled": ("sampled", ""),
     "out_of": ("out of", ""),
-    "neighbours": ("relation", ""),
     "relabel_epsilon": ("parameter of the relabelling", ""),
 }
 
@@ -441,7 +438,9 @@ def _moment_text(issued: str) -> str:
 
 def _fact_values(released: ReleasedLabels | ReleasedTable) -> dict[str, Any]:
     certificate = released.certificate
-    mechanism = certificate["mechanism"]["name"]
+    terms = stated(certificate)
+    drawn = CONFIDENCE if CONFIDENCE in terms else terms.get("noise", terms["kind"])
+    sentence = _SENTENCES.get(terms["method"], _SENTENCES.get(drawn))
     unit = unit_noun(certificate["unit"])
     # where labels alone are private, the features are public, too
     public = "the features and the number" if unit == "label" else "the number"
@@ -454,15 +453,13 @@ def _fact_values(released: ReleasedLabels | ReleasedTable) -> dict[str, Any]:
         "unit_words": _unit_words(certificate["unit"], certificate["unit_column"]),
         "relation_words": relation[certificate["neighbours"]],
         "n_teachers": certificate["released"]["n_teachers"],
-        "votes_per_record": (
-            certificate["mechanism"]["votes_per_record"] if is_by_record(certificate) else 0
-        ),
-        "candidates": certificate["mechanism"]["n_candidates"] if is_chosen(certificate) else 0,
+        "votes_per_record": (terms["votes_per_record"] if is_by_record(certificate) else 0),
+        "candidates": terms["n_candidates"] if is_chosen(certificate) else 0,
         "chosen": chosen_words(certificate) if is_chosen(certificate) else "",
         "moments": moments_facts(certificate) if has_moments(certificate) else {},
         "moments_words": moments_words(certificate) if has_moments(certificate) else "",
         "unseen": UNSEEN_TEACHERS in certificate["assumptions"],
-        "sentence": _SENTENCES.get(mechanism, "Random noise is added before anything is released."),
+        "sentence": sentence or "Random noise is added before anything is released.",
         **_answer_values(released),
     }
 
@@ -515,16 +512,15 @@ def _guarantee_values(certificate: Mapping[str, Any]) -> dict[str, Any]:
 def _mechanism_rows(certificate: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the mechanism's parameters as pairs of words; the budget has a place of its own."""
     if has_moments(certificate):
-        return moments_rows(certificate["mechanism"])
+        return moments_rows(stated(certificate))
     if has_table(certificate):
-        return table_rows(certificate["mechanism"])
+        return table_rows(stated(certificate))
     rows = []
-    for key, value in certificate["mechanism"].items():
-        if key in ("name", "budget") or value is None:
+    for key, value in stated(certificate).items():
+        # the weights of a table of abstentions are long, and follow from its charge
+        if key in _NOT_SHOWN or value is None or (key == "weights" and isinstance(value, str)):
             continue
         label, unit = _PARAMETERS.get(key, (key.replace("_", " "), ""))
-        if key == "scale" and certificate["mechanism"]["name"] != EXPONENTIAL:
-            label, unit = "scale of the noise", "votes"
         text = _chances_text(value) if key == "weights" else value_text(value)
         rows.append((shown(label), f"{text} {unit}".strip()))
     return rows

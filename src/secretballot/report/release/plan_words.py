@@ -61,7 +61,7 @@ def choice_rows(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
     return [
         {
             "purpose": shown(choice["purpose"]),
-            "outcome": _outcome_text(choice["outcome"]),
+            "outcome": _outcome_text(choice.get("value", choice.get("labels_sha256"))),
             "events": ", ".join(shown(event["kind"]) for event in choice["events"]),
             "epsilon": number_text(choice["epsilon"]),
             "delta": number_text(choice["delta"]),

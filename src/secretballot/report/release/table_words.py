@@ -10,6 +10,7 @@ from secretballot._rows import take_rows
 from secretballot._typing import AnyArray, FloatArray
 from secretballot.released import ReleasedTable, labels_of_table
 from secretballot.report.certificate.answers_file import ANSWERS_FILE
+from secretballot.report.certificate.terms import stated
 from secretballot.report.certificate.vote_tables import LABEL_VOTES, NUMBER_VOTES
 from secretballot.report.pictures.tables import draw_numbers, draw_shares
 from secretballot.report.table_metrics import LabelsMetrics, NumberMetrics, TableMetrics
@@ -35,8 +36,8 @@ _OF_QUANTILES = (
 
 def table_facts(certificate: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the page says of a table: words by their place."""
-    terms = certificate["mechanism"]
-    if terms["name"] == LABEL_VOTES:
+    terms = stated(certificate)
+    if terms["method"] == LABEL_VOTES:
         counts = terms["release"] == "counts"
         names = _names_text([shown(name) for name in terms["labels"]])
         return {
@@ -51,7 +52,7 @@ def table_facts(certificate: Mapping[str, Any]) -> dict[str, Any]:
     low, high = map(number_text, terms["target_range"])
     drawn = _statistic_words(terms)
     return {
-        "sentence": _OF_MEANS if terms["rank"] is None else _OF_QUANTILES,
+        "sentence": _OF_MEANS if "rank" not in terms else _OF_QUANTILES,
         "released": drawn,
         "vote": "names a number",
         "leave": f"{drawn.capitalize()} leave",
@@ -63,8 +64,8 @@ def table_facts(certificate: Mapping[str, Any]) -> dict[str, Any]:
 
 def table_words(certificate: Mapping[str, Any]) -> str:
     """Return what a model learnt from a table answers, in one clause."""
-    terms = certificate["mechanism"]
-    if terms["name"] == LABEL_VOTES:
+    terms = stated(certificate)
+    if terms["method"] == LABEL_VOTES:
         names = _names_text([shown(name) for name in terms["labels"]])
         n_labels = count_text(len(terms["labels"]), "label")
         return f"A classifier that says of {n_labels} which are there: {names}."
@@ -73,7 +74,7 @@ def table_words(certificate: Mapping[str, Any]) -> str:
 
 
 def _statistic_words(terms: Mapping[str, Any]) -> str:
-    if terms["rank"] is None:
+    if "rank" not in terms:
         return "noisy means"
     middle = terms["rank"] in (terms["n_teachers"] // 2, terms["n_teachers"] // 2 + 1)
     return "drawn medians" if middle else "drawn quantiles"
@@ -82,11 +83,13 @@ def _statistic_words(terms: Mapping[str, Any]) -> str:
 def table_rows(terms: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the parameters of a table as pairs of words; its answers are in a file of their
     own."""
+    # of labels one by one a query has a row for each
+    each = len(terms["labels"]) if terms.get("ballot") == "labels" else 1
     rows = [
-        ("queries it was calibrated for", value_text(terms["n_queries"])),
+        ("queries it was calibrated for", value_text(terms["n_queries"] // each)),
         ("teachers it was calibrated for", value_text(terms["n_teachers"])),
     ]
-    if terms["name"] == LABEL_VOTES:
+    if terms["method"] == LABEL_VOTES:
         cap = terms["most_named"]
         ballot = "sets as classes" if terms["ballot"] == "sets" else "labels one by one"
         rows += [
@@ -97,15 +100,15 @@ def table_rows(terms: Mapping[str, Any]) -> list[tuple[str, str]]:
         rows += [("what is released", shown(terms["release"]))]
         return [*rows, ("standard deviation of the noise", f"{number_text(terms['sigma'])} votes")]
     low, high = map(number_text, terms["target_range"])
-    rows += [("bounds", f"{low} to {high}"), ("positions", value_text(terms["n_positions"]))]
-    if terms["rank"] is None:
+    rows += [("bounds", f"{low} to {high}"), ("positions", value_text(terms["n_classes"]))]
+    if "rank" not in terms:
         noise = "standard deviation of the noise on a sum of positions"
-        return [*rows, ("what is released", "the mean"), (noise, number_text(terms["noise"]))]
+        return [*rows, ("what is released", "the mean"), (noise, number_text(terms["sigma"]))]
     rank = f"the vote of rank {value_text(terms['rank'])} from below"
     return [
         *rows,
         ("what is released", rank),
-        ("price parameter of one draw", number_text(terms["noise"])),
+        ("price parameter of one draw", number_text(terms["epsilon"])),
     ]
 
 
@@ -113,7 +116,7 @@ def deviation_of_mean(terms: Mapping[str, Any]) -> float:
     """Return the standard deviation of the noise on one released mean, in the unit of the
     target."""
     low, high = terms["target_range"]
-    return float(terms["noise"] / terms["n_teachers"] * (high - low) / (terms["n_positions"] - 1))
+    return float(terms["sigma"] / terms["n_teachers"] * (high - low) / (terms["n_classes"] - 1))
 
 
 def table_quality(table: ReleasedTable, student: Any, X_public: Any) -> list[str]:
@@ -127,12 +130,12 @@ def table_quality(table: ReleasedTable, student: Any, X_public: Any) -> list[str
     X_public : table of shape (n, n_features), or None
         Public points, of which rows were asked.
     """
-    terms = table.certificate["mechanism"]
+    terms = stated(table.certificate)
     points = [
         f"{count_text(len(table.rows), 'public point')} got an answer, all at once. Noise was added"
         " before, so an answer may differ from what the records say."
     ]
-    if terms["name"] == LABEL_VOTES:
+    if terms["method"] == LABEL_VOTES:
         if terms["release"] == "counts" and terms["ballot"] == "labels":
             # a label's own count is read against half of the teachers; a set's is not
             near = np.abs(table.answers - terms["n_teachers"] / 2) <= terms["sigma"]
@@ -142,7 +145,7 @@ def table_quality(table: ReleasedTable, student: Any, X_public: Any) -> list[str
                 " it."
             )
         return points
-    if terms["rank"] is None:
+    if "rank" not in terms:
         points.append(
             "The noise on one released number has a standard deviation of"
             f" {number_text(float(f'{deviation_of_mean(terms):.3g}'))}; it is the same at every"
@@ -189,8 +192,8 @@ def table_pictures(
 
     Parameters, with the shape of the points, are those of `table_quality`.
     """
-    terms = table.certificate["mechanism"]
-    of_labels = terms["name"] == LABEL_VOTES
+    terms = stated(table.certificate)
+    of_labels = terms["method"] == LABEL_VOTES
     asked = count_text(len(table.rows), "public point")
     if of_labels:
         names, given = terms["labels"], _named_labels(table)
@@ -204,7 +207,7 @@ def table_pictures(
         values, bounds = table.values[:, 0], terms["target_range"]
         pictures = {"votes": draw_numbers("votes", values, bounds, "released number")}
         captions = {"votes": f"The answers at {asked}; the dashed lines are the public bounds."}
-        if terms["rank"] is None:
+        if "rank" not in terms:
             captions["votes"] += (
                 " Noise is in them, of a standard deviation of"
                 f" {number_text(float(f'{deviation_of_mean(terms):.3g}'))}; so they may lie beyond"
@@ -242,10 +245,10 @@ def _named_labels(table: ReleasedTable) -> AnyArray:
 
 def answers_section(certificate: Mapping[str, Any]) -> str:
     """Return what stands in the file of answers."""
-    terms = certificate["mechanism"]
+    terms = stated(certificate)
     begins = f"{ANSWERS_FILE}: `query` is the row (from 0) of the public points, "
-    if terms["name"] == NUMBER_VOTES:
-        drawn = "drawn number" if terms["rank"] is not None else "noisy mean"
+    if terms["method"] == NUMBER_VOTES:
+        drawn = "drawn number" if "rank" in terms else "noisy mean"
         return f"{begins}`value` the {drawn} in the unit of the target."
     counts = ""
     if terms["release"] == "counts":
