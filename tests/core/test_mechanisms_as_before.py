@@ -11,7 +11,6 @@ from secretballot.core.mechanisms import (
     AbstentionTable,
     ConfidentLabels,
     ExponentialChoice,
-    MinoritySum,
     NoisyMeans,
     NoisySums,
     NoisyVotes,
@@ -145,7 +144,7 @@ VOTES = {
         shape(3),
         answered(
             recipes.SparseVectorAggregator(
-                **SPARSE, max_unstable=4, refresh=True, n_queries=ROWS, n_classes=3, budget=LOOSE
+                **SPARSE, max_unstable=4, n_queries=ROWS, n_classes=3, budget=LOOSE
             )
         ),
     ),
@@ -186,13 +185,6 @@ VOTES = {
             events.Pure(epsilon=0.3, count=1),
         ),
     ),
-    "minority": (
-        MinoritySum(epsilon=0.3),
-        shape(3),
-        (
-            lambda votes, noise: old.MinoritySum(0.3, ROWS).release(votes, noise),
-            events.Pure(epsilon=0.3, count=1),
-        ),
     ),
 }
 for stream, event in (("sparse", SPARSE_EVENT), ("abstentions", TABLE)):

@@ -149,7 +149,7 @@ def test_forgetting_the_half_under_replace_one_is_caught(
     monkeypatch.setattr(ExponentialMechanism, "_scores_moved", 1)
     with pytest.raises(sb.exceptions.ParameterError, match="too small for its event"):
         _worst_replaced(law)
-    monkeypatch.setattr(purchase, "_check_readable", lambda certificate: None)
+    monkeypatch.setattr(purchase, "check_readable", lambda certificate: None)
     assert _worst_replaced(law) > 1.3 * EPSILON
 
 

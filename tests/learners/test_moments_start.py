@@ -165,7 +165,6 @@ def test_a_release_that_names_no_points_or_answers_nothing_is_refused() -> None:
         query_scale=0.5,
         threshold=10,
         max_unstable=2,
-        refresh=True,
         n_queries=40,
         budget=sb.PrivacyBudget(200.0, 1e-5),
     )

@@ -627,9 +627,7 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
         if d["public"].get("marks") == ["records", "uncovered"]
         else []
     ),
-    "more votes": lambda d: [
-        ("shape.moved", d["shape"].get("moved", 0) + 2)
-    ],
+    "more votes": lambda d: [("shape.moved", d["shape"].get("moved", 0) + 2)],
     "the price of records that come": lambda d: (
         [
             ("shape.guarantee.relation", "add-remove"),
