@@ -459,7 +459,7 @@ def test_it_refuses_every_folder_that_the_first_one_refuses(release: Path) -> No
 @pytest.mark.parametrize(
     ("place", "value", "name"),
     [
-        ("epsilon", 1.0, "mechanism"),
+        ("epsilon", 1.0, "account"),
         ("mechanism.scale", 2.0, "mechanism"),
         ("mechanism.scale", 20, "mechanism"),
         ("shape.moved", 10, "mechanism"),

@@ -54,6 +54,7 @@ from secretballot.core.mechanisms import (
 )
 from secretballot.core.noise import ExactNoise
 from secretballot.core.price import delta_upper
+from secretballot.core.private import Scores
 from secretballot.core.types import LARGEST, Guarantee, Sample, ScoreShape, SumShape, VoteShape
 
 RECORD = Guarantee(unit="record", relation="add-remove")
@@ -515,8 +516,8 @@ def test_chosen_ranges_are_read_from_one_number():
         noise = SimpleNamespace(exponential_range=lambda *_, chosen=chosen: chosen)
         found, state = ExponentialChoice(epsilon=1.0).draw(shape, (scores, scores), noise, START)
         assert (range_of(int(found[0, 0])), state) == (chosen, State(1))
-    far = np.array([-(2**52), 2**52])
-    assert ExponentialChoice(epsilon=1.0).draw(shape, (far,), ExactNoise(), START)[0] == 1
+    cut = Scores.of_candidates(np.array([-(2**52), 2**52]), RECORD)._unseal()
+    assert ExponentialChoice(epsilon=1.0).draw(shape, cut, ExactNoise(), START)[0] == 1
 
 
 # -- sensitivities by brute force

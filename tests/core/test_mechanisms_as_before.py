@@ -165,12 +165,12 @@ VOTES = {
     "means": (
         NoisyMeans(sigma=3.0),
         shape(5),
-        tabled(NumberVoting(3.0, ROWS, **NUMBERS), positions),
+        tabled(NumberVoting(3.0, ROWS, **NUMBERS)),
     ),
     "quantiles": (
         VoteQuantiles(epsilon=0.7, rank=5),
         shape(5),
-        tabled(NumberVoting(0.7, ROWS, statistic="quantile", **NUMBERS), positions),
+        tabled(NumberVoting(0.7, ROWS, statistic="quantile", **NUMBERS)),
     ),
     "sets": (
         NoisyVotes(scale=3.0, release="counts"),
@@ -184,7 +184,6 @@ VOTES = {
             lambda votes, noise: old.StabilityQuantile(0.2, 0.3).release(votes, noise),
             events.Pure(epsilon=0.3, count=1),
         ),
-    ),
     ),
 }
 for stream, event in (("sparse", SPARSE_EVENT), ("abstentions", TABLE)):

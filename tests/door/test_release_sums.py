@@ -264,7 +264,7 @@ def test_an_interrupted_release_goes_on_after_its_last_stored_stage(
     with pytest.raises(ParameterError, match="begun with other"):
         release_sums(records_of(ROWS), asked(basis={"name": "other"}), ledger, request="a")
     released = release_sums(records_of(ROWS), asked(), ledger_at(tmp_path / "l"), request="a")
-    assert released.certificate["mechanism"]["sums"][0] == stored.tolist()
+    assert released.certificate["released"]["values"][0] == stored.tolist()
     assert ledger.spent().epsilon == pytest.approx(1.0)
     assert next(draws) == 3
 

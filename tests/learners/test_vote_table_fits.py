@@ -41,7 +41,7 @@ def test_a_fit_teaches_a_student_and_its_certificate_holds_the_table() -> None:
     assert np.mean(model.predict(POOL) == (POOL[:, 0] > 0.1)) > 0.8
     certificate = model.certificate_
     (event,) = certificate["events"]
-    assert event["weights"] == certificate["mechanism"]["weights"]
+    assert event["chances"]["weights"] == certificate["mechanism"]["weights"]
     assert (event["queries"], event["chances"]["n_teachers"]) == (60, K)
     assert certificate["price"]["method"] == "losses"
     assert sb.verify_certificate(certificate).ok

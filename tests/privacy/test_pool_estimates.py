@@ -213,15 +213,7 @@ def test_pools_that_do_not_fit_are_refused(counts):
             mechanism.release(counts, ExactNoise())
 
 
-def test_a_pool_of_another_size_than_was_priced_is_refused():
-    with pytest.raises(DataError, match="n_points"):
-        MinoritySum(1.0, 2).release(np.ones((3, 2), dtype=int), ExactNoise())
-
-
 def test_settings_out_of_range_are_refused():
     for fraction in (0.0, 1.0, -0.1, float("nan"), "0.1", None):
         with pytest.raises(ParameterError, match="fraction"):
             StabilityQuantile(fraction, 1.0)
-    for n_points in (0, 1.5, True, 2**23):
-        with pytest.raises(ParameterError, match="n_points"):
-            MinoritySum(1.0, n_points)
