@@ -190,7 +190,7 @@ class NoisyVotes(Mechanism):
             return (noisy >= (teachers_of(shape) + 1) // 2).astype(np.int64), state
         return noisy.argmax(axis=1)[:, None], state
 
-    def answer_shape(self, shape: VoteShape) -> tuple[int, int]:
+    def answer_shape(self, shape: Any) -> tuple[int, int]:
         columns = 1 if self.release == "labels" or _one_count(shape) else shape.n_classes
         return shape.n_queries + shape.spare_rows, columns
 
@@ -569,7 +569,7 @@ class NoisySums(Mechanism):
         noisy = cut + noise.discrete_gaussian(self.sigmas[state.used], len(cut))
         return _released(noisy)[None], State(state.used + 1)
 
-    def answer_shape(self, shape: SumShape) -> tuple[int, int]:
+    def answer_shape(self, shape: Any) -> tuple[int, int]:
         return len(self.sigmas), shape.coordinates
 
 
@@ -657,7 +657,9 @@ def shape_in(mechanism: Mechanism, content: object) -> Shape:
     ParameterError
         If it is another one, or a field is missing, extra, of another type or out of range.
     """
-    return model_in(TypeAdapter[Shape](mechanism.takes), content, "A shape")
+    kind: TypeAdapter[Any] = TypeAdapter(mechanism.takes)
+    found: Shape = model_in(kind, content, "A shape")
+    return found
 
 
 def teachers_of(shape: VoteShape) -> int:
