@@ -429,7 +429,7 @@ def _threshold_drawn_anew(plan: SparseVectorAggregator) -> Callable[..., dict[st
 def test_a_threshold_drawn_anew_at_every_restart_is_caught(
     tape: _Tape, monkeypatch: pytest.MonkeyPatch, broken: bool
 ) -> None:
-    plan = sparse_plan(0.75, 9, 1, True)
+    plan = sparse_plan(0.75, 9, 1)
     laws = {0.75: discrete_laplace_distribution(0.75, TAIL)}
     if broken:
         monkeypatch.setattr(StateStore, "load", _threshold_drawn_anew(plan))
