@@ -56,9 +56,7 @@ def main() -> None:
     before = peak_mib()
 
     gaussian = GaussianAggregator(58.7, n_queries, budget=BUDGET)
-    sparse = SparseVectorAggregator(
-        3.0, 3.0, 46, n_queries, refresh=True, n_queries=n_queries, budget=BUDGET
-    )
+    sparse = SparseVectorAggregator(3.0, 3.0, 46, n_queries, n_queries=n_queries, budget=BUDGET)
     stable = np.tile([N_TEACHERS, 0], (n_queries, 1))
     runs = {
         "Gaussian labels": lambda: gaussian.answer(counts, N_TEACHERS, noise),

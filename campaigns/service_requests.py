@@ -74,7 +74,7 @@ def prepared(folder: Path) -> tuple[Path, list[str]]:
     ledger = sb.Ledger(folder / "registry.ledger", dataset="registry", budget=budget)
     counts = sb.GaussianAggregator(30.0, 200, release="counts", delta=1e-6)
     session = sb.LabelingSession(teachers, counts, ledger)
-    sparse = sb.SparseVectorAggregator(0.5, 0.5, 12, 5, refresh=True, n_queries=100, delta=1e-3)
+    sparse = sb.SparseVectorAggregator(0.5, 0.5, 12, 5, n_queries=100, delta=1e-3)
     sb.LabelingSession(teachers, sparse, ledger, request="sparse")
     asked = rng.normal(size=(20, 2))
     session.ask_many(asked)

@@ -57,7 +57,7 @@ from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAI
 
 FILE = Path(second.__file__)
 TABLE = abstention_event(18.157973366762054, 0.1434538901929139, 8e-10, 50)
-STREAM = sparse_event(8.0, 11.5, 176, 5, refresh=False)
+STREAM = sparse_event(8.0, 11.5, 176, 5)
 
 
 def test_it_imports_the_standard_library_alone() -> None:
@@ -78,9 +78,8 @@ def test_it_imports_the_standard_library_alone() -> None:
         (counts_event(60.0, 80), 0.1),
         (counts_event(3.0, 20_000), 50.0),
         (STREAM, 1.0),
-        (sparse_event(8.0, 11.5, 176, 5, refresh=True), 1.0),
-        (sparse_event(3.0, 3.0, 46, 1, refresh=True), 0.8),
-        (sparse_event(26.0, 73.0, 1304, 50, refresh=False), 1.0),
+        (sparse_event(3.0, 3.0, 46, 1), 0.8),
+        (sparse_event(26.0, 73.0, 1304, 50), 1.0),
         (TABLE, 1.0),
         (TABLE, 0.3),
         (abstention_event(3.7, 0.5, 1e-7, 10), 6.0),
@@ -298,7 +297,7 @@ def test_the_probability_of_a_crossing_is_a_sum_over_both_noises() -> None:
         return math.tanh(1 / (2 * scale)) * math.exp(-abs(x) / scale)
 
     for first, other, threshold in ((2.0, 3.5, 4), (3.0, 3.0, 6), (5.0, 1.0, 0)):
-        event = json_of(sparse_event(first, other, threshold, 1, refresh=True))
+        event = json_of(sparse_event(first, other, threshold, 1))
         pairs = product(range(-150, 151), repeat=2)
         truth = math.fsum(pmf(other, x) * pmf(first, y) for x, y in pairs if x - y > threshold)
         assert second.crossing_probability(event) == pytest.approx(truth, rel=1e-9)
@@ -396,12 +395,9 @@ def test_what_it_does_not_price_it_does_not_confirm() -> None:
         (confident_event(1000.0, 1000.0, 3, 2, 3), False),
         (counts_event(1000.0, 1), False),
         (stable_event(4.0, 10**6, 1), False),
-        (sparse_event(20.0, 40.0, 10**6, 2, refresh=True), False),
-        (sparse_event(20.0, 40.0, 10**6, 2, refresh=False), False),
+        (sparse_event(20.0, 40.0, 10**6, 2), False),
         (
-            sampled_event(
-                sparse_event(20.0, 40.0, 10**6, 2, refresh=True), 10, 1000, "replace-one"
-            ),
+            sampled_event(sparse_event(20.0, 40.0, 10**6, 2), 10, 1000, "replace-one"),
             False,
         ),
         (pure_event(0.01, 3), True),

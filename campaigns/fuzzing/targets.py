@@ -490,7 +490,7 @@ def _genuine_session(folder: Path) -> list[Path]:
     ledger = sb.Ledger(
         folder / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(50.0, 0.5)
     )
-    aggregator = sb.SparseVectorAggregator(0.5, 0.5, 12, 3, refresh=False, n_queries=20, delta=3e-4)
+    aggregator = sb.SparseVectorAggregator(0.5, 0.5, 12, 3, n_queries=20, delta=3e-4)
     session = sb.LabelingSession(teachers, aggregator, ledger)
     session.ask_many(rng.normal(size=(3, 2)))
     # a copy of the vault while the session lives: what the edits start from

@@ -595,8 +595,7 @@ def event_of(mechanism: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]
             return {"kind": "confident", **noise, **counted, **passed}
         case "sparse-vector":
             noise = {key: mechanism[key] for key in ("threshold_scale", "query_scale", "threshold")}
-            stops = {"abstentions": mechanism["max_abstentions"], "refresh": True}
-            return {"kind": "sparse-stream", **noise, **stops}
+            return {"kind": "sparse-stream", **noise, "abstentions": mechanism["max_abstentions"]}
         case "abstention-table":
             told = {key: mechanism[key] for key in ("order", "charge", "false_answer")}
             return {"kind": "table-stream", **told, "abstentions": mechanism["max_abstentions"]}
@@ -679,7 +678,6 @@ def check_event(event: dict[str, Any]) -> None:
             "query_scale": is_scale,
             "threshold": is_threshold,
             "abstentions": is_events_count,
-            "refresh": lambda value: isinstance(value, bool),
         },
         "table-stream": {
             "order": lambda value: isinstance(value, float) and 1 + 2.0**-10 <= value <= 2**13,
@@ -1793,18 +1791,8 @@ def stream_profile(event: dict[str, Any]) -> Callable[[float], float]:
         charged = failure + renyi_delta(
             lambda a: count * one_vote_charge(a, second / 2) / (a - 1), epsilon
         )
-        if event["refresh"]:
-            parts = with_failure(failure, parts_delta(count, first + second, epsilon))
-            return min(1.0, parts, charged)
-        # without refresh one noise is on the threshold all along, so that it is paid for once
-        pattern = renyi_delta(
-            lambda a: (
-                randomised_response_divergence(a, first) + count * charge(a, second) / (a - 1)
-            ),
-            epsilon,
-        )
-        whole = parts_delta(1, first + count * second, epsilon)
-        return min(1.0, failure + pattern, charged, with_failure(failure, whole))
+        parts = with_failure(failure, parts_delta(count, first + second, epsilon))
+        return min(1.0, parts, charged)
 
     return both_ways(at_least_zero)
 
@@ -1820,13 +1808,6 @@ def both_ways(at_least_zero: Callable[[float], float]) -> Callable[[float], floa
         return 1 - math.exp(epsilon) * (1 - at_least_zero(-epsilon))
 
     return profile
-
-
-def charge(a: float, e2: float) -> float:
-    """Return kappa(a), what one abstention costs where the threshold was drawn once."""
-    log_sum = e2 + math.log1p(math.exp(-e2))  # log(1 + e^e2)
-    other = math.exp(e2 - log_sum - a * e2)  # q^a p^(1 - a)
-    return a * e2 - log_sum - math.log1p(-other)
 
 
 def one_vote_charge(a: float, e1: float) -> float:

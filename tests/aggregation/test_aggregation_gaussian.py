@@ -152,7 +152,7 @@ def test_a_price_for_one_number_of_teachers_holds_for_that_number_only():
 # -- describing
 # --------------------------------------------------------------------------------------------------
 
-SAMPLE = sampled_event(sparse_event(3.0, 6.0, 40, 2, True), 30, 400, "replace-one")
+SAMPLE = sampled_event(sparse_event(3.0, 6.0, 40, 2), 30, 400, "replace-one")
 TABLED_SAMPLE = sampled_event(abstention_event(9.5, 0.2, 1e-9, 40), 30, 400, "replace-one")
 DESCRIBED = [
     GaussianAggregator(20.0, 100, release="counts", budget=BUDGET),

@@ -37,7 +37,6 @@ def test_printed_noise_is_the_papers():
     assert event.threshold_scale == pytest.approx(77.47, abs=0.01)
     assert event.query_scale == 2 * event.threshold_scale
     assert event.threshold / event.threshold_scale == pytest.approx(66.4, abs=0.05)
-    assert event.refresh
     assert bassily_noise(BUDGET, 10, 1).threshold_scale == pytest.approx(21.55, abs=0.005)
     assert liu_noise(BUDGET, 10, 1).threshold == pytest.approx(556, abs=2)
     assert bassily_noise(BUDGET, 10, 1).threshold == pytest.approx(724, abs=2)
@@ -98,7 +97,7 @@ def test_the_price_is_for_all_abstentions_however_few_happen():
     aggregator = built(max_unstable=7)
     before = aggregator.events(250)
     aggregator.answer(binary([250] * 5, 250), 250, ExactNoise())
-    assert aggregator.events(250) == before == (sparse_event(2.0, 3.0, 3, 7, True),)
+    assert aggregator.events(250) == before == (sparse_event(2.0, 3.0, 3, 7),)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_a_price_that_is_too_small_is_found():
 
 
 def test_outcomes_of_a_stream_catch_what_its_labels_hide():
-    stream = SparseVector(2.0, 2.0, 3, 1, True)
+    stream = SparseVector(2.0, 2.0, 3, 1)
     assert _stream_attack("with labels", stream, 2)().passed
     found = _stream_attack("alone", stream, 2, labels=False)()
     assert found.passed

@@ -112,7 +112,7 @@ def voting(kind, scale, n_classes, release):
 
 NUMBERS = {"n_teachers": K, "target_range": (0.0, 1.0), "n_positions": 5, "budget": LOOSE}
 SETS = {"n_teachers": K, "budget": LOOSE, "release": "counts", "ballot": "sets"}
-SPARSE_EVENT = events.SparseStream(**SPARSE, abstentions=4, refresh=True)
+SPARSE_EVENT = events.SparseStream(**SPARSE, abstentions=4)
 WEIGHTS = (2**51, 2**50)
 VOTES = {
     f"{noise} {release} {classes}": (

@@ -517,7 +517,7 @@ def test_the_number_of_abstentions_is_a_binomial_quantile() -> None:
 
 
 def test_so_many_teachers_answer_a_lead_of_a_third() -> None:
-    stream = sparse_event(3.0, 4.0, 40, 2, False)
+    stream = sparse_event(3.0, 4.0, 40, 2)
     k = teachers_for(stream, 100, 0.05)
     aggregator = sb.SparseVectorAggregator(3.0, 4.0, 40, 2, n_queries=100, budget=BUDGET)
     assert 1 - aggregator.answer_probability(math.ceil(k / 3 / 2) - 1) <= 0.05 / 100

@@ -358,9 +358,7 @@ def by_last_answer(history: History) -> int:
     return 10 * len(history) + (1 if history and history[-1] == 0 else 0)
 
 
-def sparse_plan(
-    scale: float, threshold: int, unstable: int, refresh: bool
-) -> SparseVectorAggregator:
+def sparse_plan(scale: float, threshold: int, unstable: int) -> SparseVectorAggregator:
     return SparseVectorAggregator(scale, scale, threshold, unstable, n_queries=DEPTH, delta=0.2)
 
 
@@ -376,7 +374,7 @@ def leaf_law(
         for label in history:
             weight = weight * (above if label >= 0 else noise.pmf.sum() - above)
             below += label < 0
-            if label < 0 and mechanism.refresh and below < mechanism.max_below:
+            if label < 0 and below < mechanism.max_below:
                 total, weight = total * float(weight.sum()), hidden.pmf
         return total * float(weight.sum())
 
@@ -402,18 +400,16 @@ def check_sparse(plan: SparseVectorAggregator, tape: _Tape, tail: float) -> None
 
 @DEPTHS
 @pytest.mark.usefixtures("depth")
-@pytest.mark.parametrize("refresh", [True, False], ids=["refresh", "drawn once"])
-def test_a_short_sparse_stream_keeps_its_promise(tape: _Tape, refresh: bool) -> None:
-    check_sparse(sparse_plan(0.5, 6, 2, refresh), tape, 1e-3)
+def test_a_short_sparse_stream_keeps_its_promise(tape: _Tape) -> None:
+    check_sparse(sparse_plan(0.5, 6, 2), tape, 1e-3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("scale", "unstable", "tail"), [(1.5, 1, 4e-5), (0.7, 2, 1e-3)])
-@pytest.mark.parametrize("refresh", [True, False], ids=["refresh", "drawn once"])
 def test_a_sparse_stream_of_more_noise_keeps_its_promise(
-    tape: _Tape, refresh: bool, scale: float, unstable: int, tail: float
+    tape: _Tape, scale: float, unstable: int, tail: float
 ) -> None:
-    check_sparse(sparse_plan(scale, 12, unstable, refresh), tape, tail)
+    check_sparse(sparse_plan(scale, 12, unstable), tape, tail)
 
 
 def _threshold_drawn_anew(plan: SparseVectorAggregator) -> Callable[..., dict[str, int] | None]:
@@ -433,7 +429,7 @@ def _threshold_drawn_anew(plan: SparseVectorAggregator) -> Callable[..., dict[st
 def test_a_threshold_drawn_anew_at_every_restart_is_caught(
     tape: _Tape, monkeypatch: pytest.MonkeyPatch, broken: bool
 ) -> None:
-    plan = sparse_plan(0.75, 9, 1, True)
+    plan = sparse_plan(0.75, 9, 1)
     laws = {0.75: discrete_laplace_distribution(0.75, TAIL)}
     if broken:
         monkeypatch.setattr(StateStore, "load", _threshold_drawn_anew(plan))

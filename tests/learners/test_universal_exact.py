@@ -185,7 +185,7 @@ class World:
 # -- small worlds, end to end
 # ----------------------------------------------------------------------------------------
 
-LOUD, FAINT = sparse_event(1.0, 1.0, 0, 1, True), sparse_event(6.0, 6.0, 0, 1, True)
+LOUD, FAINT = sparse_event(1.0, 1.0, 0, 1), sparse_event(6.0, 6.0, 0, 1)
 WORLDS = [
     pytest.param(Thresholds(), sampled_event(LOUD, 2, 3, "replace-one"), 0.5, id="thresholds"),
     pytest.param(

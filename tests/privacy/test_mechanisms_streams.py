@@ -46,22 +46,18 @@ def plain_stream(values, thresholds, queries, mechanism):
         below += 1
         if below >= mechanism.max_below:
             break
-        if mechanism.refresh:
-            noisy_threshold = mechanism.threshold + thresholds.pop(0)
+        noisy_threshold = mechanism.threshold + thresholds.pop(0)
     return answers, thresholds
 
 
-@pytest.mark.parametrize("refresh", [True, False])
 @pytest.mark.parametrize("max_below", [1, 2, 7, 1000])
 @pytest.mark.parametrize("block", [3, 1 << 14])
-def test_the_code_agrees_with_the_plain_algorithm_on_every_draw(
-    monkeypatch, refresh, max_below, block
-):
+def test_the_code_agrees_with_the_plain_algorithm_on_every_draw(monkeypatch, max_below, block):
     monkeypatch.setattr(room, "_BLOCK", block)
     monkeypatch.setattr(room, "_FIRST_LOOK", 4)
     rng = np.random.default_rng(max_below)
     for seed in range(60):
-        mechanism = SparseVector(1.5, 3.0, 2, max_below, refresh)
+        mechanism = SparseVector(1.5, 3.0, 2, max_below)
         values = rng.integers(0, 12, rng.integers(1, 60))
         noise = LogbookNoise(seed)
         drawn = mechanism.release(values, noise).tolist()
@@ -72,9 +68,8 @@ def test_the_code_agrees_with_the_plain_algorithm_on_every_draw(
         assert len(noise.queries) >= len(drawn)
 
 
-@pytest.mark.parametrize("refresh", [True, False])
-def test_blocks_and_single_questions_answer_alike(refresh):
-    mechanism = SparseVector(1.5, 3.0, 2, 5, refresh)
+def test_blocks_and_single_questions_answer_alike():
+    mechanism = SparseVector(1.5, 3.0, 2, 5)
     values = np.random.default_rng(0).integers(0, 12, 80)
     for seed in range(40):
         noise = LogbookNoise(seed)
@@ -87,10 +82,9 @@ def test_blocks_and_single_questions_answer_alike(refresh):
         assert run.n_below == expected.count(False)
 
 
-@pytest.mark.parametrize("refresh", [True, False])
 @pytest.mark.parametrize("max_below", [1, 3])
-def test_it_stops_at_the_last_allowed_below_and_never_answers_after(refresh, max_below):
-    mechanism = SparseVector(2.0, 2.0, 1000, max_below, refresh)
+def test_it_stops_at_the_last_allowed_below_and_never_answers_after(max_below):
+    mechanism = SparseVector(2.0, 2.0, 1000, max_below)
     run = mechanism.start(ExactNoise())
     assert run.test(np.zeros(50, dtype=int)).tolist() == [False] * max_below
     assert run.stopped
@@ -104,24 +98,22 @@ def test_the_comparison_is_strict():
         def discrete_laplace(self, scale, size):
             return np.zeros(size, dtype=np.int64)
 
-    mechanism = SparseVector(1.5, 3.0, 5, 9, False)
+    mechanism = SparseVector(1.5, 3.0, 5, 9)
     assert mechanism.release(np.array([4, 5, 6]), Silence(0)).tolist() == [False, False, True]
 
 
-@pytest.mark.parametrize("refresh", [True, False])
-def test_drawn_streams_follow_their_exact_law_and_no_other(refresh):
+def test_drawn_streams_follow_their_exact_law_and_no_other():
     values, trials = np.array([7, 1, 7, 0, 7]), 8000
-    mechanism = SparseVector(2.0, 3.0, 2, 2, refresh)
+    mechanism = SparseVector(2.0, 3.0, 2, 2)
     drawn = [tuple(mechanism.release(values, ExactNoise()).tolist()) for _ in range(trials)]
     assert abs(sum(stream_law(mechanism, values).values()) - 1) < 1e-10
     assert outcomes_p_value(drawn, stream_law(mechanism, values)) > 1e-6
     broken = {
-        "the other kind of threshold": SparseVector(2.0, 3.0, 2, 2, not refresh),
-        "0.7 times the query noise": SparseVector(2.0, 2.1, 2, 2, refresh),
-        "1.3 times the query noise": SparseVector(2.0, 3.9, 2, 2, refresh),
-        "half the threshold noise": SparseVector(1.0, 3.0, 2, 2, refresh),
-        "one more below": SparseVector(2.0, 3.0, 2, 3, refresh),
-        "no strict comparison": SparseVector(2.0, 3.0, 1, 2, refresh),
+        "0.7 times the query noise": SparseVector(2.0, 2.1, 2, 2),
+        "1.3 times the query noise": SparseVector(2.0, 3.9, 2, 2),
+        "half the threshold noise": SparseVector(1.0, 3.0, 2, 2),
+        "one more below": SparseVector(2.0, 3.0, 2, 3),
+        "no strict comparison": SparseVector(2.0, 3.0, 1, 2),
     }
     missed = [
         what
@@ -132,25 +124,24 @@ def test_drawn_streams_follow_their_exact_law_and_no_other(refresh):
 
 
 def test_a_repeated_query_gets_fresh_noise():
-    run = SparseVector(0.01, 20.0, 5, 10**6, False).start(ExactNoise())
+    run = SparseVector(0.01, 20.0, 5, 10**6).start(ExactNoise())
     answers = run.test(np.full(400, 5))
     assert 50 < answers.sum() < 350
 
 
 def test_first_query_is_above_with_the_stated_probability():
-    mechanism = SparseVector(2.0, 4.0, 6, 3, True)
+    mechanism = SparseVector(2.0, 4.0, 6, 3)
     for value in (0, 5, 6, 7, 15):
         law = stream_law(mechanism, np.array([value]))
         np.testing.assert_allclose(mechanism.above_probability(value), law[(True,)], rtol=1e-9)
 
 
 def test_the_pattern_alone_costs_pure_epsilon():
-    assert SparseVector(2.0, 4.0, 6, 3, True).pattern_event() == pure_event(1.0, 3)
-    assert SparseVector(2.0, 4.0, 6, 3, False).pattern_event() == pure_event(2.0, 1)
+    assert SparseVector(2.0, 4.0, 6, 3).pattern_event() == pure_event(1.0, 3)
 
 
 def test_a_run_hides_its_noisy_threshold_and_is_not_copied():
-    run = SparseVector(1e6, 1.0, 5, 3, True).start(ExactNoise())
+    run = SparseVector(1e6, 1.0, 5, 3).start(ExactNoise())
     assert str(run._noisy_threshold) not in repr(run)
     for copied in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="secret"):
@@ -158,7 +149,7 @@ def test_a_run_hides_its_noisy_threshold_and_is_not_copied():
 
 
 def test_values_that_do_not_fit_are_refused_before_anything_is_drawn():
-    run = SparseVector(1.0, 1.0, 5, 3, True).start(ExactNoise())
+    run = SparseVector(1.0, 1.0, 5, 3).start(ExactNoise())
     with pytest.raises(DataError):
         run.test(np.array([0.5]))
     assert run.test(np.array([], dtype=int)).tolist() == []
@@ -166,7 +157,7 @@ def test_values_that_do_not_fit_are_refused_before_anything_is_drawn():
 
 
 def test_long_stable_streams_are_walked_in_seconds():
-    run = SparseVector(2.0, 2.0, 10, 50, True).start(LongNoise())
+    run = SparseVector(2.0, 2.0, 10, 50).start(LongNoise())
     assert run.test(np.full(2_000_000, 100)).all()
 
 

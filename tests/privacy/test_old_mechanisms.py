@@ -112,10 +112,10 @@ EXAMPLES = {
         stable_event(3.0, 4, 7),
     ),
     SparseVector: (
-        SparseVector(3.0, 6.0, 4, 2, True),
+        SparseVector(3.0, 6.0, 4, 2),
         3,
         lambda c: stability(c)[:, None],
-        sparse_event(3.0, 6.0, 4, 2, True),
+        sparse_event(3.0, 6.0, 4, 2),
     ),
     AbstentionTable: (
         AbstentionTable(5.0, 0.5, 0.01, 2, 4),
@@ -205,11 +205,9 @@ def test_other_parameters_out_of_range_are_refused():
     with pytest.raises(ParameterError, match="threshold"):
         DistanceToInstability(1.0, -1)
     with pytest.raises(ParameterError, match="threshold"):
-        SparseVector(1.0, 1.0, -1, 1, True)
+        SparseVector(1.0, 1.0, -1, 1)
     with pytest.raises(ParameterError, match="max_below"):
-        SparseVector(1.0, 1.0, 1, 0, True)
-    with pytest.raises(ParameterError, match="refresh"):
-        SparseVector(1.0, 1.0, 1, 1, 1)
+        SparseVector(1.0, 1.0, 1, 0)
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ def pure(release: str) -> ReleasedLabels:
 
 
 def relabelled(neighbours: str, stream: Stream | None = None) -> ReleasedLabels:
-    stream = stream or sparse_event(*STREAM.values(), refresh=True)
+    stream = stream or sparse_event(*STREAM.values())
     event = sampled_event(stream, 10, 1000, neighbours)
     labels = np.where((np.arange(N) < 8) & (np.arange(N) != 3), 1, -1)
     return issue(

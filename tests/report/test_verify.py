@@ -320,7 +320,7 @@ def test_events_beyond_all_reason_are_refused_quickly(make_binary: Make) -> None
         counts_event(1e6, 10**12),
         label_event(1e9, 10**12, None),
         pure_event(1e12, 10**12),
-        sparse_event(1e12, 1e12, 0, 10**12, True),
+        sparse_event(1e12, 1e12, 0, 10**12),
         stable_event(1e12, 0, 10**12),
     ):
         document = forged(certificate, (("events",), [json_of(event)]))

@@ -100,8 +100,6 @@ class RelabelledAggregator(Aggregator):
             raise ParameterError(
                 Parameter("event"), f" is a {type(event).__name__}; give a Sampled."
             )
-        if isinstance(event.stream, SparseStream) and not event.stream.refresh:
-            raise ParameterError("Noise on a threshold is drawn anew after each abstention.")
         self.event = event
         self.n_queries = check_count("n_queries", n_queries)
         self.calibration = check_choice("calibration", calibration, ("given", "tight", "paper"))
@@ -143,7 +141,7 @@ class RelabelledAggregator(Aggregator):
         rebuilds it."""
         return {
             "name": self.name,
-            **self.event.stream.model_dump(exclude={"kind", "abstentions", "refresh"}),
+            **self.event.stream.model_dump(exclude={"kind", "abstentions"}),
             "max_unstable": self.event.stream.abstentions,
             **self.sample,
             "n_queries": self.n_queries,
@@ -175,7 +173,7 @@ class RelabelledAggregator(Aggregator):
         stream: Stream = (
             TableStream(abstentions=stopped, **drawn)
             if by_table
-            else SparseStream(abstentions=stopped, refresh=True, **drawn)
+            else SparseStream(abstentions=stopped, **drawn)
         )
         relation = given.pop("neighbours")
         return cls(Sampled(stream=stream, relation=relation, **sample), **given)

@@ -81,7 +81,6 @@ def liu_noise(budget: PrivacyBudget, n_queries: int, max_unstable: int) -> Spars
         query_scale=2 * scale,
         threshold=threshold,
         abstentions=max_unstable,
-        refresh=True,
     )
 
 
@@ -115,7 +114,6 @@ def bassily_noise(budget: PrivacyBudget, n_queries: int, max_unstable: int) -> S
         query_scale=2 * scale,
         threshold=threshold,
         abstentions=max_unstable,
-        refresh=True,
     )
 
 
@@ -186,7 +184,7 @@ class SparseVectorAggregator(Aggregator):
         delta: float | None = None,
         calibration: str = "given",
     ) -> None:
-        self.mechanism = SparseVector(threshold_scale, query_scale, threshold, max_unstable, True)
+        self.mechanism = SparseVector(threshold_scale, query_scale, threshold, max_unstable)
         self.n_queries = check_count("n_queries", n_queries)
         self.n_classes = check_count("n_classes", n_classes, minimum=2)
         self.release = "labels"

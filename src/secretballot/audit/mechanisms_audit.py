@@ -223,21 +223,17 @@ def _all_games() -> list[Callable[[], MechanismFinding]]:
         _stability_attack(
             "distance to instability, 9 teachers, 3 queries", DistanceToInstability(2.0, 3), 9, 3
         ),
-        _stream_attack(
-            "sparse vector, fresh threshold, 4 queries", SparseVector(2.0, 2.0, 3, 1, True), 4
-        ),
-        _stream_attack(
-            "sparse vector, one threshold, 4 queries", SparseVector(2.0, 2.0, 3, 2, False), 4
-        ),
+        _stream_attack("sparse vector, 1 abstention, 4 queries", SparseVector(2.0, 2.0, 3, 1), 4),
+        _stream_attack("sparse vector, 2 abstentions, 4 queries", SparseVector(2.0, 2.0, 3, 2), 4),
         _stream_attack(
             "outcomes of the first stream alone",
-            SparseVector(2.0, 2.0, 3, 1, True),
+            SparseVector(2.0, 2.0, 3, 1),
             4,
             labels=False,
         ),
         _stream_attack(
             "outcomes of the second stream alone",
-            SparseVector(2.0, 2.0, 3, 2, False),
+            SparseVector(2.0, 2.0, 3, 2),
             4,
             labels=False,
         ),

@@ -533,14 +533,12 @@ class SparseStream(Event):
         Public threshold, in votes; at least 0.
     abstentions : int
         Number T of abstentions at which the stream stops.
-    refresh : bool
-        Whether the threshold's noise is drawn anew after each abstention, or once.
 
     Examples
     --------
     >>> from secretballot.privacy import accounting
     >>> noise = {"threshold_scale": 20.0, "query_scale": 40.0, "threshold": 800}
-    >>> event = accounting.SparseStream(**noise, abstentions=2, refresh=True)
+    >>> event = accounting.SparseStream(**noise, abstentions=2)
     >>> accounting.delta_upper([event], 1.0) < 1e-6
     True
     """
@@ -550,36 +548,20 @@ class SparseStream(Event):
     query_scale: Scale
     threshold: Threshold
     abstentions: Count
-    refresh: Annotated[bool, Field(strict=True)]
 
     def pure(self) -> Fraction:
-        once = 1 / Fraction(self.threshold_scale)
-        each = 2 / Fraction(self.query_scale)
-        if self.refresh:
-            return self.abstentions * (once + each)
-        return once + self.abstentions * each
+        epoch = 1 / Fraction(self.threshold_scale) + 2 / Fraction(self.query_scale)
+        return self.abstentions * epoch
 
     def losses(self) -> Losses:
-        if self.refresh:
-            return response_losses(streams.epoch_loss(self), self.abstentions, self.failure())
-        return response_losses(streams.pure_bound(self, self.abstentions), 1, self.failure())
+        return response_losses(streams.epoch_loss(self), self.abstentions, self.failure())
 
     def charged_losses(self) -> Losses:
-        return _renyi_losses(self, self._charges(ORDERS))
+        return _renyi_losses(self, streams.one_vote_charges(self, self.abstentions, ORDERS))
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        if self.refresh:
-            parts = self.abstentions * response(streams.epoch_loss(self), orders)
-        else:
-            parts = response(streams.pure_bound(self, self.abstentions), orders)
-        return np.minimum(parts, self._charges(orders))
-
-    def _charges(self, orders: FloatArray) -> FloatArray:
-        """Return the bounds that charge each abstention."""
-        one_vote = streams.one_vote_charges(self, self.abstentions, orders)
-        if self.refresh:
-            return one_vote
-        return np.minimum(one_vote, streams.hit_charges(self, self.abstentions, orders))
+        parts = self.abstentions * response(streams.epoch_loss(self), orders)
+        return np.minimum(parts, streams.one_vote_charges(self, self.abstentions, orders))
 
     def failure(self) -> float:
         return one_of_many(streams.false_answer(self), self.abstentions)

@@ -327,7 +327,6 @@ class SparseVector(_Stream):
             query_scale=self.query_scale,
             threshold=self.threshold,
             abstentions=self.max_abstentions,
-            refresh=True,
         )
 
     def _passed(self, distances: IntArray, noise: Noise, state: State) -> tuple[BoolArray, State]:

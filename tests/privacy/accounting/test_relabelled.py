@@ -36,8 +36,8 @@ from secretballot.privacy.accounting.sample_calibration import stream_budget
 from secretballot.privacy.mechanisms import ExponentialMechanism, plurality, stability
 
 C = (1 + math.exp(0.5)) ** 2
-STREAM = sparse_event(3.0, 5.0, 20, 2, False)
-LOUD = sparse_event(1.0, 1.0, 0, 1, True)
+STREAM = sparse_event(3.0, 5.0, 20, 2)
+LOUD = sparse_event(1.0, 1.0, 0, 1)
 
 Record = tuple[int, int]
 Law = np.ndarray
@@ -507,8 +507,7 @@ def stream_law(event: SparseStream, n_teachers: int) -> Callable[[tuple[int, ...
         if event.abstentions == 1:
             table[2, 3] += shift.pmf @ (1 - one)
         else:
-            again = np.outer(shift.pmf, shift.pmf) if event.refresh else np.diag(shift.pmf)
-            answered = float((1 - one) @ again @ two)
+            answered = float((1 - one) @ shift.pmf * (shift.pmf @ two))
             table[2, label[second]] += answered
             table[2, 2] += float((1 - one) @ shift.pmf) - answered
         return table.ravel()
@@ -612,7 +611,7 @@ class World:
 
 
 EPSILONS = [0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 3.0]
-FAINT = sparse_event(6.0, 6.0, 0, 2, False)
+FAINT = sparse_event(6.0, 6.0, 0, 2)
 
 WORLDS = [
     pytest.param(

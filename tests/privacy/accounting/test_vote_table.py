@@ -469,7 +469,7 @@ def test_two_tables_beside_labels_and_responses_cost_at_least_every_order_of_ask
     "beside",
     [
         abstention_event(20.0, 0.01, 1e-6, 3),
-        sampled_event(sparse_event(3.0, 3.0, 46, 1, True), 10, 100, "add-remove"),
+        sampled_event(sparse_event(3.0, 3.0, 46, 1), 10, 100, "add-remove"),
     ],
 )
 def test_what_stands_beside_a_table_is_paid_for(beside: Event) -> None:

@@ -78,7 +78,7 @@ def quantile_slack(
     noise Y is fresh. Later in an epoch Y is known only to have let the earlier queries pass, which
     is likelier for low Y, while failing is likelier for high Y; so (Chebyshev) reaching the query
     in this epoch and failing it has at most b(d) times the probability of reaching it, and over the
-    epochs b(d) at most. Threshold noise drawn once has b(d) outright. The sum over the queries
+    epochs b(d) at most. The sum over the queries
     bounds the stream.
     """
     n, half = check_count("n_queries", n_queries), check_probability("beta", beta) / 2

@@ -7,7 +7,7 @@ from typing import ClassVar, NoReturn
 import numpy as np
 
 from secretballot._typing import BoolArray, IntArray
-from secretballot._validation import check_count, shown
+from secretballot._validation import check_count
 from secretballot.core.noise import NoiseSource, check_scale
 from secretballot.core.streams import false_answer
 from secretballot.exceptions import Parameter, ParameterError
@@ -36,8 +36,6 @@ class SparseVector(Mechanism):
         Public threshold w, in votes; at least 0. The comparison is strict.
     max_below : int
         Number T of "below" outcomes at which the stream stops, that one included.
-    refresh : bool
-        True: fresh threshold noise after each "below". False: threshold noise drawn once.
 
     Privacy
     -------
@@ -60,7 +58,7 @@ class SparseVector(Mechanism):
     Examples
     --------
     >>> from secretballot.privacy import mechanisms
-    >>> mechanism = mechanisms.SparseVector(4.0, 8.0, threshold=20, max_below=1, refresh=True)
+    >>> mechanism = mechanisms.SparseVector(4.0, 8.0, threshold=20, max_below=1)
     >>> noise = sb.audit.ScriptedNoise([0, 1, -1, 0])  # first the noise on the threshold
     >>> mechanism.release(np.array([45, 3, 45]), noise)
     array([ True, False])
@@ -70,7 +68,6 @@ class SparseVector(Mechanism):
     query_scale: float
     threshold: int
     max_below: int
-    refresh: bool
     l1_sensitivity: ClassVar[int] = 1
     squared_l2_sensitivity: ClassVar[int] = 1
 
@@ -85,10 +82,6 @@ class SparseVector(Mechanism):
             )
         object.__setattr__(self, "threshold", check_threshold(self.threshold))
         object.__setattr__(self, "max_below", check_count("max_below", self.max_below))
-        if not isinstance(self.refresh, bool):
-            raise ParameterError(
-                Parameter("refresh"), f" is {shown(self.refresh)}; it must be true or false."
-            )
 
     def event(self, count: int = 1) -> SparseStream:
         """Return what one stream is to the accountant, however many queries (`count`) it
@@ -99,16 +92,13 @@ class SparseVector(Mechanism):
             query_scale=self.query_scale,
             threshold=self.threshold,
             abstentions=self.max_below,
-            refresh=self.refresh,
         )
 
     def pattern_event(self) -> Pure:
         """Return what one stream of above and below is to the accountant when nothing else is
         released."""
-        threshold_loss, query_loss = 1 / self.threshold_scale, 2 / self.query_scale
-        if self.refresh:
-            return Pure(epsilon=threshold_loss + query_loss, count=self.max_below)
-        return Pure(epsilon=threshold_loss + self.max_below * query_loss, count=1)
+        epoch = 1 / self.threshold_scale + 2 / self.query_scale
+        return Pure(epsilon=epoch, count=self.max_below)
 
     def above_probability(self, value: int) -> float:
         """Return the probability that the first query, at `value`, is above."""
@@ -167,7 +157,7 @@ class SparseVectorRun:
     Examples
     --------
     >>> from secretballot.privacy import mechanisms
-    >>> mechanism = mechanisms.SparseVector(4.0, 8.0, threshold=20, max_below=2, refresh=True)
+    >>> mechanism = mechanisms.SparseVector(4.0, 8.0, threshold=20, max_below=2)
     >>> run = mechanism.start(sb.audit.ScriptedNoise([0, 1, -1, 2]))
     >>> run.test(np.array([45, 3]))
     array([ True, False])
@@ -237,17 +227,14 @@ class SparseVectorRun:
         above = np.ones(len(noisy), dtype=np.bool_)
         done, look = 0, _FIRST_LOOK
         while done < len(noisy) and not self.stopped:
-            # with the threshold drawn once, all that follows is compared with it; else only as far
-            # as the next "below"
-            limit = 1 if self._mechanism.refresh else self._mechanism.max_below - self.n_below
-            below = np.flatnonzero(~(noisy[done : done + look] > self._noisy_threshold))[:limit]
+            below = np.flatnonzero(~(noisy[done : done + look] > self._noisy_threshold))[:1]
             above[done + below] = False
             self.n_below += len(below)
-            if len(below) < limit:
+            if not len(below):
                 done, look = done + look, 2 * look
                 continue
-            done, look = done + int(below[-1]) + 1, _FIRST_LOOK
-            if self._mechanism.refresh and not self.stopped:
+            done, look = done + int(below[0]) + 1, _FIRST_LOOK
+            if not self.stopped:
                 self._noisy_threshold = self._draw_threshold()
         return above[:done]
 
