@@ -10,7 +10,6 @@ from secretballot.aggregation.confident import ConfidentAggregator, InteractiveA
 from secretballot.aggregation.gaussian import GaussianAggregator
 from secretballot.aggregation.laplace import LaplaceAggregator
 from secretballot.aggregation.record_votes import RecordVotesAggregator
-from secretballot.aggregation.relabelled import RelabelledAggregator
 from secretballot.aggregation.sparse_vector import SparseVectorAggregator
 from secretballot.aggregation.tables import LabelSetVoting, NumberVoting, TableVoting
 from secretballot.aggregation.vote_table import VoteTableAggregator
@@ -28,7 +27,6 @@ __all__ = [
     "LaplaceAggregator",
     "NumberVoting",
     "RecordVotesAggregator",
-    "RelabelledAggregator",
     "SparseVectorAggregator",
     "TableVoting",
     "VoteTableAggregator",
@@ -44,7 +42,6 @@ AGGREGATOR_CLASSES: tuple[type[Aggregator], ...] = (
     InteractiveAggregator,
     SparseVectorAggregator,
     AbstentionTableAggregator,
-    RelabelledAggregator,
     RecordVotesAggregator,
 )
 

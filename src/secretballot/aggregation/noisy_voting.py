@@ -2,12 +2,11 @@
 noise."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Any
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
-from secretballot.aggregation.base import Aggregator, AnswerRun, Answers, check_votes
+from secretballot.aggregation.base import Aggregator, Answers, check_votes
 from secretballot.core.noise import NoiseSource
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.privacy.mechanisms import majority, plurality
@@ -78,43 +77,3 @@ class NoisyVoting(Aggregator):
             return Answers(drawn, None, len(votes))
         labels = majority(drawn, n_teachers) if self.n_classes == 2 else plurality(drawn)
         return Answers(labels, drawn, len(votes))
-
-    def start(
-        self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
-    ) -> "NoisyVotingRun":
-        """Begin or go on; every query is answered by itself, so there is no state.
-
-        Raises
-        ------
-        ParameterError
-            If a state is given.
-        """
-        if state is not None:
-            raise ParameterError(
-                f"A state is given, and {self.name.capitalize()} voting has none; give None."
-            )
-        return NoisyVotingRun(self, n_teachers, noise)
-
-
-class NoisyVotingRun(AnswerRun):
-    """Noisy voting a few queries at a time; obtained from `NoisyVoting.start`."""
-
-    def __init__(self, aggregator: NoisyVoting, n_teachers: int, noise: NoiseSource) -> None:
-        self._aggregator, self._n_teachers, self._noise = aggregator, n_teachers, noise
-
-    def answer(self, counts: IntArray) -> Answers:
-        """Draw the answers to the next queries; all of them are reached.
-
-        `counts` has shape (n_queries, n_classes).
-        """
-        return self._aggregator.answer(counts, self._n_teachers, self._noise)
-
-    @property
-    def secret_state(self) -> None:
-        """None: no answer depends on another one's noise."""
-        return None
-
-    @property
-    def stopped(self) -> bool:
-        """False: only the priced number of queries ends it."""
-        return False

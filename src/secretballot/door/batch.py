@@ -121,9 +121,7 @@ def release(
     # a stored answer comes before the account is looked at: it was paid for, and costs nothing
     declared = check_declaration(declaration)
 
-    mechanism, shape = purchase.terms_of(
-        aggregator, counts.shape.n_classes, n_teachers, declared, key
-    )
+    mechanism, shape = purchase.terms_of(aggregator, counts.shape.n_classes, n_teachers, declared)
 
     def known(content: bytes) -> ReleasedLabels:
         stored = ReleasedLabels.from_json(json.loads(content))
@@ -139,7 +137,7 @@ def release(
         purchase.check_one_record_of_a_user(counts.shape.guarantee, ledger)
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
     check_outcomes(choices, ledger, declared)
-    purchase.check_sample(aggregator.sample, declaration, key)
+    purchase.check_sample(declaration)
     purchase.check_predictions(aggregator, predictions, len(rows), n_teachers)
     events = (purchase.event_of(aggregator, mechanism, shape),)
     paid = purchase.priced(events, aggregator.budget)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from secretballot._typing import IntArray
@@ -16,16 +17,14 @@ from secretballot.aggregation import (
     InteractiveAggregator,
     RecordVotesAggregator,
 )
-from secretballot.aggregation.base import AnswerRun
-from secretballot.aggregation.confident import ConfidentVoting, predicted_votes
 from secretballot.aggregation.record_votes import moved_cells
 from secretballot.core.ledger import Ledger, LedgerEntry
 from secretballot.core.ledger.rows import UnknownEndError
-from secretballot.core.mechanisms import Mechanism, Shape
+from secretballot.core.mechanisms import ABSTAINED, Mechanism, Shape, State
 from secretballot.core.noise import ExactNoise, NoiseSource, ready_sampler
 from secretballot.core.private import Votes
 from secretballot.core.signals import signals_held_back
-from secretballot.core.types import Guarantee, Sample, VoteShape
+from secretballot.core.types import Guarantee, VoteShape
 from secretballot.ensemble.votes import guarantee_of
 from secretballot.exceptions import (
     BudgetError,
@@ -41,6 +40,7 @@ from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.release_files import LABELS_FILE
 from secretballot.report.certificate.released_rows import MAX_BYTES, most_bytes
 from secretballot.report.certificate.verify import verify_certificate
+from secretballot.students.confirmed import predicted_votes
 from secretballot.verify_release import REFUSED, check_certificate
 
 Answer = TypeVar("Answer")
@@ -167,28 +167,32 @@ def drawn_answers(
     aggregator: Aggregator,
     votes: IntArray,
     n_teachers: int,
-    noise: NoiseSource,
+    noise: Any,
     predictions: ArrayLike | None,
 ) -> Answers:
     """Return the answers to all queries, by the predictions of a student where there is one.
 
     `votes` has shape (n_queries, n_classes), as have the predictions, which were checked.
     """
-    if predictions is None:
-        return aggregator.answer(votes, n_teachers, noise)
-    assert isinstance(aggregator, InteractiveAggregator)
-    return aggregator.answer(votes, n_teachers, noise, predictions)
-
-
-def next_answers(run: AnswerRun, votes: IntArray, predictions: ArrayLike | None) -> Answers:
-    """Return the next answers of a run, by the predictions of a student where there is one.
-
-    `votes` has shape (n_queries, n_classes), as have the predictions, which were checked.
-    """
-    if predictions is None:
-        return run.answer(votes)
-    assert isinstance(run, ConfidentVoting)
-    return run.answer(votes, predictions)
+    if aggregator.most_abstentions is None and aggregator.most_answers is None:
+        answers: Answers = aggregator.answer(votes, n_teachers, noise)  # type: ignore[attr-defined]
+        return answers
+    nothing = np.zeros(votes.shape, dtype=np.int64)
+    against = (
+        nothing if predictions is None else predicted_votes(predictions, votes.shape, n_teachers)
+    )
+    mechanism = aggregator.core_mechanism(n_teachers)
+    shape = VoteShape(
+        guarantee=guarantee_of("record", "add-remove"),
+        n_queries=len(votes),
+        n_classes=aggregator.n_classes,
+        n_teachers=n_teachers,
+        moved=len(votes),
+    )
+    drawn, _ = mechanism.draw(shape, (votes, against), noise, State())
+    labels = np.full(len(votes), ABSTAINED, dtype=np.int64)
+    labels[: len(drawn)] = drawn[:, 0]
+    return Answers(labels, None, len(drawn))
 
 
 def check_keeping(ledger: object, vault: object, request: object) -> None:
@@ -202,41 +206,24 @@ def check_keeping(ledger: object, vault: object, request: object) -> None:
         check_name("request", request)
 
 
-def check_sample(
-    sample: Mapping[str, Any] | None, declaration: Mapping[str, object] | None, request: str
-) -> None:
-    """Refuse a price for a secret sample without the teachers of that sample, and these teachers
-    for anything else.
-
-    Parameters
-    ----------
-    sample : mapping or None
-        What the aggregator's price speaks of (`Aggregator.sample`).
-    declaration : mapping or None
-        Of the teachers: ``sample``, if they learned from one, says how it was drawn, and under
-        ``plan`` what for.
-    request : str
-        Key of the release in the ledger.
+def check_sample(declaration: Mapping[str, object] | None) -> None:
+    """Refuse teachers of a secret sample, whose price no recipe for others states.
 
     Raises
     ------
     ParameterError
-        If the two differ, or the sample was drawn for another reservation.
+        If these are declared to be such.
     """
-    declared = (declaration or {}).get("sample")
-    if declared is None and sample is None:
-        return
-    if declared is None:
-        raise ParameterError(
-            "The price is that of teachers of a secret sample, and these are not declared to be"
-            " such; use AgnosticLabeler, or an aggregator for teachers of all records. Nothing was"
-            " spent."
-        )
-    if declared != {**(sample or {}), "plan": request}:
-        raise ParameterError(
-            "These teachers learned from a secret sample that was drawn for one request, and this"
-            " is another; fit a new AgnosticLabeler under another request. Nothing was spent."
-        )
+    if (declaration or {}).get("sample") is not None:
+        raise of_a_sample()
+
+
+def of_a_sample() -> ParameterError:
+    """Return the refusal of what such teachers are not priced for."""
+    return ParameterError(
+        "These teachers learned from a secret sample, and answer a stream alone; ask them through"
+        " AgnosticLabeler. Nothing was spent."
+    )
 
 
 def declaration_of(
@@ -252,6 +239,8 @@ def declaration_of(
         votes.
     """
     made = counts.shape.guarantee
+    if counts.shape.sample is not None:
+        raise of_a_sample()
     if declaration is None:
         if (made.unit, made.relation) == ("record", "add-remove"):
             return None
@@ -353,7 +342,6 @@ def terms_of(
     n_classes: int,
     n_teachers: int,
     declared: Mapping[str, object],
-    request: str,
 ) -> tuple[Mechanism, VoteShape]:
     """Return what the core would draw the aggregator's answers by, and from.
 
@@ -367,13 +355,10 @@ def terms_of(
             f"The votes are on {n_classes} classes, but the aggregator is calibrated for"
             f" {aggregator.n_classes}; calibrate it with n_classes={n_classes}."
         )
-    moved, spare, sample = aggregator.n_queries, 0, None
+    moved, spare = aggregator.n_queries, 0
     if isinstance(aggregator, RecordVotesAggregator):
         moved = moved_cells(aggregator.votes_per_record, aggregator.neighbours)
         spare = aggregator.rows_of_uncovered
-    if aggregator.sample is not None:
-        terms = {key: value for key, value in aggregator.sample.items() if key != "neighbours"}
-        sample = Sample(**terms, request=request, serial=request)
     shape = VoteShape(
         guarantee=guarantee_of(declared["unit"], declared["neighbours"]),
         n_queries=aggregator.n_queries,
@@ -381,7 +366,6 @@ def terms_of(
         n_teachers=n_teachers or None,
         moved=moved,
         spare_rows=spare,
-        sample=sample,
     )
     return aggregator.core_mechanism(n_teachers), shape
 

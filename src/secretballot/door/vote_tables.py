@@ -111,7 +111,7 @@ def release_table(
         return known
     # all that can be refused is refused before anything is reserved
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
-    purchase.check_sample(None, declaration, key)
+    purchase.check_sample(declaration)
     voting.check_useful()
     paid = purchase.priced((voting.event,), voting.budget)
     # before the purchase: an installation that cannot draw must cost nothing

@@ -986,7 +986,7 @@ class Ledger:
         with self._own_book.reading() as (reader, seen):
             number = _number_of(reader, request)
             entry = None if number is None else _entry_at(reader, number)
-            if entry is None or entry.state != "committed":
+            if entry is None or entry.released_sha256 is None:
                 return None
             select = "SELECT body FROM entry WHERE reservation = ? AND number = ?"
             place = (number, entry.parts + 1)

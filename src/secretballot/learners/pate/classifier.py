@@ -359,12 +359,11 @@ class PATEClassifier(
         """Return what was released under the same request before, if anything."""
         if self.ledger is None or self.request is None:
             return None
-        stored = self.ledger.released(self.request)
-        if stored is None:
+        released = self._stored_labels()
+        if released is None:
             return None
         # A stored release is handed out only if it keeps the promise that is asked for now, for the
         # same classes: its certificate is compared, not the settings of a fit long gone.
-        released = ReleasedLabels.from_json(json.loads(stored))
         budget = required_budget(self.budget)
         paid = [choice["epsilon"] for choice in released.certificate.get("choices", ())]
         promise = [paid, *(released.certificate[field] for field in ("unit", "neighbours"))]
@@ -382,6 +381,13 @@ class PATEClassifier(
                 " classes or number of teachers; ask the same again, or use a new request."
             )
         return released
+
+    def _stored_labels(self) -> ReleasedLabels | None:
+        """Return what the ledger holds of the request."""
+        assert self.ledger is not None
+        assert self.request is not None
+        stored = self.ledger.released(self.request)
+        return None if stored is None else ReleasedLabels.from_json(json.loads(stored))
 
     def _check_points(self, released: ReleasedLabels, X_public: Any) -> None:
         """Refuse other public points than those that a stored release is about."""

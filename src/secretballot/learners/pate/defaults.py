@@ -17,7 +17,6 @@ from secretballot.aggregation import (
     SparseVectorAggregator,
     VoteTableAggregator,
 )
-from secretballot.aggregation.confident import THRESHOLD_SHARE
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.privacy.accounting import (
@@ -29,6 +28,7 @@ from secretballot.privacy.accounting import (
     delta_upper,
     needed_distance,
 )
+from secretballot.privacy.accounting.stream_recipes import THRESHOLD_SHARE
 from secretballot.students import learns_from_counts
 
 # A stable query is taken to have a margin of this share of the teachers (Liu et al. 2021 measure a

@@ -403,7 +403,7 @@ class RecordVotesClassifier(
         content = json.loads(stored)
         unit = "user" if by_unit else "record"
         declared = {"unit": unit, "neighbours": self.neighbours}
-        terms = terms_of(aggregator, len(names), 0, declared, self.request)
+        terms = terms_of(aggregator, len(names), 0, declared)
         # what is of another kind answered another question
         known = content["format"] == ReleasedLabels.FORMAT
         found = ReleasedLabels.from_json(content) if known else None

@@ -16,7 +16,6 @@ from secretballot.aggregation import (
     LaplaceAggregator,
     VoteTableAggregator,
 )
-from secretballot.aggregation.confident import THRESHOLD_SHARE
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.aggregation.streams import StreamAggregator, stream_aggregator
 from secretballot.core.class_games import class_block
@@ -39,6 +38,7 @@ from secretballot.privacy.accounting import (
     calibrate_sparse_vector,
     needed_distance,
 )
+from secretballot.privacy.accounting.stream_recipes import THRESHOLD_SHARE
 
 ACTIVE = "margin"  # how points are asked in rounds
 TEACHER_STEP = 1.6  # between neighbouring numbers of teachers

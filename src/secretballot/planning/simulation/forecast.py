@@ -27,15 +27,15 @@ from secretballot.aggregation import (
     LaplaceAggregator,
     VoteTableAggregator,
 )
-from secretballot.aggregation.confident import predicted_votes
 from secretballot.aggregation.laplace import laplace_deviation
 from secretballot.aggregation.streams import StreamAggregator
 from secretballot.core.losses import discrete_gaussian_pmf
+from secretballot.core.mechanisms import plurality, stability
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.simulation.stream_forecast import expected_stream
 from secretballot.planning.simulation.votes import VoteSample
 from secretballot.privacy.accounting import Stream
-from secretballot.privacy.mechanisms import plurality, stability
+from secretballot.students.confirmed import predicted_votes
 
 NODES = 48  # of the quadrature over the noise of the true class
 LAPLACE_NODES = 200

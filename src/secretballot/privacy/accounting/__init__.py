@@ -34,6 +34,11 @@ from secretballot.privacy.accounting.calibration import (
     needed_distance,
 )
 from secretballot.privacy.accounting.sample_calibration import calibrate_relabelled
+from secretballot.privacy.accounting.stream_recipes import (
+    confident_labels,
+    sparse_vector,
+    table_of_abstentions,
+)
 from secretballot.privacy.accounting.table_calibration import (
     calibrate_abstention_table,
     calibrate_stream,
@@ -75,6 +80,7 @@ __all__ = [
     "calibrate_stream",
     "calibrate_vector_sum",
     "calibrate_vote_table",
+    "confident_labels",
     "delta_upper",
     "epsilon_upper",
     "estimated_vote_table",
@@ -82,4 +88,6 @@ __all__ = [
     "filter_for",
     "needed_distance",
     "price",
+    "sparse_vector",
+    "table_of_abstentions",
 ]
